@@ -1,0 +1,305 @@
+CREATE TABLE `agents` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`name` text NOT NULL,
+	`identity` text NOT NULL,
+	`status` text NOT NULL,
+	`failure_budget` integer NOT NULL,
+	`failure_count` integer NOT NULL,
+	`must_be_named` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "agents_mode" CHECK("agents"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "agents_status" CHECK("agents"."status" IN ('active', 'paused', 'killed')),
+	CONSTRAINT "agents_failures" CHECK("agents"."failure_budget" > 0 AND "agents"."failure_count" >= 0)
+);
+--> statement-breakpoint
+CREATE INDEX `agents_by_organisation` ON `agents` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
+CREATE TABLE `api_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`agent_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`secret_hash` text NOT NULL,
+	`last_four` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`revoked_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "api_keys_mode" CHECK("api_keys"."mode" IN ('sandbox', 'live'))
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `api_keys_by_hash` ON `api_keys` (`secret_hash`);--> statement-breakpoint
+CREATE TABLE `auth_sessions` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "auth_sessions_mode" CHECK("auth_sessions"."mode" IN ('sandbox', 'live'))
+);
+--> statement-breakpoint
+CREATE TABLE `organisations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `policies` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`agent_id` text,
+	`name` text NOT NULL,
+	`version` integer NOT NULL,
+	`rules` text NOT NULL,
+	`rules_hash` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `policies_by_name` ON `policies` (`organisation_id`,`coalesce("agent_id"`,` '')`,`name`,`version`);--> statement-breakpoint
+CREATE INDEX `policies_by_agent` ON `policies` (`organisation_id`,`agent_id`,`id`);--> statement-breakpoint
+CREATE TABLE `schemas` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`name` text NOT NULL,
+	`schema` text NOT NULL,
+	`schema_hash` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `schemas_by_name` ON `schemas` (`organisation_id`,`name`);--> statement-breakpoint
+CREATE TABLE `spend_sessions` (
+	`id` text PRIMARY KEY NOT NULL,
+	`agent_id` text NOT NULL,
+	`amount_ceiling` integer NOT NULL,
+	`amount_spent` integer NOT NULL,
+	`warrant_limit` integer,
+	`warrant_count` integer NOT NULL,
+	`failure_budget` integer NOT NULL,
+	`failure_count` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`revoked_at` integer,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "spend_sessions_spent" CHECK("spend_sessions"."amount_spent" BETWEEN 0 AND "spend_sessions"."amount_ceiling"),
+	CONSTRAINT "spend_sessions_count" CHECK("spend_sessions"."warrant_limit" IS NULL OR "spend_sessions"."warrant_count" <= "spend_sessions"."warrant_limit")
+);
+--> statement-breakpoint
+CREATE INDEX `spend_sessions_by_agent` ON `spend_sessions` (`agent_id`,`id`);--> statement-breakpoint
+CREATE TABLE `users` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`email` text NOT NULL,
+	`name` text NOT NULL,
+	`role` text NOT NULL,
+	`password_hash` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "users_role" CHECK("users"."role" IN ('viewer', 'operator', 'admin', 'owner'))
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `users_by_email` ON `users` (`email`);--> statement-breakpoint
+CREATE INDEX `users_by_organisation` ON `users` (`organisation_id`);--> statement-breakpoint
+CREATE TABLE `verifiers` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`type` text NOT NULL,
+	`name` text NOT NULL,
+	`config` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "verifiers_type" CHECK("verifiers"."type" IN ('http.status', 'json.schema', 'json.jsonpath', 'file.sha256', 'data.freshness', 'uptime.window', 'chain.event', 'llm.judge'))
+);
+--> statement-breakpoint
+CREATE INDEX `verifiers_by_organisation` ON `verifiers` (`organisation_id`,`id`);--> statement-breakpoint
+CREATE TABLE `balances` (
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`asset` text NOT NULL,
+	`available` integer NOT NULL,
+	`held` integer NOT NULL,
+	`paid` integer NOT NULL,
+	`funding` integer NOT NULL,
+	PRIMARY KEY(`organisation_id`, `mode`, `asset`),
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "balances_not_negative" CHECK("balances"."available" >= 0 AND "balances"."held" >= 0 AND "balances"."paid" >= 0),
+	CONSTRAINT "balances_sum_to_zero" CHECK("balances"."available" + "balances"."held" + "balances"."paid" + "balances"."funding" = 0),
+	CONSTRAINT "balances_integers" CHECK(typeof("balances"."available" + "balances"."held" + "balances"."paid") = 'integer' AND typeof("balances"."funding") = 'integer')
+);
+--> statement-breakpoint
+CREATE TABLE `checks` (
+	`id` text PRIMARY KEY NOT NULL,
+	`warrant_id` text NOT NULL,
+	`source_url` text NOT NULL,
+	`http_status` integer,
+	`bytes` integer NOT NULL,
+	`duration_ms` integer NOT NULL,
+	`score` integer NOT NULL,
+	`passed` integer NOT NULL,
+	`reason_codes` text NOT NULL,
+	`evidence_hash` text NOT NULL,
+	`details` text NOT NULL,
+	`outcome` text NOT NULL,
+	`band_label` text,
+	`evaluated_at` integer NOT NULL,
+	FOREIGN KEY (`warrant_id`) REFERENCES `warrants`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "checks_score" CHECK("checks"."score" BETWEEN 0 AND 10000)
+);
+--> statement-breakpoint
+CREATE INDEX `checks_by_warrant` ON `checks` (`warrant_id`,`id`);--> statement-breakpoint
+CREATE TABLE `deposits` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`asset` text NOT NULL,
+	`amount` integer NOT NULL,
+	`reference` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "deposits_amount" CHECK("deposits"."amount" > 0),
+	CONSTRAINT "deposits_mode" CHECK("deposits"."mode" IN ('sandbox', 'live'))
+);
+--> statement-breakpoint
+CREATE TABLE `escalations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`warrant_id` text NOT NULL,
+	`check_id` text,
+	`score` integer,
+	`reason_codes` text NOT NULL,
+	`status` text NOT NULL,
+	`decision` text,
+	`released_bps` integer,
+	`note` text,
+	`raised_by` text,
+	`resolved_by` text,
+	`created_at` integer NOT NULL,
+	`resolved_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`warrant_id`) REFERENCES `warrants`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "escalations_resolved" CHECK(("escalations"."status" = 'resolved') = ("escalations"."resolved_at" IS NOT NULL))
+);
+--> statement-breakpoint
+CREATE INDEX `escalations_by_status` ON `escalations` (`organisation_id`,`mode`,`status`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `escalations_one_unresolved` ON `escalations` (`warrant_id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
+CREATE INDEX `escalations_by_warrant` ON `escalations` (`warrant_id`,`id`);--> statement-breakpoint
+CREATE TABLE `idempotency_keys` (
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`key` text NOT NULL,
+	`fingerprint` text NOT NULL,
+	`warrant_id` text,
+	`status` integer,
+	`body` text,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`organisation_id`, `mode`, `key`),
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL))
+);
+--> statement-breakpoint
+CREATE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`warrant_id`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
+CREATE INDEX `idempotency_keys_by_age` ON `idempotency_keys` (`created_at`);--> statement-breakpoint
+CREATE TABLE `postings` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`rail` text NOT NULL,
+	`asset` text NOT NULL,
+	`warrant_id` text,
+	`deposit_id` text,
+	`available` integer NOT NULL,
+	`held` integer NOT NULL,
+	`paid` integer NOT NULL,
+	`funding` integer NOT NULL,
+	`payee` text,
+	`recorded_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "postings_sum_to_zero" CHECK("postings"."available" + "postings"."held" + "postings"."paid" + "postings"."funding" = 0),
+	CONSTRAINT "postings_paid_to_somebody" CHECK("postings"."paid" >= 0 AND ("postings"."paid" = 0) = ("postings"."payee" IS NULL)),
+	CONSTRAINT "postings_of_one_cause" CHECK(("postings"."warrant_id" IS NULL) <> ("postings"."deposit_id" IS NULL)),
+	CONSTRAINT "postings_rail_of_mode" CHECK("postings"."rail" = "postings"."mode" || '_book'),
+	CONSTRAINT "postings_deposit_funds" CHECK(("postings"."deposit_id" IS NULL) = ("postings"."funding" = 0)),
+	CONSTRAINT "postings_integers" CHECK(typeof("postings"."available") = 'integer' AND typeof("postings"."held") = 'integer' AND typeof("postings"."paid") = 'integer' AND typeof("postings"."funding") = 'integer')
+);
+--> statement-breakpoint
+CREATE INDEX `postings_by_warrant` ON `postings` (`warrant_id`);--> statement-breakpoint
+CREATE TABLE `trace` (
+	`position` integer PRIMARY KEY NOT NULL,
+	`warrant_id` text NOT NULL,
+	`sequence` integer NOT NULL,
+	`from_state` text,
+	`to_state` text NOT NULL,
+	`actor_kind` text NOT NULL,
+	`actor_id` text,
+	`recorded_at` integer NOT NULL,
+	`payload` text NOT NULL,
+	`payload_hash` text NOT NULL,
+	`rules_hash` text NOT NULL,
+	`previous` text,
+	`entry_hash` text NOT NULL,
+	`event_id` text,
+	`event_type` text,
+	CONSTRAINT "trace_actor" CHECK(("trace"."actor_kind" = 'system') = ("trace"."actor_id" IS NULL)),
+	CONSTRAINT "trace_event" CHECK(("trace"."event_id" IS NULL) = ("trace"."event_type" IS NULL)),
+	CONSTRAINT "trace_opening" CHECK(("trace"."sequence" = 0) = ("trace"."from_state" IS NULL) AND ("trace"."sequence" = 0) = ("trace"."previous" IS NULL))
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `trace_by_warrant` ON `trace` (`warrant_id`,`sequence`);--> statement-breakpoint
+CREATE TABLE `warrant_counts` (
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`agent_id` text NOT NULL,
+	`state` text NOT NULL,
+	`count` integer NOT NULL,
+	PRIMARY KEY(`organisation_id`, `mode`, `agent_id`, `state`),
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "warrant_counts_not_negative" CHECK("warrant_counts"."count" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE `warrants` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`state` text NOT NULL,
+	`version` integer NOT NULL,
+	`amount` integer NOT NULL,
+	`asset` text NOT NULL,
+	`released_bps` integer,
+	`payee` text NOT NULL,
+	`spec` text NOT NULL,
+	`spec_hash` text NOT NULL,
+	`agent_id` text,
+	`session_id` text,
+	`verifier_id` text,
+	`policy_id` text,
+	`policy_version` integer,
+	`rules_hash` text NOT NULL,
+	`trace_head` text,
+	`deadline` integer NOT NULL,
+	`opened_at` integer NOT NULL,
+	`moved_at` integer NOT NULL,
+	`settled_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "warrants_mode" CHECK("warrants"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "warrants_state" CHECK("warrants"."state" IN ('held', 'verifying', 'released', 'partially_released', 'escalated', 'refunded', 'expired', 'frozen', 'disputed')),
+	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND typeof("warrants"."amount") = 'integer'),
+	CONSTRAINT "warrants_version" CHECK("warrants"."version" >= 1),
+	CONSTRAINT "warrants_share" CHECK(CASE "warrants"."state" WHEN 'released' THEN "warrants"."released_bps" IS 10000 WHEN 'partially_released' THEN "warrants"."released_bps" IS NOT NULL AND "warrants"."released_bps" > 0 AND "warrants"."released_bps" < 10000 ELSE "warrants"."released_bps" IS NULL END),
+	CONSTRAINT "warrants_settled_at" CHECK(("warrants"."settled_at" IS NOT NULL) = ("warrants"."state" IN ('released', 'partially_released', 'refunded', 'expired')))
+);
+--> statement-breakpoint
+CREATE INDEX `warrants_by_creation` ON `warrants` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
+CREATE INDEX `warrants_by_deadline` ON `warrants` (`organisation_id`,`mode`,`deadline`,`id`);--> statement-breakpoint
+CREATE INDEX `warrants_by_state_and_creation` ON `warrants` (`organisation_id`,`mode`,`state`,`id`);--> statement-breakpoint
+CREATE INDEX `warrants_by_state_and_deadline` ON `warrants` (`organisation_id`,`mode`,`state`,`deadline`,`id`);--> statement-breakpoint
+CREATE INDEX `warrants_by_agent_and_creation` ON `warrants` (`agent_id`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `warrants_by_agent_and_deadline` ON `warrants` (`agent_id`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `warrants_by_agent_and_state` ON `warrants` (`agent_id`,`state`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `warrants_overdue` ON `warrants` (`deadline`) WHERE "warrants"."state" = 'held';--> statement-breakpoint
+CREATE INDEX `warrants_verifying` ON `warrants` (`id`) WHERE "warrants"."state" = 'verifying';

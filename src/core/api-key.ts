@@ -1,0 +1,40 @@
+import { sha256 } from "./canonical.ts";
+import { MODES, type Mode } from "./roles.ts";
+
+/** `hf_test_…` and `hf_live_…`: 30 base62 digits (178 random bits), then 6 of CRC-32 (decisions.md, Identifiers). */
+const PREFIXES: Readonly<Record<Mode, string>> = { sandbox: "hf_test_", live: "hf_live_" };
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_LENGTH = 30;
+const CHECKSUM_LENGTH = 6;
+const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`);
+
+function checksum(text: string): string {
+  let rest = Bun.hash.crc32(text);
+  let digits = "";
+  for (let count = 0; count < CHECKSUM_LENGTH; count++) {
+    digits = BASE62.charAt(rest % 62) + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}
+
+/** A new secret. `randomByte` is a cryptographic source of uniform bytes. */
+export function newApiKeySecret(mode: Mode, randomByte: () => number): string {
+  let secret = PREFIXES[mode];
+  while (secret.length < PREFIXES[mode].length + RANDOM_LENGTH) {
+    const byte = randomByte();
+    // 248 = 4 × 62: the bytes above it would make some digits likelier.
+    if (byte < 248) secret += BASE62.charAt(byte % 62);
+  }
+  return secret + checksum(secret);
+}
+
+/** Whether a text has the form and the checksum of a key, which a mistyped one has not; no look-up is needed. */
+export function looksLikeApiKey(secret: string): boolean {
+  const prefix = MODES.map((mode) => PREFIXES[mode]).find((candidate) => secret.startsWith(candidate));
+  if (prefix === undefined || !BODY.test(secret.slice(prefix.length))) return false;
+  return checksum(secret.slice(0, -CHECKSUM_LENGTH)) === secret.slice(-CHECKSUM_LENGTH);
+}
+
+/** What is kept of a secret. It has enough random bits that a fast hash is safe, and looking it up by hash leaks no timing. */
+export const hashSecret = (secret: string): string => sha256(secret);

@@ -1,0 +1,105 @@
+import { canonicalJson } from "../canonical.ts";
+import { parseTime } from "../time.ts";
+
+/** A body read as JSON: strict UTF-8, no byte order mark, one value. */
+export type JsonDocument = { readonly value: unknown };
+
+/** 1 kB: what `observed` keeps of a value, in bytes of JSON. */
+export const OBSERVED_BYTES_MAX = 1_024;
+
+const documents = new WeakMap<Uint8Array, JsonDocument | null>();
+
+/** The body as JSON, or null where it is none. Read once for a body, however many clauses ask. */
+export function documentOf(body: Uint8Array): JsonDocument | null {
+  const known = documents.get(body);
+  if (known !== undefined) return known;
+  const document = readDocument(body);
+  documents.set(body, document);
+  return document;
+}
+
+function readDocument(body: Uint8Array): JsonDocument | null {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
+    const value: unknown = JSON.parse(text);
+    if (/__proto__|\\u005[fF]/.test(text)) forgetPrototypes(value);
+    return { value };
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * An own `__proto__` of one object would compare with another's inherited one. Documents that hold one lose
+ * their prototypes, so that nothing is found in an object but its own.
+ */
+function forgetPrototypes(value: unknown): void {
+  const open = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== "object" || next === null) continue;
+    for (const child of Object.values(next))
+      if (typeof child === "object" && child !== null) open.push(child);
+    if (!Array.isArray(next)) Object.setPrototypeOf(next, null);
+  }
+}
+
+const WHITESPACE = [0x20, 0x09, 0x0a, 0x0d];
+const LEADING_MAX = 1_024;
+
+/** Whether the body could be a JSON object, by its first byte that is not whitespace. */
+export function mayBeObject(body: Uint8Array): boolean {
+  for (const byte of body.subarray(0, LEADING_MAX)) if (!WHITESPACE.includes(byte)) return byte === 0x7b;
+  return body.length > LEADING_MAX;
+}
+
+/** Epoch ms of a top-level `generated_at`; null where the body has none that can be read. */
+export function statedTimeOf(body: Uint8Array): number | null {
+  if (!mayBeObject(body)) return null;
+  const value = documentOf(body)?.value;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, "generated_at")) return null;
+  return parseTime((value as { generated_at: unknown }).generated_at);
+}
+
+/** JSON equality: the order of keys is irrelevant, 1 equals 1.0, and only own members count. */
+export function jsonEquals(left: unknown, right: unknown): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false;
+  if (Array.isArray(left) !== Array.isArray(right)) return false;
+  if (Array.isArray(left) && Array.isArray(right))
+    return left.length === right.length && left.every((item, index) => jsonEquals(item, right[index]));
+  const [a, b] = [left as Record<string, unknown>, right as Record<string, unknown>];
+  const names = Object.keys(a);
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && jsonEquals(a[name], b[name]))
+  );
+}
+
+/**
+ * A value as `observed` shows it: itself up to 1 kB of JSON, else the beginning of its JSON text. Whatever comes out
+ * can be hashed, so lone surrogates and numbers beyond the finite are shown as text too. Null where it cannot be shown.
+ */
+export function observedOf(value: unknown): unknown {
+  try {
+    const text = JSON.stringify(value);
+    if (Buffer.byteLength(text) > OBSERVED_BYTES_MAX) return cutText(text);
+    return canHash(value) ? value : text;
+  } catch {
+    return null;
+  }
+}
+
+function canHash(value: unknown): boolean {
+  try {
+    canonicalJson(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** At most 1 kB of a text's UTF-8, with no character cut through. */
+function cutText(text: string): string {
+  const bytes = new TextEncoder().encode(text.slice(0, OBSERVED_BYTES_MAX)).subarray(0, OBSERVED_BYTES_MAX);
+  return new TextDecoder().decode(bytes, { stream: true }).toWellFormed();
+}

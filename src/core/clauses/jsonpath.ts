@@ -1,0 +1,82 @@
+import {
+  type FilterFunction,
+  FunctionExpressionType,
+  JSONPathEnvironment,
+  type JSONValue,
+  jsonpath,
+} from "json-p3";
+import { compilePattern, type Pattern, PatternProblem } from "./pattern.ts";
+
+/** RFC 9535 through json-p3, less what could answer wrongly: its native regular expressions. Nothing runs code. */
+export const JSONPATH_LENGTH_MAX = 1_024;
+
+/** Levels that `..` goes down; a deeper document fails the clause. */
+const DEPTH_MAX = 512;
+const PATTERNS_MAX = 256;
+
+class Environment extends JSONPathEnvironment {
+  protected override setupFilterFunctions(): void {
+    super.setupFilterFunctions();
+    this.functionRegister.set("match", patternFunction("match"));
+    this.functionRegister.set("search", patternFunction("search"));
+    this.functionRegister.set("length", new ScalarLength());
+  }
+}
+
+/** `length()` of a text counts Unicode scalar values (RFC 9535, 2.4.4); json-p3 counts UTF-16 units. */
+class ScalarLength extends jsonpath.functions.Length {
+  override call(value: unknown): ReturnType<jsonpath.functions.Length["call"]> {
+    return typeof value === "string" ? [...value].length : super.call(value);
+  }
+}
+
+function patternFunction(name: "match" | "search"): FilterFunction {
+  const patterns = new Map<string, Pattern | null>();
+  const compile = (source: string): Pattern | null => {
+    const known = patterns.get(source);
+    if (known !== undefined) return known;
+    if (patterns.size >= PATTERNS_MAX) patterns.clear();
+    const pattern = isIRegexp(source) ? compilePattern(source, name) : null;
+    patterns.set(source, pattern);
+    return pattern;
+  };
+  return {
+    argTypes: [FunctionExpressionType.ValueType, FunctionExpressionType.ValueType],
+    returnType: FunctionExpressionType.LogicalType,
+    call: (text: unknown, source: unknown) =>
+      typeof text === "string" && typeof source === "string" && (compile(source)?.test(text) ?? false),
+  };
+}
+
+/** Whether json-p3 takes it for an I-Regexp (RFC 9485): a pattern that is none is false to both functions. */
+function isIRegexp(source: string): boolean {
+  const checker = new jsonpath.functions.Match({ cacheSize: 0, throwErrors: true });
+  try {
+    checker.call("", source);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.name === "IRegexpError") return false;
+    throw new PatternProblem("not a regular expression");
+  }
+}
+
+const environment = new Environment({ maxRecursionDepth: DEPTH_MAX });
+
+/** What is wrong with a path, or null. */
+export function parseJsonPath(path: string): string | null {
+  if (path.length > JSONPATH_LENGTH_MAX) return `must be at most ${JSONPATH_LENGTH_MAX} characters`;
+  try {
+    environment.compile(path);
+    return null;
+  } catch (error) {
+    return `is not a JSONPath of RFC 9535: ${(error as Error).message.slice(0, 200)}`;
+  }
+}
+
+/**
+ * The values that a path selects, one at a time, in the document's order. Throws where the path is malformed, or where
+ * the document or a pattern goes beyond what can be evaluated: a clause fails then, whatever the path negates.
+ */
+export function* select(path: string, document: unknown): Generator<unknown> {
+  for (const node of environment.lazyQuery(path, document as JSONValue)) yield node.value;
+}

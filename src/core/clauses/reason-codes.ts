@@ -1,0 +1,50 @@
+/** Why a clause failed, or why a decision went another way: a closed list (decisions.md, Verification). */
+
+/** What the source did where nothing could be read from it. */
+export const SOURCE_CODES = [
+  "source_unreachable",
+  "source_timeout",
+  "source_too_large",
+  "source_blocked",
+] as const;
+
+/** What a clause found. */
+export const CLAUSE_CODES = [
+  "status_mismatch",
+  "source_not_found",
+  ...SOURCE_CODES,
+  "body_not_json",
+  "schema_mismatch",
+  "schema_not_found",
+  "path_not_found",
+  "path_unsupported",
+  "value_mismatch",
+  "digest_mismatch",
+  "data_stale",
+  "no_timestamp",
+  "uptime_below_minimum",
+  "no_uptime_data",
+  "event_not_emitted",
+  "no_event_log",
+  "score_below_minimum",
+  "no_judgement",
+  "clause_timeout",
+] as const;
+
+/** What the decision adds to them. */
+export const DECISION_CODES = [
+  "passkey_required",
+  "share_too_small",
+  "agent_killed",
+  "payment_unknown",
+  "payment_irrevocable",
+] as const;
+
+export const REASON_CODES = [...CLAUSE_CODES, ...DECISION_CODES] as const;
+
+export type SourceCode = (typeof SOURCE_CODES)[number];
+export type ClauseCode = (typeof CLAUSE_CODES)[number];
+export type ReasonCode = (typeof REASON_CODES)[number];
+
+export const isReasonCode = (value: unknown): value is ReasonCode =>
+  (REASON_CODES as readonly unknown[]).includes(value);

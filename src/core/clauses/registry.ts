@@ -1,0 +1,169 @@
+import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { canonicalJson } from "../canonical.ts";
+import { isRefusal, type Refusal, refuseField } from "../errors.ts";
+import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
+
+export const CLAUSES_MAX = 64;
+/** Bytes of the clauses' canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
+export const CLAUSES_BYTES_MAX = 64 * 1024;
+export const SCHEMA_NAME_LENGTH_MAX = 128;
+
+/** A field's `description` completes the sentence "must be …" of its refusal. */
+const positiveSeconds = Type.Integer({
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: "an integer greater than 0",
+});
+const fraction = Type.Number({ minimum: 0, maximum: 1, description: "a number from 0 to 1" });
+const text = (lengthMax: number) =>
+  Type.String({
+    minLength: 1,
+    maxLength: lengthMax,
+    description: `a string of 1 to ${lengthMax} characters`,
+  });
+
+/** The closed registry (interface.md): what each kind says, and its fields apart from `kind`. */
+const REGISTRY = {
+  "http.status": {
+    description: "The response status equals `equals` exactly.",
+    fields: {
+      equals: Type.Integer({
+        minimum: Number.MIN_SAFE_INTEGER,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: "an integer",
+      }),
+    },
+  },
+  "json.schema": {
+    description: "The body is JSON and validates against the named schema.",
+    fields: { schema: text(SCHEMA_NAME_LENGTH_MAX) },
+  },
+  "json.jsonpath": {
+    description: "The JSONPath resolves in the body; with `equals`, to exactly one value, equal to it.",
+    fields: {
+      path: Type.String({
+        minLength: 1,
+        maxLength: JSONPATH_LENGTH_MAX,
+        description: `a JSONPath of at most ${JSONPATH_LENGTH_MAX} characters`,
+      }),
+      equals: Type.Optional(Type.Unknown({ description: "a JSON value" })),
+    },
+  },
+  "file.sha256": {
+    description: "The bytes hash to the given SHA-256 digest.",
+    fields: { digest: Type.String({ pattern: "^[0-9A-Fa-f]{64}$", description: "64 hex digits" }) },
+  },
+  "data.freshness": {
+    description: "The payload is no older than `maxAgeSeconds`.",
+    fields: { maxAgeSeconds: positiveSeconds },
+  },
+  "uptime.window": {
+    description: "Coming soon: a supplied uptime ratio over the window reaches `minRatio`.",
+    fields: { windowSeconds: positiveSeconds, minRatio: fraction },
+  },
+  "chain.event": {
+    description: "Coming soon: the supplied event log contains `topic`.",
+    fields: { topic: text(512) },
+  },
+  "llm.judge": {
+    description: "Coming soon: a supplied judgement of the rubric reaches `minScore`.",
+    fields: { rubric: text(8_192), minScore: fraction },
+  },
+} as const satisfies Record<string, { description: string; fields: Record<string, TSchema> }>;
+
+type Registry = typeof REGISTRY;
+export type ClauseKind = keyof Registry;
+type ClauseOf<Kind extends ClauseKind> = Kind extends ClauseKind
+  ? { readonly kind: Kind } & Readonly<Static<TObject<Registry[Kind]["fields"]>>>
+  : never;
+/** One clause of any kind, or of those named. */
+export type Clause<Kind extends ClauseKind = ClauseKind> = ClauseOf<Kind>;
+
+export const CLAUSE_KINDS = Object.keys(REGISTRY) as readonly ClauseKind[];
+
+export const isClauseKind = (value: unknown): value is ClauseKind =>
+  typeof value === "string" && Object.hasOwn(REGISTRY, value);
+
+/** The registry as the verifiers' read-back returns it. */
+export const clauseTemplates: readonly { readonly kind: ClauseKind; readonly description: string }[] =
+  CLAUSE_KINDS.map((kind) => ({ kind, description: REGISTRY[kind].description }));
+
+/** The clauses' models, for the API's description; refusals come from `parseClauses`. */
+export const clauseModels = Object.fromEntries(
+  CLAUSE_KINDS.map((kind) => [kind, modelOf(kind, REGISTRY[kind])]),
+) as Readonly<Record<ClauseKind, TObject>>;
+
+function modelOf(kind: ClauseKind, entry: { description: string; fields: TProperties }): TObject {
+  const options = { additionalProperties: false, title: kind, description: entry.description };
+  return Type.Object({ kind: Type.Literal(kind), ...entry.fields }, options);
+}
+
+/**
+ * The clauses of a spec, or `validation_failed` whose message starts with the path of what is wrong.
+ * Whether a named schema exists is for the caller, who knows them: see `schemaNamesOf`.
+ */
+export function parseClauses(value: unknown, path: string): readonly Clause[] | Refusal {
+  if (!Array.isArray(value)) return refuseField(path, "must be an array of clauses");
+  if (value.length < 1 || value.length > CLAUSES_MAX)
+    return refuseField(path, `must hold 1 to ${CLAUSES_MAX} clauses`);
+  const clauses: Clause[] = [];
+  for (const [index, item] of value.entries()) {
+    const clause = parseClause(item, `${path}.${index}`);
+    if (isRefusal(clause)) return clause;
+    clauses.push(clause);
+  }
+  if (Buffer.byteLength(canonicalJson(clauses)) > CLAUSES_BYTES_MAX)
+    return refuseField(path, "must be at most 64 kB of canonical JSON");
+  return clauses;
+}
+
+/** One clause, or `validation_failed` naming the path. A saved verifier is `{ kind: type, ...config }`. */
+export function parseClause(value: unknown, path: string): Clause | Refusal {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return refuseField(path, "must be an object");
+  const given = value as Readonly<Record<string, unknown>>;
+  const kind = Object.hasOwn(given, "kind") ? given.kind : undefined;
+  if (!isClauseKind(kind)) return refuseField(`${path}.kind`, `must be one of ${CLAUSE_KINDS.join(", ")}`);
+
+  const fields: Readonly<Record<string, TSchema>> = REGISTRY[kind].fields;
+  for (const [name, model] of Object.entries(fields)) {
+    const required = clauseModels[kind].required?.includes(name) ?? false;
+    if (!Object.hasOwn(given, name)) {
+      if (required) return refuseField(`${path}.${name}`, `is required, and must be ${model.description}`);
+    } else if (!Value.Check(model, given[name])) {
+      return refuseField(`${path}.${name}`, `must be ${model.description}`);
+    }
+  }
+  const unknown = Object.keys(given).find((name) => name !== "kind" && !Object.hasOwn(fields, name));
+  if (unknown !== undefined)
+    return refuseField(
+      `${path}.${unknown}`,
+      `is not a field of ${kind}, which has ${Object.keys(fields).join(", ")}`,
+    );
+  return checkContent(given as Clause, path);
+}
+
+/** What the models cannot say: the JSONPath's grammar, and that the clause can be hashed. */
+function checkContent(clause: Clause, path: string): Clause | Refusal {
+  if (clause.kind === "json.jsonpath") {
+    const problem = parseJsonPath(clause.path);
+    if (problem !== null) return refuseField(`${path}.path`, problem);
+  }
+  for (const [name, value] of Object.entries(clause)) {
+    try {
+      canonicalJson(value);
+    } catch {
+      return refuseField(
+        `${path}.${name}`,
+        "must be JSON of finite numbers and well-formed text, not too deep",
+      );
+    }
+  }
+  return clause;
+}
+
+/** The schemas that the clauses name, each once. */
+export const schemaNamesOf = (clauses: readonly Clause[]): readonly string[] => [
+  ...new Set(clauses.flatMap((clause) => (clause.kind === "json.schema" ? [clause.schema] : []))),
+];

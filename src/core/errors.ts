@@ -1,0 +1,80 @@
+/**
+ * The closed catalogue of refusals (interface.md "Errors", and those that decisions.md adds).
+ * A code is stable: callers branch on it. Its status fixes its type.
+ */
+
+const TYPES = {
+  400: "invalid_request",
+  401: "unauthenticated",
+  402: "insufficient_funds",
+  403: "forbidden",
+  404: "not_found",
+  409: "conflict",
+  429: "rate_limited",
+  500: "api_error",
+} as const;
+
+type Status = keyof typeof TYPES;
+export type ErrorType = (typeof TYPES)[Status] | "invalid_state";
+
+/** Every code, its HTTP status, and its cause in words for the documentation. */
+export const ERRORS = {
+  validation_failed: [400, "A field, header or parameter failed its rule; the message names its path."],
+  deadline_in_past: [400, "The deadline is not in the future."],
+  idempotency_key_required: [400, "A money-moving POST came without an Idempotency-Key."],
+  policy_no_bands: [400, "The policy's bands are empty or missing."],
+  policy_no_floor_band: [400, "No band of the policy stands at minScore 0."],
+  policy_band_out_of_range: [400, "A band's minScore is outside 0 to 1."],
+  policy_band_bps_required: [400, "A partial_release band lacks a releasedBps strictly between 0 and 10000."],
+  not_authenticated: [401, "No credentials, or credentials that resolve to nobody."],
+  insufficient_funds: [402, "The available balance does not cover the hold."],
+  insufficient_role: [403, "The person's role is below what the route needs."],
+  user_session_required: [403, "An API key attempted what only a signed-in person may do."],
+  agent_not_active: [403, "The agent is paused or killed."],
+  agent_key_mismatch: [403, "The API key belongs to another agent."],
+  agent_id_required: [403, "This agent must be named in agent_id."],
+  policy_not_allowed: [403, "The API key may not name this policy."],
+  policy_max_amount_exceeded: [403, "The amount is above the policy's maxAmount."],
+  session_ceiling_exceeded: [403, "The spend session has no headroom left for the amount."],
+  session_warrant_limit_reached: [403, "The spend session's warrant allowance is used."],
+  session_failure_budget_spent: [403, "Consecutive failures exhausted the spend session's budget."],
+  session_expired: [403, "The spend session has expired."],
+  session_revoked: [403, "The spend session was revoked."],
+  second_person_required: [403, "A dispute is decided by a second person, not by who raised it."],
+  route_not_found: [404, "No such route, or not with this method."],
+  warrant_not_found: [404, "No such warrant, or not yours."],
+  agent_not_found: [404, "No such agent, or not yours."],
+  policy_not_found: [404, "No such policy, or not yours."],
+  verifier_not_found: [404, "No such verifier, or not yours."],
+  escalation_not_found: [404, "No such escalation, or not yours."],
+  organisation_not_found: [404, "No such organisation."],
+  api_key_not_found: [404, "No such API key."],
+  illegal_transition: [409, "The move is not legal from the warrant's current state."],
+  version_conflict: [409, "Someone else moved it first; read it again and retry."],
+  already_exists: [409, "Something of this name exists already."],
+  idempotency_key_reused: [409, "The Idempotency-Key was used with another request."],
+  idempotency_in_flight: [409, "The original request of this Idempotency-Key is still running."],
+  idempotency_conflict: [409, "The Idempotency-Key was claimed concurrently."],
+  rate_limit_exceeded: [429, "Over the window's budget; Retry-After says when it is whole again."],
+  internal_error: [500, "An unexpected fault of the service."],
+} as const satisfies Record<string, readonly [Status, string]>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** A refusal is a value: nothing moved. `message` is for people and carries no secret. */
+export type Refusal = { readonly refused: ErrorCode; readonly message: string };
+
+export const refuse = (refused: ErrorCode, message: string): Refusal => ({ refused, message });
+
+/** A refusal of one field: the message starts with its path, such as `spec.clauses.0.schema`. */
+export const refuseField = (path: string, problem: string): Refusal =>
+  refuse("validation_failed", `${path}: ${problem}`);
+
+export const isRefusal = (value: unknown): value is Refusal =>
+  typeof value === "object" && value !== null && "refused" in value;
+
+export const statusOf = (code: ErrorCode): Status => ERRORS[code][0];
+
+/** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (decisions.md, Warrants). */
+export const typeOf = (code: ErrorCode): ErrorType =>
+  code === "illegal_transition" ? "invalid_state" : TYPES[statusOf(code)];

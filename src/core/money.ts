@@ -1,0 +1,35 @@
+/**
+ * Amounts: whole numbers of an asset's smallest unit, as bigint inside and as digit strings outside
+ * (interface.md "Amount convention"; bounds from decisions.md "Warrants").
+ */
+
+/** 2^63 - 1: the largest amount, balance and ceiling. */
+export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
+
+/** Basis points of a whole: 10000 is all of it. */
+export const BPS_WHOLE = 10_000;
+
+const DIGITS = /^[0-9]+$/;
+const DECIMALS: Readonly<Record<string, number>> = { USDC: 6 };
+
+/** The amount that a digit string means, leading zeros allowed; null where it is none or above AMOUNT_MAX. */
+export function parseAmount(text: unknown): bigint | null {
+  if (typeof text !== "string" || !DIGITS.test(text)) return null;
+  const significant = text.replace(/^0+(?=.)/, "");
+  if (significant.length > 19) return null;
+  const amount = BigInt(significant);
+  return amount <= AMOUNT_MAX ? amount : null;
+}
+
+/** floor(amount × bps / 10000): what a share pays (decisions.md, Warrants). `bps` is an integer from 0 to 10000. */
+export const shareOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps)) / BigInt(BPS_WHOLE);
+
+/** An amount for people, such as `8.40 USDC`; assets without known decimals show their units. */
+export function displayAmount(amount: bigint, asset: string): string {
+  const decimals = DECIMALS[asset];
+  if (decimals === undefined) return `${amount} ${asset}`;
+  const digits = amount.toString().padStart(decimals + 1, "0");
+  const whole = digits.slice(0, -decimals).replace(/\B(?=(\d{3})+$)/g, " ");
+  const fraction = digits.slice(-decimals).replace(/0+$/, "").padEnd(2, "0");
+  return `${whole}.${fraction} ${asset}`;
+}

@@ -1,0 +1,29 @@
+/**
+ * Fixed windows of 60 seconds, counted in process memory (interface.md "Rate-limit rules").
+ * One instance has its own counters: the limits are a floor when several run.
+ */
+
+export type Bucket = "read" | "write" | "bench";
+
+export const WINDOW_MS = 60_000;
+
+/** The budget of a caller's window after a request: what the `RateLimit-*` headers say. */
+export type Budget = {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+  readonly exceeded: boolean;
+};
+
+/** The window that the clock is in; it starts at a multiple of its length, alike for all callers. */
+export const windowOf = (now: number): number => Math.floor(now / WINDOW_MS);
+
+export const secondsToReset = (now: number): number => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000);
+
+/** The budget when `used` requests of the window, this one included, have been seen. */
+export const budgetOf = (limit: number, used: number, now: number): Budget => ({
+  limit,
+  remaining: Math.max(0, limit - used),
+  resetSeconds: secondsToReset(now),
+  exceeded: used > limit,
+});

@@ -1,0 +1,45 @@
+import type { ClauseResult } from "./clauses/evidence.ts";
+import type { ReasonCode } from "./clauses/reason-codes.ts";
+import type { Outcome } from "./policy.ts";
+import type { Mode } from "./roles.ts";
+
+/** What one verification saw and what the policy made of it (decisions.md, Check and escalation records). */
+export type Check = {
+  readonly id: string;
+  readonly warrantId: string;
+  readonly sourceUrl: string;
+  readonly httpStatus: number | null;
+  readonly bytes: number;
+  readonly durationMs: number;
+  /** Basis points, 0 to 10000. */
+  readonly score: number;
+  readonly passed: boolean;
+  readonly reasonCodes: readonly ReasonCode[];
+  readonly evidenceHash: string;
+  readonly details: readonly ClauseResult[];
+  readonly outcome: Outcome;
+  readonly bandLabel: string | null;
+  readonly evaluatedAt: number;
+};
+
+export const DECISIONS = ["release", "partial_release", "refund", "dispute"] as const;
+export type Decision = (typeof DECISIONS)[number];
+
+/** A warrant that waits for a person. `raisedBy` is who disputed it: somebody else must resolve it then. */
+export type Escalation = {
+  readonly id: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly warrantId: string;
+  readonly checkId: string | null;
+  readonly score: number | null;
+  readonly reasonCodes: readonly ReasonCode[];
+  readonly status: "open" | "disputed" | "resolved";
+  readonly decision: Decision | null;
+  readonly releasedBps: number | null;
+  readonly note: string | null;
+  readonly raisedBy: string | null;
+  readonly resolvedBy: string | null;
+  readonly createdAt: number;
+  readonly resolvedAt: number | null;
+};

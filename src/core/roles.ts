@@ -1,0 +1,67 @@
+import { type Refusal, refuse } from "./errors.ts";
+
+/** Two worlds that never touch: the sandbox's money is not real (decisions.md, Two worlds). */
+export const MODES = ["sandbox", "live"] as const;
+export type Mode = (typeof MODES)[number];
+
+/** Roles of people, lowest first (interface.md, Authentication). */
+export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** An agent's API key; it acts in its agent's mode. */
+export type KeyCaller = {
+  readonly kind: "key";
+  readonly keyId: string;
+  readonly agentId: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+};
+
+/** A signed-in person. */
+export type PersonCaller = {
+  readonly kind: "person";
+  readonly userId: string;
+  readonly role: Role;
+  readonly organisationId: string;
+  readonly mode: Mode;
+};
+
+export type Caller = KeyCaller | PersonCaller;
+
+/** Who may do a thing: a person from `role` up, and API keys where `keys` says so. */
+export type Access = { readonly role: Role; readonly keys: boolean };
+
+/** What each verb asks of its caller (interface.md "Endpoints"; decisions.md "Sign-in, roles, passkeys"). */
+export const ACCESS = {
+  openWarrant: { role: "operator", keys: true },
+  verifyWarrant: { role: "operator", keys: true },
+  readWarrants: { role: "viewer", keys: true },
+  settleWarrant: { role: "operator", keys: false },
+  resolveEscalation: { role: "operator", keys: false },
+  readConsole: { role: "viewer", keys: false },
+} as const satisfies Record<string, Access>;
+
+export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>
+  ROLES.indexOf(role) >= ROLES.indexOf(minimum);
+
+/** Null where the caller may; else why not. */
+export function refuseAccess(caller: Caller, access: Access): Refusal | null {
+  if (caller.kind === "key") {
+    return access.keys
+      ? null
+      : refuse("user_session_required", "An API key cannot do this; a signed-in person can.");
+  }
+  return roleIsAtLeast(caller.role, access.role)
+    ? null
+    : refuse("insufficient_role", `This needs the role ${access.role} or above; yours is ${caller.role}.`);
+}
+
+/** Who moved a warrant, as the trace records it. `agent` carries the API key's id (interface.md, Trace entry). */
+export type Actor =
+  | { readonly kind: "agent" | "user"; readonly id: string }
+  | { readonly kind: "system"; readonly id: null };
+
+export const SYSTEM: Actor = { kind: "system", id: null };
+
+export const actorOf = (caller: Caller): Actor =>
+  caller.kind === "key" ? { kind: "agent", id: caller.keyId } : { kind: "user", id: caller.userId };

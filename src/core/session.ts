@@ -1,0 +1,73 @@
+import { type Refusal, refuse } from "./errors.ts";
+import { isoTime } from "./time.ts";
+
+/** An agent's budget: a ceiling, an optional count, a failure budget and an end (interface.md, Spend session). */
+export type SpendSession = {
+  readonly id: string;
+  readonly agentId: string;
+  readonly amountCeiling: bigint;
+  /** What is held or paid under the session; what a settlement returns is given back once (decisions.md). */
+  readonly amountSpent: bigint;
+  readonly warrantLimit: number | null;
+  readonly warrantCount: number;
+  readonly failureBudget: number;
+  readonly failureCount: number;
+  readonly expiresAt: number;
+  readonly revokedAt: number | null;
+  readonly createdAt: number;
+};
+
+/**
+ * The session with the hold charged to it, or the first limit that forbids it, in a fixed order. A ceiling speaks of USDC's
+ * units; other assets are refused under it (decisions.md, Warrants).
+ */
+export function chargeSession(
+  session: SpendSession,
+  amount: bigint,
+  asset: string,
+  now: number,
+): SpendSession | Refusal {
+  if (session.revokedAt !== null) {
+    return refuse(
+      "session_revoked",
+      `The spend session ${session.id} was revoked at ${isoTime(session.revokedAt)}.`,
+    );
+  }
+  if (session.expiresAt <= now) {
+    return refuse(
+      "session_expired",
+      `The spend session ${session.id} expired at ${isoTime(session.expiresAt)}.`,
+    );
+  }
+  if (session.failureCount >= session.failureBudget) {
+    return refuse(
+      "session_failure_budget_spent",
+      `The spend session ${session.id} has had ${session.failureCount} failures in a row; its budget is ${session.failureBudget}.`,
+    );
+  }
+  if (session.warrantLimit !== null && session.warrantCount >= session.warrantLimit) {
+    return refuse(
+      "session_warrant_limit_reached",
+      `The spend session ${session.id} has opened ${session.warrantCount} of its ${session.warrantLimit} warrants.`,
+    );
+  }
+  if (asset !== "USDC") {
+    return refuse(
+      "session_ceiling_exceeded",
+      `The spend session ${session.id} has a ceiling of ${session.amountCeiling} in USDC, ${session.amountSpent} is spent, and ${amount} ${asset} was requested.`,
+    );
+  }
+  if (session.amountSpent + amount > session.amountCeiling) {
+    return refuse(
+      "session_ceiling_exceeded",
+      `The spend session ${session.id} has a ceiling of ${session.amountCeiling}, ${session.amountSpent} is spent, and ${amount} was requested.`,
+    );
+  }
+  return { ...session, amountSpent: session.amountSpent + amount, warrantCount: session.warrantCount + 1 };
+}
+
+/** The session after a settlement returned part of a hold to the books. */
+export const giveBack = (session: SpendSession, returned: bigint): SpendSession => ({
+  ...session,
+  amountSpent: session.amountSpent - returned,
+});

@@ -1,0 +1,27 @@
+/** Times are epoch milliseconds inside, and ISO 8601 with milliseconds and `Z` on the wire. */
+
+const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[Zz]|[+-](\d{2}):(\d{2}))$/;
+
+/** Epoch milliseconds of an RFC 3339 timestamp with a zone; null where it is none, such as 30 February. */
+export function parseTime(text: unknown): number | null {
+  const match = typeof text === "string" && text.length <= 64 ? RFC_3339.exec(text) : null;
+  if (!match) return null;
+  const [year, month, day, hour, minute, second, zoneHour, zoneMinute] = match
+    .slice(1)
+    .map((part) => Number(part ?? 0)) as [number, number, number, number, number, number, number, number];
+  if (month < 1 || month > 12 || day < 1 || day > new Date(Date.UTC(year, month, 0)).getUTCDate())
+    return null;
+  if (hour > 23 || minute > 59 || second > 59 || zoneHour > 23 || zoneMinute > 59) return null;
+  const time = Date.parse(text as string);
+  return Number.isNaN(time) ? null : time;
+}
+
+export const isoTime = (time: number): string => new Date(time).toISOString();
+
+/** The same for what may be missing. */
+export const isoTimeOrNull = (time: number | null): string | null => (time === null ? null : isoTime(time));
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;

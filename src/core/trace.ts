@@ -1,0 +1,98 @@
+import { canonicalJson, hashJson, sha256 } from "./canonical.ts";
+import type { ReasonCode } from "./clauses/reason-codes.ts";
+import type { Actor } from "./roles.ts";
+import { isoTime } from "./time.ts";
+import type { EventType, State, Transition } from "./warrant.ts";
+import { eventOf } from "./warrant.ts";
+
+/** What a check adds to the payload of the outcome that followed it. */
+export type CheckedPayload = {
+  readonly check_id: string;
+  readonly score: number;
+  readonly reason_codes: readonly ReasonCode[];
+  readonly evidence_hash: string;
+  readonly check_hash: string;
+};
+
+/**
+ * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
+ * `event` are the outbox of the webhooks.
+ */
+export type TraceEntry = {
+  readonly warrantId: string;
+  /** Counts from 0 in the warrant: its version less one. */
+  readonly sequence: number;
+  readonly from: State | null;
+  readonly to: State;
+  readonly actor: Actor;
+  readonly recordedAt: number;
+  /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
+  readonly payload: string;
+  readonly payloadHash: string;
+  readonly rulesHash: string;
+  readonly previous: string | null;
+  readonly entryHash: string;
+  readonly event: { readonly id: string; readonly type: EventType } | null;
+};
+
+/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
+export const entryHashOf = (
+  entry: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">,
+): string =>
+  hashJson({
+    warrant_id: entry.warrantId,
+    sequence: entry.sequence,
+    previous: entry.previous,
+    payload_hash: entry.payloadHash,
+  });
+
+export type TraceDetails = {
+  readonly actor: Actor;
+  readonly eventId: string;
+  /** Name → hash of the named schemas; at open only. */
+  readonly schemaHashes?: Readonly<Record<string, string>>;
+  readonly checked?: CheckedPayload;
+};
+
+/** The trace entry of a transition, chained to the one before it. */
+export function traceOf({ from, warrant }: Transition, details: TraceDetails): TraceEntry {
+  const payload = canonicalJson({
+    warrant_id: warrant.id,
+    mode: warrant.mode,
+    from,
+    to: warrant.state,
+    version: warrant.version,
+    actor: details.actor,
+    recorded_at: isoTime(warrant.movedAt),
+    amount: warrant.amount.toString(),
+    asset: warrant.asset,
+    payee: warrant.payee,
+    released_bps: warrant.releasedBps,
+    spec_hash: warrant.specHash,
+    agent_id: warrant.agentId,
+    policy_id: warrant.policyId,
+    policy_version: warrant.policyVersion,
+    rules_hash: warrant.rulesHash,
+    ...(details.schemaHashes ? { schema_hashes: details.schemaHashes } : {}),
+    ...details.checked,
+  });
+  const payloadHash = sha256(payload);
+  const link = {
+    warrantId: warrant.id,
+    sequence: warrant.version - 1,
+    previous: warrant.traceHead,
+    payloadHash,
+  };
+  const type = eventOf(from, warrant.state);
+  return {
+    ...link,
+    from,
+    to: warrant.state,
+    actor: details.actor,
+    recordedAt: warrant.movedAt,
+    payload,
+    rulesHash: warrant.rulesHash,
+    entryHash: entryHashOf(link),
+    event: type === null ? null : { id: details.eventId, type },
+  };
+}

@@ -1,0 +1,176 @@
+import type { Clause } from "./clauses/registry.ts";
+import { type Refusal, refuse, refuseField } from "./errors.ts";
+import { BPS_WHOLE, shareOf } from "./money.ts";
+import { hold, type Legs, settle } from "./postings.ts";
+import type { Mode } from "./roles.ts";
+
+/** The nine states of the lifecycle (decisions.md, Warrants). */
+export const STATES = [
+  "held",
+  "verifying",
+  "released",
+  "partially_released",
+  "escalated",
+  "refunded",
+  "expired",
+  "frozen",
+  "disputed",
+] as const;
+export type State = (typeof STATES)[number];
+
+const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
+export type SettledState = (typeof SETTLED_STATES)[number];
+
+/** Settled is final: it has `settled_at` and a receipt. */
+export const isSettled = (state: State): state is SettledState =>
+  SETTLED_STATES.some((settled) => settled === state);
+
+export type Spec = { readonly clauses: readonly Clause[] };
+
+/** A promise that money is held against (interface.md, Warrant). Amounts in the asset's smallest unit. */
+export type Warrant = {
+  readonly id: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly state: State;
+  /** 1 at open, one more at every transition. */
+  readonly version: number;
+  readonly amount: bigint;
+  readonly asset: string;
+  readonly releasedBps: number | null;
+  readonly payee: string;
+  readonly spec: Spec;
+  readonly specHash: string;
+  readonly agentId: string | null;
+  /** The spend session that the hold was charged to. */
+  readonly sessionId: string | null;
+  readonly verifierId: string | null;
+  readonly policyId: string | null;
+  readonly policyVersion: number | null;
+  readonly rulesHash: string;
+  /** The entry hash of the newest trace entry. */
+  readonly traceHead: string | null;
+  readonly deadline: number;
+  readonly openedAt: number;
+  readonly movedAt: number;
+  readonly settledAt: number | null;
+};
+
+/**
+ * Who moves a warrant. `caller`: a key or an operator who opens or verifies. `operator`: a person's own decision.
+ * `second`: a person from admin up who did not raise the dispute. `system`: the policy, the sweep, recovery.
+ */
+export type Mover = "caller" | "operator" | "second" | "system";
+
+type Moves = Readonly<Partial<Record<State, readonly Mover[]>>>;
+
+const PERSON_DECIDES = (mover: Mover): Moves => ({
+  released: [mover],
+  partially_released: [mover],
+  refunded: [mover],
+});
+
+/** Every legal move: from → to → by whom (decisions.md, Warrants). What is not here is `illegal_transition`. */
+export const TRANSITIONS: Readonly<Record<State, Moves>> = {
+  held: {
+    verifying: ["caller"],
+    expired: ["system"],
+    frozen: ["system"],
+    released: ["operator"],
+    partially_released: ["operator"],
+    refunded: ["operator", "system"],
+  },
+  verifying: {
+    released: ["system"],
+    partially_released: ["system"],
+    escalated: ["system"],
+    refunded: ["system"],
+    held: ["system"],
+    frozen: ["system"],
+  },
+  frozen: { held: ["system"], ...PERSON_DECIDES("operator") },
+  escalated: { ...PERSON_DECIDES("operator"), disputed: ["operator"], refunded: ["operator", "system"] },
+  disputed: PERSON_DECIDES("second"),
+  released: {},
+  partially_released: {},
+  refunded: {},
+  expired: {},
+};
+
+export type Move = {
+  readonly to: State;
+  readonly by: Mover;
+  /** The share of a partial release, an integer strictly between 0 and 10000. */
+  readonly releasedBps?: number;
+};
+
+/** A warrant after a move, and the posting's legs where money moved. */
+export type Transition = {
+  readonly from: State | null;
+  readonly warrant: Warrant;
+  readonly legs: Legs | null;
+};
+
+export const isLegalMove = (from: State, to: State, by: Mover): boolean =>
+  TRANSITIONS[from][to]?.includes(by) ?? false;
+
+/** The share that a settled state pays, in basis points. */
+function paidBps(to: SettledState, releasedBps: number | undefined): number {
+  if (to === "released") return BPS_WHOLE;
+  if (to !== "partially_released") return 0;
+  if (releasedBps === undefined || !(releasedBps > 0 && releasedBps < BPS_WHOLE)) {
+    throw new Error("a partial release needs a share between 0 and 10000");
+  }
+  return releasedBps;
+}
+
+/**
+ * The state machine: the warrant after a move, or why the move is refused. A share that comes to zero units is refused
+ * with `validation_failed`.
+ */
+export function decide(warrant: Warrant, move: Move, now: number): Transition | Refusal {
+  const { state: from } = warrant;
+  if (!isLegalMove(from, move.to, move.by)) {
+    return refuse(
+      "illegal_transition",
+      `A warrant that is ${from} cannot become ${move.to} by this request.`,
+    );
+  }
+  const moved = { ...warrant, state: move.to, version: warrant.version + 1, movedAt: now };
+  if (!isSettled(move.to)) return { from, warrant: moved, legs: null };
+  const bps = paidBps(move.to, move.releasedBps);
+  if (bps > 0 && shareOf(warrant.amount, bps) === 0n) {
+    return refuseField(
+      "released_bps",
+      `${bps} basis points of ${warrant.amount} come to nothing; choose a larger share or refund`,
+    );
+  }
+  return {
+    from,
+    warrant: { ...moved, releasedBps: bps === 0 ? null : bps, settledAt: now },
+    legs: settle(warrant.amount, bps),
+  };
+}
+
+/** The first transition: (none) → held. */
+export const openingOf = (warrant: Warrant): Transition => ({
+  from: null,
+  warrant,
+  legs: hold(warrant.amount),
+});
+
+/** The event of a move; null where none fires (interface.md, Events; decisions.md, Warrants). */
+export function eventOf(from: State | null, to: State): EventType | null {
+  if (from === null) return "warrant.opened";
+  if (to === "verifying" || to === "released" || to === "partially_released") return `warrant.${to}`;
+  return to === "refunded" || to === "expired" ? "warrant.refunded" : null;
+}
+
+export const EVENT_TYPES = [
+  "warrant.opened",
+  "warrant.verifying",
+  "warrant.released",
+  "warrant.partially_released",
+  "warrant.refunded",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];

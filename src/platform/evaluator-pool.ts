@@ -1,0 +1,252 @@
+import { readFileSync } from "node:fs";
+import { parse as parsePath } from "node:path";
+import type { Subprocess } from "bun";
+import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
+
+/** Nobody could take the work: nothing was evaluated, so nothing was decided. */
+export class EvaluatorUnavailable extends Error {}
+
+export type PoolOptions = {
+  /** The executable and its arguments. */
+  readonly command: readonly string[];
+  /** Children that are kept warm. */
+  readonly size: number;
+  readonly sizeMax: number;
+  /** Those who may wait for a child; half of them for one caller. */
+  readonly queueMax: number;
+  /** After this, an idle child beyond `size` is ended. */
+  readonly idleMs: number;
+  /** Resident bytes: a busy child above is killed. Known on Linux only. */
+  readonly memoryBytesMax: number;
+};
+
+/** Resident bytes above which a child is replaced once its work is done. */
+const MEMORY_BYTES_TIRED = 256 * 1024 * 1024;
+const MEMORY_CHECK_MS = 100;
+const START_FAILURES_MAX = 3;
+
+type Waiter = {
+  readonly callerKey: string | null;
+  readonly resolve: (child: PoolChild) => void;
+  readonly reject: (error: Error) => void;
+};
+
+/** A child process: starting, idle, busy or gone. */
+export class PoolChild {
+  state: "starting" | "idle" | "busy" | "gone" = "starting";
+  callerKey: string | null = null;
+  idleTimer: Timer | null = null;
+  /** Hears the answers of the work at hand, and null when the child is gone. */
+  listener: ((answer: ChildAnswer | null) => void) | null = null;
+  private readonly process: Subprocess;
+  private memoryTimer: Timer | null = null;
+
+  constructor(
+    private readonly options: PoolOptions,
+    private readonly onChange: (child: PoolChild, wasStarting: boolean) => void,
+  ) {
+    this.process = Bun.spawn([...options.command], {
+      // Nothing of the server's is inherited: no secrets, and no settings of the folder it was started in.
+      env: {},
+      cwd: parsePath(process.execPath).root,
+      stdio: ["ignore", "ignore", "ignore"],
+      serialization: "advanced",
+      ipc: (answer: ChildAnswer) => this.hear(answer),
+      onExit: () => this.leave(),
+    });
+    this.process.unref();
+  }
+
+  get pid(): number {
+    return this.process.pid;
+  }
+
+  private hear(answer: ChildAnswer): void {
+    if (this.state === "gone") return;
+    if (answer.say !== "ready") {
+      this.listener?.(answer);
+    } else if (this.state === "starting") {
+      this.state = "idle";
+      this.onChange(this, true);
+    }
+  }
+
+  private leave(): void {
+    if (this.state === "gone") return;
+    const wasStarting = this.state === "starting";
+    this.state = "gone";
+    this.watchMemory(false);
+    if (this.idleTimer) clearTimeout(this.idleTimer);
+    this.listener?.(null);
+    this.onChange(this, wasStarting);
+  }
+
+  take(callerKey: string | null): void {
+    this.state = "busy";
+    this.callerKey = callerKey;
+    if (this.idleTimer) clearTimeout(this.idleTimer);
+    this.idleTimer = null;
+    this.process.ref();
+    this.watchMemory(true);
+  }
+
+  rest(): void {
+    this.state = "idle";
+    this.callerKey = null;
+    this.listener = null;
+    this.process.unref();
+    this.watchMemory(false);
+  }
+
+  send(request: ChildRequest): void {
+    try {
+      this.process.send(request);
+    } catch {
+      this.kill();
+    }
+  }
+
+  kill(): void {
+    this.process.kill("SIGKILL");
+    this.leave();
+  }
+
+  private watchMemory(on: boolean): void {
+    if (this.memoryTimer) clearInterval(this.memoryTimer);
+    this.memoryTimer = null;
+    if (!on) return;
+    this.memoryTimer = setInterval(() => {
+      if (residentBytes(this.pid) > this.options.memoryBytesMax) this.kill();
+    }, MEMORY_CHECK_MS);
+    this.memoryTimer.unref();
+  }
+}
+
+/** Resident bytes of a process; 0 where the system does not say. */
+function residentBytes(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * Children that evaluate. A few are warm; more come while all are busy, up to `sizeMax`, of which one caller gets at
+ * most half. Who waits longest goes first, past callers that have their share.
+ */
+export class EvaluatorPool {
+  private readonly children = new Set<PoolChild>();
+  private readonly waiters: Waiter[] = [];
+  private startFailures = 0;
+  private closed = false;
+
+  constructor(private readonly options: PoolOptions) {
+    for (let count = 0; count < options.size; count++) this.spawn();
+  }
+
+  /** A child for one piece of work, to be given back by `release`. Rejects with `EvaluatorUnavailable`. */
+  acquire(callerKey: string | null): Promise<PoolChild> {
+    if (this.closed) return Promise.reject(new EvaluatorUnavailable("closed"));
+    const { queueMax } = this.options;
+    const own =
+      callerKey === null ? 0 : this.waiters.filter((waiter) => waiter.callerKey === callerKey).length;
+    if (this.waiters.length >= queueMax || own >= Math.ceil(queueMax / 2))
+      return Promise.reject(new EvaluatorUnavailable("too many evaluations are waiting"));
+    this.startFailures = 0;
+    return new Promise((resolve, reject) => {
+      this.waiters.push({ callerKey, resolve, reject });
+      this.dispatch();
+    });
+  }
+
+  /** Gives a child back, alive or gone. */
+  release(child: PoolChild): void {
+    if (child.state !== "busy") return;
+    if (residentBytes(child.pid) > MEMORY_BYTES_TIRED) {
+      child.kill();
+    } else {
+      child.rest();
+      this.dispatch();
+      this.reapLater(child);
+    }
+  }
+
+  stats(): { size: number; busy: number; waiting: number } {
+    const busy = [...this.children].filter((child) => child.state === "busy").length;
+    return { size: this.children.size, busy, waiting: this.waiters.length };
+  }
+
+  /** Ends every child; what they were at comes out as a crash. */
+  close(): void {
+    this.closed = true;
+    for (const child of [...this.children]) child.kill();
+    for (const waiter of this.waiters.splice(0)) waiter.reject(new EvaluatorUnavailable("closed"));
+  }
+
+  /** A command that does not start is not tried for ever: who waits is told, and the next request tries again. */
+  private spawn(): void {
+    if (this.startFailures < START_FAILURES_MAX) {
+      try {
+        const onChange = (child: PoolChild, wasStarting: boolean) => this.changed(child, wasStarting);
+        this.children.add(new PoolChild(this.options, onChange));
+        return;
+      } catch {
+        this.startFailures = START_FAILURES_MAX;
+      }
+    }
+    for (const waiter of this.waiters.splice(0))
+      waiter.reject(new EvaluatorUnavailable("the evaluator's process does not start"));
+  }
+
+  private changed(child: PoolChild, wasStarting: boolean): void {
+    if (child.state === "gone") {
+      this.children.delete(child);
+      if (this.closed) return;
+      if (wasStarting) this.startFailures++;
+      if (this.children.size < this.options.size) this.spawn();
+    } else if (wasStarting) {
+      this.startFailures = 0;
+      this.reapLater(child);
+    }
+    this.dispatch();
+  }
+
+  private dispatch(): void {
+    const share = Math.max(1, Math.floor(this.options.sizeMax / 2));
+    const held = new Map<string, number>();
+    let starting = 0;
+    for (const child of this.children) {
+      if (child.state === "starting") starting++;
+      if (child.state === "busy" && child.callerKey !== null)
+        held.set(child.callerKey, (held.get(child.callerKey) ?? 0) + 1);
+    }
+    for (const waiter of [...this.waiters]) {
+      const own = waiter.callerKey === null ? 0 : (held.get(waiter.callerKey) ?? 0);
+      if (own >= share) continue;
+      const idle = [...this.children].find((child) => child.state === "idle");
+      if (waiter.callerKey !== null) held.set(waiter.callerKey, own + 1);
+      if (idle) {
+        this.waiters.splice(this.waiters.indexOf(waiter), 1);
+        idle.take(waiter.callerKey);
+        waiter.resolve(idle);
+      } else if (starting > 0) {
+        starting--;
+      } else if (this.children.size < this.options.sizeMax) {
+        this.spawn();
+      } else {
+        return;
+      }
+    }
+  }
+
+  private reapLater(child: PoolChild): void {
+    if (child.state !== "idle") return;
+    if (child.idleTimer) clearTimeout(child.idleTimer);
+    child.idleTimer = setTimeout(() => {
+      if (child.state === "idle" && this.children.size > this.options.size) child.kill();
+    }, this.options.idleMs);
+    child.idleTimer.unref();
+  }
+}

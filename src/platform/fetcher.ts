@@ -1,0 +1,173 @@
+import { type Evidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import type { SourceCode } from "../core/clauses/reason-codes.ts";
+import { createAddressRules, type OwnListeners } from "./addresses.ts";
+import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
+import {
+  checkSourceUrl,
+  RequestFailure,
+  requestSafely,
+  type SafeRequestOptions,
+  untilAborted,
+} from "./safe-request.ts";
+
+export { checkSourceUrl } from "./safe-request.ts";
+
+export type FetcherOptions = {
+  /** CIDRs that the operator allows besides the public addresses. */
+  readonly allowNetworks: readonly string[];
+  /** For everything: names, connections, redirects, the last byte and its decoding. */
+  readonly timeoutMs: number;
+  readonly bytesMax?: number;
+  readonly redirectsMax?: number;
+  readonly ownListeners?: OwnListeners;
+} & Omit<SafeRequestOptions, "rules">;
+
+export type Fetched = {
+  readonly evidence: Evidence;
+  /** The last response's, also where its body could not be had; null where there was none. */
+  readonly status: number | null;
+  /** Of the evidence, content-decoded. */
+  readonly bytes: number;
+  readonly durationMs: number;
+};
+
+/** Fetches a deliverable. It never throws: what went wrong is the evidence. */
+export type Fetcher = { fetch(url: string): Promise<Fetched> };
+
+export const EVIDENCE_BYTES_MAX = 10 * 1024 * 1024;
+export const REDIRECTS_MAX = 5;
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const BODILESS = new Set([204, 304]);
+const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
+
+type Limits = { readonly bytesMax: number; readonly redirectsMax: number };
+type Progress = { status: number | null };
+
+/** The safe fetcher of evidence (decisions.md, Verification "The fetch"). Throws on a malformed CIDR. */
+export function createFetcher(options: FetcherOptions): Fetcher {
+  const limits = {
+    bytesMax: options.bytesMax ?? EVIDENCE_BYTES_MAX,
+    redirectsMax: options.redirectsMax ?? REDIRECTS_MAX,
+  };
+  const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
+  return {
+    async fetch(url) {
+      const startedAt = performance.now();
+      const controller = new AbortController();
+      const timer = setTimeout(() => controller.abort(), options.timeoutMs);
+      const progress: Progress = { status: null };
+      let evidence: Evidence;
+      try {
+        evidence = await fetchEvidence(safe, limits, url, controller.signal, progress);
+      } catch (error) {
+        evidence = unreachedEvidence(codeOf(error, controller.signal));
+      } finally {
+        clearTimeout(timer);
+        // Whatever is still open, such as a body that was given up, is closed.
+        controller.abort();
+      }
+      return {
+        evidence,
+        status: progress.status,
+        bytes: evidence.reached ? evidence.body.length : 0,
+        durationMs: Math.round(performance.now() - startedAt),
+      };
+    },
+  };
+}
+
+function codeOf(error: unknown, signal: AbortSignal): SourceCode {
+  if (error instanceof RequestFailure) return error.code;
+  return signal.aborted ? "source_timeout" : "source_unreachable";
+}
+
+const fail = (code: SourceCode, message: string): never => {
+  throw new RequestFailure(code, message, true);
+};
+
+async function fetchEvidence(
+  safe: SafeRequestOptions,
+  limits: Limits,
+  url: string,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Evidence> {
+  if (checkSourceUrl(url) !== null) return fail("source_blocked", "not a URL that is fetched");
+  let target = new URL(url);
+  for (let redirects = 0; ; redirects++) {
+    const response = await requestSafely(safe, { url: target, headers: HEADERS, signal });
+    progress.status = response.status;
+    const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+    if (location === null) return readEvidence(response, limits, signal);
+    // Not awaited: a body that hangs is nobody's concern.
+    response.body?.cancel().catch(() => {});
+    if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
+    target = redirectTarget(location, target);
+  }
+}
+
+function redirectTarget(location: string, from: URL): URL {
+  const target = URL.parse(location, from.href);
+  if (target === null) return fail("source_unreachable", "a redirect to what is no URL");
+  if (checkSourceUrl(target.href) !== null) return fail("source_blocked", "a redirect that is not followed");
+  return target;
+}
+
+async function readEvidence(response: Response, limits: Limits, signal: AbortSignal): Promise<Evidence> {
+  const wire = await readBody(response, limits.bytesMax, signal);
+  const decoding = decodeContent(wire, response.headers.get("content-encoding"), limits.bytesMax);
+  const decoded = await untilAborted(decoding, signal);
+  if ("problem" in decoded) {
+    const code = decoded.problem === "too_large" ? "source_too_large" : "source_unreachable";
+    return fail(code, `the content coding is ${decoded.problem}`);
+  }
+  return reachedEvidence({
+    status: response.status,
+    body: decoded.body,
+    lastModifiedAt: parseHttpDate(response.headers.get("last-modified")),
+  });
+}
+
+/** The bytes on the wire, at most `bytesMax`, and no fewer than were announced. */
+async function readBody(response: Response, bytesMax: number, signal: AbortSignal): Promise<Uint8Array> {
+  const announced = announcedLength(response);
+  if (announced !== null && announced > bytesMax)
+    fail("source_too_large", "an announced length above the limit");
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = response.body?.getReader();
+  while (reader) {
+    const { done, value } = await untilAborted(reader.read(), signal);
+    if (done) break;
+    length += value.length;
+    if (length > bytesMax) fail("source_too_large", "more bytes than the limit");
+    chunks.push(value);
+  }
+  if (announced !== null && length < announced) fail("source_unreachable", "the body was cut off");
+  const body = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    body.set(chunk, at);
+    at += chunk.length;
+  }
+  return body;
+}
+
+function announcedLength(response: Response): number | null {
+  const text = response.headers.get("content-length");
+  if (text === null || response.headers.has("transfer-encoding") || BODILESS.has(response.status))
+    return null;
+  return /^\d{1,15}$/.test(text) ? Number(text) : fail("source_unreachable", "a length that is none");
+}
+
+const IMF_FIXDATE =
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Epoch ms of an HTTP date (RFC 9110, 5.6.7, the form that is sent today); null where it is none. */
+export function parseHttpDate(text: string | null): number | null {
+  if (text === null || !IMF_FIXDATE.test(text)) return null;
+  const time = Date.parse(text);
+  // Date.parse takes 31 February for 3 March.
+  return Number.isNaN(time) || new Date(time).toUTCString() !== text ? null : time;
+}

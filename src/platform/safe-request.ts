@@ -1,0 +1,158 @@
+import { lookup } from "node:dns/promises";
+import type { SourceCode } from "../core/clauses/reason-codes.ts";
+import type { AddressRules } from "./addresses.ts";
+
+/** One HTTP request to an address that was checked (architecture.md, Evidence): no redirect, proxy or pooled connection. */
+export type SafeRequest = {
+  readonly url: URL;
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string;
+  readonly signal: AbortSignal;
+};
+
+export type SafeRequestOptions = {
+  readonly rules: AddressRules;
+  /** The addresses of a name; injectable for tests. */
+  readonly resolve?: (hostname: string) => Promise<readonly string[]>;
+  /** Certificate authorities to trust besides the built-in ones, as PEM. */
+  readonly certificateAuthorities?: readonly string[];
+};
+
+/** Why there is no answer, and whether anything can have reached the other side. */
+export class RequestFailure extends Error {
+  constructor(
+    readonly code: SourceCode,
+    message: string,
+    readonly connected: boolean,
+  ) {
+    super(message);
+  }
+}
+
+export const URL_LENGTH_MAX = 2_048;
+const ADDRESSES_MAX = 8;
+/** Errors of Bun's fetch that come before a connection stands. */
+const NOT_CONNECTED = new Set([
+  "ConnectionRefused",
+  "FailedToOpenSocket",
+  "ECONNREFUSED",
+  "ENETUNREACH",
+  "EHOSTUNREACH",
+]);
+/** Names of metadata services, besides their addresses. */
+const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
+
+/** What is wrong with a URL that a caller wants fetched, or null: http or https, 2,048 characters, no credentials. */
+export function checkSourceUrl(text: string): string | null {
+  if (text.length > URL_LENGTH_MAX) return `must be at most ${URL_LENGTH_MAX} characters`;
+  // The parser drops control characters and blanks: what is fetched would not be what was written.
+  const printable = [...text].every((character) => character > " " && character !== "\u007f");
+  if (!printable || !/^https?:\/\//i.test(text)) return "must be an http or https URL";
+  const url = URL.parse(text);
+  if (url === null || url.hostname === "") return "must be an http or https URL";
+  if (url.username !== "" || url.password !== "") return "must not carry credentials";
+  return null;
+}
+
+/** Settles as the promise does, or rejects when the signal aborts: what hangs is left behind. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(new RequestFailure("source_timeout", "no answer in time", true));
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+const resolveByDns = async (hostname: string): Promise<readonly string[]> =>
+  (await lookup(hostname, { all: true, order: "verbatim" })).map((entry) => entry.address);
+
+/**
+ * The response, its body unread and not decoded. Throws `RequestFailure`. The name is resolved once, every address is
+ * checked, and the connection goes to an address that was checked.
+ */
+export async function requestSafely(options: SafeRequestOptions, request: SafeRequest): Promise<Response> {
+  const { url, signal } = request;
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw new RequestFailure("source_blocked", "not http or https", false);
+  const addresses = await addressesOf(options, url, signal);
+  let failure: unknown = null;
+  for (const address of addresses) {
+    try {
+      return await untilAborted(connect(options, request, address), signal);
+    } catch (error) {
+      failure = error;
+      if (!NOT_CONNECTED.has(codeOf(error))) break;
+    }
+  }
+  if (failure instanceof RequestFailure) throw failure;
+  if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
+  const connected = !NOT_CONNECTED.has(codeOf(failure));
+  throw new RequestFailure("source_unreachable", codeOf(failure) || "no answer", connected);
+}
+
+const codeOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+};
+
+/** The addresses of the URL's host, all of them allowed. */
+async function addressesOf(
+  options: SafeRequestOptions,
+  url: URL,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const host = url.hostname.replace(/\.$/, "").toLowerCase();
+  if (REFUSED_NAMES.has(host)) throw new RequestFailure("source_blocked", "a metadata service", false);
+  const literal = literalAddress(host);
+  let addresses: readonly string[];
+  try {
+    addresses = literal ? [literal] : await untilAborted((options.resolve ?? resolveByDns)(host), signal);
+  } catch (error) {
+    if (error instanceof RequestFailure) throw new RequestFailure(error.code, "no name in time", false);
+    throw new RequestFailure("source_unreachable", "the name does not resolve", false);
+  }
+  if (addresses.length === 0)
+    throw new RequestFailure("source_unreachable", "the name has no address", false);
+  const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
+  if (!addresses.every((address) => options.rules.allows(address, port)))
+    throw new RequestFailure("source_blocked", "an address that may not be reached", false);
+  return addresses.slice(0, ADDRESSES_MAX);
+}
+
+/** The address that a URL's host is; the URL parser has already brought every way of writing IPv4 to four parts. */
+function literalAddress(host: string): string | null {
+  if (host.startsWith("[")) return host.slice(1, -1);
+  return /^\d+\.\d+\.\d+\.\d+$/.test(host) ? host : null;
+}
+
+function connect(options: SafeRequestOptions, request: SafeRequest, address: string): Promise<Response> {
+  const { url } = request;
+  const target = new URL(url);
+  const host = address.includes(":") ? `[${address}]` : address;
+  target.hostname = host;
+  // The setter ignores what it does not like, and the name would be resolved again.
+  if (target.hostname !== new URL(`http://${host}/`).hostname)
+    throw new Error("the host did not become the address");
+  target.hash = "";
+
+  const name = url.hostname.replace(/\.$/, "");
+  const { certificateAuthorities } = options;
+  const tls = {
+    rejectUnauthorized: true,
+    ...(literalAddress(name) ? {} : { serverName: name }),
+    ...(certificateAuthorities ? { ca: [...certificateAuthorities] } : {}),
+  };
+  return fetch(target.href, {
+    method: request.method ?? "GET",
+    headers: { ...request.headers, host: url.host },
+    ...(request.body === undefined ? {} : { body: request.body }),
+    redirect: "manual",
+    decompress: false,
+    keepalive: false,
+    proxy: false,
+    signal: request.signal,
+    ...(url.protocol === "https:" ? { tls } : {}),
+  } as unknown as RequestInit);
+}

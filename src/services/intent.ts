@@ -1,0 +1,53 @@
+import { type Refusal, refuse } from "../core/errors.ts";
+import type { IdempotencyRecord } from "../store/store.ts";
+
+/** What an Idempotency-Key stands for: the fingerprint is of the method, the path and the canonical body. */
+export type Intent = { readonly key: string; readonly fingerprint: string };
+
+/** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
+export type Answer = { readonly status: number; readonly body: string; readonly replayed: boolean };
+
+/** The original answer, where the same request has one. */
+export function replayOf(record: IdempotencyRecord | null, intent: Intent): Answer | null {
+  if (!record?.outcome || record.fingerprint !== intent.fingerprint) return null;
+  return { ...record.outcome, replayed: true };
+}
+
+/** Why the key cannot be used for a new request; null where it is free. */
+export function refuseUsedKey(record: IdempotencyRecord | null, intent: Intent): Refusal | null {
+  if (!record) return null;
+  if (record.fingerprint !== intent.fingerprint) {
+    return refuse(
+      "idempotency_key_reused",
+      "This Idempotency-Key was used with another request. Use a fresh key for a new intent.",
+    );
+  }
+  return record.outcome
+    ? null
+    : refuse(
+        "idempotency_in_flight",
+        "The original request of this Idempotency-Key is still running. Retry shortly.",
+      );
+}
+
+/** The key bound to a request whose check is running; recovery frees it by the warrant. */
+export const bindKey = (intent: Intent, warrantId: string, now: number): IdempotencyRecord => ({
+  ...intent,
+  warrantId,
+  outcome: null,
+  createdAt: now,
+});
+
+/** The answer, and the record of it that is committed with the money. */
+export function recordAnswer(
+  intent: Intent,
+  status: number,
+  resource: object,
+  now: number,
+): { answer: Answer; idempotency: IdempotencyRecord } {
+  const outcome = { status, body: JSON.stringify(resource) };
+  return {
+    answer: { ...outcome, replayed: false },
+    idempotency: { ...intent, warrantId: null, outcome, createdAt: now },
+  };
+}

@@ -1,0 +1,202 @@
+import type { Agent } from "../core/agent.ts";
+import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
+import type { ApiKey, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
+import type { Policy } from "../core/policy.ts";
+import type { Balance } from "../core/postings.ts";
+import type { Check, Escalation } from "../core/records.ts";
+import type { Mode } from "../core/roles.ts";
+import type { SpendSession } from "../core/session.ts";
+import { isoTime, isoTimeOrNull } from "../core/time.ts";
+import type { TraceEntry } from "../core/trace.ts";
+import type { State, Warrant } from "../core/warrant.ts";
+
+/** Wire shapes of the resources (interface.md, Resources and their fields): snake case, ISO times, digit strings. */
+
+export const warrantResource = (warrant: Warrant) => ({
+  id: warrant.id,
+  object: "warrant" as const,
+  state: warrant.state,
+  version: warrant.version,
+  amount: warrant.amount.toString(),
+  asset: warrant.asset,
+  released_bps: warrant.releasedBps,
+  payee: warrant.payee,
+  spec_hash: warrant.specHash,
+  spec: warrant.spec,
+  agent_id: warrant.agentId,
+  verifier_id: warrant.verifierId,
+  policy_id: warrant.policyId,
+  policy_version: warrant.policyVersion,
+  deadline: isoTime(warrant.deadline),
+  opened_at: isoTime(warrant.openedAt),
+  settled_at: isoTimeOrNull(warrant.settledAt),
+  created_at: isoTime(warrant.openedAt),
+});
+
+export const traceResource = (entry: TraceEntry) => ({
+  to: entry.to,
+  from: entry.from,
+  actor: entry.actor,
+  recorded_at: isoTime(entry.recordedAt),
+  payload_hash: entry.payloadHash,
+  rules_hash: entry.rulesHash,
+  chain_ref: null,
+});
+
+export const checkResource = (check: Check) => ({
+  id: check.id,
+  object: "check" as const,
+  warrant_id: check.warrantId,
+  source_url: check.sourceUrl,
+  http_status: check.httpStatus,
+  bytes: check.bytes,
+  duration_ms: check.durationMs,
+  score: check.score,
+  passed: check.passed,
+  reason_codes: check.reasonCodes,
+  evidence_hash: check.evidenceHash,
+  details: check.details,
+  outcome: check.outcome,
+  band_label: check.bandLabel,
+  evaluated_at: isoTime(check.evaluatedAt),
+});
+
+export const escalationResource = (escalation: Escalation) => ({
+  id: escalation.id,
+  object: "escalation" as const,
+  warrant_id: escalation.warrantId,
+  check_id: escalation.checkId,
+  score: escalation.score,
+  reason_codes: escalation.reasonCodes,
+  status: escalation.status,
+  decision: escalation.decision,
+  released_bps: escalation.releasedBps,
+  note: escalation.note,
+  raised_by: escalation.raisedBy,
+  resolved_by: escalation.resolvedBy,
+  created_at: isoTime(escalation.createdAt),
+  resolved_at: isoTimeOrNull(escalation.resolvedAt),
+});
+
+/** The bench's answer: the engine's scale, a score from 0 to 1. */
+export const checkResultResource = (evaluation: Evaluation) => ({
+  passed: evaluation.passed,
+  score: evaluation.score,
+  reason_codes: evaluation.reasonCodes,
+  evidence_hash: evaluation.evidenceHash,
+  evaluated_at: isoTime(evaluation.evaluatedAt),
+  details: evaluation.details as readonly ClauseResult[],
+});
+
+export const policyResource = (policy: Policy) => ({
+  id: policy.id,
+  object: "policy" as const,
+  agent_id: policy.agentId,
+  name: policy.name,
+  version: policy.version,
+  rules: policy.rules,
+  rules_hash: policy.rulesHash,
+  created_at: isoTime(policy.createdAt),
+});
+
+export const verifierResource = (verifier: SavedVerifier) => ({
+  id: verifier.id,
+  object: "verifier" as const,
+  type: verifier.type,
+  name: verifier.name,
+  config: verifier.config,
+  created_at: isoTime(verifier.createdAt),
+});
+
+export const schemaResource = (schema: NamedSchema) => ({
+  id: schema.id,
+  object: "schema" as const,
+  name: schema.name,
+  schema: schema.schema,
+  schema_hash: schema.schemaHash,
+  created_at: isoTime(schema.createdAt),
+});
+
+export const spendSessionResource = (session: SpendSession) => ({
+  id: session.id,
+  amount_ceiling: session.amountCeiling.toString(),
+  amount_spent: session.amountSpent.toString(),
+  warrant_limit: session.warrantLimit,
+  warrant_count: session.warrantCount,
+  failure_budget: session.failureBudget,
+  failure_count: session.failureCount,
+  expires_at: isoTime(session.expiresAt),
+});
+
+export type AgentDetails = {
+  readonly policy: Policy | null;
+  readonly session: SpendSession | null;
+  readonly countsByState: Readonly<Partial<Record<State, number>>>;
+};
+
+export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+  id: agent.id,
+  object: "agent" as const,
+  name: agent.name,
+  identity: agent.identity,
+  status: agent.status,
+  failure_budget: agent.failureBudget,
+  failure_count: agent.failureCount,
+  created_at: isoTime(agent.createdAt),
+  policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
+  session: session && spendSessionResource(session),
+  warrants: {
+    total: Object.values(countsByState).reduce((sum, count) => sum + count, 0),
+    by_state: countsByState,
+  },
+});
+
+export const apiKeyResource = (key: ApiKey) => ({
+  id: key.id,
+  object: "api_key" as const,
+  agent_id: key.agentId,
+  mode: key.mode,
+  last_four: key.lastFour,
+  created_at: isoTime(key.createdAt),
+  revoked_at: isoTimeOrNull(key.revokedAt),
+});
+
+export const organisationResource = (organisation: Organisation) => ({
+  id: organisation.id,
+  object: "organisation" as const,
+  name: organisation.name,
+  created_at: isoTime(organisation.createdAt),
+});
+
+export const userResource = (user: User) => ({
+  id: user.id,
+  object: "user" as const,
+  organisation_id: user.organisationId,
+  email: user.email,
+  name: user.name,
+  role: user.role,
+  created_at: isoTime(user.createdAt),
+});
+
+export const balanceResource = (
+  mode: Mode,
+  balances: readonly { readonly asset: string; readonly balance: Balance }[],
+) => ({
+  object: "balance" as const,
+  mode,
+  balances: balances.map(({ asset, balance }) => ({
+    asset,
+    available: balance.available.toString(),
+    held: balance.held.toString(),
+    paid: balance.paid.toString(),
+  })),
+});
+
+export const listResource = <Item, Extra extends object = Record<never, never>>(
+  data: readonly Item[],
+  extra?: Extra,
+) => ({
+  object: "list" as const,
+  data,
+  ...extra,
+});

@@ -1,0 +1,133 @@
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
+import { ACCESS, actorOf, type Caller, refuseAccess, roleIsAtLeast } from "../../core/roles.ts";
+import type { Mover, State, Warrant } from "../../core/warrant.ts";
+import type { Decision, Snapshot } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import { moveWarrant, refuseOtherVersion } from "./transition.ts";
+
+/** What a person decided of a warrant, directly or by resolving its escalation. */
+export type PersonInput = {
+  readonly decision: PersonDecision;
+  /** With `partial_release`: an integer strictly between 0 and 10000. */
+  readonly releasedBps: number | null;
+  readonly note: string | null;
+  readonly ifMatch: number | null;
+};
+
+const STATE_OF: Readonly<Record<PersonDecision, State>> = {
+  release: "released",
+  partial_release: "partially_released",
+  refund: "refunded",
+  dispute: "disputed",
+};
+
+type Target = {
+  readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
+  /** Null where what the request names is there; else its 404. */
+  readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
+  readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
+};
+
+/**
+ * A person's decision: the warrant moves, the money with it, and an escalation that waited for it is closed (or passed up,
+ * by `dispute`) in the same commit. Above all a dispute needs a second person from admin up.
+ */
+export async function decideByPerson(
+  ctx: Context,
+  caller: Caller,
+  target: Target,
+  input: PersonInput,
+  intent: Intent,
+): Promise<Answer | Refusal> {
+  const access = input.decision === "dispute" ? ACCESS.resolveEscalation : ACCESS.settleWarrant;
+  const refused = refuseAccess(caller, access);
+  if (refused) return refused;
+  const eventId = ctx.newId("event");
+  const now = ctx.now();
+  return ctx.store.execute<Answer>({
+    scope: caller,
+    needs: {
+      ...target.needs,
+      idempotencyKey: intent.key,
+      ...(caller.kind === "person" && { secondPersonThan: caller.userId }),
+    },
+    decide: (snapshot): Decision<Answer> => {
+      const replay = replayOf(snapshot.idempotency, intent);
+      if (replay) return { answer: replay };
+      const first = refuseUsedKey(snapshot.idempotency, intent) ?? target.refuseMissing(snapshot);
+      if (first) return { answer: first };
+      const { warrant, escalation } = snapshot;
+      if (!warrant) throw new Error("a target without a warrant");
+      const other = refuseOtherVersion(warrant, input.ifMatch);
+      if (other) return { answer: other };
+      const waiting = escalation?.status === "resolved" ? null : escalation;
+      const closed = waiting && escalationAfter(waiting, caller, input, now);
+      const moved = moveWarrant(
+        snapshot,
+        {
+          to: STATE_OF[input.decision],
+          by: moverOf(warrant),
+          ...(input.releasedBps !== null && { releasedBps: input.releasedBps }),
+        },
+        {
+          actor: actorOf(caller),
+          eventId,
+          now,
+          rows: closed ? [{ kind: "escalation", row: closed }] : [],
+        },
+      );
+      if (isRefusal(moved)) return { answer: moved };
+      const second = refuseFirstPerson(snapshot, warrant, caller, input.decision);
+      if (second) return { answer: second };
+      const { answer, idempotency } = recordAnswer(intent, 200, target.resource(moved.warrant, closed), now);
+      return { answer, change: { ...moved.change, idempotency } };
+    },
+  });
+}
+
+const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "second" : "operator");
+
+/** A dispute is decided by a second, more senior person; it is not raised where there is none. */
+function refuseFirstPerson(
+  snapshot: Snapshot,
+  warrant: Warrant,
+  caller: Caller,
+  decision: PersonDecision,
+): Refusal | null {
+  if (caller.kind !== "person") throw new Error("an API key decides nothing");
+  if (decision === "dispute" && !snapshot.hasSecondPerson) {
+    return refuse(
+      "second_person_required",
+      "Nobody else in the organisation could decide a dispute: it needs an admin or owner besides you.",
+    );
+  }
+  if (warrant.state !== "disputed") return null;
+  if (!roleIsAtLeast(caller.role, "admin")) {
+    return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${caller.role}.`);
+  }
+  return snapshot.escalation?.raisedBy === caller.userId
+    ? refuse("second_person_required", "You raised this dispute; a second person decides it.")
+    : null;
+}
+
+function escalationAfter(
+  escalation: Escalation,
+  caller: Caller,
+  input: PersonInput,
+  now: number,
+): Escalation {
+  const personId = actorOf(caller).id;
+  const note = input.note ?? escalation.note;
+  if (input.decision === "dispute") return { ...escalation, status: "disputed", raisedBy: personId, note };
+  return {
+    ...escalation,
+    status: "resolved",
+    decision: input.decision,
+    releasedBps: input.releasedBps,
+    note,
+    resolvedBy: personId,
+    resolvedAt: now,
+  };
+}

@@ -1,0 +1,31 @@
+import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { SYSTEM } from "../../core/roles.ts";
+import type { Warrant } from "../../core/warrant.ts";
+import type { Change, Snapshot } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { moveWarrant } from "./transition.ts";
+
+/** held → expired, where the deadline has passed: the hold returns, and the agent has failed once more. */
+export function decideExpiry(snapshot: Snapshot, eventId: string, now: number): Change | null {
+  if (!snapshot.warrant || snapshot.warrant.deadline > now) return null;
+  const moved = moveWarrant(
+    snapshot,
+    { to: "expired", by: "system" },
+    { actor: SYSTEM, eventId, now, verdict: "failed" },
+  );
+  return isRefusal(moved) ? null : moved.change;
+}
+
+/** Expires a warrant if it is still held past its deadline; whether it did. The first commit wins over a decision. */
+export function expireWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {
+  const eventId = ctx.newId("event");
+  const now = ctx.now();
+  return ctx.store.execute({
+    scope: warrant,
+    needs: { warrantId: warrant.id },
+    decide: (snapshot) => {
+      const change = decideExpiry(snapshot, eventId, now);
+      return change ? { answer: true, change } : { answer: false };
+    },
+  });
+}

@@ -1,0 +1,38 @@
+import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { SYSTEM } from "../../core/roles.ts";
+import type { Warrant } from "../../core/warrant.ts";
+import type { Context } from "../context.ts";
+import { freezeEscalation } from "./freeze.ts";
+import { moveWarrant } from "./transition.ts";
+
+/** How long a check may run before it counts as interrupted: longer than its fetch and all its clauses can take. */
+export const CHECK_LEASE_MS = 120_000;
+
+/**
+ * verifying → held, or frozen where the agent is killed: a check that will never answer is undone, and its key is free.
+ * Does nothing where the warrant has moved on since.
+ */
+export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | Refusal> {
+  const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
+  const now = ctx.now();
+  return ctx.store.execute({
+    scope: begun,
+    needs: { warrantId: begun.id },
+    decide: (snapshot) => {
+      if (snapshot.warrant?.version !== begun.version) return { answer: false };
+      const killed = snapshot.agent?.status === "killed";
+      const moved = moveWarrant(
+        snapshot,
+        { to: killed ? "frozen" : "held", by: "system" },
+        {
+          actor: SYSTEM,
+          eventId: ids.eventId,
+          now,
+          rows: killed ? [{ kind: "escalation", row: freezeEscalation(begun, ids.escalationId, now) }] : [],
+        },
+      );
+      if (isRefusal(moved)) return { answer: moved };
+      return { answer: true, change: { ...moved.change, freesKeysOf: begun.id } };
+    },
+  });
+}

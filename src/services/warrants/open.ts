@@ -1,0 +1,278 @@
+import { canonicalJson, sha256 } from "../../core/canonical.ts";
+import {
+  CLAUSES_BYTES_MAX,
+  CLAUSES_MAX,
+  type Clause,
+  parseClause,
+  parseClauses,
+  schemaNamesOf,
+} from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { parseAmount } from "../../core/money.ts";
+import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
+import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
+import { chargeSession, type SpendSession } from "../../core/session.ts";
+import { DAY_MS, parseTime } from "../../core/time.ts";
+import { openingOf, type Warrant } from "../../core/warrant.ts";
+import type { Decision, Snapshot } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import { warrantResource } from "../resources.ts";
+import { changeOf } from "./transition.ts";
+
+const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
+
+/** The body of `POST /v1/warrants` (interface.md, Warrant endpoints). */
+export type OpenInput = {
+  readonly amount: string;
+  readonly asset?: string;
+  readonly payee: string;
+  readonly deadline: string;
+  readonly spec: { readonly clauses: readonly unknown[] };
+  readonly agent_id?: string;
+  readonly verifier_id?: string;
+  readonly policy_id?: string;
+};
+
+/** An opening whose every field has been read; times in epoch milliseconds. */
+type Opening = {
+  readonly amount: bigint;
+  readonly asset: string;
+  readonly payee: string;
+  readonly deadline: number;
+  readonly clauses: readonly Clause[];
+  readonly agentId: string | null;
+  readonly verifierId: string | null;
+  readonly policyId: string | null;
+};
+
+function parseOpening(input: OpenInput): Opening | Refusal {
+  const amount = parseAmount(input.amount);
+  if (amount === null)
+    return refuseField("amount", "must be a string of digits, at most 9223372036854775807");
+  if (amount === 0n) return refuseField("amount", "must be greater than zero");
+  const deadline = parseTime(input.deadline);
+  if (deadline === null) {
+    return refuseField("deadline", "must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z");
+  }
+  const clauses = parseClauses(input.spec.clauses, "spec.clauses");
+  if (isRefusal(clauses)) return clauses;
+  return {
+    amount,
+    asset: input.asset ?? "USDC",
+    payee: input.payee,
+    deadline,
+    clauses,
+    agentId: input.agent_id ?? null,
+    verifierId: input.verifier_id ?? null,
+    policyId: input.policy_id ?? null,
+  };
+}
+
+/**
+ * Opens a warrant: holds its amount against the promise. Answers 201 with the warrant, or refuses with the first of the
+ * checks that fails (decisions.md, The order of checks); nothing moves then.
+ */
+export async function openWarrant(
+  ctx: Context,
+  caller: Caller,
+  input: OpenInput,
+  intent: Intent,
+): Promise<Answer | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.openWarrant);
+  if (refused) return refused;
+  const opening = parseOpening(input);
+  if (isRefusal(opening)) return opening;
+  const ids: Ids = { warrantId: ctx.newId("warrant"), eventId: ctx.newId("event") };
+  const now = ctx.now();
+  return ctx.store.execute({
+    scope: caller,
+    needs: {
+      idempotencyKey: intent.key,
+      ...(caller.kind === "key" && { callerAgentId: caller.agentId }),
+      opening: {
+        asset: opening.asset,
+        agentId: opening.agentId,
+        policyId: opening.policyId,
+        verifierId: opening.verifierId,
+        schemaNames: schemaNamesOf(opening.clauses),
+      },
+    },
+    decide: (snapshot) => decideOpen(snapshot, caller, opening, intent, ids, now),
+  });
+}
+
+type Ids = { readonly warrantId: string; readonly eventId: string };
+
+function decideOpen(
+  snapshot: Snapshot,
+  caller: Caller,
+  opening: Opening,
+  intent: Intent,
+  ids: Ids,
+  now: number,
+): Decision<Answer> {
+  const replay = replayOf(snapshot.idempotency, intent);
+  if (replay) return { answer: replay };
+  const refused =
+    refuseDeadline(opening.deadline, now) ??
+    refuseUnknownSchema(snapshot, opening.clauses) ??
+    refuseUsedKey(snapshot.idempotency, intent) ??
+    refuseUnknownResource(snapshot, opening) ??
+    refuseAgent(snapshot, caller, opening);
+  if (refused) return { answer: refused };
+
+  const clauses = specClauses(snapshot, opening.clauses);
+  if (isRefusal(clauses)) return { answer: clauses };
+  const session = snapshot.session && chargeSession(snapshot.session, opening.amount, opening.asset, now);
+  if (isRefusal(session)) return { answer: session };
+  const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
+  const last =
+    refusePolicy(snapshot, caller) ??
+    refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
+    refuseShortBalance(snapshot, opening);
+  if (last) return { answer: last };
+
+  const warrant = newWarrant(caller, opening, { clauses, session, policy }, ids.warrantId, now);
+  const { answer, idempotency } = recordAnswer(intent, 201, warrantResource(warrant), now);
+  const schemaHashes = Object.fromEntries(snapshot.schemas.map((schema) => [schema.name, schema.schemaHash]));
+  return {
+    answer,
+    change: {
+      ...changeOf(openingOf(warrant), null, { actor: actorOf(caller), eventId: ids.eventId, schemaHashes }),
+      rows: session ? [{ kind: "spendSession", row: session }] : [],
+      idempotency,
+    },
+  };
+}
+
+function newWarrant(
+  caller: Caller,
+  opening: Opening,
+  terms: {
+    readonly clauses: readonly Clause[];
+    readonly session: SpendSession | null;
+    readonly policy: Policy | null;
+  },
+  id: string,
+  now: number,
+): Warrant {
+  const spec = { clauses: terms.clauses };
+  return {
+    id,
+    organisationId: caller.organisationId,
+    mode: caller.mode,
+    state: "held",
+    version: 1,
+    amount: opening.amount,
+    asset: opening.asset,
+    releasedBps: null,
+    payee: opening.payee,
+    spec,
+    specHash: sha256(canonicalJson(spec)),
+    agentId: opening.agentId,
+    sessionId: terms.session?.id ?? null,
+    verifierId: opening.verifierId,
+    policyId: terms.policy?.id ?? null,
+    policyVersion: terms.policy?.version ?? null,
+    rulesHash: terms.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
+    traceHead: null,
+    deadline: opening.deadline,
+    openedAt: now,
+    movedAt: now,
+    settledAt: null,
+  };
+}
+
+/** Part of the body's checks, but made here: a replay of an open whose deadline has passed is still a replay. */
+function refuseDeadline(deadline: number, now: number): Refusal | null {
+  if (deadline <= now) return refuse("deadline_in_past", "deadline: must be in the future");
+  return deadline - now > DEADLINE_AHEAD_MAX_MS
+    ? refuseField("deadline", "must be at most 5 years ahead")
+    : null;
+}
+
+function refuseUnknownSchema(snapshot: Snapshot, clauses: readonly Clause[]): Refusal | null {
+  const known = new Set(snapshot.schemas.map((schema) => schema.name));
+  for (const [index, clause] of clauses.entries()) {
+    if (clause.kind === "json.schema" && !known.has(clause.schema)) {
+      return refuseField(
+        `spec.clauses.${index}.schema`,
+        `there is no schema named ${JSON.stringify(clause.schema)}`,
+      );
+    }
+  }
+  return null;
+}
+
+function refuseUnknownResource(snapshot: Snapshot, opening: Opening): Refusal | null {
+  if (opening.agentId !== null && !snapshot.agent) {
+    return refuse("agent_not_found", `agent_id: there is no agent ${opening.agentId} in this mode.`);
+  }
+  if (opening.policyId !== null && !snapshot.policy) {
+    return refuse("policy_not_found", `policy_id: there is no policy ${opening.policyId}.`);
+  }
+  return opening.verifierId !== null && !snapshot.verifier
+    ? refuse("verifier_not_found", `verifier_id: there is no verifier ${opening.verifierId}.`)
+    : null;
+}
+
+/** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
+function refuseAgent(snapshot: Snapshot, caller: Caller, opening: Opening): Refusal | null {
+  if (caller.kind === "key" && opening.agentId !== null && opening.agentId !== caller.agentId) {
+    return refuse("agent_key_mismatch", "agent_id: an API key opens warrants for its own agent only.");
+  }
+  if (opening.agentId === null && snapshot.callerAgent?.mustBeNamed) {
+    return refuse(
+      "agent_id_required",
+      `agent_id: this key's agent must be named; send ${snapshot.callerAgent.id}.`,
+    );
+  }
+  const idle = [snapshot.callerAgent, snapshot.agent].find((agent) => agent && agent.status !== "active");
+  return idle
+    ? refuse("agent_not_active", `The agent ${idle.id} is ${idle.status}; it cannot open warrants.`)
+    : null;
+}
+
+/** A key names the newest version of a name only, and where its agent has a policy of its own, that agent's only. */
+function refusePolicy(snapshot: Snapshot, caller: Caller): Refusal | null {
+  const { policy } = snapshot;
+  if (!policy || caller.kind !== "key") return null;
+  if (snapshot.policyNewest && snapshot.policyNewest.id !== policy.id) {
+    return refuse(
+      "policy_not_allowed",
+      `policy_id: version ${policy.version} of ${policy.name} is not the newest; a key may name ${snapshot.policyNewest.id}.`,
+    );
+  }
+  const owner = snapshot.callerAgentPolicy ? caller.agentId : null;
+  return policy.agentId === owner
+    ? null
+    : refuse(
+        "policy_not_allowed",
+        owner === null
+          ? "policy_id: this policy belongs to another agent."
+          : "policy_id: this key's agent has a policy of its own, and may name no other.",
+      );
+}
+
+/** The clauses as they are hashed: a saved verifier adds its own. */
+function specClauses(snapshot: Snapshot, clauses: readonly Clause[]): readonly Clause[] | Refusal {
+  if (!snapshot.verifier) return clauses;
+  const saved = parseClause({ kind: snapshot.verifier.type, ...snapshot.verifier.config }, "verifier_id");
+  if (isRefusal(saved)) return saved;
+  const all = [...clauses, saved];
+  if (all.length > CLAUSES_MAX || Buffer.byteLength(canonicalJson(all)) > CLAUSES_BYTES_MAX) {
+    return refuseField(
+      "verifier_id",
+      `with the saved clause the spec has more than ${CLAUSES_MAX} clauses or 64 kB`,
+    );
+  }
+  return all;
+}
+
+function refuseShortBalance(snapshot: Snapshot, { amount, asset }: Opening): Refusal | null {
+  const available = snapshot.balance?.available ?? 0n;
+  return available >= amount
+    ? null
+    : refuse("insufficient_funds", `${available} ${asset} is available, and ${amount} is needed.`);
+}

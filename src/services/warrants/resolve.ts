@@ -1,0 +1,48 @@
+import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import type { Decision } from "../../core/records.ts";
+import type { Caller } from "../../core/roles.ts";
+import type { Snapshot } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import type { Answer, Intent } from "../intent.ts";
+import { escalationResource, warrantResource } from "../resources.ts";
+import { decideByPerson } from "./decide-by-person.ts";
+
+export type ResolveInput = {
+  /** The escalation's id or its warrant's. */
+  readonly id: string;
+  readonly decision: Decision;
+  readonly releasedBps: number | null;
+  readonly note: string | null;
+  readonly ifMatch: number | null;
+};
+
+/**
+ * A person's decision on an escalation (decisions.md, Check and escalation records). Answers 200 with the escalation and, in
+ * `warrant`, the warrant. One that is resolved already is `illegal_transition`.
+ */
+export async function resolveEscalation(
+  ctx: Context,
+  caller: Caller,
+  { id, ...input }: ResolveInput,
+  intent: Intent,
+): Promise<Answer | Refusal> {
+  if ((input.decision === "partial_release") !== (input.releasedBps !== null)) {
+    return refuseField("released_bps", "goes with the decision partial_release, and is required there");
+  }
+  const target = {
+    needs: { escalationId: id },
+    refuseMissing,
+    resource: (warrant, escalation) => ({
+      ...(escalation && escalationResource(escalation)),
+      warrant: warrantResource(warrant),
+    }),
+  } satisfies Parameters<typeof decideByPerson>[2];
+  return decideByPerson(ctx, caller, target, input, intent);
+}
+
+function refuseMissing({ escalation }: Snapshot): Refusal | null {
+  if (!escalation) return refuse("escalation_not_found", "There is no such escalation.");
+  return escalation.status === "resolved"
+    ? refuse("illegal_transition", `The escalation ${escalation.id} was resolved already.`)
+    : null;
+}

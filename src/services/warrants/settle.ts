@@ -1,0 +1,33 @@
+import type { Refusal } from "../../core/errors.ts";
+import type { Caller } from "../../core/roles.ts";
+import type { Context } from "../context.ts";
+import type { Answer, Intent } from "../intent.ts";
+import { warrantResource } from "../resources.ts";
+import { decideByPerson } from "./decide-by-person.ts";
+import { warrantNotFound } from "./transition.ts";
+
+export type SettleInput = {
+  readonly warrantId: string;
+  readonly decision: "release" | "partial_release" | "refund";
+  readonly releasedBps: number | null;
+  readonly ifMatch: number | null;
+};
+
+/** A signed-in person releases, partially releases or refunds directly. Answers 200 with the warrant. */
+export const settleWarrant = (
+  ctx: Context,
+  caller: Caller,
+  { warrantId, ...input }: SettleInput,
+  intent: Intent,
+): Promise<Answer | Refusal> =>
+  decideByPerson(
+    ctx,
+    caller,
+    {
+      needs: { warrantId },
+      refuseMissing: (snapshot) => (snapshot.warrant ? null : warrantNotFound()),
+      resource: warrantResource,
+    },
+    { ...input, note: null },
+    intent,
+  );

@@ -1,0 +1,52 @@
+import { Database } from "bun:sqlite";
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import type { MigrationMeta } from "drizzle-orm/migrator";
+import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
+
+export type Tables = BunSQLiteDatabase;
+
+/** A connection: drizzle's view of it, and bun's own for pragmas and transactions. */
+export type Connection = { readonly tables: Tables; readonly raw: Database };
+
+/** How long a statement waits for another process's short transaction, such as a command line's. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+function connect(file: string, options: { readonly readonly: boolean }): Connection {
+  // Without safeIntegers, amounts above 2^53 would be rounded in silence.
+  const raw = new Database(
+    file,
+    options.readonly
+      ? { readonly: true, safeIntegers: true }
+      : { create: true, readwrite: true, safeIntegers: true },
+  );
+  raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  if (!options.readonly) {
+    raw.run("PRAGMA journal_mode = WAL");
+    raw.run("PRAGMA synchronous = FULL");
+  }
+  raw.run("PRAGMA foreign_keys = ON");
+  raw.run("PRAGMA cache_size = -65536");
+  return { tables: drizzle(raw), raw };
+}
+
+/** drizzle's own migrator, which its public function for this driver reaches only through a folder on disk. */
+type Migrator = {
+  dialect: { migrate(migrations: MigrationMeta[], session: unknown): void };
+  session: unknown;
+};
+
+/** Opens the ledger in a data folder, making both where they are missing, and brings its tables up to date. */
+export function openLedger(dataFolder: string): {
+  readonly writer: Connection;
+  readonly readers: Connection;
+} {
+  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  const file = join(dataFolder, "holdfast.db");
+  const writer = connect(file, { readonly: false });
+  chmodSync(file, 0o600);
+  const { dialect, session } = writer.tables as unknown as Migrator;
+  dialect.migrate(embeddedMigrations() as MigrationMeta[], session);
+  return { writer, readers: connect(file, { readonly: true }) };
+}

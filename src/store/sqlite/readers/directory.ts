@@ -1,0 +1,164 @@
+import { and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import type { State } from "../../../core/warrant.ts";
+import type { Reader } from "../../store.ts";
+import type { Tables } from "../open.ts";
+import { balanceOf } from "../rows.ts";
+import {
+  agents,
+  apiKeys,
+  authSessions,
+  organisations,
+  policies,
+  schemas,
+  spendSessions,
+  users,
+  verifiers,
+} from "../tables/directory.ts";
+import { balances, warrantCounts } from "../tables/ledger.ts";
+
+const { placeholder } = sql;
+
+type DirectoryReader = Pick<
+  Reader,
+  | "agents"
+  | "policies"
+  | "verifiers"
+  | "schemas"
+  | "organisations"
+  | "users"
+  | "apiKeys"
+  | "authSessions"
+  | "balances"
+>;
+
+function createAgentsReader(tables: Tables): Reader["agents"] {
+  return {
+    get: (id) => tables.select().from(agents).where(eq(agents.id, id)).get() ?? null,
+    list: ({ organisationId, mode }) =>
+      tables
+        .select()
+        .from(agents)
+        .where(and(eq(agents.organisationId, organisationId), eq(agents.mode, mode)))
+        .orderBy(asc(agents.id))
+        .all(),
+    liveSession: (agentId, now) =>
+      tables
+        .select()
+        .from(spendSessions)
+        .where(
+          and(
+            eq(spendSessions.agentId, agentId),
+            isNull(spendSessions.revokedAt),
+            gt(spendSessions.expiresAt, now),
+          ),
+        )
+        .orderBy(desc(spendSessions.id))
+        .limit(1)
+        .get() ?? null,
+    countsByState: ({ id, organisationId, mode }) => {
+      const rows = tables
+        .select()
+        .from(warrantCounts)
+        .where(
+          and(
+            eq(warrantCounts.organisationId, organisationId),
+            eq(warrantCounts.mode, mode),
+            eq(warrantCounts.agentId, id),
+          ),
+        )
+        .all();
+      return Object.fromEntries(rows.map((row) => [row.state, row.count])) as Partial<Record<State, number>>;
+    },
+    ownPolicy: (agentId) =>
+      tables
+        .select()
+        .from(policies)
+        .where(eq(policies.agentId, agentId))
+        .orderBy(desc(policies.id))
+        .limit(1)
+        .get() ?? null,
+  };
+}
+
+function createPoliciesReader(tables: Tables): Reader["policies"] {
+  return {
+    list: (organisationId) =>
+      tables
+        .select()
+        .from(policies)
+        .where(eq(policies.organisationId, organisationId))
+        .orderBy(asc(policies.name), asc(policies.agentId), desc(policies.version))
+        .all(),
+    ofOrganisation: (organisationId) =>
+      tables
+        .select()
+        .from(policies)
+        .where(and(eq(policies.organisationId, organisationId), isNull(policies.agentId)))
+        .orderBy(desc(policies.id))
+        .limit(1)
+        .get() ?? null,
+  };
+}
+
+export function createDirectoryReader(tables: Tables): DirectoryReader {
+  const apiKeyByHash = tables
+    .select()
+    .from(apiKeys)
+    .where(eq(apiKeys.secretHash, placeholder("hash")))
+    .prepare();
+  const authSessionByHash = tables
+    .select()
+    .from(authSessions)
+    .where(eq(authSessions.tokenHash, placeholder("hash")))
+    .prepare();
+  const user = tables
+    .select()
+    .from(users)
+    .where(eq(users.id, placeholder("id")))
+    .prepare();
+  return {
+    agents: createAgentsReader(tables),
+    policies: createPoliciesReader(tables),
+    verifiers: {
+      list: (organisationId) =>
+        tables
+          .select()
+          .from(verifiers)
+          .where(eq(verifiers.organisationId, organisationId))
+          .orderBy(asc(verifiers.id))
+          .all(),
+    },
+    schemas: {
+      named: (organisationId, names) =>
+        names.length === 0
+          ? []
+          : tables
+              .select()
+              .from(schemas)
+              .where(and(eq(schemas.organisationId, organisationId), inArray(schemas.name, [...names])))
+              .all(),
+    },
+    organisations: {
+      get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
+    },
+    users: {
+      get: (id) => user.get({ id }) ?? null,
+      byEmail: (email) => tables.select().from(users).where(eq(users.email, email)).get() ?? null,
+    },
+    apiKeys: {
+      byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
+      get: (id) => tables.select().from(apiKeys).where(eq(apiKeys.id, id)).get() ?? null,
+    },
+    authSessions: { byHash: (hash) => authSessionByHash.get({ hash }) ?? null },
+    balances: {
+      list: ({ organisationId, mode }) =>
+        tables
+          .select()
+          .from(balances)
+          .where(and(eq(balances.organisationId, organisationId), eq(balances.mode, mode)))
+          .orderBy(asc(balances.asset))
+          .all()
+          .map((row) => ({ asset: row.asset, balance: balanceOf(row) })),
+    },
+  };
+}

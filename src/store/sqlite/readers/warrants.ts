@@ -1,0 +1,134 @@
+import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { Reader, Scope, WarrantFilter } from "../../store.ts";
+import type { Tables } from "../open.ts";
+import { escalationOf, traceEntryOf, warrantOf } from "../rows.ts";
+import { checks, escalations, trace, warrants } from "../tables/ledger.ts";
+
+const { placeholder } = sql;
+
+const matching = ({ organisationId, mode }: Scope, { state, agentId }: WarrantFilter): SQL | undefined =>
+  and(
+    eq(warrants.organisationId, organisationId),
+    eq(warrants.mode, mode),
+    state === undefined ? undefined : eq(warrants.state, state),
+    agentId === undefined ? undefined : eq(warrants.agentId, agentId),
+  );
+
+export function createWarrantsReader(tables: Tables): Reader["warrants"] {
+  const byId = tables
+    .select()
+    .from(warrants)
+    .where(eq(warrants.id, placeholder("id")))
+    .prepare();
+  const find = (id: string) => {
+    const row = byId.get({ id });
+    return row ? warrantOf(row) : null;
+  };
+  return {
+    find,
+    get: ({ organisationId, mode }, id) => {
+      const warrant = find(id);
+      return warrant?.organisationId === organisationId && warrant.mode === mode ? warrant : null;
+    },
+    byDeadline: (scope, filter, offset, limit) => {
+      // The ids come from an index alone; the rows are read for one page only, however deep it lies.
+      const page = tables
+        .select({ id: warrants.id })
+        .from(warrants)
+        .where(matching(scope, filter))
+        .orderBy(asc(warrants.deadline), asc(warrants.id))
+        .limit(limit)
+        .offset(offset);
+      return tables
+        .select()
+        .from(warrants)
+        .where(inArray(warrants.id, page))
+        .orderBy(asc(warrants.deadline), asc(warrants.id))
+        .all()
+        .map(warrantOf);
+    },
+    byCreation: (scope, filter, { olderThan, newerThan }, limit) => {
+      const rows = tables
+        .select()
+        .from(warrants)
+        .where(
+          and(
+            matching(scope, filter),
+            olderThan === undefined ? undefined : lt(warrants.id, olderThan),
+            newerThan === undefined ? undefined : gt(warrants.id, newerThan),
+          ),
+        )
+        .orderBy(newerThan === undefined ? desc(warrants.id) : asc(warrants.id))
+        .limit(limit)
+        .all()
+        .map(warrantOf);
+      return newerThan === undefined ? rows : rows.reverse();
+    },
+    overdue: (now, limit) =>
+      tables
+        .select()
+        .from(warrants)
+        .where(and(eq(warrants.state, sql`'held'`), lte(warrants.deadline, now)))
+        .orderBy(asc(warrants.deadline))
+        .limit(limit)
+        .all()
+        .map(warrantOf),
+    verifying: (afterId, limit) =>
+      tables
+        .select()
+        .from(warrants)
+        .where(and(eq(warrants.state, sql`'verifying'`), gt(warrants.id, afterId)))
+        .orderBy(asc(warrants.id))
+        .limit(limit)
+        .all()
+        .map(warrantOf),
+    ofAgent: (agentId, state, limit) =>
+      tables
+        .select()
+        .from(warrants)
+        .where(and(eq(warrants.agentId, agentId), eq(warrants.state, state)))
+        .orderBy(asc(warrants.deadline), asc(warrants.id))
+        .limit(limit)
+        .all()
+        .map(warrantOf),
+  };
+}
+
+export function createTraceReader(tables: Tables): Reader["trace"] {
+  const ofWarrant = tables
+    .select()
+    .from(trace)
+    .where(eq(trace.warrantId, placeholder("warrantId")))
+    .orderBy(asc(trace.sequence))
+    .prepare();
+  return { of: (warrantId) => ofWarrant.all({ warrantId }).map(traceEntryOf) };
+}
+
+export function createChecksReader(tables: Tables): Reader["checks"] {
+  const ofWarrant = tables
+    .select()
+    .from(checks)
+    .where(eq(checks.warrantId, placeholder("warrantId")))
+    .orderBy(asc(checks.id))
+    .prepare();
+  return { of: (warrantId) => ofWarrant.all({ warrantId }) };
+}
+
+export function createEscalationsReader(tables: Tables): Reader["escalations"] {
+  return {
+    list: ({ organisationId, mode }, limit) =>
+      tables
+        .select()
+        .from(escalations)
+        .where(and(eq(escalations.organisationId, organisationId), eq(escalations.mode, mode)))
+        // `disputed`, `open`, `resolved`: what waits for a person comes first, the newest of each first.
+        .orderBy(
+          sql`${escalations.status} = 'resolved'`,
+          sql`${escalations.status} = 'disputed'`,
+          desc(escalations.id),
+        )
+        .limit(limit)
+        .all()
+        .map(escalationOf),
+  };
+}

@@ -1,0 +1,71 @@
+import type { Table } from "drizzle-orm";
+import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
+import type { Balance } from "../../core/postings.ts";
+import type { Escalation } from "../../core/records.ts";
+import type { TraceEntry } from "../../core/trace.ts";
+import type { Warrant } from "../../core/warrant.ts";
+import type { IdempotencyRecord } from "../store.ts";
+import type * as ledger from "./tables/ledger.ts";
+
+/**
+ * Domain values to rows and back, where the two differ. The other nouns are kept field by field under the same names.
+ */
+
+export type WarrantRow = typeof ledger.warrants.$inferSelect;
+type TraceRow = typeof ledger.trace.$inferSelect;
+type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
+
+export const warrantOf = (row: WarrantRow): Warrant => row;
+
+export const escalationOf = (row: typeof ledger.escalations.$inferSelect): Escalation => row;
+
+export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
+  available,
+  held,
+  paid,
+});
+
+export const traceRowOf = (entry: TraceEntry): Omit<TraceRow, "position"> => ({
+  warrantId: entry.warrantId,
+  sequence: entry.sequence,
+  from: entry.from,
+  to: entry.to,
+  actorKind: entry.actor.kind,
+  actorId: entry.actor.id,
+  recordedAt: entry.recordedAt,
+  payload: entry.payload,
+  payloadHash: entry.payloadHash,
+  rulesHash: entry.rulesHash,
+  previous: entry.previous,
+  entryHash: entry.entryHash,
+  eventId: entry.event?.id ?? null,
+  eventType: entry.event?.type ?? null,
+});
+
+export function traceEntryOf(row: TraceRow): TraceEntry {
+  const { position: _, actorKind, actorId, eventId, eventType, ...rest } = row;
+  return {
+    ...rest,
+    actor:
+      actorKind === "system" || actorId === null
+        ? { kind: "system", id: null }
+        : { kind: actorKind, id: actorId },
+    event: eventId === null || eventType === null ? null : { id: eventId, type: eventType },
+  };
+}
+
+export const idempotencyOf = (row: IdempotencyRow): IdempotencyRecord => ({
+  key: row.key,
+  fingerprint: row.fingerprint,
+  warrantId: row.warrantId,
+  outcome: row.status === null || row.body === null ? null : { status: row.status, body: row.body },
+  createdAt: row.createdAt,
+});
+
+/** A named placeholder for every column of a table, under the column's name in code. */
+export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"]["columns"]]: Placeholder } {
+  const names = Object.keys(getTableColumns(table));
+  return Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as {
+    [K in keyof T["_"]["columns"]]: Placeholder;
+  };
+}

@@ -1,0 +1,35 @@
+import type { Store } from "../store.ts";
+import { createApply } from "./apply.ts";
+import { auditLedger } from "./audit.ts";
+import { createCommitQueue } from "./commit.ts";
+import { createLoad } from "./load.ts";
+import { openLedger } from "./open.ts";
+import { createDirectoryReader } from "./readers/directory.ts";
+import {
+  createChecksReader,
+  createEscalationsReader,
+  createTraceReader,
+  createWarrantsReader,
+} from "./readers/warrants.ts";
+
+/** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
+export function openSqliteStore(dataFolder: string): Store {
+  const { writer, readers } = openLedger(dataFolder);
+  const commits = createCommitQueue(writer.raw, createLoad(writer.tables), createApply(writer.tables));
+  return {
+    execute: commits.execute,
+    reader: {
+      warrants: createWarrantsReader(readers.tables),
+      trace: createTraceReader(readers.tables),
+      checks: createChecksReader(readers.tables),
+      escalations: createEscalationsReader(readers.tables),
+      ...createDirectoryReader(readers.tables),
+      audit: () => auditLedger(readers),
+    },
+    async close() {
+      commits.drain();
+      readers.raw.close();
+      writer.raw.close();
+    },
+  };
+}

@@ -1,0 +1,162 @@
+import { sql } from "drizzle-orm";
+import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { AGENT_STATUSES } from "../../../core/agent.ts";
+import { CLAUSE_KINDS, type ClauseKind } from "../../../core/clauses/registry.ts";
+import type { PolicyRules } from "../../../core/policy.ts";
+import { MODES, ROLES } from "../../../core/roles.ts";
+import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
+
+/** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
+
+export const organisations = sqliteTable("organisations", {
+  id: text("id").primaryKey(),
+  name: text("name").notNull(),
+  createdAt: int("created_at").notNull(),
+});
+
+export const organisationColumn = () =>
+  text("organisation_id")
+    .notNull()
+    .references(() => organisations.id);
+
+export const users = sqliteTable(
+  "users",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    email: text("email").notNull(),
+    name: text("name").notNull(),
+    role: text("role", { enum: ROLES }).notNull(),
+    passwordHash: text("password_hash").notNull(),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [
+    uniqueIndex("users_by_email").on(t.email),
+    index("users_by_organisation").on(t.organisationId),
+    check("users_role", oneOf(t.role, ROLES)),
+  ],
+);
+
+export const authSessions = sqliteTable(
+  "auth_sessions",
+  {
+    tokenHash: text("token_hash").primaryKey(),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id),
+    mode: modeColumn(),
+    createdAt: int("created_at").notNull(),
+    expiresAt: int("expires_at").notNull(),
+  },
+  (t) => [check("auth_sessions_mode", oneOf(t.mode, MODES))],
+);
+
+export const agents = sqliteTable(
+  "agents",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    mode: modeColumn(),
+    name: text("name").notNull(),
+    identity: text("identity").notNull(),
+    status: text("status", { enum: AGENT_STATUSES }).notNull(),
+    failureBudget: int("failure_budget").notNull(),
+    failureCount: int("failure_count").notNull(),
+    mustBeNamed: bool("must_be_named").notNull(),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [
+    index("agents_by_organisation").on(t.organisationId, t.mode, t.id),
+    check("agents_mode", oneOf(t.mode, MODES)),
+    check("agents_status", oneOf(t.status, AGENT_STATUSES)),
+    check("agents_failures", sql`${t.failureBudget} > 0 AND ${t.failureCount} >= 0`),
+  ],
+);
+
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    agentId: text("agent_id")
+      .notNull()
+      .references(() => agents.id),
+    mode: modeColumn(),
+    secretHash: text("secret_hash").notNull(),
+    lastFour: text("last_four").notNull(),
+    createdAt: int("created_at").notNull(),
+    revokedAt: int("revoked_at"),
+  },
+  (t) => [uniqueIndex("api_keys_by_hash").on(t.secretHash), check("api_keys_mode", oneOf(t.mode, MODES))],
+);
+
+export const spendSessions = sqliteTable(
+  "spend_sessions",
+  {
+    id: text("id").primaryKey(),
+    agentId: text("agent_id")
+      .notNull()
+      .references(() => agents.id),
+    amountCeiling: amount("amount_ceiling").notNull(),
+    amountSpent: amount("amount_spent").notNull(),
+    warrantLimit: int("warrant_limit"),
+    warrantCount: int("warrant_count").notNull(),
+    failureBudget: int("failure_budget").notNull(),
+    failureCount: int("failure_count").notNull(),
+    expiresAt: int("expires_at").notNull(),
+    revokedAt: int("revoked_at"),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [
+    index("spend_sessions_by_agent").on(t.agentId, t.id),
+    check("spend_sessions_spent", sql`${t.amountSpent} BETWEEN 0 AND ${t.amountCeiling}`),
+    check("spend_sessions_count", sql`${t.warrantLimit} IS NULL OR ${t.warrantCount} <= ${t.warrantLimit}`),
+  ],
+);
+
+export const policies = sqliteTable(
+  "policies",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    agentId: text("agent_id").references(() => agents.id),
+    name: text("name").notNull(),
+    version: int("version").notNull(),
+    rules: json<PolicyRules>("rules").notNull(),
+    rulesHash: text("rules_hash").notNull(),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [
+    uniqueIndex("policies_by_name").on(t.organisationId, sql`coalesce(${t.agentId}, '')`, t.name, t.version),
+    index("policies_by_agent").on(t.organisationId, t.agentId, t.id),
+  ],
+);
+
+export const verifiers = sqliteTable(
+  "verifiers",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    type: text("type").$type<ClauseKind>().notNull(),
+    name: text("name").notNull(),
+    config: json<Record<string, unknown>>("config").notNull(),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [
+    index("verifiers_by_organisation").on(t.organisationId, t.id),
+    check("verifiers_type", oneOf(t.type, CLAUSE_KINDS)),
+  ],
+);
+
+export const schemas = sqliteTable(
+  "schemas",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    name: text("name").notNull(),
+    schema: json<unknown>("schema").notNull(),
+    schemaHash: text("schema_hash").notNull(),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [uniqueIndex("schemas_by_name").on(t.organisationId, t.name)],
+);

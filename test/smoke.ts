@@ -1,0 +1,178 @@
+/**
+ * `bun run smoke`: drives dist/holdfast as an operator and an agent would, from empty folders and with an
+ * empty environment. It knows only the command line and HTTP, and stops at the first thing that is wrong.
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const BINARY = resolve(import.meta.dir, "../dist/holdfast");
+const COMMAND_MS = 60_000;
+const READY_MS = 20_000;
+const DRAIN_MS = 10_000;
+
+type Settings = Record<string, string>;
+type Json = Record<string, unknown>;
+
+assert.ok(existsSync(BINARY), "dist/holdfast is missing: run `bun run build` first");
+const root = mkdtempSync(join(tmpdir(), "holdfast-smoke-"));
+try {
+  await serviceWorks();
+  await demoWorks();
+  await hostileFolderIsIgnored();
+} finally {
+  rmSync(root, { recursive: true, force: true });
+}
+
+async function serviceWorks(): Promise<void> {
+  const folder = emptyFolder("service");
+  const port = await freePort();
+  const settings = { HOLDFAST_PORT: String(port), HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8" };
+  const run = (...args: string[]) => holdfast(folder, args, settings);
+  const json = async (...args: string[]): Promise<Json> => JSON.parse(await run(...args, "--json"));
+
+  assert.match(await run("--help"), /serve[\s\S]*demo/);
+  passed("--help");
+
+  const { organisation } = await json(
+    ...["organisations", "create", "--name", "Smoke"],
+    ...["--owner-email", "owner@example.com", "--owner-password", "correct horse battery staple"],
+  );
+  const books = ["--organisation", idOf(organisation), "--mode", "sandbox"];
+  const agent = await json("agents", "create", ...books, "--name", "buyer");
+  const key = await json("keys", "create", "--agent", idOf(agent));
+  assert.match(String(key.secret), /^hf_test_/);
+  await json("balances", "fund", ...books, "--amount", "1000000");
+  passed("organisation, agent, key and balance from the command line");
+
+  const server = Bun.spawn([BINARY, "serve"], spawnOptions(folder, settings));
+  const seller = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => Response.json({ report: "done" }),
+  });
+  try {
+    await waitUntilReady(server, port);
+    await run("health");
+    passed("serve says where it listens, and is healthy");
+
+    const secret = String(key.secret);
+    const warrant = await post(port, secret, "/v1/warrants", 201, {
+      amount: "250000",
+      payee: "seller",
+      deadline: new Date(Date.now() + 3_600_000).toISOString(),
+      agent_id: idOf(agent),
+      spec: {
+        clauses: [
+          { kind: "http.status", equals: 200 },
+          { kind: "json.jsonpath", path: "$.report", equals: "done" },
+        ],
+      },
+    });
+    assert.equal(warrant.state, "held");
+    const source = { source_url: seller.url.href };
+    const verified = await post(port, secret, `/v1/warrants/${idOf(warrant)}/verify`, 200, source);
+    assert.equal(verified.state, "released");
+    passed("a warrant is opened, its deliverable checked, its money released");
+
+    const { balances } = await json("balances", "show", ...books);
+    assert.partialDeepStrictEqual(balances, [
+      { asset: "USDC", available: "750000", held: "0", paid: "250000" },
+    ]);
+    await run("audit");
+    passed("the books say so, and the audit finds nothing");
+
+    server.kill("SIGTERM");
+    const late = setTimeout(() => server.kill("SIGKILL"), DRAIN_MS);
+    assert.equal(await server.exited, 0, "serve must end with 0 within 10 s of SIGTERM");
+    clearTimeout(late);
+    passed("SIGTERM ends it with 0");
+  } finally {
+    server.kill("SIGKILL");
+    await seller.stop(true);
+  }
+}
+
+async function demoWorks(): Promise<void> {
+  const story = await holdfast(emptyFolder("demo"), ["demo", "--exit"]);
+  assert.match(story, /released/);
+  passed("demo --exit, from an empty folder");
+}
+
+/** A folder belongs to whoever wrote into it: what Bun itself would load from there must not reach the service. */
+async function hostileFolderIsIgnored(): Promise<void> {
+  const folder = emptyFolder("hostile");
+  writeFileSync(join(folder, ".env"), "HOLDFAST_PORT=nonsense\nHOLDFAST_HOSTILE=1\n");
+  writeFileSync(join(folder, "bunfig.toml"), 'preload = ["./hostile.ts"]\n');
+  writeFileSync(join(folder, "hostile.ts"), 'await Bun.write("hostile-ran", ""); process.exit(66);\n');
+  await holdfast(folder, [
+    ...["organisations", "create", "--name", "Smoke", "--owner-email", "owner@example.com"],
+    ...["--owner-password", "correct horse battery staple", "--json"],
+  ]);
+  assert.ok(!existsSync(join(folder, "hostile-ran")), "the folder's bunfig.toml preload ran");
+  passed("a hostile .env and bunfig.toml are ignored");
+}
+
+function emptyFolder(name: string): string {
+  const folder = join(root, name);
+  mkdirSync(folder);
+  return folder;
+}
+
+async function freePort(): Promise<number> {
+  const probe = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  assert.ok(port);
+  return port;
+}
+
+function spawnOptions(cwd: string, env: Settings) {
+  return { cwd, env, stdin: "ignore", stdout: "pipe", stderr: "inherit" } as const;
+}
+
+/** Runs one command to its end and gives its stdout; anything but exit code 0 is a failure. */
+async function holdfast(folder: string, args: string[], settings: Settings = {}): Promise<string> {
+  const child = Bun.spawn([BINARY, ...args], { ...spawnOptions(folder, settings), timeout: COMMAND_MS });
+  const output = await new Response(child.stdout).text();
+  assert.equal(await child.exited, 0, `holdfast ${args.join(" ")}\n${output}`);
+  return output;
+}
+
+/** Reads the server's stdout until it names its address. */
+async function waitUntilReady(server: { stdout: ReadableStream; kill(): void }, port: number): Promise<void> {
+  const late = setTimeout(() => server.kill(), READY_MS);
+  const reader = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  for (let said = ""; !new RegExp(`http://[^\\s/]+:${port}\\b`).test(said); ) {
+    const { value, done } = await reader.read();
+    assert.ok(!done, `serve ended before it was ready, having said: ${said}`);
+    said += value;
+  }
+  clearTimeout(late);
+}
+
+/** One POST under a fresh idempotency key; the answer's body, if the status is the expected one. */
+async function post(port: number, secret: string, path: string, status: number, body: Json): Promise<Json> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${secret}`,
+      "content-type": "application/json",
+      "idempotency-key": crypto.randomUUID(),
+    },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  assert.equal(response.status, status, `POST ${path}: ${text}`);
+  return JSON.parse(text);
+}
+
+function idOf(resource: unknown): string {
+  assert.ok(resource && typeof resource === "object" && "id" in resource, "a resource without an id");
+  return String(resource.id);
+}
+
+function passed(what: string): void {
+  console.log(`ok  ${what}`);
+}
