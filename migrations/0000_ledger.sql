@@ -60,7 +60,7 @@ CREATE TABLE `policies` (
 	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `policies_by_name` ON `policies` (`organisation_id`,`coalesce("agent_id"`,` '')`,`name`,`version`);--> statement-breakpoint
+CREATE UNIQUE INDEX `policies_by_name` ON `policies` (`organisation_id`,coalesce(`agent_id`, ''),`name`,`version`);--> statement-breakpoint
 CREATE INDEX `policies_by_agent` ON `policies` (`organisation_id`,`agent_id`,`id`);--> statement-breakpoint
 CREATE TABLE `schemas` (
 	`id` text PRIMARY KEY NOT NULL,

@@ -10,14 +10,40 @@ BEGIN
   SELECT RAISE(ABORT, 'a posting belongs to a warrant of the same organisation, mode and asset');
 END;
 --> statement-breakpoint
+-- A warrant's postings are its hold, and the settlement that its state and share ask for. floor(amount × bps / 10000) in
+-- two parts, since the product of the whole overflows.
+CREATE TRIGGER `postings_hold_or_settle` BEFORE INSERT ON `postings`
+WHEN NEW.`warrant_id` IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND (
+    NEW.`held` = `amount` AND NEW.`paid` = 0 AND `settled_at` IS NULL
+    OR NEW.`held` = -`amount` AND `settled_at` IS NOT NULL AND (NEW.`payee` IS NULL OR NEW.`payee` = `payee`)
+      AND NEW.`paid` = `amount` / 10000 * coalesce(`released_bps`, 0)
+        + `amount` % 10000 * coalesce(`released_bps`, 0) / 10000
+  )
+)
+BEGIN
+  SELECT RAISE(ABORT, 'a posting holds its warrant''s amount, or settles it as the warrant says');
+END;
+--> statement-breakpoint
+CREATE TRIGGER `postings_hold_and_settle_once` BEFORE INSERT ON `postings`
+WHEN NEW.`warrant_id` IS NOT NULL AND EXISTS (
+  SELECT 1 FROM `postings` WHERE `warrant_id` = NEW.`warrant_id` AND (`held` < 0) = (NEW.`held` < 0)
+)
+BEGIN
+  SELECT RAISE(ABORT, 'a warrant is held once and settled once');
+END;
+--> statement-breakpoint
 CREATE TRIGGER `postings_of_a_known_deposit` BEFORE INSERT ON `postings`
 WHEN NEW.`deposit_id` IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM `deposits` WHERE `id` = NEW.`deposit_id` AND `organisation_id` = NEW.`organisation_id`
     AND `mode` = NEW.`mode` AND `asset` = NEW.`asset` AND `amount` = NEW.`available`
+    AND NEW.`held` = 0 AND NEW.`paid` = 0
 )
 BEGIN
   SELECT RAISE(ABORT, 'a posting belongs to a deposit of the same organisation, mode, asset and amount');
 END;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `postings_one_of_a_deposit` ON `postings` (`deposit_id`) WHERE `deposit_id` IS NOT NULL;
 --> statement-breakpoint
 CREATE TRIGGER `postings_open_a_balance` BEFORE INSERT ON `postings` WHEN NEW.`deposit_id` IS NOT NULL
 BEGIN
@@ -53,7 +79,8 @@ CREATE TRIGGER `warrants_settle_once` BEFORE UPDATE ON `warrants` WHEN OLD.`sett
 BEGIN SELECT RAISE(ABORT, 'a settled warrant is final'); END;
 --> statement-breakpoint
 CREATE TRIGGER `warrants_keep_their_terms` BEFORE UPDATE OF `id`, `organisation_id`, `mode`, `amount`, `asset`, `payee`,
-  `spec`, `spec_hash`, `policy_id`, `rules_hash`, `deadline`, `opened_at` ON `warrants`
+  `spec`, `spec_hash`, `agent_id`, `session_id`, `verifier_id`, `policy_id`, `policy_version`, `rules_hash`, `deadline`,
+  `opened_at` ON `warrants`
 BEGIN SELECT RAISE(ABORT, 'the terms of a warrant are fixed at open'); END;
 --> statement-breakpoint
 CREATE TRIGGER `warrants_are_not_deleted` BEFORE DELETE ON `warrants`
@@ -64,3 +91,34 @@ BEGIN SELECT RAISE(ABORT, 'a policy version is never edited'); END;
 --> statement-breakpoint
 CREATE TRIGGER `schemas_are_not_changed` BEFORE UPDATE ON `schemas`
 BEGIN SELECT RAISE(ABORT, 'a named schema is immutable'); END;
+--> statement-breakpoint
+CREATE TRIGGER `policies_are_not_deleted` BEFORE DELETE ON `policies`
+BEGIN SELECT RAISE(ABORT, 'policies are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `schemas_are_not_deleted` BEFORE DELETE ON `schemas`
+BEGIN SELECT RAISE(ABORT, 'named schemas are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `deposits_are_not_changed` BEFORE UPDATE ON `deposits`
+BEGIN SELECT RAISE(ABORT, 'deposits are append-only'); END;
+--> statement-breakpoint
+CREATE TRIGGER `deposits_are_not_deleted` BEFORE DELETE ON `deposits`
+BEGIN SELECT RAISE(ABORT, 'deposits are append-only'); END;
+--> statement-breakpoint
+CREATE TRIGGER `checks_are_not_changed` BEFORE UPDATE ON `checks`
+BEGIN SELECT RAISE(ABORT, 'checks are append-only'); END;
+--> statement-breakpoint
+CREATE TRIGGER `checks_are_not_deleted` BEFORE DELETE ON `checks`
+BEGIN SELECT RAISE(ABORT, 'checks are append-only'); END;
+--> statement-breakpoint
+-- A key acts in its own mode: one of another mode than its agent's would move the other world's money.
+CREATE TRIGGER `api_keys_are_of_their_agent` BEFORE INSERT ON `api_keys`
+WHEN NOT EXISTS (
+  SELECT 1 FROM `agents` WHERE `id` = NEW.`agent_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
+)
+BEGIN SELECT RAISE(ABORT, 'an API key has its agent''s organisation and mode'); END;
+--> statement-breakpoint
+CREATE TRIGGER `api_keys_keep_their_agent` BEFORE UPDATE OF `id`, `organisation_id`, `agent_id`, `mode`, `secret_hash` ON `api_keys`
+BEGIN SELECT RAISE(ABORT, 'an API key stays its agent''s'); END;
+--> statement-breakpoint
+CREATE TRIGGER `agents_keep_their_mode` BEFORE UPDATE OF `id`, `organisation_id`, `mode` ON `agents`
+BEGIN SELECT RAISE(ABORT, 'an agent stays in its organisation and mode'); END;

@@ -1,4 +1,5 @@
 import type { ClauseKind } from "./clauses/registry.ts";
+import type { JsonSchema } from "./clauses/schema.ts";
 import type { Mode, Role } from "./roles.ts";
 
 /** What an organisation keeps besides its money: its people, their sign-ins, its agents' keys, verifiers and schemas. */
@@ -51,7 +52,7 @@ export type NamedSchema = {
   readonly id: string;
   readonly organisationId: string;
   readonly name: string;
-  readonly schema: unknown;
+  readonly schema: JsonSchema;
   readonly schemaHash: string;
   readonly createdAt: number;
 };

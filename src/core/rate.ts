@@ -5,6 +5,9 @@
 
 export type Bucket = "read" | "write" | "bench";
 
+/** Requests per window of each bucket. */
+export type RateLimits = Readonly<Record<Bucket, number>>;
+
 export const WINDOW_MS = 60_000;
 
 /** The budget of a caller's window after a request: what the `RateLimit-*` headers say. */

@@ -1,7 +1,9 @@
+import { hashJson } from "./canonical.ts";
 import type { ClauseResult } from "./clauses/evidence.ts";
 import type { ReasonCode } from "./clauses/reason-codes.ts";
 import type { Outcome } from "./policy.ts";
 import type { Mode } from "./roles.ts";
+import { isoTime } from "./time.ts";
 
 /** What one verification saw and what the policy made of it (decisions.md, Check and escalation records). */
 export type Check = {
@@ -21,6 +23,27 @@ export type Check = {
   readonly bandLabel: string | null;
   readonly evaluatedAt: number;
 };
+
+/** A check as the wire shows it, and as `check_hash` pins it for good: a new field would change old hashes. */
+export const checkResource = (check: Check) => ({
+  id: check.id,
+  object: "check" as const,
+  warrant_id: check.warrantId,
+  source_url: check.sourceUrl,
+  http_status: check.httpStatus,
+  bytes: check.bytes,
+  duration_ms: check.durationMs,
+  score: check.score,
+  passed: check.passed,
+  reason_codes: check.reasonCodes,
+  evidence_hash: check.evidenceHash,
+  details: check.details,
+  outcome: check.outcome,
+  band_label: check.bandLabel,
+  evaluated_at: isoTime(check.evaluatedAt),
+});
+
+export const checkHashOf = (check: Check): string => hashJson(checkResource(check));
 
 export const DECISIONS = ["release", "partial_release", "refund", "dispute"] as const;
 export type Decision = (typeof DECISIONS)[number];

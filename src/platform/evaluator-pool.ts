@@ -20,6 +20,13 @@ export type PoolOptions = {
   readonly memoryBytesMax: number;
 };
 
+export type PoolStats = {
+  readonly size: number;
+  readonly busy: number;
+  readonly waiting: number;
+  readonly processIds: readonly number[];
+};
+
 /** Resident bytes above which a child is replaced once its work is done. */
 const MEMORY_BYTES_TIRED = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
@@ -173,9 +180,10 @@ export class EvaluatorPool {
     }
   }
 
-  stats(): { size: number; busy: number; waiting: number } {
+  stats(): PoolStats {
     const busy = [...this.children].filter((child) => child.state === "busy").length;
-    return { size: this.children.size, busy, waiting: this.waiters.length };
+    const processIds = [...this.children].map((child) => child.pid);
+    return { size: this.children.size, busy, waiting: this.waiters.length, processIds };
   }
 
   /** Ends every child; what they were at comes out as a crash. */

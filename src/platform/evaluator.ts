@@ -11,7 +11,7 @@ import { type Clause, schemaNamesOf } from "../core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
-import { EvaluatorPool, type PoolChild, type PoolOptions } from "./evaluator-pool.ts";
+import { EvaluatorPool, type PoolChild, type PoolOptions, type PoolStats } from "./evaluator-pool.ts";
 
 export { EvaluatorUnavailable } from "./evaluator-pool.ts";
 
@@ -42,7 +42,7 @@ export type Evaluator = {
   evaluate(request: EvaluationRequest): Promise<Evaluation>;
   /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate`. */
   parseSchema(schema: unknown): Promise<{ readonly schema: JsonSchema } | Refusal>;
-  stats(): { size: number; busy: number; waiting: number };
+  stats(): PoolStats;
   close(): void;
 };
 

@@ -1,4 +1,9 @@
-import { type Evidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import {
+  type Evidence,
+  type ReachedEvidence,
+  reachedEvidence,
+  unreachedEvidence,
+} from "../core/clauses/evidence.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
@@ -99,7 +104,7 @@ async function fetchEvidence(
     const response = await requestSafely(safe, { url: target, headers: HEADERS, signal });
     progress.status = response.status;
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return readEvidence(response, limits, signal);
+    if (location === null) return readEvidence(response, limits.bytesMax, signal);
     // Not awaited: a body that hangs is nobody's concern.
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
@@ -114,9 +119,17 @@ function redirectTarget(location: string, from: URL): URL {
   return target;
 }
 
-async function readEvidence(response: Response, limits: Limits, signal: AbortSignal): Promise<Evidence> {
-  const wire = await readBody(response, limits.bytesMax, signal);
-  const decoding = decodeContent(wire, response.headers.get("content-encoding"), limits.bytesMax);
+/**
+ * The evidence that a response of `requestSafely` is, its body read and decoded up to `bytesMax`. Throws
+ * `RequestFailure` where it cannot be had whole, or in time.
+ */
+export async function readEvidence(
+  response: Response,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<ReachedEvidence> {
+  const wire = await readBody(response, bytesMax, signal);
+  const decoding = decodeContent(wire, response.headers.get("content-encoding"), bytesMax);
   const decoded = await untilAborted(decoding, signal);
   if ("problem" in decoded) {
     const code = decoded.problem === "too_large" ? "source_too_large" : "source_unreachable";

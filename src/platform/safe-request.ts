@@ -146,7 +146,7 @@ function connect(options: SafeRequestOptions, request: SafeRequest, address: str
   };
   return fetch(target.href, {
     method: request.method ?? "GET",
-    headers: { ...request.headers, host: url.host },
+    headers: { ...request.headers, host: url.host, connection: "close" },
     ...(request.body === undefined ? {} : { body: request.body }),
     redirect: "manual",
     decompress: false,

@@ -1,7 +1,8 @@
-import type { Evaluation, Evidence } from "../core/clauses/evidence.ts";
-import type { Clause } from "../core/clauses/registry.ts";
 import type { NewId } from "../core/ids.ts";
+import type { Evaluator } from "../platform/evaluator.ts";
+import type { Fetcher } from "../platform/fetcher.ts";
 import type { Store } from "../store/store.ts";
+import type { SignInThrottle } from "./auth/throttle.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
@@ -12,6 +13,7 @@ export type Context = {
   /** One byte of a cryptographic source. */
   readonly randomByte: () => number;
   readonly passwords: Passwords;
+  readonly signInThrottle: SignInThrottle;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
   /** The bench has a pool of its own, so that its strangers cannot delay a verification. */
@@ -26,20 +28,6 @@ export type Passwords = {
   verify(password: string, hash: string | null): Promise<boolean>;
 };
 
-export type FetchedEvidence = {
-  readonly evidence: Evidence;
-  readonly status: number | null;
-  readonly bytes: number;
-  readonly durationMs: number;
-};
-
-export type FetchEvidence = (url: string) => Promise<FetchedEvidence>;
-
-export type Evaluate = (task: {
-  readonly clauses: readonly Clause[];
-  readonly evidence: Evidence;
-  readonly schemas: Readonly<Record<string, { readonly hash: string; readonly schema: unknown }>>;
-  readonly now: number;
-  /** Whose evaluation it is: nobody may fill the pool. */
-  readonly callerKey: string;
-}) => Promise<Evaluation>;
+export type FetchEvidence = Fetcher["fetch"];
+export type FetchedEvidence = Awaited<ReturnType<FetchEvidence>>;
+export type Evaluate = Evaluator["evaluate"];

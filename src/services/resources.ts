@@ -1,6 +1,7 @@
 import type { Agent } from "../core/agent.ts";
+import { sha256 } from "../core/canonical.ts";
 import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
-import type { ApiKey, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
+import type { ApiKey, Deposit, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Check, Escalation } from "../core/records.ts";
@@ -43,23 +44,56 @@ export const traceResource = (entry: TraceEntry) => ({
   chain_ref: null,
 });
 
-export const checkResource = (check: Check) => ({
+/** What a receipt shows of a check: each clause's result, not what was observed; the source's origin, not its path. */
+const receiptCheck = (check: Check) => ({
   id: check.id,
-  object: "check" as const,
-  warrant_id: check.warrantId,
-  source_url: check.sourceUrl,
+  source_origin: new URL(check.sourceUrl).origin,
+  source_url_hash: sha256(check.sourceUrl),
   http_status: check.httpStatus,
   bytes: check.bytes,
-  duration_ms: check.durationMs,
   score: check.score,
   passed: check.passed,
   reason_codes: check.reasonCodes,
   evidence_hash: check.evidenceHash,
-  details: check.details,
+  details: check.details.map(({ kind, passed, reason_code }) => ({ kind, passed, reason_code })),
   outcome: check.outcome,
-  band_label: check.bandLabel,
   evaluated_at: isoTime(check.evaluatedAt),
 });
+
+/** The public receipt of a settled warrant (decisions.md, Trace, log, receipts). */
+export const receiptResource = (
+  warrant: Warrant,
+  checks: readonly Check[],
+  trace: readonly TraceEntry[],
+) => ({
+  object: "receipt" as const,
+  mode: warrant.mode,
+  warrant: {
+    id: warrant.id,
+    state: warrant.state,
+    amount: warrant.amount.toString(),
+    asset: warrant.asset,
+    released_bps: warrant.releasedBps,
+    payee: warrant.payee,
+    spec_hash: warrant.specHash,
+    spec: warrant.spec,
+    policy_version: warrant.policyVersion,
+    rules_hash: warrant.rulesHash,
+    opened_at: isoTime(warrant.openedAt),
+    settled_at: isoTimeOrNull(warrant.settledAt),
+  },
+  checks: checks.map(receiptCheck),
+  trace: trace.map((entry) => ({
+    ...traceResource(entry),
+    sequence: entry.sequence,
+    payload: JSON.parse(entry.payload) as unknown,
+    entry_hash: entry.entryHash,
+  })),
+  anchor: null,
+  signature: null,
+});
+
+export { checkResource } from "../core/records.ts";
 
 export const escalationResource = (escalation: Escalation) => ({
   id: escalation.id,
@@ -128,6 +162,15 @@ export const spendSessionResource = (session: SpendSession) => ({
   expires_at: isoTime(session.expiresAt),
 });
 
+/** A session on its own, as who created or revoked it sees it. */
+export const spendSessionRecord = (session: SpendSession) => ({
+  ...spendSessionResource(session),
+  object: "spend_session" as const,
+  agent_id: session.agentId,
+  created_at: isoTime(session.createdAt),
+  revoked_at: isoTimeOrNull(session.revokedAt),
+});
+
 export type AgentDetails = {
   readonly policy: Policy | null;
   readonly session: SpendSession | null;
@@ -176,6 +219,17 @@ export const userResource = (user: User) => ({
   name: user.name,
   role: user.role,
   created_at: isoTime(user.createdAt),
+});
+
+export const depositResource = (deposit: Deposit) => ({
+  id: deposit.id,
+  object: "deposit" as const,
+  organisation_id: deposit.organisationId,
+  mode: deposit.mode,
+  asset: deposit.asset,
+  amount: deposit.amount.toString(),
+  reference: deposit.reference,
+  created_at: isoTime(deposit.createdAt),
 });
 
 export const balanceResource = (

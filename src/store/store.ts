@@ -180,6 +180,8 @@ export interface Reader {
     get(id: string): Agent | null;
     list(scope: Scope): readonly Agent[];
     liveSession(agentId: string, now: number): SpendSession | null;
+    /** By the session's id, whoever's it is. */
+    session(id: string): SpendSession | null;
     countsByState(agent: Agent): Readonly<Partial<Record<State, number>>>;
     ownPolicy(agentId: string): Policy | null;
   };

@@ -56,7 +56,9 @@ export const textFormats: Readonly<Record<string, TextFormat | true>> = {
   ...patterns,
   duration: (text) => text !== "P" && duration(text),
   hostname: (text) => text.length <= 254 && hostname(text),
-  ipv6: short((text) => text.includes(":") && URL.canParse(`http://[${text}]/`)),
+  ipv6: short(
+    (text) => /^[0-9A-Fa-f:.]+$/.test(text) && text.includes(":") && URL.canParse(`http://[${text}]/`),
+  ),
   date: short(times.date.validate),
   time: short(times.time.validate),
   "date-time": short(times["date-time"].validate),

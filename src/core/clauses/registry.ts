@@ -2,12 +2,14 @@ import { type Static, type TObject, type TProperties, type TSchema, Type } from 
 import { Value } from "@sinclair/typebox/value";
 import { canonicalJson } from "../canonical.ts";
 import { isRefusal, type Refusal, refuseField } from "../errors.ts";
+import { canHash, isDeeperThan } from "./document.ts";
 import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
 
 export const CLAUSES_MAX = 64;
 /** Bytes of the clauses' canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
 export const CLAUSES_BYTES_MAX = 64 * 1024;
 export const SCHEMA_NAME_LENGTH_MAX = 128;
+export const EQUALS_DEPTH_MAX = 128;
 
 /** A field's `description` completes the sentence "must be …" of its refusal. */
 const positiveSeconds = Type.Integer({
@@ -151,14 +153,10 @@ function checkContent(clause: Clause, path: string): Clause | Refusal {
     if (problem !== null) return refuseField(`${path}.path`, problem);
   }
   for (const [name, value] of Object.entries(clause)) {
-    try {
-      canonicalJson(value);
-    } catch {
-      return refuseField(
-        `${path}.${name}`,
-        "must be JSON of finite numbers and well-formed text, not too deep",
-      );
-    }
+    if (isDeeperThan(value, EQUALS_DEPTH_MAX))
+      return refuseField(`${path}.${name}`, `must be nested at most ${EQUALS_DEPTH_MAX} deep`);
+    if (!canHash(value))
+      return refuseField(`${path}.${name}`, "must be JSON of finite numbers and well-formed text");
   }
   return clause;
 }

@@ -2,7 +2,7 @@ import { Ajv, type AnySchemaObject, type Options } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { canonicalJson } from "../canonical.ts";
 import { type Refusal, refuseField } from "../errors.ts";
-import { jsonEquals } from "./document.ts";
+import { canHash, jsonEquals } from "./document.ts";
 import { numberFormats, textFormats } from "./formats.ts";
 import { compilePattern, PatternProblem } from "./pattern.ts";
 
@@ -154,12 +154,8 @@ export function parseSchema(value: unknown): { readonly schema: JsonSchema } | R
 
 /** What the meta-schema does not say. */
 function contentProblem(schema: JsonSchema): string | null {
-  let text: string;
-  try {
-    text = canonicalJson(schema);
-  } catch {
-    return "must be JSON of finite numbers and well-formed text, not too deep";
-  }
+  if (!canHash(schema)) return "must be JSON of finite numbers and well-formed text";
+  const text = canonicalJson(schema);
   if (Buffer.byteLength(text) > SCHEMA_BYTES_MAX) return "must be at most 64 kB of canonical JSON";
   if (text.includes('"__proto__"')) return "must not name __proto__";
   if (text.includes('"$async"')) return "must not use $async";

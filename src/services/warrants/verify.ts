@@ -1,4 +1,3 @@
-import { hashJson } from "../../core/canonical.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { schemaNamesOf } from "../../core/clauses/registry.ts";
@@ -11,13 +10,13 @@ import {
   type PolicyDecision,
   scoreInBps,
 } from "../../core/policy.ts";
-import type { Check } from "../../core/records.ts";
+import { type Check, checkHashOf } from "../../core/records.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
 import type { Decision, Row, Snapshot } from "../../store/store.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type Answer, bindKey, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
-import { checkResource, warrantResource } from "../resources.ts";
+import { warrantResource } from "../resources.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
 import { moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
@@ -255,7 +254,7 @@ function decideCompletion(
         score: check.score,
         reason_codes: check.reasonCodes,
         evidence_hash: check.evidenceHash,
-        check_hash: hashJson(checkResource(check)),
+        check_hash: checkHashOf(check),
       },
     },
   );

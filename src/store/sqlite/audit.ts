@@ -1,5 +1,57 @@
+import { Database } from "bun:sqlite";
+import { auditBooks } from "./audit/books.ts";
+import { auditDirectory } from "./audit/directory.ts";
+import { guarded } from "./audit/rows.ts";
+import { auditWarrants } from "./audit/warrants.ts";
 import type { Connection } from "./open.ts";
 
+/** Where so much is wrong, more messages help nobody. */
+const MESSAGES_MAX = 1_000;
+
+/**
+ * Every disagreement of the ledger with itself, one message each (decisions.md, `holdfast audit`): the file, the books, the
+ * warrants with their traces, and what they refer to. Read in one transaction, a snapshot, so it is right beside a running
+ * server; rows are streamed, so the memory stays bounded.
+ */
 export function auditLedger({ raw }: Connection): readonly string[] {
-  return raw.query("PRAGMA foreign_key_check").all().map(String);
+  const messages: string[] = [];
+  raw.run("BEGIN");
+  try {
+    for (const message of disagreements(raw)) {
+      messages.push(message);
+      if (messages.length === MESSAGES_MAX) break;
+    }
+  } finally {
+    raw.run("ROLLBACK");
+  }
+  return messages;
+}
+
+/** Each part is read even where another one cannot be. */
+function* disagreements(raw: Database): Generator<string> {
+  yield* guarded("the file", () => auditFile(raw));
+  yield* guarded("the books", () => auditBooks(raw));
+  yield* guarded("the warrants", () => auditWarrants(raw));
+  yield* guarded("the directory", () => auditDirectory(raw));
+}
+
+type ForeignKeyViolation = { readonly table: string; readonly rowid: bigint | null; readonly parent: string };
+
+/** The pages and indexes, the CHECKs of every row, and the references between rows. */
+function* auditFile(raw: Database): Generator<string> {
+  // A read-only connection does not even read the CHECKs of the tables: this one could write, and is told not to.
+  const reader = new Database(raw.filename, { readwrite: true, safeIntegers: true });
+  try {
+    reader.run("PRAGMA query_only = ON");
+    const problems = reader.query<{ integrity_check: string }, []>("PRAGMA integrity_check(100)");
+    for (const { integrity_check: problem } of problems.iterate()) {
+      if (problem !== "ok") yield `the file: ${problem}`;
+    }
+  } finally {
+    reader.close();
+  }
+  const references = raw.query<ForeignKeyViolation, []>("PRAGMA foreign_key_check");
+  for (const { table, rowid, parent } of references.iterate()) {
+    yield `the file: row ${rowid} of ${table} refers to a row of ${parent} that is not there`;
+  }
 }

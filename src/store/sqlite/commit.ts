@@ -7,6 +7,12 @@ import type { Load } from "./load.ts";
 /** How many commands share one fsync at most. */
 const BATCH_MAX = 256;
 
+/** An async decide would be applied after its transaction, or never: its type forbids it, and so does this. */
+function refusePromise(decision: object): void {
+  if ("then" in decision)
+    throw new TypeError("a command decides at once: its decide may not return a promise");
+}
+
 type Job = {
   /** Loads, decides and applies; returns what to call when the batch is on disk. */
   readonly run: () => () => void;
@@ -16,8 +22,8 @@ type Job = {
 /** Group commit: commands of concurrent requests share a transaction, each in a savepoint of its own. */
 export type CommitQueue = {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
-  /** Commits what is queued. */
-  drain(): void;
+  /** Commits what is queued; what comes later is refused. */
+  close(): void;
 };
 
 export function createCommitQueue(database: Database, load: Load, apply: Apply): CommitQueue {
@@ -29,6 +35,7 @@ export function createCommitQueue(database: Database, load: Load, apply: Apply):
 
   let queue: Job[] = [];
   let scheduled = false;
+  let closed = false;
 
   /** Runs one job in its savepoint: its own failure undoes it alone. */
   function runJob(job: Job): () => void {
@@ -65,7 +72,7 @@ export function createCommitQueue(database: Database, load: Load, apply: Apply):
     const batch = queue.slice(0, BATCH_MAX);
     queue = queue.slice(BATCH_MAX);
     if (queue.length > 0) schedule();
-    commitBatch(batch);
+    if (batch.length > 0) commitBatch(batch);
   }
 
   function schedule(): void {
@@ -78,9 +85,12 @@ export function createCommitQueue(database: Database, load: Load, apply: Apply):
   return {
     execute({ scope, needs, decide }) {
       return new Promise((resolve, reject) => {
+        if (closed) throw new Error("the store is closed");
         queue.push({
           run: () => {
-            const { answer, change } = decide(load(scope, needs));
+            const decision = decide(load(scope, needs));
+            refusePromise(decision);
+            const { answer, change } = decision;
             if (change) apply(scope, change);
             return () => resolve(answer);
           },
@@ -89,7 +99,8 @@ export function createCommitQueue(database: Database, load: Load, apply: Apply):
         schedule();
       });
     },
-    drain() {
+    close() {
+      closed = true;
       while (queue.length > 0) flush();
     },
   };

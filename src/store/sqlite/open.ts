@@ -25,6 +25,8 @@ function connect(file: string, options: { readonly readonly: boolean }): Connect
   if (!options.readonly) {
     raw.run("PRAGMA journal_mode = WAL");
     raw.run("PRAGMA synchronous = FULL");
+    // Else `INSERT OR REPLACE` deletes rows without the triggers that forbid it.
+    raw.run("PRAGMA recursive_triggers = ON");
   }
   raw.run("PRAGMA foreign_keys = ON");
   raw.run("PRAGMA cache_size = -65536");

@@ -27,7 +27,7 @@ export function openSqliteStore(dataFolder: string): Store {
       audit: () => auditLedger(readers),
     },
     async close() {
-      commits.drain();
+      commits.close();
       readers.raw.close();
       writer.raw.close();
     },

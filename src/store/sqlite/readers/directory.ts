@@ -55,6 +55,7 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
         .orderBy(desc(spendSessions.id))
         .limit(1)
         .get() ?? null,
+    session: (id) => tables.select().from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
     countsByState: ({ id, organisationId, mode }) => {
       const rows = tables
         .select()

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { AGENT_STATUSES } from "../../../core/agent.ts";
 import { CLAUSE_KINDS, type ClauseKind } from "../../../core/clauses/registry.ts";
+import type { JsonSchema } from "../../../core/clauses/schema.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
 import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
@@ -154,7 +155,7 @@ export const schemas = sqliteTable(
     id: text("id").primaryKey(),
     organisationId: organisationColumn(),
     name: text("name").notNull(),
-    schema: json<unknown>("schema").notNull(),
+    schema: json<JsonSchema>("schema").notNull(),
     schemaHash: text("schema_hash").notNull(),
     createdAt: int("created_at").notNull(),
   },

@@ -1,0 +1,147 @@
+import type { Config } from "./config.ts";
+import { createIds } from "./core/ids.ts";
+import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
+import { createShell } from "./http/shell.ts";
+import { sweepDeadlines } from "./jobs/deadlines.ts";
+import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
+import { startScheduler } from "./jobs/scheduler.ts";
+import { createEvaluator } from "./platform/evaluator.ts";
+import { createFetcher } from "./platform/fetcher.ts";
+import { logError } from "./platform/log.ts";
+import { createPasswords } from "./platform/passwords.ts";
+import { random40, randomByte } from "./platform/random.ts";
+import { createSignInThrottle } from "./services/auth/throttle.ts";
+import type { Context } from "./services/context.ts";
+import { openSqliteStore } from "./store/sqlite/store.ts";
+
+/** How long a stop waits for what is running (decisions.md: a stop drains). */
+const DRAIN_MS = 10 * SECOND_MS;
+const CLAUSE_TIMEOUT_MS = SECOND_MS;
+const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
+/** Longer than a check can take, so that a quiet connection is not cut under it. */
+const IDLE_SECONDS = 150;
+/** The shell enforces the real caps, with an answer; this only bounds what Bun would buffer. */
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
+
+/** How to start this executable again as an evaluator child. */
+export const EVALUATOR_ARGUMENT = "evaluator-child";
+const EVALUATOR_COMMAND = import.meta.dir.startsWith("/$bunfs/")
+  ? [process.execPath, EVALUATOR_ARGUMENT]
+  : [process.execPath, `${import.meta.dir}/main.ts`, EVALUATOR_ARGUMENT];
+
+type Opened = { readonly ctx: Context; close(): Promise<void> };
+
+type Listener = { readonly address: string; readonly port: number };
+
+/** The composition root: config and adapters make the context that every verb works with. */
+function openContext(
+  config: Config,
+  baseUrl: string,
+  warmChildren: number,
+  listeners: () => readonly Listener[],
+): Opened {
+  const store = openSqliteStore(config.data);
+  const evaluator = createEvaluator({
+    command: EVALUATOR_COMMAND,
+    clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
+    size: warmChildren,
+  });
+  const benchEvaluator = createEvaluator({
+    command: EVALUATOR_COMMAND,
+    clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
+    runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
+    size: Math.min(warmChildren, 1),
+    sizeMax: 4,
+  });
+  const fetcher = createFetcher({
+    allowNetworks: config.allowNetworks,
+    timeoutMs: config.fetchSeconds * SECOND_MS,
+    ownListeners: listeners,
+  });
+  const ctx: Context = {
+    store,
+    now: Date.now,
+    newId: createIds(Date.now, random40),
+    randomByte,
+    passwords: createPasswords(),
+    signInThrottle: createSignInThrottle(),
+    fetchEvidence: fetcher.fetch,
+    evaluate: evaluator.evaluate,
+    evaluateBench: benchEvaluator.evaluate,
+    baseUrl,
+  };
+  return {
+    ctx,
+    async close() {
+      evaluator.close();
+      benchEvaluator.close();
+      await store.close();
+    },
+  };
+}
+
+const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
+
+/** The ledger without a server: for the command line, beside a server that may be running. */
+export const openForCommands = (config: Config): Opened =>
+  openContext(config, baseUrlOf(config, config.port), 0, () => []);
+
+export type RunningServer = {
+  /** Where it listens, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly ctx: Context;
+  /** Drains what is running, within 10 s, then closes. */
+  stop(): Promise<void>;
+};
+
+/** Recovers what a crash left, starts the jobs, and listens. Throws where the port is taken. */
+export async function startServer(config: Config): Promise<RunningServer> {
+  const inFlight = new Set<Promise<Response>>();
+  // The port is known once the server listens, and the context needs it before: until then it answers nothing.
+  let shell: ReturnType<typeof createShell> | null = null;
+  const server = Bun.serve({
+    hostname: config.host,
+    port: config.port,
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: BODY_BYTES_MAX,
+    async fetch(request, { requestIP }) {
+      if (!shell) return new Response(null, { status: 503 });
+      const answer = shell(request, requestIP.call(server, request)?.address);
+      inFlight.add(answer);
+      try {
+        return await answer;
+      } finally {
+        inFlight.delete(answer);
+      }
+    },
+  });
+  const port = server.port ?? config.port;
+  const baseUrl = baseUrlOf(config, port);
+  const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
+  await recoverAtStart(ctx);
+  shell = createShell(ctx, {
+    docsUrl: config.docsUrl ?? `${baseUrl}/docs`,
+    rateLimits: config.rateLimits,
+    trustedProxies: config.trustProxy,
+    onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+  });
+  const scheduler = startScheduler(
+    [
+      { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
+      { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx) },
+    ],
+    (job, error) => logError("job failed", error, { job }),
+  );
+  return {
+    url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
+    ctx,
+    async stop() {
+      const stopped = server.stop();
+      await Promise.race([Promise.allSettled([...inFlight]), Bun.sleep(DRAIN_MS)]);
+      await server.stop(true);
+      await stopped;
+      await scheduler.stop();
+      await close();
+    },
+  };
+}

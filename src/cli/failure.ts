@@ -1,0 +1,17 @@
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+
+/** Ends a command with exit code 1. Without a refusal, what there is to say has been printed. */
+export class CommandFailure extends Error {
+  constructor(readonly refusal: Refusal | null) {
+    super(refusal?.message ?? "failed");
+  }
+}
+
+/** The answer, or the end of the command. */
+export function orFail<Answer>(answer: Answer | Refusal): Answer {
+  if (isRefusal(answer)) throw new CommandFailure(answer);
+  return answer;
+}
+
+export const optionFailure = (option: string, problem: string): CommandFailure =>
+  new CommandFailure(refuseField(option, problem));

@@ -1,0 +1,58 @@
+/** JSON as people and programs send it, read so that nothing passes by mistake (decisions.md, Warrants). */
+
+const DEPTH_MAX = 64;
+
+/**
+ * The value of a JSON text, or what is wrong with it, to follow the name of where it came from: broken JSON, a key twice in
+ * one object, a lone surrogate, a number that is out of range, or nesting beyond 64.
+ */
+export function parseJsonText(text: string): { readonly value: unknown } | { readonly problem: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { problem: "is not JSON" };
+  }
+  const keys = countKeys(value);
+  if (typeof keys === "string") return { problem: keys };
+  // A key that is repeated was dropped by the parser: the text has a colon more than the value has keys.
+  return keys === countColons(text) ? { value } : { problem: "has the same key twice in one object" };
+}
+
+/** How many keys the objects in a value have, or what is wrong with it. */
+function countKeys(root: unknown): number | string {
+  let count = 0;
+  const open: { readonly value: unknown; readonly depth: number }[] = [{ value: root, depth: 0 }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, depth } = next;
+    if (typeof value === "string" && !value.isWellFormed()) return "has a lone surrogate in a string";
+    if (typeof value === "number" && !Number.isFinite(value)) return "has a number that is out of range";
+    if (typeof value !== "object" || value === null) continue;
+    if (depth >= DEPTH_MAX) return `is nested deeper than ${DEPTH_MAX}`;
+    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
+    if (Array.isArray(value)) continue;
+    const keys = Object.keys(value);
+    if (!keys.every((key) => key.isWellFormed())) return "has a lone surrogate in a key";
+    count += keys.length;
+  }
+  return count;
+}
+
+const QUOTE = 34;
+const COLON = 58;
+const BACKSLASH = 92;
+
+/** The colons of a JSON text that stand outside strings: one for each key that was written. */
+function countColons(text: string): number {
+  let count = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === COLON) count += 1;
+    if (code !== QUOTE) continue;
+    // On to the end of the string.
+    for (index++; text.charCodeAt(index) !== QUOTE; index++) {
+      if (text.charCodeAt(index) === BACKSLASH) index++;
+    }
+  }
+  return count;
+}

@@ -1,0 +1,23 @@
+import { Elysia, ValidationError } from "elysia";
+import { calls } from "./call.ts";
+import { faultRefusal, refusalResponse, validationRefusal } from "./errors.ts";
+import { authRoutes } from "./routes/auth.ts";
+import { consoleRoutes } from "./routes/console.ts";
+import { publicRoutes } from "./routes/public.ts";
+import { warrantRoutes } from "./routes/warrants.ts";
+
+/** Every route. Elysia routes and validates; the shell around it does the rest. */
+export const app = new Elysia({ aot: false, normalize: false })
+  .onError(({ error, request }) => {
+    const call = calls.get(request);
+    if (!call) throw error;
+    if (error instanceof ValidationError && error.type !== "response") {
+      return refusalResponse(call, validationRefusal(error.all as Parameters<typeof validationRefusal>[0]));
+    }
+    call.reportFault(error);
+    return refusalResponse(call, faultRefusal());
+  })
+  .use(warrantRoutes)
+  .use(consoleRoutes)
+  .use(authRoutes)
+  .use(publicRoutes);

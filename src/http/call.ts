@@ -1,0 +1,40 @@
+import type { AuthSession, User } from "../core/directory.ts";
+import type { Budget } from "../core/rate.ts";
+import type { Caller } from "../core/roles.ts";
+import type { Context } from "../services/context.ts";
+import type { Intent } from "../services/intent.ts";
+
+/** One request on its way, as the shell knows it and the handlers need it. */
+export type Call = {
+  readonly ctx: Context;
+  /** The service's own id of the request. */
+  readonly requestId: string;
+  readonly docsUrl: string;
+  /** Logs a fault that nobody foresaw, with the request's id. */
+  readonly reportFault: (error: unknown) => void;
+  /** The client's address; an IPv6 one as its /64. */
+  readonly address: string;
+  caller: Caller | null;
+  /** The person and the sign-in, where a cookie was honoured. */
+  signedIn: { readonly user: User; readonly session: AuthSession } | null;
+  budget: Budget | null;
+  /** Present on the routes that move money. */
+  intent: Intent | null;
+  /** The body's JSON object, read and checked in form. */
+  body: Readonly<Record<string, unknown>> | null;
+};
+
+/** Calls under way. Elysia makes its own context for a request; this is how a handler finds ours. */
+export const calls = new WeakMap<Request, Call>();
+
+/** The caller of a route that asks for one. */
+export function callerOf(call: Call): Caller {
+  if (!call.caller) throw new Error("a guarded route without a caller");
+  return call.caller;
+}
+
+/** The intent of a route that asks for an Idempotency-Key. */
+export function intentOf(call: Call): Intent {
+  if (!call.intent) throw new Error("a money-moving route without an intent");
+  return call.intent;
+}

@@ -1,0 +1,54 @@
+import { ValueErrorType } from "@sinclair/typebox/errors";
+import { type Refusal, refuse, refuseField, statusOf, typeOf } from "../core/errors.ts";
+import type { Call } from "./call.ts";
+
+/** The one place that turns refusals and faults into the error envelope (interface.md, Errors). */
+
+/** The body of every error: the five fields and nothing else. */
+export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) => ({
+  error: {
+    type: typeOf(refusal.refused),
+    code: refusal.refused,
+    message: refusal.message,
+    doc_url: `${docsUrl}/api-reference/errors#${refusal.refused}`,
+    request_id: requestId,
+  },
+});
+
+export const refusalResponse = (call: Call, refusal: Refusal): Response =>
+  Response.json(errorBody(refusal, call.requestId, call.docsUrl), { status: statusOf(refusal.refused) });
+
+/** A fault that nobody foresaw: the log has it, the answer does not. */
+export const faultRefusal = (): Refusal =>
+  refuse(
+    "internal_error",
+    "Something went wrong on our side. Nothing is known to have moved; retry with the same Idempotency-Key.",
+  );
+
+/** What Elysia's validation found first, as TypeBox says it. */
+type Finding = {
+  readonly type?: ValueErrorType;
+  readonly path: string;
+  readonly message: string;
+  readonly schema?: { readonly description?: string };
+};
+
+/** A field that failed its model: the message starts with its path, such as `spec.clauses`. */
+export function validationRefusal(findings: readonly Finding[]): Refusal {
+  const finding = findings[0];
+  if (!finding) return refuse("validation_failed", "The request does not have the right form.");
+  const path = finding.path.slice(1).replaceAll("/", ".") || "body";
+  switch (finding.type) {
+    case ValueErrorType.ObjectAdditionalProperties:
+      return refuseField(path, "unknown field");
+    case ValueErrorType.ObjectRequiredProperty:
+      return refuseField(path, withRule("is required", finding));
+    default:
+      return refuseField(path, withRule("", finding));
+  }
+}
+
+function withRule(problem: string, { schema, message }: Finding): string {
+  const rule = schema?.description === undefined ? message.toLowerCase() : `must be ${schema.description}`;
+  return problem === "" ? rule : `${problem}; it ${rule}`;
+}

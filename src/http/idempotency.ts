@@ -1,0 +1,39 @@
+import { canonicalJson, sha256 } from "../core/canonical.ts";
+import { type Refusal, refuse, refuseField } from "../core/errors.ts";
+import type { Intent } from "../services/intent.ts";
+import type { JsonObject } from "./body.ts";
+
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/** The Idempotency-Key of a money-moving POST, or why there is none (decisions.md, Idempotency). */
+export function readIdempotencyKey(headers: Headers): string | Refusal {
+  const key = headers.get("idempotency-key");
+  if (key === null || key === "") {
+    return refuse(
+      "idempotency_key_required",
+      "Send an Idempotency-Key header: one key per intent, the same on every retry.",
+    );
+  }
+  return KEY.test(key) ? key : refuseField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
+}
+
+/** The fingerprint is of the method, the path and the canonical JSON of the body. */
+export const intentOfRequest = (
+  key: string,
+  method: string,
+  path: string,
+  body: JsonObject | null,
+): Intent => ({
+  key,
+  fingerprint: sha256(`${method} ${path}\n${body === null ? "" : canonicalJson(body)}`),
+});
+
+/** The version that `If-Match` asks for; null where it asks for none. A malformed one is refused. */
+export function readIfMatch(headers: Headers): number | null | Refusal {
+  const tag = headers.get("if-match");
+  if (tag === null || tag === "*") return null;
+  const version = /^"([1-9][0-9]{0,14})"$/.exec(tag)?.[1];
+  return version === undefined
+    ? refuseField("If-Match", 'must be one ETag of the warrant, such as "3"')
+    : Number(version);
+}

@@ -1,0 +1,71 @@
+import packageJson from "../package.json" with { type: "json" };
+import { EVALUATOR_ARGUMENT, openForCommands, startServer } from "./app.ts";
+import { runCommandLine } from "./cli/program.ts";
+import type { CommandLineTools } from "./cli/tools.ts";
+import { type Given, readConfig } from "./config.ts";
+import { isRefusal, type Refusal, refuse } from "./core/errors.ts";
+import { createIds } from "./core/ids.ts";
+import { errorBody } from "./http/errors.ts";
+import { openApiDocument } from "./http/openapi.ts";
+import { runEvaluatorChild } from "./platform/evaluator-child.ts";
+import { random40 } from "./platform/random.ts";
+
+const newId = createIds(Date.now, random40);
+
+const tools: CommandLineTools = {
+  version: packageJson.version,
+  async open({ data }) {
+    const config = readConfig(flags({ DATA: data }));
+    return isRefusal(config) ? config : openForCommands(config);
+  },
+  async serve(options) {
+    const config = readConfig(
+      flags({
+        DATA: options.data,
+        HOST: options.host,
+        PORT: options.port,
+        BASE_URL: options.baseUrl,
+        DOCS_URL: options.docsUrl,
+        ALLOW_NETWORKS: options.allowNetworks,
+        FETCH_SECONDS: options.fetchSeconds,
+        TRUST_PROXY: options.trustProxy,
+      }),
+    );
+    if (isRefusal(config)) return config;
+    const server = await startServer(config).catch(portRefusal);
+    if (isRefusal(server)) return server;
+    return { url: server.url, dataFolder: config.data, stopped: untilSignal().then(server.stop) };
+  },
+  demo: () => Promise.resolve(null),
+  openApiDocument,
+  serverAddress({ host, port }) {
+    const config = readConfig(flags({ HOST: host, PORT: port }));
+    return isRefusal(config) ? config : { host: config.host, port: config.port };
+  },
+  errorBody: (refusal) => errorBody(refusal, newId("request"), "/docs"),
+  print: (text) => void process.stdout.write(`${text}\n`),
+  printError: (text) => void process.stderr.write(`${text}\n`),
+};
+
+/** Flags that were given. */
+const flags = (given: Given): Given =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+
+/** Resolves when the operator or the system asks for a stop. */
+const untilSignal = (): Promise<void> =>
+  new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
+  });
+
+function portRefusal(error: unknown): Refusal {
+  if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") {
+    return refuse(
+      "validation_failed",
+      "HOLDFAST_PORT: another program listens there already; choose another with --port",
+    );
+  }
+  throw error;
+}
+
+if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
+process.exitCode = await runCommandLine(tools, process.argv.slice(2));

@@ -1,0 +1,21 @@
+/** Cryptographic randomness, drawn from the system in blocks: a call each would cost more than the id it is for. */
+const BLOCK = new Uint8Array(4_096);
+let used = BLOCK.length;
+
+export function randomByte(): number {
+  if (used === BLOCK.length) {
+    crypto.getRandomValues(BLOCK);
+    used = 0;
+  }
+  const byte = BLOCK[used] ?? 0;
+  // What was handed out is not kept.
+  BLOCK[used++] = 0;
+  return byte;
+}
+
+/** A uniform integer below 2^40, which a double holds exactly. */
+export function random40(): number {
+  let value = 0;
+  for (let count = 0; count < 5; count++) value = value * 256 + randomByte();
+  return value;
+}

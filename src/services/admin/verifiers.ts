@@ -1,0 +1,64 @@
+import { canonicalJson } from "../../core/canonical.ts";
+import {
+  CLAUSE_KINDS,
+  CLAUSES_BYTES_MAX,
+  type ClauseKind,
+  parseClause,
+} from "../../core/clauses/registry.ts";
+import type { SavedVerifier } from "../../core/directory.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import type { Context } from "../context.ts";
+import { verifierResource } from "../resources.ts";
+import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { refuseText, refuseUnlisted } from "./fields.ts";
+
+export type VerifierInput = {
+  readonly organisation_id: string;
+  readonly type: ClauseKind;
+  readonly name: string;
+  /** The clause's fields apart from `kind`. */
+  readonly config: unknown;
+};
+
+/** Saves a clause under a name; a warrant that names it in `verifier_id` has it added to its spec. */
+export async function createVerifier(
+  ctx: Context,
+  authority: Authority,
+  input: VerifierInput,
+): Promise<ReturnType<typeof verifierResource> | Refusal> {
+  const refused =
+    refuseAuthority(authority, "admin") ??
+    refuseUnlisted("type", input.type, CLAUSE_KINDS) ??
+    refuseText("name", input.name);
+  if (refused) return refused;
+  const { config } = input;
+  if (typeof config !== "object" || config === null || Array.isArray(config))
+    return refuseField("config", "must be an object");
+  if (Object.hasOwn(config, "kind")) return refuseField("config.kind", "is given as type");
+  const clause = parseClause({ kind: input.type, ...config }, "config");
+  if (isRefusal(clause)) return clause;
+  if (Buffer.byteLength(canonicalJson(clause)) > CLAUSES_BYTES_MAX)
+    return refuseField("config", "must be at most 64 kB of canonical JSON");
+  const verifier: SavedVerifier = {
+    id: ctx.newId("verifier"),
+    organisationId: input.organisation_id,
+    type: input.type,
+    name: input.name,
+    config: config as SavedVerifier["config"],
+    createdAt: ctx.now(),
+  };
+  const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
+  return ctx.store.execute({
+    scope: { organisationId: verifier.organisationId, mode: "live" },
+    needs: { organisation: true, schemaNames },
+    decide: (snapshot) => {
+      const unknown = refuseOrganisation(authority, snapshot.organisation);
+      if (unknown) return { answer: unknown };
+      if (snapshot.schemas.length < schemaNames.length) {
+        const [name] = schemaNames;
+        return { answer: refuseField("config.schema", `there is no schema named ${JSON.stringify(name)}`) };
+      }
+      return { answer: verifierResource(verifier), change: { rows: [{ kind: "verifier", row: verifier }] } };
+    },
+  });
+}

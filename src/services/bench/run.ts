@@ -1,0 +1,59 @@
+import { benchSchemas } from "../../core/clauses/bench-schemas.ts";
+import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../../core/clauses/evidence.ts";
+import { parseClauses } from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { parseTime } from "../../core/time.ts";
+import type { Context } from "../context.ts";
+import { checkResultResource } from "../resources.ts";
+
+/** The body of `POST /bench/run` (interface.md, Bench): a deliverable that is described, not fetched. */
+export type BenchInput = {
+  readonly clauses: readonly unknown[];
+  readonly deliverable: {
+    readonly reached: boolean;
+    readonly status?: number;
+    readonly raw?: string;
+    readonly generated_at?: string;
+    readonly uptime_ratio?: number;
+    readonly emitted_topics?: readonly string[];
+    readonly judge_score?: number;
+  };
+  readonly now?: string;
+};
+
+const RAW_BYTES_MAX = 128 * 1024;
+
+/** Evaluates clauses against a described deliverable. Holds, reads and records nothing. */
+export async function runBench(ctx: Context, input: BenchInput, callerKey: string) {
+  const clauses = parseClauses(input.clauses, "clauses");
+  if (isRefusal(clauses)) return clauses;
+  const { deliverable } = input;
+  const body = new TextEncoder().encode(deliverable.raw ?? "");
+  if (body.length > RAW_BYTES_MAX) return refuseField("deliverable.raw", "must be at most 128 kB");
+  const generatedAt = optionalTime(deliverable.generated_at, "deliverable.generated_at");
+  if (isRefusal(generatedAt)) return generatedAt;
+  const now = optionalTime(input.now, "now");
+  if (isRefusal(now)) return now;
+  const supplied: SuppliedValues = {
+    uptimeRatio: deliverable.uptime_ratio ?? null,
+    emittedTopics: deliverable.emitted_topics ?? null,
+    judgeScore: deliverable.judge_score ?? null,
+  };
+  const evaluation = await ctx.evaluateBench({
+    clauses,
+    evidence: deliverable.reached
+      ? reachedEvidence({ ...supplied, status: deliverable.status ?? null, body, generatedAt })
+      : unreachedEvidence("source_unreachable", supplied),
+    schemas: benchSchemas,
+    now: now ?? ctx.now(),
+    callerKey,
+  });
+  return checkResultResource(evaluation);
+}
+
+function optionalTime(text: string | undefined, path: string): number | null | Refusal {
+  if (text === undefined) return null;
+  return (
+    parseTime(text) ?? refuseField(path, "must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z")
+  );
+}

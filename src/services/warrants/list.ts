@@ -1,0 +1,85 @@
+import { type Refusal, refuseField } from "../../core/errors.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { State } from "../../core/warrant.ts";
+import type { WarrantFilter } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { warrantResource } from "../resources.ts";
+
+/** The query of `GET /v1/warrants`, its values already in range (interface.md, list). */
+export type ListInput = {
+  readonly state?: State;
+  readonly agent_id?: string;
+  readonly sort?: "deadline" | "created";
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly starting_after?: string;
+  readonly ending_before?: string;
+};
+
+const PAGE_DEFAULT = 25;
+
+/** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created` (decisions.md, Warrants). */
+export function listWarrants(ctx: Context, caller: Caller, input: ListInput) {
+  const refused = refuseAccess(caller, ACCESS.readWarrants);
+  if (refused) return refused;
+  const filter: WarrantFilter = {
+    ...(input.state !== undefined && { state: input.state }),
+    ...(input.agent_id !== undefined && { agentId: input.agent_id }),
+  };
+  return input.sort === "created"
+    ? listByCreation(ctx, caller, filter, input)
+    : listByDeadline(ctx, caller, filter, input);
+}
+
+function listByDeadline(ctx: Context, caller: Caller, filter: WarrantFilter, input: ListInput) {
+  const { limit = PAGE_DEFAULT, offset = 0 } = input;
+  // One row more than the page says whether there is another.
+  const rows = ctx.store.reader.warrants.byDeadline(caller, filter, offset, limit + 1);
+  const hasMore = rows.length > limit;
+  return {
+    object: "list" as const,
+    data: rows.slice(0, limit).map(warrantResource),
+    has_more: hasMore,
+    sort: "deadline" as const,
+    next_offset: hasMore ? offset + limit : null,
+    next_cursor: null,
+  };
+}
+
+function listByCreation(ctx: Context, caller: Caller, filter: WarrantFilter, input: ListInput) {
+  const { limit = PAGE_DEFAULT, starting_after: after, ending_before: before } = input;
+  if (after !== undefined && before !== undefined) {
+    return refuseField("ending_before", "cannot go together with starting_after");
+  }
+  const unknown =
+    refuseUnknownCursor(ctx, caller, "starting_after", after) ?? refuseUnknownCursor(ctx, caller, "ending_before", before);
+  if (unknown) return unknown;
+  const rows = ctx.store.reader.warrants.byCreation(
+    caller,
+    filter,
+    { ...(after !== undefined && { olderThan: after }), ...(before !== undefined && { newerThan: before }) },
+    limit + 1,
+  );
+  const hasMore = rows.length > limit;
+  // Going back, the row too many is the newest, at the front; going on, the oldest, at the end.
+  const page = before === undefined || !hasMore ? rows.slice(0, limit) : rows.slice(1);
+  const next = before === undefined ? page.at(-1) : page.at(0);
+  return {
+    object: "list" as const,
+    data: page.map(warrantResource),
+    has_more: hasMore,
+    sort: "created" as const,
+    next_offset: null,
+    next_cursor: hasMore && next ? next.id : null,
+  };
+}
+
+function refuseUnknownCursor(
+  ctx: Context,
+  caller: Caller,
+  name: "starting_after" | "ending_before",
+  cursor: string | undefined,
+): Refusal | null {
+  if (cursor === undefined || ctx.store.reader.warrants.get(caller, cursor)) return null;
+  return refuseField(name, "there is no such warrant to continue from");
+}

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const PROCESS_TIMEOUT_MS = 10_000;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The program as a process of its own, with an empty environment and a folder of its own. */
+async function holdfast(args: readonly string[], stdin = "") {
+  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+    cwd: folder,
+    env: {},
+    stdin: Buffer.from(stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: PROCESS_TIMEOUT_MS,
+  });
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { out, err, code };
+}
+
+test("an operator sets an organisation up, the password from the standard input", async () => {
+  const owner = ["--owner-email", "ada@example.com", "--owner-password-file", "-"];
+  const created = await holdfast(
+    ["organisations", "create", "--name", "Acme", ...owner, "--data", "books", "--json"],
+    "correct horse\n",
+  );
+  expect([created.code, created.err]).toEqual([0, ""]);
+  const { organisation } = JSON.parse(created.out);
+
+  const books = ["--organisation", organisation.id, "--mode", "sandbox", "--data", "books", "--json"];
+  const processes = await Promise.all([
+    ...["one", "two", "three"].map((name) => holdfast(["agents", "create", ...books, "--name", name])),
+    ...["1", "20", "300"].map((amount) => holdfast(["balances", "fund", ...books, "--amount", amount])),
+  ]);
+  expect(processes.map(({ code, err }) => [code, err])).toEqual(processes.map(() => [0, ""]));
+
+  const shown = await holdfast(["balances", "show", ...books]);
+  expect(JSON.parse(shown.out).balances).toEqual([{ asset: "USDC", available: "321", held: "0", paid: "0" }]);
+  expect(await holdfast(["audit", "--data", "books", "--json"])).toEqual({
+    code: 0,
+    out: '{"object":"audit","ok":true,"problems":[]}\n',
+    err: "",
+  });
+});
+
+test("a failure exits 1, with the error's body on stderr and an empty stdout", async () => {
+  const { code, out, err } = await holdfast(["keys", "create", "--agent", "agt_none", "--data", "books"]);
+  expect([code, out]).toEqual([1, ""]);
+  expect(JSON.parse(err).error).toEqual({
+    type: "not_found",
+    code: "agent_not_found",
+    message: "There is no agent agt_none.",
+    doc_url: expect.stringContaining("/api-reference/errors#agent_not_found"),
+    request_id: expect.stringMatching(/^req_/),
+  });
+});

@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Command } from "commander";
+import { buildProgram } from "../../src/cli/program.ts";
+import type { CommandLineTools, DemoOptions, ServeOptions } from "../../src/cli/tools.ts";
+import { refuse } from "../../src/core/errors.ts";
+import { createCommandLine } from "../support/command-line.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+
+let ctx: TestContext;
+beforeAll(() => {
+  ctx = createTestContext();
+});
+afterAll(() => ctx.close());
+
+/** Every command, as its words. */
+function leavesOf(command: Command, path: readonly string[] = []): string[][] {
+  return command.commands.length === 0
+    ? [[...path]]
+    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
+}
+const LEAVES = leavesOf(buildProgram({ version: "0" } as CommandLineTools));
+
+describe("the help", () => {
+  test("lists what this version has, and nothing that it has not", () => {
+    expect(LEAVES.map((leaf) => leaf.join(" ")).sort()).toEqual(
+      [
+        ...[
+          "agents create",
+          "agents set-status",
+          "audit",
+          "balances fund",
+          "balances show",
+          "demo",
+          "health",
+        ],
+        ...["keys create", "keys revoke", "openapi", "organisations create", "policies create"],
+        ...[
+          "schemas create",
+          "serve",
+          "sessions create",
+          "sessions revoke",
+          "users create",
+          "verifiers create",
+        ],
+      ].sort(),
+    );
+  });
+
+  for (const leaf of LEAVES) {
+    test(`of ${leaf.join(" ")} says what it does and takes`, async () => {
+      const { code, out, err } = await createCommandLine(ctx).run(...leaf, "--help");
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toStartWith(`Usage: holdfast ${leaf.join(" ")}`);
+      expect(out).toContain("--data <folder>");
+      if (leaf[0] !== "demo") expect(out).toContain("--json");
+      // Options without a word of explanation would end their line.
+      expect(out).not.toMatch(/^ {2}--\S+( <\S+>)?$/m);
+    });
+  }
+
+  for (const line of [[], ["--help"], ["help"], ["-h"]]) {
+    test(`of the whole, asked with [${line}]`, async () => {
+      const { code, out, err } = await createCommandLine(ctx).run(...line);
+      expect([code, err]).toEqual([0, ""]);
+      for (const heading of ["Run it:", "Who may act:", "What decides:", "The money:", "Reference:"])
+        expect(out).toContain(`\n${heading}\n`);
+      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name} +[a-z]`, "m"));
+    });
+  }
+
+  test("of a group lists its commands", async () => {
+    expect((await createCommandLine(ctx).run("keys", "--help")).out).toContain("revoke <key>");
+    expect((await createCommandLine(ctx).run("help", "keys")).out).toContain("revoke <key>");
+  });
+
+  test("the version", async () => {
+    expect(await createCommandLine(ctx).run("--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+  });
+});
+
+describe("serve", () => {
+  const serving = (seen: ServeOptions[], stopped: Promise<void> = Promise.resolve()) =>
+    createCommandLine(ctx, {
+      serve: async (options) => {
+        seen.push(options);
+        return { url: "http://127.0.0.1:8080", dataFolder: "./data", stopped };
+      },
+    });
+
+  test("hands the flags on as they are, and says where it listens", async () => {
+    const seen: ServeOptions[] = [];
+    const { code, out, err } = await serving(seen).run(
+      ...["serve", "--host", "::1", "--port", "0", "--data", "d", "--base-url", "https://x"],
+      ...["--docs-url", "y", "--allow-networks", "10.0.0.0/8", "--fetch-seconds", "3", "--trust-proxy", "z"],
+    );
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain("http://127.0.0.1:8080");
+    expect(seen).toEqual([
+      {
+        ...{ host: "::1", port: "0", data: "d", baseUrl: "https://x", docsUrl: "y" },
+        ...{ allowNetworks: "10.0.0.0/8", fetchSeconds: "3", trustProxy: "z" },
+      },
+    ]);
+  });
+
+  test("gives no flag that was not given, and one JSON object with --json", async () => {
+    const seen: ServeOptions[] = [];
+    const { out } = await serving(seen).run("serve", "--json");
+    expect(JSON.parse(out)).toEqual({
+      object: "server",
+      url: "http://127.0.0.1:8080",
+      data_folder: "./data",
+    });
+    expect(seen).toEqual([{}]);
+  });
+
+  test("ends when the server has stopped, not before", async () => {
+    const stop = Promise.withResolvers<void>();
+    let ended = false;
+    const running = serving([], stop.promise)
+      .run("serve")
+      .finally(() => {
+        ended = true;
+      });
+    await new Promise(setImmediate);
+    expect(ended).toBeFalse();
+    stop.resolve();
+    expect((await running).code).toBe(0);
+  });
+
+  test("a bad setting stops it with a message that names it", async () => {
+    const broken = createCommandLine(ctx, {
+      serve: async () => refuse("validation_failed", "HOLDFAST_PORT: must be a port"),
+    });
+    const { code, out, err } = await broken.run("serve", "--port", "x");
+    expect([code, out, JSON.parse(err).error.message]).toEqual([1, "", "HOLDFAST_PORT: must be a port"]);
+  });
+});
+
+test("demo hands its flags on, and a refusal back", async () => {
+  const seen: DemoOptions[] = [];
+  const cli = createCommandLine(ctx, {
+    demo: async (options) => {
+      seen.push(options);
+      return options.data === "full" ? refuse("validation_failed", "the folder is not empty") : null;
+    },
+  });
+  expect(await cli.run("demo")).toEqual({ code: 0, out: "", err: "" });
+  expect((await cli.run("demo", "--exit", "--data", "d")).code).toBe(0);
+  expect((await cli.run("demo", "--data", "full")).code).toBe(1);
+  expect(seen).toEqual([{ exit: false }, { exit: true, data: "d" }, { exit: false, data: "full" }]);
+});
+
+describe("health", () => {
+  const asking = (host: string, port: number) =>
+    createCommandLine(ctx, { serverAddress: () => ({ host, port }) }).run("health");
+
+  test("asks /healthz at the loopback address, and exits by the answer", async () => {
+    const asked: string[] = [];
+    let status = 200;
+    const server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch(request) {
+        asked.push(new URL(request.url).pathname);
+        return new Response(null, { status });
+      },
+    });
+    const port = server.port ?? 0;
+    try {
+      expect(await asking("0.0.0.0", port)).toMatchObject({ code: 0, err: "" });
+      status = 503;
+      const sick = await asking("127.0.0.1", port);
+      expect([sick.code, sick.out]).toEqual([1, ""]);
+      expect(JSON.parse(sick.err).error.message).toEndWith("/healthz answers 503.");
+      expect(asked).toEqual(["/healthz", "/healthz"]);
+    } finally {
+      await server.stop(true);
+    }
+    const gone = await asking("127.0.0.1", port);
+    expect([gone.code, JSON.parse(gone.err).error.message]).toEqual([
+      1,
+      `http://127.0.0.1:${port}/healthz does not answer.`,
+    ]);
+  });
+
+  test("hands its flags on, and refuses a bad address", async () => {
+    const seen: unknown[] = [];
+    const cli = createCommandLine(ctx, {
+      serverAddress: (options) => {
+        seen.push(options);
+        return refuse("validation_failed", "HOLDFAST_PORT: must be a port");
+      },
+    });
+    expect((await cli.run("health", "--host", "h", "--port", "p")).code).toBe(1);
+    expect(seen).toEqual([{ host: "h", port: "p" }]);
+  });
+});

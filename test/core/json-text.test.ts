@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import { parseJsonText } from "../../src/core/json-text.ts";
+
+describe("parseJsonText", () => {
+  const GOOD: readonly (readonly [string, unknown])[] = [
+    ["null", null],
+    ['"a:b"', "a:b"],
+    ["[]", []],
+    ["{}", {}],
+    ['{"a":1,"b":{"a":1}}', { a: 1, b: { a: 1 } }],
+    ['[{"a":1},{"a":1}]', [{ a: 1 }, { a: 1 }]],
+    ['{"a:":":","\\"":"\\":{"}', { "a:": ":", '"': '":{' }],
+    ['{"\\\\":1}', { "\\": 1 }],
+    [' { "a" : [ 1 , 2 ] } ', { a: [1, 2] }],
+    ["1".padEnd(64, "0"), Number("1".padEnd(64, "0"))],
+  ];
+  for (const [text, value] of GOOD) {
+    test(`takes ${text}`, () => expect(parseJsonText(text)).toEqual({ value }));
+  }
+
+  const BAD: readonly (readonly [string, string])[] = [
+    ["", "is not JSON"],
+    ["{", "is not JSON"],
+    ["{'a':1}", "is not JSON"],
+    ["[1,]", "is not JSON"],
+    ["NaN", "is not JSON"],
+    ["1 2", "is not JSON"],
+    ["\ufeff{}", "is not JSON"],
+    ['{"a":1,"a":1}', "has the same key twice in one object"],
+    ['[{"b":{"a":1,"a":2}}]', "has the same key twice in one object"],
+    ['{"a":1,"\\u0061":2}', "has the same key twice in one object"],
+    ['{"__proto__":1,"__proto__":2}', "has the same key twice in one object"],
+    ['{"a:":1,"a:":":"}', "has the same key twice in one object"],
+    ['"\\ud800"', "has a lone surrogate in a string"],
+    ['{"\\udc00":1}', "has a lone surrogate in a key"],
+    ["[1e999]", "has a number that is out of range"],
+    [`${"[".repeat(65)}${"]".repeat(65)}`, "is nested deeper than 64"],
+  ];
+  for (const [text, problem] of BAD) {
+    test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () =>
+      expect(parseJsonText(text)).toEqual({ problem }));
+  }
+
+  test("takes 64 levels, and refuses very many without a fault", () => {
+    expect(parseJsonText(`${"[".repeat(64)}${"]".repeat(64)}`)).toHaveProperty("value");
+    expect(parseJsonText(`${"[".repeat(500_000)}${"]".repeat(500_000)}`)).toHaveProperty("problem");
+  });
+});

@@ -1,0 +1,374 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { benchSchemas } from "../../src/core/clauses/bench-schemas.ts";
+import { evaluate } from "../../src/core/clauses/evaluate.ts";
+import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
+import type { Clause } from "../../src/core/clauses/registry.ts";
+import type { JsonSchema, Schemas } from "../../src/core/clauses/schema.ts";
+import {
+  createEvaluator,
+  type Evaluator,
+  type EvaluatorOptions,
+  EvaluatorUnavailable,
+} from "../../src/platform/evaluator.ts";
+
+const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
+const COMMAND = [process.execPath, MAIN];
+const NOW = Date.parse("2026-03-01T12:00:00Z");
+
+const evaluators: Evaluator[] = [];
+afterAll(() => {
+  for (const evaluator of evaluators) evaluator.close();
+});
+
+function evaluatorOf(options: Partial<EvaluatorOptions> = {}): Evaluator {
+  const evaluator = createEvaluator({
+    command: COMMAND,
+    clauseTimeoutMs: 1_000,
+    size: 1,
+    sizeMax: 2,
+    ...options,
+  });
+  evaluators.push(evaluator);
+  return evaluator;
+}
+
+/** A child that is written out: it may lie, hang or crash. */
+const childOf = (onMessage: string): string[] => [
+  process.execPath,
+  "-e",
+  `process.on("message", (request) => { ${onMessage} }); process.send({ say: "ready" });`,
+];
+
+const json = (value: unknown) =>
+  reachedEvidence({
+    status: 200,
+    body: new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value)),
+  });
+const work = (clauses: readonly Clause[], value: unknown, schemas: Schemas = benchSchemas) => ({
+  clauses,
+  evidence: json(value),
+  schemas,
+  now: NOW,
+});
+
+/** Filters that look at everything for everything: 3,000 items are 27 billion steps. */
+const EXPLOSION: Clause = {
+  kind: "json.jsonpath",
+  path: "$[?count($[?count($[?@.id > 1]) > 1]) > 1]",
+  equals: 1,
+};
+const ITEMS = Array.from({ length: 3_000 }, (_, id) => ({ id }));
+const object: Clause = { kind: "json.schema", schema: "object" };
+const array: Clause = { kind: "json.schema", schema: "array" };
+const status200: Clause = { kind: "http.status", equals: 200 };
+
+/** A tree of references that doubles at each of 40 levels. */
+const DOUBLING: JsonSchema = {
+  $defs: Object.fromEntries(
+    Array.from({ length: 40 }, (_, level) => {
+      const below = { $ref: `#/$defs/level${level - 1}` };
+      return [`level${level}`, level === 0 ? { minLength: 0 } : { allOf: [below, below] }];
+    }),
+  ),
+  not: { $ref: "#/$defs/level39" },
+};
+
+const elapsed = async <T>(promise: Promise<T>): Promise<[T, number]> => {
+  const started = performance.now();
+  return [await promise, performance.now() - started];
+};
+const codes = (evaluation: { details: readonly { reason_code: string | null }[] }) =>
+  evaluation.details.map((detail) => detail.reason_code);
+
+describe("an evaluation", () => {
+  const evaluator = evaluatorOf();
+
+  test("comes out as in process, whichever side evaluates a clause", async () => {
+    const clauses: Clause[] = [
+      status200,
+      array,
+      object,
+      { kind: "json.jsonpath", path: "$.list[1]", equals: { a: null } },
+      { kind: "json.jsonpath", path: "$.missing" },
+      { kind: "json.schema", schema: "unknown" },
+      { kind: "data.freshness", maxAgeSeconds: 60 },
+      { kind: "file.sha256", digest: "0".repeat(64) },
+      { kind: "llm.judge", rubric: "good?", minScore: 0.5 },
+    ];
+    for (const value of [
+      { list: [1, { a: null }], generated_at: "2026-03-01T11:59:30Z" },
+      "not json",
+      [],
+      "",
+    ]) {
+      const request = work(clauses, value);
+      expect(await evaluator.evaluate(request)).toEqual(
+        evaluate(clauses, request.evidence, benchSchemas, NOW),
+      );
+    }
+    const evidence = unreachedEvidence("source_timeout");
+    const request = { clauses, evidence, schemas: benchSchemas, now: NOW };
+    expect(await evaluator.evaluate(request)).toEqual(evaluate(clauses, evidence, benchSchemas, NOW));
+  });
+
+  test("sends no bytes but the body's, though it is a view of a larger buffer", async () => {
+    const buffer = new TextEncoder().encode('secret{"a":1}secret');
+    const evidence = reachedEvidence({ body: buffer.subarray(6, 13) });
+    const clauses: Clause[] = [{ kind: "json.jsonpath", path: "$.a", equals: 1 }];
+    expect((await evaluator.evaluate({ clauses, evidence, schemas: {}, now: NOW })).passed).toBe(true);
+  });
+
+  test("uses the schema of the request's hash, not another of that name", async () => {
+    const named = (hash: string, schema: JsonSchema): Schemas => ({ mine: { hash, schema } });
+    const clause: Clause = { kind: "json.schema", schema: "mine" };
+    expect((await evaluator.evaluate(work([clause], {}, named("1", { type: "object" })))).passed).toBe(true);
+    expect((await evaluator.evaluate(work([clause], {}, named("2", { type: "array" })))).passed).toBe(false);
+  });
+
+  test("takes a body of 10 MiB", async () => {
+    const text = JSON.stringify(Array.from({ length: 150_000 }, (_, id) => ({ id, text: "x".repeat(45) })));
+    expect(text.length).toBeGreaterThan(9_500_000);
+    const evaluation = await evaluator.evaluate(
+      work([{ kind: "json.jsonpath", path: "$[149999].id", equals: 149_999 }], text),
+    );
+    expect(evaluation.passed).toBe(true);
+  });
+
+  test("fails a clause over a document too deep, and not the process", async () => {
+    const deep = `${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`;
+    const before = evaluator.stats().processIds;
+    const evaluation = await evaluator.evaluate(work([{ kind: "json.jsonpath", path: "$..a" }, array], deep));
+    expect(codes(evaluation)[0]).toBe("path_not_found");
+    expect(before.length).toBeGreaterThan(0);
+  });
+
+  test("gets no environment, and no folder of the server's", async () => {
+    const tell =
+      'process.send({ say: "begun" }); process.send({ say: "clause", code: null, observed: [process.env, process.cwd()] });';
+    const evaluation = await evaluatorOf({ command: childOf(tell) }).evaluate(work([object], {}));
+    expect(evaluation.details[0]?.observed).toEqual([{}, "/"]);
+  });
+});
+
+describe("a clause that takes too long", () => {
+  test.each<[string, Clause, unknown, Schemas]>([
+    ["a JSONPath that explodes", EXPLOSION, ITEMS, {}],
+    [
+      "a schema that doubles",
+      { kind: "json.schema", schema: "d" },
+      "x",
+      { d: { hash: "d", schema: DOUBLING } },
+    ],
+  ])("%s is clause_timeout, and the rest is evaluated", async (_, hostile, value, schemas) => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 300 });
+    const first: Clause = { kind: "json.jsonpath", path: "$" };
+    const request = work([first, hostile, status200, first], value === "x" ? '"x"' : value, schemas);
+    const [evaluation, durationMs] = await elapsed(evaluator.evaluate(request));
+    expect(codes(evaluation)).toEqual([null, "clause_timeout", null, null]);
+    expect(evaluation.score).toBe(0.75);
+    expect(durationMs).toBeWithin(300, 2_000);
+  });
+
+  test("is killed: its process is gone, and another takes its place", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 200 });
+    await evaluator.evaluate(work([object], {}));
+    const [killed] = evaluator.stats().processIds;
+    await evaluator.evaluate(work([EXPLOSION], ITEMS));
+    expect(evaluator.stats().processIds).not.toContain(killed as number);
+    expect((await evaluator.evaluate(work([object], {}))).passed).toBe(true);
+  });
+
+  test("costs three processes at most: 64 of them do not take a minute", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 150 });
+    const clauses = [...Array<Clause>(62).fill(EXPLOSION), array, status200];
+    const [evaluation, durationMs] = await elapsed(evaluator.evaluate(work(clauses, ITEMS)));
+    expect(codes(evaluation)).toEqual([...Array<string>(63).fill("clause_timeout"), null as never]);
+    expect(evaluation.reasonCodes).toEqual(["clause_timeout"]);
+    expect(durationMs).toBeLessThan(2_500);
+  });
+
+  test("ends the run where the whole run has a limit", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 5_000, runTimeoutMs: 300 });
+    await evaluator.evaluate(work([object], {}));
+    const [evaluation, durationMs] = await elapsed(
+      evaluator.evaluate(work([array, EXPLOSION, array, status200], ITEMS)),
+    );
+    expect(codes(evaluation)).toEqual([null, "clause_timeout", "clause_timeout", null]);
+    expect(durationMs).toBeWithin(250, 1_500);
+  });
+});
+
+describe("a process that fails", () => {
+  test("by crashing on a clause: that clause is clause_timeout, and the rest is evaluated", async () => {
+    const onMessage = `
+      process.send({ say: "begun" });
+      for (const clause of request.clauses) {
+        if (clause.schema === "crash") process.exit(1);
+        process.send({ say: "clause", code: null, observed: null });
+      }`;
+    const evaluator = evaluatorOf({ command: childOf(onMessage) });
+    const crash: Clause = { kind: "json.schema", schema: "crash" };
+    expect(codes(await evaluator.evaluate(work([object, crash, object], {})))).toEqual([
+      null,
+      "clause_timeout",
+      null,
+    ]);
+  });
+
+  test("by crashing each time: every clause is clause_timeout, and nothing hangs", async () => {
+    const evaluator = evaluatorOf({ command: childOf("process.exit(1)") });
+    const evaluation = await evaluator.evaluate(work([object, status200, object], {}));
+    expect(codes(evaluation)).toEqual(["clause_timeout", null, "clause_timeout"]);
+  });
+
+  test("by eating memory is killed", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memoryBytesMax: 1 });
+    const [evaluation, durationMs] = await elapsed(evaluator.evaluate(work([EXPLOSION], ITEMS)));
+    expect(codes(evaluation)).toEqual(["clause_timeout"]);
+    expect(durationMs).toBeLessThan(5_000);
+  });
+
+  test("by being killed from outside", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
+    await evaluator.evaluate(work([object], {}));
+    const running = evaluator.evaluate(work([EXPLOSION, array], ITEMS));
+    // The clauses are with the child once it is busy.
+    expect(evaluator.stats().busy).toBe(1);
+    await Bun.sleep(50);
+    for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
+    expect(codes(await running)).toEqual(["clause_timeout", null]);
+  });
+
+  test.each([["/nonexistent/executable"], ["/bin/false"]])(
+    "by not starting (%s): nothing is decided",
+    async (command) => {
+      const evaluator = evaluatorOf({ command: [command] });
+      for (let attempt = 0; attempt < 2; attempt++)
+        expect(evaluator.evaluate(work([object], {}))).rejects.toThrow(EvaluatorUnavailable);
+      expect((await evaluator.evaluate(work([status200], {}))).passed).toBe(true);
+    },
+  );
+});
+
+describe("the pool", () => {
+  test("does not let innocents wait for who burns", async () => {
+    const evaluator = evaluatorOf({ size: 2, sizeMax: 4, clauseTimeoutMs: 5_000 });
+    await Promise.all([1, 2].map(() => evaluator.evaluate(work([object], {}))));
+    const burning = Array.from({ length: 6 }, () =>
+      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), callerKey: "hostile" }),
+    );
+    const innocents = Array.from({ length: 20 }, (_, index) =>
+      elapsed(evaluator.evaluate({ ...work([object], { index }), callerKey: `innocent ${index}` })),
+    );
+    for (const [evaluation, durationMs] of await Promise.all(innocents)) {
+      expect(evaluation.passed).toBe(true);
+      expect(durationMs).toBeLessThan(1_000);
+    }
+    expect(evaluator.stats()).toMatchObject({ busy: 2, waiting: 4 });
+    evaluator.close();
+    await Promise.allSettled(burning);
+  });
+
+  test("refuses, and decides nothing, when too many wait", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 1, queueMax: 2, clauseTimeoutMs: 200 });
+    const all = Array.from({ length: 5 }, () => evaluator.evaluate(work([EXPLOSION], ITEMS)));
+    const settled = await Promise.allSettled(all);
+    const rejected = settled.filter((one) => one.status === "rejected");
+    expect(rejected.length).toBeGreaterThanOrEqual(2);
+    for (const one of rejected) expect(one.reason).toBeInstanceOf(EvaluatorUnavailable);
+    for (const one of settled) if (one.status === "fulfilled") expect(one.value.passed).toBe(false);
+  });
+
+  test("lets one caller wait in half of the queue only", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 1, queueMax: 4, clauseTimeoutMs: 200 });
+    const hostile = Array.from({ length: 4 }, () =>
+      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), callerKey: "hostile" }),
+    );
+    const innocent = evaluator.evaluate({ ...work([object], {}), callerKey: "innocent" });
+    const settled = await Promise.allSettled(hostile);
+    expect(settled.filter((one) => one.status === "rejected").length).toBe(2);
+    expect((await innocent).passed).toBe(true);
+  });
+
+  test("ends the processes it no longer needs, and keeps the warm ones", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 3, idleMs: 30 });
+    await Promise.all(Array.from({ length: 9 }, () => evaluator.evaluate(work([object], {}))));
+    for (let tries = 0; evaluator.stats().size > 1 && tries < 100; tries++) await Bun.sleep(20);
+    expect(evaluator.stats()).toMatchObject({ size: 1, busy: 0, waiting: 0 });
+  });
+
+  test("settles everything when it is closed", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 1, clauseTimeoutMs: 20_000 });
+    const all = [1, 2, 3].map(() => evaluator.evaluate(work([EXPLOSION], ITEMS)));
+    evaluator.close();
+    for (const one of await Promise.allSettled(all)) expect(one).toMatchObject({ status: "rejected" });
+    expect(evaluator.evaluate(work([object], {}))).rejects.toThrow(EvaluatorUnavailable);
+    expect(evaluator.stats().size).toBe(0);
+  });
+});
+
+describe("parseSchema", () => {
+  const evaluator = evaluatorOf({ clauseTimeoutMs: 400 });
+
+  test("takes and refuses as in process", async () => {
+    expect(await evaluator.parseSchema({ type: "object" })).toEqual({ schema: { type: "object" } });
+    expect(await evaluator.parseSchema({ type: "strng" })).toMatchObject({ refused: "validation_failed" });
+  });
+
+  test("refuses what does not compile in time", async () => {
+    const hang = evaluatorOf({ clauseTimeoutMs: 100, command: childOf('process.send({ say: "begun" });') });
+    expect(await hang.parseSchema({})).toMatchObject({
+      refused: "validation_failed",
+      message: "schema: takes too long to compile",
+    });
+  });
+});
+
+describe("the children's lives", () => {
+  const script = (rest: string): string => `
+    import { createEvaluator } from ${JSON.stringify(join(import.meta.dir, "../../src/platform/evaluator.ts"))};
+    import { reachedEvidence } from ${JSON.stringify(join(import.meta.dir, "../../src/core/clauses/evidence.ts"))};
+    const evaluator = createEvaluator({ command: ${JSON.stringify(COMMAND)}, clauseTimeoutMs: 1_000 });
+    const evidence = reachedEvidence({ body: new TextEncoder().encode("{}") });
+    const clauses = [{ kind: "json.jsonpath", path: "$" }];
+    const { passed } = await evaluator.evaluate({ clauses, evidence, schemas: {}, now: 0 });
+    console.log(JSON.stringify({ passed, ids: evaluator.stats().processIds }));
+    ${rest}`;
+  const spawnParent = (rest: string) =>
+    Bun.spawn([process.execPath, "-e", script(rest)], { stdout: "pipe", stderr: "inherit" });
+  /** A zombie is gone: it only waits for its new parent to notice. */
+  const isAlive = (processId: number): boolean => {
+    try {
+      process.kill(processId, 0);
+      const status = `/proc/${processId}/status`;
+      return !existsSync(status) || !/^State:\s+Z/m.test(readFileSync(status, "utf8"));
+    } catch {
+      return false;
+    }
+  };
+  const goneOf = async (ids: readonly number[]): Promise<boolean> => {
+    for (let tries = 0; ids.some(isAlive) && tries < 150; tries++) await Bun.sleep(20);
+    return !ids.some(isAlive);
+  };
+
+  test("idle ones do not keep the server from exiting, and go with it", async () => {
+    const parent = spawnParent("");
+    const said = JSON.parse(await new Response(parent.stdout).text());
+    expect(await parent.exited).toBe(0);
+    expect(said.passed).toBe(true);
+    expect(said.ids.length).toBeGreaterThan(0);
+    expect(await goneOf(said.ids)).toBe(true);
+  });
+
+  test("they go when the server is killed", async () => {
+    const parent = spawnParent("setInterval(() => {}, 1_000);");
+    const reader = parent.stdout.getReader();
+    const said = JSON.parse(new TextDecoder().decode((await reader.read()).value));
+    expect(said.ids.every(isAlive)).toBe(true);
+    parent.kill("SIGKILL");
+    await parent.exited;
+    expect(await goneOf(said.ids)).toBe(true);
+  });
+});

@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { AgentStatus } from "../../../src/core/agent.ts";
+import { hashSecret, looksLikeApiKey } from "../../../src/core/api-key.ts";
+import type { Mode, PersonCaller } from "../../../src/core/roles.ts";
+import { type AgentInput, createAgent, setAgentStatus } from "../../../src/services/admin/agents.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createKey, revokeKey } from "../../../src/services/admin/keys.ts";
+import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
+import { type Expected, expectRefused } from "../../support/refused.ts";
+import { createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
+
+let ctx: TestContext;
+let stage: Stage;
+
+beforeAll(async () => {
+  ctx = createTestContext();
+  stage = await createStage(ctx, { mode: "sandbox" });
+});
+afterAll(() => ctx.close());
+
+const input = (change: Partial<AgentInput> = {}): AgentInput => ({
+  organisation_id: stage.organisationId,
+  mode: "sandbox",
+  name: "buyer",
+  ...change,
+});
+const newAgent = async (change: Partial<AgentInput> = {}) =>
+  must(await createAgent(ctx, MACHINE, input(change)));
+const elsewhere = (): PersonCaller => ({ ...stage.owner, organisationId: "org_other" });
+const inLive = (): PersonCaller => ({ ...stage.owner, mode: "live" });
+
+describe("createAgent", () => {
+  test("creates it active, with an identity at this instance", async () => {
+    const agent = await newAgent();
+    expect(agent).toEqual({
+      id: agent.id,
+      object: "agent",
+      name: "buyer",
+      identity: `did:web:localhost%3A8080:agents:${agent.id}`,
+      status: "active",
+      failure_budget: 3,
+      failure_count: 0,
+      created_at: new Date(TEST_NOW).toISOString(),
+      policy: null,
+      session: null,
+      warrants: { total: 0, by_state: {} },
+    });
+    expect(ctx.store.reader.agents.get(agent.id)).toMatchObject({ mode: "sandbox", mustBeNamed: false });
+  });
+
+  test("keeps what is asked for", async () => {
+    const agent = await newAgent({ failure_budget: 1_000_000, must_be_named: true, mode: "live" });
+    expect(ctx.store.reader.agents.get(agent.id)).toMatchObject({
+      mode: "live",
+      failureBudget: 1_000_000,
+      mustBeNamed: true,
+    });
+  });
+
+  const REFUSED: readonly (readonly [string, Partial<AgentInput>, Expected])[] = [
+    [
+      "an unknown mode",
+      { mode: "test" as Mode },
+      ["validation_failed", "mode: must be one of sandbox, live"],
+    ],
+    ["an empty name", { name: "" }, ["validation_failed", "name: "]],
+    ["a budget of 0", { failure_budget: 0 }, ["validation_failed", "failure_budget: "]],
+    ["a budget above 1,000,000", { failure_budget: 1_000_001 }, ["validation_failed", "failure_budget: "]],
+    ["a budget of 1.5", { failure_budget: 1.5 }, ["validation_failed", "failure_budget: "]],
+    ["a budget that is no number", { failure_budget: Number.NaN }, ["validation_failed", "failure_budget: "]],
+    ["an unknown organisation", { organisation_id: "org_none" }, ["organisation_not_found", ""]],
+  ];
+  for (const [what, change, expected] of REFUSED) {
+    test(`refuses ${what}: no agent`, () =>
+      expectRefused(ctx, () => createAgent(ctx, MACHINE, input(change)), expected));
+  }
+
+  test("an operator may not, an admin may, one of another organisation finds none", async () => {
+    await expectRefused(ctx, () => createAgent(ctx, stage.operator, input()), ["insufficient_role", ""]);
+    await expectRefused(ctx, () => createAgent(ctx, elsewhere(), input()), ["organisation_not_found", ""]);
+    expect(must(await createAgent(ctx, stage.admin, input())).status).toBe("active");
+  });
+});
+
+describe("setAgentStatus", () => {
+  const set = (agentId: string, status: AgentStatus, authority: PersonCaller | typeof MACHINE = MACHINE) =>
+    setAgentStatus(ctx, authority, { agent_id: agentId, status });
+
+  test("killed freezes what it holds, active again thaws it, and the money never moves", async () => {
+    const caller = await createCaller(stage);
+    const warrant = warrantIn(await open(stage, caller, { agent_id: caller.agentId }));
+    const balances = ctx.store.reader.balances.list(caller);
+
+    const killed = must(await set(caller.agentId, "killed"));
+    expect(killed.status).toBe("killed");
+    expect(killed.warrants).toEqual({ total: 1, by_state: { held: 0, frozen: 1 } });
+    expect(ctx.store.reader.warrants.get(caller, warrant.id)?.state).toBe("frozen");
+
+    const paused = must(await set(caller.agentId, "paused"));
+    expect([paused.status, paused.warrants.by_state.frozen]).toEqual(["paused", 1]);
+
+    const active = must(await set(caller.agentId, "active"));
+    expect([active.status, active.warrants.by_state.held]).toEqual(["active", 1]);
+    expect(ctx.store.reader.balances.list(caller)).toEqual(balances);
+  });
+
+  test("active again zeroes the failures", async () => {
+    const { id } = await newAgent();
+    const agent = ctx.store.reader.agents.get(id)!;
+    await ctx.store.execute({
+      scope: agent,
+      needs: {},
+      decide: () => ({
+        answer: null,
+        change: { rows: [{ kind: "agent", row: { ...agent, failureCount: 3, status: "paused" } }] },
+      }),
+    });
+    expect(must(await set(id, "paused")).failure_count).toBe(3);
+    expect(must(await set(id, "active")).failure_count).toBe(0);
+  });
+
+  test("refuses what it does not know, and leaves the agent", async () => {
+    const { id } = await newAgent();
+    const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
+      [() => set(id, "asleep" as AgentStatus), ["validation_failed", "status: must be one of active"]],
+      [() => set("agt_none", "paused"), ["agent_not_found", "There is no agent agt_none"]],
+      [() => set(id, "killed", stage.operator), ["insufficient_role", ""]],
+      [() => set(id, "paused", elsewhere()), ["agent_not_found", ""]],
+      [() => set(id, "paused", inLive()), ["agent_not_found", ""]],
+    ];
+    for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
+    expect(ctx.store.reader.agents.get(id)?.status).toBe("active");
+    expect(must(await set(id, "paused", stage.operator)).status).toBe("paused");
+  });
+});
+
+describe("keys", () => {
+  for (const [mode, prefix] of [
+    ["sandbox", "hf_test_"],
+    ["live", "hf_live_"],
+  ] as const) {
+    test(`of a ${mode} agent are ${prefix}…, and only the hash is kept`, async () => {
+      const agent = await newAgent({ mode });
+      const { secret, ...key } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
+      expect(secret).toStartWith(prefix);
+      expect(looksLikeApiKey(secret)).toBeTrue();
+      expect(key).toEqual({
+        id: key.id,
+        object: "api_key",
+        agent_id: agent.id,
+        mode,
+        last_four: secret.slice(-4),
+        created_at: new Date(TEST_NOW).toISOString(),
+        revoked_at: null,
+      });
+      expect(ctx.store.reader.apiKeys.byHash(hashSecret(secret))?.id).toBe(key.id);
+      expect(await Bun.file(`${ctx.folder}/holdfast.db-wal`).text()).not.toContain(secret);
+    });
+  }
+
+  test("revoking is for good, and once", async () => {
+    const agent = await newAgent();
+    const { id } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
+    const first = must(await revokeKey(ctx, stage.admin, { key_id: id }));
+    expect(first.revoked_at).toBe(new Date(TEST_NOW).toISOString());
+    ctx.clock.now += 1_000;
+    expect(must(await revokeKey(ctx, MACHINE, { key_id: id }))).toEqual(first);
+    ctx.clock.now = TEST_NOW;
+  });
+
+  test("refuses what it does not know, and writes nothing", async () => {
+    const agent = await newAgent();
+    const { id } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
+    const agent_id = agent.id;
+    const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
+      [() => createKey(ctx, MACHINE, { agent_id: "agt_none" }), ["agent_not_found", ""]],
+      [() => createKey(ctx, stage.operator, { agent_id }), ["insufficient_role", ""]],
+      [() => createKey(ctx, elsewhere(), { agent_id }), ["agent_not_found", ""]],
+      [() => createKey(ctx, inLive(), { agent_id }), ["agent_not_found", ""]],
+      [() => revokeKey(ctx, MACHINE, { key_id: "key_none" }), ["api_key_not_found", ""]],
+      [() => revokeKey(ctx, stage.operator, { key_id: id }), ["insufficient_role", ""]],
+      [() => revokeKey(ctx, elsewhere(), { key_id: id }), ["api_key_not_found", ""]],
+    ];
+    for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
+    expect(ctx.store.reader.apiKeys.get(id)?.revokedAt).toBeNull();
+  });
+});

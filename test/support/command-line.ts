@@ -1,0 +1,56 @@
+import { runCommandLine } from "../../src/cli/program.ts";
+import type { CommandLineTools } from "../../src/cli/tools.ts";
+import { typeOf } from "../../src/core/errors.ts";
+import type { Context } from "../../src/services/context.ts";
+
+export type Ran = { readonly code: number; readonly out: string; readonly err: string };
+
+/** The command line in this process, on one ledger that stays open. */
+export type CommandLine = {
+  run(...args: readonly string[]): Promise<Ran>;
+  /** Runs with `--json`: the one object of stdout. Throws where the command fails. */
+  json(...args: readonly string[]): Promise<Record<string, unknown>>;
+  /** How often a command opened the ledger, and how often it closed it. */
+  readonly opened: { count: number; closed: number };
+};
+
+export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTools> = {}): CommandLine {
+  const opened = { count: 0, closed: 0 };
+  const run = async (...args: readonly string[]): Promise<Ran> => {
+    const out: string[] = [];
+    const err: string[] = [];
+    const tools: CommandLineTools = {
+      version: "1.2.3",
+      open: async () => {
+        opened.count += 1;
+        return {
+          ctx,
+          close: async () => {
+            opened.closed += 1;
+          },
+        };
+      },
+      serve: () => Promise.reject(new Error("no server here")),
+      demo: () => Promise.reject(new Error("no demo here")),
+      openApiDocument: () => ({ openapi: "3.1.0", paths: {} }),
+      serverAddress: () => ({ host: "127.0.0.1", port: 1 }),
+      errorBody: ({ refused: code, message }) => ({
+        error: { type: typeOf(code), code, message, doc_url: `/docs#${code}`, request_id: "req_1" },
+      }),
+      print: (text) => void out.push(`${text}\n`),
+      printError: (text) => void err.push(`${text}\n`),
+      ...overrides,
+    };
+    const code = await runCommandLine(tools, args);
+    return { code, out: out.join(""), err: err.join("") };
+  };
+  return {
+    run,
+    opened,
+    async json(...args) {
+      const { code, out, err } = await run(...args, "--json");
+      if (code !== 0) throw new Error(err);
+      return JSON.parse(out);
+    },
+  };
+}

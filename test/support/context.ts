@@ -1,0 +1,63 @@
+import { expect } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { evaluate } from "../../src/core/clauses/evaluate.ts";
+import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { createIds } from "../../src/core/ids.ts";
+import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
+import type { Context } from "../../src/services/context.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+
+/** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
+export type TestContext = Context & {
+  /** The data folder; the file is `holdfast.db`. */
+  readonly folder: string;
+  /** Epoch milliseconds; a test moves it. */
+  readonly clock: { now: number };
+  /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
+  close(): Promise<void>;
+};
+
+export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
+
+export function createTestContext(overrides: Partial<Context> = {}): TestContext {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-test-"));
+  const store = openSqliteStore(folder);
+  const clock = { now: TEST_NOW };
+  const now = () => clock.now;
+  const inProcess: Context["evaluate"] = async ({ clauses, evidence, schemas, now: at }) =>
+    evaluate(clauses, evidence, schemas, at);
+  return {
+    store,
+    now,
+    newId: createIds(now, () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n)),
+    randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
+    passwords: {
+      hash: async (password) => `test:${password}`,
+      verify: async (password, hash) => hash === `test:${password}`,
+    },
+    signInThrottle: createSignInThrottle(),
+    fetchEvidence: async () => {
+      const body = Buffer.from("{}");
+      return {
+        evidence: reachedEvidence({ status: 200, body }),
+        status: 200,
+        bytes: body.length,
+        durationMs: 1,
+      };
+    },
+    evaluate: inProcess,
+    evaluateBench: inProcess,
+    baseUrl: "http://localhost:8080",
+    ...overrides,
+    folder,
+    clock,
+    async close() {
+      const problems = store.reader.audit();
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+      expect(problems).toEqual([]);
+    },
+  };
+}

@@ -1,0 +1,173 @@
+import { resultOf } from "../../src/core/clauses/evaluate.ts";
+import { evidenceHashOf, reachedEvidence, summarise } from "../../src/core/clauses/evidence.ts";
+import type { ClauseCode } from "../../src/core/clauses/reason-codes.ts";
+import { type ErrorCode, isRefusal, type Refusal } from "../../src/core/errors.ts";
+import type { KeyCaller, Mode, PersonCaller, Role } from "../../src/core/roles.ts";
+import { type AgentInput, createAgent } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
+import { createKey } from "../../src/services/admin/keys.ts";
+import { createOrganisation } from "../../src/services/admin/organisations.ts";
+import { createUser } from "../../src/services/admin/users.ts";
+import type { Context } from "../../src/services/context.ts";
+import type { Answer, Intent } from "../../src/services/intent.ts";
+import type { warrantResource } from "../../src/services/resources.ts";
+import { type OpenInput, openWarrant } from "../../src/services/warrants/open.ts";
+import { settleWarrant } from "../../src/services/warrants/settle.ts";
+import { verifyWarrant } from "../../src/services/warrants/verify.ts";
+
+/** An organisation with people to act in it, and the verbs in short. */
+export type Stage = {
+  readonly ctx: Context;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly operator: PersonCaller;
+  readonly admin: PersonCaller;
+  readonly owner: PersonCaller;
+};
+
+/** The value, where it is no refusal. */
+export function must<T>(value: T | Refusal): T {
+  if (isRefusal(value)) throw new Error(`refused: ${value.refused}: ${value.message}`);
+  return value;
+}
+
+/** The refusal's code, or the answer's status. */
+export const codeOf = (value: Answer | Refusal): ErrorCode | number =>
+  isRefusal(value) ? value.refused : value.status;
+
+export type WarrantBody = ReturnType<typeof warrantResource>;
+
+export const warrantIn = (answer: Answer | Refusal): WarrantBody =>
+  JSON.parse(must(answer).body) as WarrantBody;
+
+let sequence = 0;
+/** Never the same twice in the process. */
+export const fresh = (name: string): string => `${name}-${++sequence}`;
+
+export const intentOf = (key = fresh("key"), fingerprint = "same"): Intent => ({ key, fingerprint });
+
+export async function createStage(
+  ctx: Context,
+  { mode = "live", funds = "1000000" }: { readonly mode?: Mode; readonly funds?: string } = {},
+): Promise<Stage> {
+  const password = "correct horse battery staple";
+  const created = must(
+    await createOrganisation(ctx, {
+      name: "Stage",
+      owner_email: `${fresh("owner")}@example.com`,
+      owner_password: password,
+    }),
+  );
+  const organisationId = created.organisation.id;
+  const person = async (role: Role): Promise<PersonCaller> => {
+    const user = must(
+      await createUser(ctx, MACHINE, {
+        organisation_id: organisationId,
+        email: `${fresh(role)}@example.com`,
+        password,
+        role,
+      }),
+    );
+    return { kind: "person", userId: user.id, role, organisationId, mode };
+  };
+  if (funds !== "0") {
+    must(await fundBalance(ctx, MACHINE, { organisation_id: organisationId, mode, amount: funds }));
+  }
+  return {
+    ctx,
+    organisationId,
+    mode,
+    operator: await person("operator"),
+    admin: await person("admin"),
+    owner: { kind: "person", userId: created.owner.id, role: "owner", organisationId, mode },
+  };
+}
+
+/** An agent with a key, which calls. */
+export async function createCaller(stage: Stage, input: Partial<AgentInput> = {}): Promise<KeyCaller> {
+  const { ctx, organisationId, mode } = stage;
+  const agent = must(
+    await createAgent(ctx, MACHINE, {
+      organisation_id: organisationId,
+      mode,
+      name: fresh("agent"),
+      ...input,
+    }),
+  );
+  const key = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
+  return { kind: "key", keyId: key.id, agentId: agent.id, organisationId, mode };
+}
+
+/** Four clauses: a check can pass none, a quarter, a half, three quarters or all of them. */
+export const FOUR_CLAUSES = [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` }));
+
+export const open = (
+  { ctx }: Stage,
+  caller: KeyCaller | PersonCaller,
+  input: Partial<OpenInput> = {},
+  intent = intentOf(),
+): Promise<Answer | Refusal> =>
+  openWarrant(
+    ctx,
+    caller,
+    {
+      amount: "100",
+      payee: "acme",
+      deadline: new Date(ctx.now() + 3_600_000).toISOString(),
+      spec: { clauses: FOUR_CLAUSES },
+      ...input,
+    },
+    intent,
+  );
+
+/** One code for each clause, null where it passes. `scriptedSource` and `scriptedEvaluate` make the check find them. */
+export type Script = readonly (ClauseCode | null)[];
+export const ALL_PASS: Script = [null, null, null, null];
+export const NONE_PASS: Script = ["path_not_found", "path_not_found", "path_not_found", "path_not_found"];
+
+export const verify = (
+  { ctx }: Stage,
+  caller: KeyCaller | PersonCaller,
+  warrantId: string,
+  script: Script = ALL_PASS,
+  intent = intentOf(),
+  ifMatch: number | null = null,
+): Promise<Answer | Refusal> =>
+  verifyWarrant(ctx, caller, { warrantId, sourceUrl: sourceUrlOf(script), ifMatch }, intent);
+
+export const settle = (
+  { ctx }: Stage,
+  caller: KeyCaller | PersonCaller,
+  warrantId: string,
+  decision: "release" | "partial_release" | "refund",
+  {
+    releasedBps = null,
+    intent = intentOf(),
+    ifMatch = null,
+  }: {
+    readonly releasedBps?: number | null;
+    readonly intent?: Intent;
+    readonly ifMatch?: number | null;
+  } = {},
+): Promise<Answer | Refusal> =>
+  settleWarrant(ctx, caller, { warrantId, decision, releasedBps, ifMatch }, intent);
+
+const sourceUrlOf = (script: Script): string =>
+  `http://source.example/#${encodeURIComponent(JSON.stringify(script))}`;
+
+/** A source whose answer is the script in its URL. */
+export const scriptedSource: Context["fetchEvidence"] = async (url) => {
+  const body = Buffer.from(decodeURIComponent(new URL(url).hash.slice(1)));
+  return { evidence: reachedEvidence({ status: 200, body }), status: 200, bytes: body.length, durationMs: 7 };
+};
+
+/** Finds in every clause what the evidence's script says of it. */
+export const scriptedEvaluate: Context["evaluate"] = async ({ clauses, evidence, now }) => {
+  if (!evidence.reached) throw new Error("a script is always reached");
+  const script = JSON.parse(Buffer.from(evidence.body).toString()) as Script;
+  const details = clauses.map((clause, index) => resultOf(clause, script[index] ?? null));
+  return summarise(details, evidenceHashOf(evidence), now);
+};
+
+export const SCRIPTED = { fetchEvidence: scriptedSource, evaluate: scriptedEvaluate } as const;
