@@ -13,8 +13,8 @@ END;
 -- A warrant's postings are its hold, and the settlement that its state and share ask for. floor(amount × bps / 10000) in
 -- two parts, since the product of the whole overflows.
 CREATE TRIGGER `postings_hold_or_settle` BEFORE INSERT ON `postings`
-WHEN NEW.`warrant_id` IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND (
+WHEN NEW.`warrant_id` IS NOT NULL AND EXISTS (
+  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND NOT (
     NEW.`held` = `amount` AND NEW.`paid` = 0 AND `settled_at` IS NULL
     OR NEW.`held` = -`amount` AND `settled_at` IS NOT NULL AND (NEW.`payee` IS NULL OR NEW.`payee` = `payee`)
       AND NEW.`paid` = `amount` / 10000 * coalesce(`released_bps`, 0)

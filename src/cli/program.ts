@@ -92,7 +92,7 @@ function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
   if (error instanceof CommandFailure) return error.refusal;
   if (!(error instanceof CommanderError)) {
     // Whoever runs the command owns the machine, and may see what failed on it.
-    return refuse("internal_error", error instanceof Error ? error.message : String(error));
+    return refuse("internal_error", rootMessage(error));
   }
   return refuse(
     "validation_failed",
@@ -100,4 +100,11 @@ function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
       ? `${args[0]}: name one of its commands; \`holdfast ${args[0]} --help\` lists them`
       : error.message.replace(/^error: /, "").replaceAll("\n", " "),
   );
+}
+
+/** Of the first cause: the errors around it may quote a statement with all its values, hashes among them. */
+function rootMessage(error: unknown): string {
+  let root = error;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  return root instanceof Error ? root.message : String(root);
 }

@@ -1,5 +1,6 @@
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
+import { type Address, isInNetwork, type Network, parseAddress, parseNetwork } from "../core/networks.ts";
 
 /** Which addresses the service may connect to (decisions.md, Verification "The fetch"). */
 export type AddressRules = {
@@ -9,9 +10,6 @@ export type AddressRules = {
 
 /** Where the service itself listens: never a source, whatever the operator allows. */
 export type OwnListeners = () => readonly { readonly address: string; readonly port: number }[];
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-type Network = readonly [Address, number];
 
 const networks = (...cidrs: string[]): readonly Network[] => cidrs.map((cidr) => ipaddr.parseCIDR(cidr));
 
@@ -58,27 +56,6 @@ const METADATA = new Set(
   ].map((text) => ipaddr.parse(text).toNormalizedString()),
 );
 
-/** A CIDR such as `10.0.0.0/8`, or one address. */
-function parseNetwork(text: string): Network | null {
-  try {
-    if (text.includes("/")) {
-      const network = ipaddr.parseCIDR(text);
-      return isWritten(text.slice(0, text.indexOf("/"))) ? network : null;
-    }
-    const address = parseAddress(text);
-    return address && [address, address.kind() === "ipv4" ? 32 : 128];
-  } catch {
-    return null;
-  }
-}
-
-/** Four decimal parts, or IPv6: not the octal, hexadecimal and shortened forms that ipaddr.js takes too. */
-const isWritten = (text: string): boolean => text.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(text);
-
-function parseAddress(text: string): Address | null {
-  return isWritten(text) && !text.includes("%") && ipaddr.isValid(text) ? ipaddr.parse(text) : null;
-}
-
 /** What is wrong with an entry of an allow list, or null. */
 export const networkProblem = (text: string): string | null =>
   parseNetwork(text) === null ? `"${text}" is not a CIDR such as 10.0.0.0/8` : null;
@@ -100,21 +77,16 @@ export function createAddressRules(
       const meant = [address, ...embeddedIn(address)];
       if (meant.some((one) => METADATA.has(one.toNormalizedString()))) return false;
       if (meant.some((one) => isOwn(one, port, ownListeners))) return false;
-      return isPublic(address) || allowed.some((network) => isIn(address, network));
+      return isPublic(address) || allowed.some((network) => isInNetwork(address, network));
     },
   };
 }
 
-function isIn(address: Address, [base, bits]: Network): boolean {
-  if (address instanceof ipaddr.IPv4) return base instanceof ipaddr.IPv4 && address.match(base, bits);
-  return base instanceof ipaddr.IPv6 && address.match(base, bits);
-}
-
 function isPublic(address: Address): boolean {
-  if (address.kind() === "ipv4") return !REFUSED_IPV4.some((network) => isIn(address, network));
+  if (address.kind() === "ipv4") return !REFUSED_IPV4.some((network) => isInNetwork(address, network));
   return (
-    GLOBAL_IPV6.some((network) => isIn(address, network)) &&
-    !REFUSED_IPV6.some((network) => isIn(address, network))
+    GLOBAL_IPV6.some((network) => isInNetwork(address, network)) &&
+    !REFUSED_IPV6.some((network) => isInNetwork(address, network))
   );
 }
 

@@ -49,6 +49,7 @@ export function runEvaluatorChild(): Promise<never> {
     globalThis.holdfastTask = work;
     task.runInThisContext({ timeout: ORPHAN_TIMEOUT_MS });
   };
+  // Without a parent nothing is left to do; a closed channel would otherwise spin.
   process.on("disconnect", () => process.exit(0));
   process.on("message", (request: ChildRequest) => {
     try {

@@ -5,17 +5,10 @@ import {
   unreachedEvidence,
 } from "../core/clauses/evidence.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
+import { checkSourceUrl } from "../core/source-url.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
-import {
-  checkSourceUrl,
-  RequestFailure,
-  requestSafely,
-  type SafeRequestOptions,
-  untilAborted,
-} from "./safe-request.ts";
-
-export { checkSourceUrl } from "./safe-request.ts";
+import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } from "./safe-request.ts";
 
 export type FetcherOptions = {
   /** CIDRs that the operator allows besides the public addresses. */

@@ -30,7 +30,6 @@ export class RequestFailure extends Error {
   }
 }
 
-export const URL_LENGTH_MAX = 2_048;
 const ADDRESSES_MAX = 8;
 /** Errors of Bun's fetch that come before a connection stands. */
 const NOT_CONNECTED = new Set([
@@ -42,18 +41,6 @@ const NOT_CONNECTED = new Set([
 ]);
 /** Names of metadata services, besides their addresses. */
 const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
-
-/** What is wrong with a URL that a caller wants fetched, or null: http or https, 2,048 characters, no credentials. */
-export function checkSourceUrl(text: string): string | null {
-  if (text.length > URL_LENGTH_MAX) return `must be at most ${URL_LENGTH_MAX} characters`;
-  // The parser drops control characters and blanks: what is fetched would not be what was written.
-  const printable = [...text].every((character) => character > " " && character !== "\u007f");
-  if (!printable || !/^https?:\/\//i.test(text)) return "must be an http or https URL";
-  const url = URL.parse(text);
-  if (url === null || url.hostname === "") return "must be an http or https URL";
-  if (url.username !== "" || url.password !== "") return "must not carry credentials";
-  return null;
-}
 
 /** Settles as the promise does, or rejects when the signal aborts: what hangs is left behind. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

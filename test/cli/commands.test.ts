@@ -370,7 +370,10 @@ describe("a failure is exit code 1 and the error's body on stderr, and nothing i
   }
 
   test("a fault of the machine says what failed", async () => {
-    const broken = createCommandLine(ctx, { open: () => Promise.reject(new Error("disk I/O error")) });
+    const broken = createCommandLine(ctx, {
+      open: () =>
+        Promise.reject(new Error("Failed query: … params: secret", { cause: new Error("disk I/O error") })),
+    });
     const { code, out, err } = await broken.run("audit");
     expect([code, out]).toEqual([1, ""]);
     expect(JSON.parse(err).error).toMatchObject({ code: "internal_error", message: "disk I/O error" });

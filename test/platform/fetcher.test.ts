@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { sha256 } from "../../src/core/canonical.ts";
 import { evidenceHashOf } from "../../src/core/clauses/evidence.ts";
+import { checkSourceUrl } from "../../src/core/source-url.ts";
 import {
-  checkSourceUrl,
   createFetcher,
   type Fetched,
   type FetcherOptions,

@@ -1,8 +1,8 @@
 import { AGENT_STATUSES, type Agent, type AgentStatus, withStatus } from "../../core/agent.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
+import { agentDetails } from "../agent-details.ts";
 import type { Context } from "../context.ts";
-import { agentResource } from "../resources.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "./fields.ts";
@@ -20,7 +20,7 @@ export type AgentInput = {
   readonly must_be_named?: boolean;
 };
 
-type AgentResource = ReturnType<typeof agentResource>;
+type AgentResource = ReturnType<typeof agentDetails>;
 
 /** Creates an agent, active, in one of the two worlds. */
 export async function createAgent(
@@ -58,7 +58,7 @@ export async function createAgent(
       return { answer: agent, change: { rows: [{ kind: "agent", row: agent }] } };
     },
   });
-  return isRefusal(created) ? created : detailedAgent(ctx, created);
+  return isRefusal(created) ? created : agentDetails(ctx, created);
 }
 
 /**
@@ -87,7 +87,7 @@ export async function setAgentStatus(
   });
   if (isRefusal(agent)) return agent;
   await followAgentStatus(ctx, agent);
-  return detailedAgent(ctx, agent);
+  return agentDetails(ctx, agent);
 }
 
 /** The agent of an id, where the authority reaches it. */
@@ -101,12 +101,3 @@ export const agentNotFound = (id: string): Refusal => refuse("agent_not_found", 
 /** `did:web` of the host that the instance is reached at; a port's colon is escaped, as the method asks. */
 const identityOf = (id: string, baseUrl: string): string =>
   `did:web:${encodeURIComponent(new URL(baseUrl).host)}:agents:${id}`;
-
-function detailedAgent(ctx: Context, agent: Agent): AgentResource {
-  const { agents, policies } = ctx.store.reader;
-  return agentResource(agent, {
-    policy: agents.ownPolicy(agent.id) ?? policies.ofOrganisation(agent.organisationId),
-    session: agents.liveSession(agent.id, ctx.now()),
-    countsByState: agents.countsByState(agent),
-  });
-}

@@ -1,5 +1,6 @@
 import { clauseTemplates } from "../../core/clauses/registry.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { agentDetails } from "../agent-details.ts";
 import type { Context } from "../context.ts";
 import {
   agentResource,
@@ -23,19 +24,9 @@ export function readVerifiers(ctx: Context, caller: Caller) {
 }
 
 export function readAgents(ctx: Context, caller: Caller) {
-  const refused = refuseAccess(caller, ACCESS.readConsole);
-  if (refused) return refused;
-  const { agents, policies } = ctx.store.reader;
-  const organisationPolicy = policies.ofOrganisation(caller.organisationId);
-  const now = ctx.now();
-  return listResource(
-    agents.list(caller).map((agent) =>
-      agentResource(agent, {
-        policy: agents.ownPolicy(agent.id) ?? organisationPolicy,
-        session: agents.liveSession(agent.id, now),
-        countsByState: agents.countsByState(agent),
-      }),
-    ),
+  return (
+    refuseAccess(caller, ACCESS.readConsole) ??
+    listResource(ctx.store.reader.agents.list(caller).map((agent) => agentDetails(ctx, agent)))
   );
 }
 

@@ -52,7 +52,8 @@ function listByCreation(ctx: Context, caller: Caller, filter: WarrantFilter, inp
     return refuseField("ending_before", "cannot go together with starting_after");
   }
   const unknown =
-    refuseUnknownCursor(ctx, caller, "starting_after", after) ?? refuseUnknownCursor(ctx, caller, "ending_before", before);
+    refuseUnknownCursor(ctx, caller, "starting_after", after) ??
+    refuseUnknownCursor(ctx, caller, "ending_before", before);
   if (unknown) return unknown;
   const rows = ctx.store.reader.warrants.byCreation(
     caller,

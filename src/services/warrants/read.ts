@@ -6,7 +6,11 @@ import { listResource, receiptResource, traceResource, warrantResource } from ".
 import { warrantNotFound } from "./transition.ts";
 
 function findWarrant(ctx: Context, caller: Caller, id: string): Warrant | Refusal {
-  return refuseAccess(caller, ACCESS.readWarrants) ?? ctx.store.reader.warrants.get(caller, id) ?? warrantNotFound();
+  return (
+    refuseAccess(caller, ACCESS.readWarrants) ??
+    ctx.store.reader.warrants.get(caller, id) ??
+    warrantNotFound()
+  );
 }
 
 /** The warrant, or `warrant_not_found` where it is absent, another organisation's or of the other mode. */
@@ -18,7 +22,9 @@ export function readWarrant(ctx: Context, caller: Caller, id: string) {
 /** The trace entries in order of recording. */
 export function readTrace(ctx: Context, caller: Caller, id: string) {
   const warrant = findWarrant(ctx, caller, id);
-  return isRefusal(warrant) ? warrant : listResource(ctx.store.reader.trace.of(warrant.id).map(traceResource));
+  return isRefusal(warrant)
+    ? warrant
+    : listResource(ctx.store.reader.trace.of(warrant.id).map(traceResource));
 }
 
 /** The public receipt of a settled warrant (decisions.md, Trace, log, receipts). Nobody's credentials are asked for. */

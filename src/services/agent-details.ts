@@ -1,0 +1,13 @@
+import type { Agent } from "../core/agent.ts";
+import type { Context } from "./context.ts";
+import { agentResource } from "./resources.ts";
+
+/** An agent as it is read back: with the policy that applies to it, its live session and its warrants' counts. */
+export function agentDetails(ctx: Context, agent: Agent) {
+  const { agents, policies } = ctx.store.reader;
+  return agentResource(agent, {
+    policy: agents.ownPolicy(agent.id) ?? policies.ofOrganisation(agent.organisationId),
+    session: agents.liveSession(agent.id, ctx.now()),
+    countsByState: agents.countsByState(agent),
+  });
+}

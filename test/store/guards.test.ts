@@ -1,0 +1,684 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { hashJson } from "../../src/core/canonical.ts";
+import { AMOUNT_MAX } from "../../src/core/money.ts";
+import { BUILT_IN_RULES_HASH } from "../../src/core/policy.ts";
+import { deposit, hold, type Legs, settle } from "../../src/core/postings.ts";
+import { decide, openingOf, type Warrant } from "../../src/core/warrant.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { changeOf } from "../../src/services/warrants/transition.ts";
+import { openLedger } from "../../src/store/sqlite/open.ts";
+import type { Change, Posting, Scope } from "../../src/store/store.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { buildGoodLedger } from "../support/good-ledger.ts";
+import {
+  createCaller,
+  createStage,
+  must,
+  open,
+  SCRIPTED,
+  type Stage,
+  settle as settleByPerson,
+  warrantIn,
+} from "../support/stage.ts";
+
+/** What a table says to raw SQL, with every guard in place. */
+describe("raw SQL of a buggy caller", () => {
+  let folder: string;
+  let ledger: ReturnType<typeof openLedger>;
+
+  beforeAll(async () => {
+    const ctx = createTestContext(SCRIPTED);
+    await buildGoodLedger(ctx);
+    await ctx.store.close();
+    folder = mkdtempSync(join(tmpdir(), "holdfast-guards-"));
+    cpSync(ctx.folder, folder, { recursive: true });
+    rmSync(ctx.folder, { recursive: true });
+    ledger = openLedger(folder);
+    ledger.writer.raw.run("PRAGMA synchronous = OFF");
+    // A warrant without its hold: what is refused of a posting for it is refused for one reason.
+    ledger.writer.raw.run(warrant({ id: "'wrt_bare'" }));
+  });
+
+  afterAll(() => {
+    ledger.readers.raw.close();
+    ledger.writer.raw.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Every row of every table. */
+  function everything(): string {
+    const { raw } = ledger.readers;
+    const tables = raw
+      .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'")
+      .all();
+    return tables
+      .map(({ name }) => JSON.stringify(raw.query(`SELECT * FROM ${name}`).values().map(String)))
+      .join("\n");
+  }
+
+  const one = (state: string) =>
+    `(SELECT id FROM warrants WHERE state = '${state}' AND mode = 'live' LIMIT 1)`;
+
+  type Legs4 = readonly [available: bigint, held: bigint, paid: bigint, funding: bigint];
+  /** A posting as `INSERT … SELECT` from the warrant or deposit that it is for, one value changed. */
+  const posting = (
+    from: string,
+    legs: Legs4 | readonly string[],
+    wrong: Record<string, string> = {},
+  ): string => {
+    const isWarrant = from.startsWith("warrants");
+    const values = {
+      id: "NULL",
+      organisation_id: "organisation_id",
+      mode: "mode",
+      rail: "mode || '_book'",
+      asset: "asset",
+      warrant_id: isWarrant ? "id" : "NULL",
+      deposit_id: isWarrant ? "NULL" : "id",
+      available: legs[0],
+      held: legs[1],
+      paid: legs[2],
+      funding: legs[3],
+      payee: "NULL",
+      recorded_at: "0",
+      ...wrong,
+    };
+    return `INSERT INTO postings (${Object.keys(values).join(", ")}) SELECT ${Object.values(values).join(", ")} FROM ${from}`;
+  };
+  const held = `warrants WHERE id = ${one("held")}`;
+  const bare = "warrants WHERE id = 'wrt_bare'";
+  const released = `warrants WHERE id = ${one("released")}`;
+  const aDeposit = "deposits WHERE reference = 'second'";
+  const holding = ["-amount", "amount", "0", "0"] as const;
+  const paying = ["0", "-amount", "amount", "0"] as const;
+  const refunding = ["amount", "-amount", "0", "0"] as const;
+  const funding = ["amount", "0", "0", "-amount"] as const;
+
+  /** A warrant like one that is there, with some columns changed. */
+  const warrant = (columns: Record<string, string>, verb = "INSERT"): string => {
+    const names = ledger.readers.raw
+      .query<{ name: string }, []>("SELECT name FROM pragma_table_info('warrants')")
+      .all()
+      .map(({ name }) => name);
+    const values = names.map((name) => columns[name] ?? (name === "id" ? "'wrt_new'" : name));
+    return `${verb} INTO warrants SELECT ${values.join(", ")} FROM ${held}`;
+  };
+
+  const MONEY: readonly [string, () => string, RegExp][] = [
+    [
+      "a negative balance",
+      () => "UPDATE balances SET available = -1, funding = 1 - held - paid",
+      /balances_not_negative/,
+    ],
+    ["an unbalanced balance", () => "UPDATE balances SET available = available + 1", /balances_sum_to_zero/],
+    [
+      "a balance above 2^63",
+      () => `UPDATE balances SET available = ${AMOUNT_MAX}, funding = -${AMOUNT_MAX} - held - paid`,
+      /balances_/,
+    ],
+    [
+      "a balance of half a unit",
+      () => "UPDATE balances SET available = available + 0.5, funding = funding - 0.5",
+      /balances_integers/,
+    ],
+    [
+      "an unbalanced posting",
+      () => posting(aDeposit, ["amount", "0", "0", "1 - amount"]),
+      /postings_sum_to_zero/,
+    ],
+    [
+      "a posting of half a unit",
+      () => posting(bare, ["-amount - 0.5", "amount + 0.5", "0", "0"]),
+      /holds its warrant's amount/,
+    ],
+    [
+      "a sandbox posting on a live rail",
+      () => posting("warrants WHERE mode = 'sandbox'", paying, { rail: "'live_book'" }),
+      /postings_rail_of_mode|held once/,
+    ],
+    [
+      "a deposit of the sandbox on a live rail",
+      () => posting(aDeposit, funding, { rail: "'sandbox_book'" }),
+      /postings_rail_of_mode/,
+    ],
+    [
+      "a posting in another mode than its warrant's",
+      () => posting(bare, holding, { mode: "'sandbox'", rail: "'sandbox_book'" }),
+      /same organisation, mode and asset/,
+    ],
+    [
+      "a posting of another organisation than its warrant's",
+      () =>
+        posting(bare, holding, {
+          organisation_id: "(SELECT organisation_id FROM warrants WHERE mode = 'sandbox')",
+        }),
+      /same organisation, mode and asset/,
+    ],
+    [
+      "a posting of another asset than its warrant's",
+      () => posting(bare, holding, { asset: "'HUGE'" }),
+      /same organisation, mode and asset/,
+    ],
+    [
+      "a posting for no warrant at all",
+      () => posting(bare, holding, { warrant_id: "'wrt_none'" }),
+      /same organisation, mode and asset/,
+    ],
+    [
+      "a posting without a cause",
+      () => posting(bare, holding, { warrant_id: "NULL" }),
+      /postings_of_one_cause/,
+    ],
+    [
+      "a posting with two causes",
+      () => posting(bare, holding, { deposit_id: `(SELECT id FROM ${aDeposit})` }),
+      /postings_of_one_cause|deposit/,
+    ],
+    [
+      "money for a warrant out of nothing",
+      () => posting(bare, ["0", "amount", "0", "-amount"]),
+      /postings_deposit_funds/,
+    ],
+    ["a second hold", () => posting(held, holding), /held once and settled once/],
+    [
+      "a settlement of what is not settled",
+      () => posting(bare, refunding),
+      /holds its warrant's amount, or settles it/,
+    ],
+    [
+      "a second settlement",
+      () => posting(released, paying, { payee: "payee" }),
+      /held once and settled once/,
+    ],
+    ["a second hold of what is settled", () => posting(released, holding), /held once/],
+    [
+      "a second posting of a deposit",
+      () => posting(aDeposit, funding),
+      /UNIQUE constraint failed: postings.deposit_id/,
+    ],
+    [
+      "a deposit that is held at once",
+      () => posting(aDeposit, ["amount", "1", "0", "-amount - 1"]),
+      /same organisation, mode, asset and amount/,
+    ],
+    [
+      "a posting of more than its deposit",
+      () => posting(aDeposit, ["amount + 1", "0", "0", "-amount - 1"]),
+      /same organisation, mode, asset and amount/,
+    ],
+    ["a payment to nobody", () => posting(bare, paying), /postings_paid_to_somebody|settles it/],
+    [
+      "a payee of nothing",
+      () => posting(aDeposit, funding, { payee: "'acme'" }),
+      /postings_paid_to_somebody/,
+    ],
+    [
+      "a changed posting",
+      () => "UPDATE postings SET payee = 'mallory' WHERE paid > 0",
+      /postings are append-only/,
+    ],
+    ["a deleted posting", () => "DELETE FROM postings WHERE id = 1", /postings are append-only/],
+    ["a replaced posting", () => "INSERT OR REPLACE INTO postings SELECT * FROM postings WHERE id = 1", /./],
+    ["a changed deposit", () => "UPDATE deposits SET amount = amount + 1", /deposits are append-only/],
+    ["a deleted deposit", () => "DELETE FROM deposits", /deposits are append-only/],
+    [
+      "a deposit of nothing",
+      () =>
+        "INSERT INTO deposits SELECT 'dep_new', organisation_id, mode, asset, 0, NULL, 0 FROM deposits LIMIT 1",
+      /deposits_amount/,
+    ],
+    [
+      "a deposit in no mode",
+      () =>
+        "INSERT INTO deposits SELECT 'dep_new', organisation_id, 'test', asset, 1, NULL, 0 FROM deposits LIMIT 1",
+      /deposits_mode/,
+    ],
+  ];
+
+  const WARRANTS: readonly [string, () => string, RegExp][] = [
+    ["a warrant of nothing", () => warrant({ amount: "0" }), /warrants_amount/],
+    ["a warrant of less than nothing", () => warrant({ amount: "-1" }), /warrants_amount/],
+    ["a warrant of 2^63", () => warrant({ amount: "9223372036854775808" }), /warrants_amount/],
+    ["a warrant in no state", () => warrant({ state: "'paid'" }), /warrants_state|warrants_share/],
+    ["a warrant in no mode", () => warrant({ mode: "'test'" }), /warrants_mode/],
+    ["a warrant of version 0", () => warrant({ version: "0" }), /warrants_version/],
+    ["a warrant of no organisation", () => warrant({ organisation_id: "'org_none'" }), /FOREIGN KEY/],
+    ["released, and no share", () => warrant({ state: "'released'", settled_at: "1" }), /warrants_share/],
+    [
+      "released, and not all",
+      () => warrant({ state: "'released'", settled_at: "1", released_bps: "9999" }),
+      /warrants_share/,
+    ],
+    [
+      "partially released, and all",
+      () => warrant({ state: "'partially_released'", settled_at: "1", released_bps: "10000" }),
+      /warrants_share/,
+    ],
+    [
+      "partially released, and none",
+      () => warrant({ state: "'partially_released'", settled_at: "1", released_bps: "0" }),
+      /warrants_share/,
+    ],
+    [
+      "refunded, and a share",
+      () => warrant({ state: "'refunded'", settled_at: "1", released_bps: "1" }),
+      /warrants_share/,
+    ],
+    ["settled, and no time", () => warrant({ state: "'refunded'" }), /warrants_settled_at/],
+    ["a time, and not settled", () => warrant({ settled_at: "1" }), /warrants_settled_at/],
+    [
+      "a move of what is settled",
+      () => `UPDATE warrants SET state = 'refunded', released_bps = NULL WHERE id = ${one("released")}`,
+      /a settled warrant is final/,
+    ],
+    ["a deleted warrant", () => `DELETE FROM warrants WHERE id = ${one("held")}`, /warrants are kept/],
+    [
+      "a replaced warrant",
+      () => warrant({ id: one("held"), amount: "1" }, "INSERT OR REPLACE"),
+      /warrants are kept/,
+    ],
+    ...[
+      "id",
+      "organisation_id",
+      "mode",
+      "amount",
+      "asset",
+      "payee",
+      "spec",
+      "spec_hash",
+      "agent_id",
+      "session_id",
+      "verifier_id",
+      "policy_id",
+      "policy_version",
+      "rules_hash",
+      "deadline",
+      "opened_at",
+    ].map(
+      (column) =>
+        [
+          `another ${column}`,
+          () => `UPDATE warrants SET ${column} = ${column} WHERE id = ${one("held")}`,
+          /the terms of a warrant are fixed/,
+        ] as [string, () => string, RegExp],
+    ),
+  ];
+
+  const HISTORY: readonly [string, () => string, RegExp][] = [
+    ["a changed trace entry", () => "UPDATE trace SET payload = '{}'", /the trace is append-only/],
+    ["a deleted trace entry", () => "DELETE FROM trace WHERE position = 1", /the trace is append-only/],
+    [
+      "a replaced trace entry",
+      () => "INSERT OR REPLACE INTO trace SELECT * FROM trace WHERE position = 1",
+      /the trace is append-only/,
+    ],
+    [
+      "two entries of one sequence",
+      () =>
+        "INSERT INTO trace SELECT NULL, warrant_id, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, payload, payload_hash, rules_hash, previous, entry_hash, event_id, event_type FROM trace WHERE position = 1",
+      /UNIQUE constraint failed: trace/,
+    ],
+    [
+      "a system with a name",
+      () =>
+        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, NULL, 'held', 'system', 'x', 0, '', '', '', NULL, '', NULL, NULL",
+      /trace_actor/,
+    ],
+    [
+      "half an event",
+      () =>
+        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, NULL, 'held', 'system', NULL, 0, '', '', '', NULL, '', 'evt_x', NULL",
+      /trace_event/,
+    ],
+    [
+      "an opening with a state before it",
+      () =>
+        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, 'held', 'held', 'system', NULL, 0, '', '', '', NULL, '', NULL, NULL",
+      /trace_opening/,
+    ],
+    [
+      "a second entry without a link",
+      () =>
+        "INSERT INTO trace SELECT NULL, 'wrt_x', 1, 'held', 'held', 'system', NULL, 0, '', '', '', NULL, '', NULL, NULL",
+      /trace_opening/,
+    ],
+    ["a changed check", () => "UPDATE checks SET score = 10000", /checks are append-only/],
+    ["a deleted check", () => "DELETE FROM checks", /checks are append-only/],
+    ["a changed policy", () => "UPDATE policies SET rules = '{}'", /a policy version is never edited/],
+    ["a deleted policy", () => "DELETE FROM policies", /policies are kept/],
+    [
+      "a replaced policy",
+      () =>
+        "INSERT OR REPLACE INTO policies SELECT id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
+      /policies are kept/,
+    ],
+    [
+      "a policy version twice",
+      () =>
+        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies",
+      /UNIQUE constraint failed/,
+    ],
+    ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
+    ["a deleted schema", () => "DELETE FROM schemas", /named schemas are kept/],
+    [
+      "a schema's name twice",
+      () =>
+        "INSERT INTO schemas SELECT 'sch_new', organisation_id, name, schema, schema_hash, created_at FROM schemas",
+      /UNIQUE constraint failed: schemas/,
+    ],
+  ];
+
+  const LIMITS: readonly [string, () => string, RegExp][] = [
+    [
+      "a session spent over its ceiling",
+      () => "UPDATE spend_sessions SET amount_spent = amount_ceiling + 1",
+      /spend_sessions_spent/,
+    ],
+    [
+      "a session spent below nothing",
+      () => "UPDATE spend_sessions SET amount_spent = -1",
+      /spend_sessions_spent/,
+    ],
+    [
+      "a session with a warrant too many",
+      () => "UPDATE spend_sessions SET warrant_count = warrant_limit + 1",
+      /spend_sessions_count/,
+    ],
+    [
+      "a session of no agent",
+      () => "INSERT INTO spend_sessions SELECT 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
+      /FOREIGN KEY/,
+    ],
+    [
+      "an agent in another mode",
+      () => "UPDATE agents SET mode = 'live'",
+      /an agent stays in its organisation and mode/,
+    ],
+    ["an agent of no status", () => "UPDATE agents SET status = 'asleep'", /agents_status/],
+    ["an agent with failures below nothing", () => "UPDATE agents SET failure_count = -1", /agents_failures/],
+    [
+      "a live key of a sandbox agent",
+      () =>
+        "INSERT INTO api_keys SELECT 'key_new', organisation_id, id, 'live', 'h', 'last', 0, NULL FROM agents WHERE mode = 'sandbox'",
+      /an API key has its agent's organisation and mode/,
+    ],
+    [
+      "a key that changes its mode",
+      () => "UPDATE api_keys SET mode = 'live' WHERE mode = 'sandbox'",
+      /an API key stays its agent's/,
+    ],
+    ["a person of no role", () => "UPDATE users SET role = 'root'", /users_role/],
+    [
+      "two people of one e-mail",
+      () => "UPDATE users SET email = 'a@b.example'",
+      /UNIQUE constraint failed: users.email/,
+    ],
+    [
+      "two unresolved escalations",
+      () =>
+        `INSERT INTO escalations SELECT 'esc_new', organisation_id, mode, warrant_id, check_id, score, reason_codes, 'open', NULL, NULL, NULL, NULL, NULL, 0, NULL FROM escalations WHERE warrant_id = ${one("escalated")}`,
+      /UNIQUE constraint failed: escalations.warrant_id/,
+    ],
+    [
+      "resolved, and no time",
+      () => `UPDATE escalations SET status = 'resolved' WHERE warrant_id = ${one("escalated")}`,
+      /escalations_resolved/,
+    ],
+    ["half an outcome", () => "UPDATE idempotency_keys SET body = NULL", /idempotency_keys_outcome/],
+    ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
+    [
+      "a score above all",
+      () =>
+        `INSERT INTO checks SELECT 'chk_new', warrant_id, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1`,
+      /checks_score/,
+    ],
+  ];
+
+  for (const [name, sql, problem] of [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS]) {
+    test(`${name} is refused`, () => {
+      const before = everything();
+      expect(() => ledger.writer.raw.run(sql())).toThrow(problem);
+      expect(everything()).toBe(before);
+    });
+  }
+});
+
+/** A wrong Change is refused alone: what is in the batch with it commits. */
+describe("a wrong Change", () => {
+  let ctx: TestContext;
+  let stage: Stage;
+  let scope: Scope;
+
+  beforeAll(async () => {
+    ctx = createTestContext(SCRIPTED);
+    stage = await createStage(ctx);
+    scope = { organisationId: stage.organisationId, mode: "live" };
+  });
+  afterAll(() => ctx.close());
+
+  const write = (change: Change, world = scope) =>
+    ctx.store.execute({ scope: world, needs: {}, decide: () => ({ answer: true, change }) });
+
+  const spec = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
+  const newWarrant = (amount = 100n): Warrant => ({
+    id: ctx.newId("warrant"),
+    organisationId: stage.organisationId,
+    mode: "live",
+    state: "held",
+    version: 1,
+    amount,
+    asset: "USDC",
+    releasedBps: null,
+    payee: "acme",
+    spec,
+    specHash: hashJson(spec),
+    agentId: null,
+    sessionId: null,
+    verifierId: null,
+    policyId: null,
+    policyVersion: null,
+    rulesHash: BUILT_IN_RULES_HASH,
+    traceHead: null,
+    deadline: ctx.now() + 1,
+    openedAt: ctx.now(),
+    movedAt: ctx.now(),
+    settledAt: null,
+  });
+
+  const opening = (warrant: Warrant): Change =>
+    changeOf(openingOf(warrant), null, {
+      actor: { kind: "user", id: "usr_x" },
+      eventId: ctx.newId("event"),
+      schemaHashes: {},
+    });
+
+  const withPosting = (warrant: Warrant, wrong: Partial<Posting>): Change => {
+    const change = opening(warrant);
+    return { ...change, ...(change.posting && { posting: { ...change.posting, ...wrong } }) };
+  };
+
+  const WRONG: readonly [string, (warrant: Warrant) => Change | Promise<Change>, RegExp][] = [
+    [
+      "an unbalanced posting",
+      (warrant) => withPosting(warrant, { legs: { ...hold(100n), available: -99n } }),
+      /sum_to_zero/,
+    ],
+    [
+      "a hold of more than its amount",
+      (warrant) => withPosting(warrant, { legs: hold(101n) }),
+      /holds its warrant's amount/,
+    ],
+    ["a hold of more than is available", () => opening(newWarrant(1_000_001n)), /balances_not_negative/],
+    [
+      "a hold of an asset that was never funded",
+      () => opening({ ...newWarrant(), asset: "HUGE" }),
+      /needs a balance/,
+    ],
+    [
+      "a posting of another asset",
+      (warrant) => withPosting(warrant, { asset: "HUGE" }),
+      /same organisation, mode and asset/,
+    ],
+    [
+      "a posting for another warrant",
+      (warrant) => withPosting(warrant, { warrantId: "wrt_none" }),
+      /same organisation/,
+    ],
+    ["an amount of 2^63", (warrant) => withPosting(warrant, { legs: hold(AMOUNT_MAX + 1n) }), /out of range/],
+    ["a warrant of 2^63", () => opening(newWarrant(AMOUNT_MAX + 1n)), /out of range/],
+    [
+      "a warrant without a trace",
+      (warrant) => ({ warrant: { before: null, after: warrant } }),
+      /moves with a trace entry/,
+    ],
+    [
+      "a warrant twice",
+      async (warrant) => {
+        await write(opening(warrant));
+        return opening({ ...warrant, payee: "mallory" });
+      },
+      /UNIQUE constraint failed: warrants.id/,
+    ],
+    ["a deposit that overflows the balance", () => deposited(AMOUNT_MAX, deposit(AMOUNT_MAX)), /balances_/],
+    [
+      "a deposit that brings more than it says",
+      () => deposited(1n, deposit(2n)),
+      /same organisation, mode, asset and amount/,
+    ],
+    [
+      "an organisation that is not there",
+      (warrant) => opening({ ...warrant, organisationId: "org_none" }),
+      /FOREIGN KEY/,
+    ],
+    [
+      "a share that is not the warrant's",
+      async () => settled("release", (posting) => ({ ...posting, legs: settle(100n, 9_999) })),
+      /settles it as the warrant says/,
+    ],
+    [
+      "a payee that is not the warrant's",
+      async () => settled("release", (posting) => ({ ...posting, payee: "mallory" })),
+      /settles it as the warrant says/,
+    ],
+    [
+      "a move from a version that is past",
+      async () => {
+        const { change } = await moved("release");
+        must(await settleByPerson(stage, stage.operator, change.warrant.before.id, "refund"));
+        return change;
+      },
+      /a settled warrant is final/,
+    ],
+    [
+      "a second settlement by itself",
+      async () => {
+        const { change } = await moved("release");
+        await write(change);
+        return { posting: change.posting };
+      },
+      /held once and settled once/,
+    ],
+    [
+      "a session spent over its ceiling",
+      async () => {
+        const caller = await createCaller(stage);
+        must(await createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "100" }));
+        const session = ctx.store.reader.agents.liveSession(caller.agentId, ctx.now());
+        if (!session) throw new Error("no session");
+        return {
+          ...opening(newWarrant(101n)),
+          rows: [{ kind: "spendSession", row: { ...session, amountSpent: 101n } }],
+        };
+      },
+      /spend_sessions_spent/,
+    ],
+    [
+      "half an outcome of a key",
+      (warrant) => ({
+        ...opening(warrant),
+        idempotency: {
+          key: "half",
+          fingerprint: "f",
+          warrantId: null,
+          outcome: { status: 201, body: null as never },
+          createdAt: 0,
+        },
+      }),
+      /idempotency_keys_outcome/,
+    ],
+  ];
+
+  function deposited(amount: bigint, legs: Legs): Change {
+    const id = ctx.newId("deposit");
+    return {
+      rows: [
+        { kind: "deposit", row: { id, ...scope, asset: "USDC", amount, reference: null, createdAt: 0 } },
+      ],
+      posting: { legs, asset: "USDC", warrantId: null, depositId: id, payee: null, recordedAt: 0 },
+    };
+  }
+
+  /** What settles a warrant that was just opened, unwritten. */
+  async function moved(decision: "release") {
+    const { id } = warrantIn(await open(stage, stage.operator));
+    const before = ctx.store.reader.warrants.find(id);
+    if (!before) throw new Error("not opened");
+    const transition = decide(
+      before,
+      { to: decision === "release" ? "released" : "refunded", by: "operator" },
+      ctx.now(),
+    );
+    if ("refused" in transition) throw new Error(transition.message);
+    const change = changeOf(transition, before, {
+      actor: { kind: "user", id: "usr_x" },
+      eventId: ctx.newId("event"),
+    });
+    if (!change.posting || !change.warrant?.before) throw new Error("no posting");
+    return {
+      change: {
+        ...change,
+        posting: change.posting,
+        warrant: { ...change.warrant, before: change.warrant.before },
+      },
+    };
+  }
+
+  async function settled(decision: "release", wrong: (posting: Posting) => Posting): Promise<Change> {
+    const { change } = await moved(decision);
+    return { ...change, posting: wrong(change.posting) };
+  }
+
+  for (const [name, wrong, problem] of WRONG) {
+    test(`${name} is refused, and its neighbours commit`, async () => {
+      const [first, second, victim] = [newWarrant(), newWarrant(), newWarrant()];
+      const change = await wrong(victim);
+      const traced = change.warrant ? ctx.store.reader.trace.of(change.warrant.after.id) : [];
+      const before = change.warrant && ctx.store.reader.warrants.find(change.warrant.after.id);
+      const [balance] = ctx.store.reader.balances.list(scope);
+      const answers = await Promise.allSettled([
+        write(opening(first)),
+        write(change),
+        write(opening(second)),
+      ]);
+      expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+      const refused = answers[1] as PromiseRejectedResult;
+      expect(`${refused.reason} ${(refused.reason as Error).cause}`).toMatch(problem);
+      // Nothing of the wrong one is there, and all of the others.
+      const { warrants, trace, balances } = ctx.store.reader;
+      for (const { id } of [first, second]) {
+        expect(warrants.find(id)?.state).toBe("held");
+        expect(trace.of(id)).toHaveLength(1);
+      }
+      const [after] = balances.list(scope);
+      expect(after?.balance.available).toBe((balance?.balance.available ?? 0n) - 200n);
+      if (change.warrant) {
+        expect(trace.of(change.warrant.after.id)).toEqual([...traced]);
+        expect(warrants.find(change.warrant.after.id)).toEqual(before ?? null);
+      }
+    });
+  }
+});
