@@ -60,7 +60,8 @@ CREATE TABLE `policies` (
 	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `policies_by_name` ON `policies` (`organisation_id`,coalesce(`agent_id`, ''),`name`,`version`);--> statement-breakpoint
+CREATE UNIQUE INDEX `policies_of_organisation` ON `policies` (`organisation_id`,`name`,`version`) WHERE "policies"."agent_id" IS NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `policies_of_agent` ON `policies` (`agent_id`,`name`,`version`) WHERE "policies"."agent_id" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `policies_by_agent` ON `policies` (`organisation_id`,`agent_id`,`id`);--> statement-breakpoint
 CREATE TABLE `schemas` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -204,7 +205,6 @@ CREATE TABLE `idempotency_keys` (
 );
 --> statement-breakpoint
 CREATE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`warrant_id`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
-CREATE INDEX `idempotency_keys_by_age` ON `idempotency_keys` (`created_at`);--> statement-breakpoint
 CREATE TABLE `postings` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,

@@ -104,9 +104,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
     port: config.port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: BODY_BYTES_MAX,
-    async fetch(request, { requestIP }) {
+    async fetch(request) {
       if (!shell) return new Response(null, { status: 503 });
-      const answer = shell(request, requestIP.call(server, request)?.address);
+      const answer = shell(request, () => server.requestIP(request)?.address);
       inFlight.add(answer);
       try {
         return await answer;

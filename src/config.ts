@@ -1,6 +1,7 @@
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
+import { checkSourceUrl } from "./core/source-url.ts";
 
 /** The checked configuration (decisions.md, Configuration). Nothing else reads the environment. */
 export type Config = {
@@ -36,14 +37,10 @@ const integer =
       : { problem: `must be an integer from ${minimum} to ${maximum}` };
   };
 
-const url: Parse<string> = (text) => {
-  const parsed = URL.parse(text);
-  const isPlain =
-    parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.search && !parsed.hash;
-  return isPlain
+const url: Parse<string> = (text) =>
+  checkSourceUrl(text) === null && !/[?#]/.test(text)
     ? text.replace(/\/+$/, "")
     : { problem: "must be an http or https URL, such as https://holdfast.example" };
-};
 
 const networks: Parse<readonly string[]> = (text) => {
   const entries = text.split(",").map((entry) => entry.trim());

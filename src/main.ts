@@ -5,8 +5,9 @@ import type { CommandLineTools } from "./cli/tools.ts";
 import { type Given, readConfig } from "./config.ts";
 import { isRefusal, type Refusal, refuse } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
+import { runDemo } from "./demo/demo.ts";
+import { openApiDocument } from "./http/app.ts";
 import { errorBody } from "./http/errors.ts";
-import { openApiDocument } from "./http/openapi.ts";
 import { runEvaluatorChild } from "./platform/evaluator-child.ts";
 import { random40 } from "./platform/random.ts";
 
@@ -36,7 +37,18 @@ const tools: CommandLineTools = {
     if (isRefusal(server)) return server;
     return { url: server.url, dataFolder: config.data, stopped: untilSignal().then(server.stop) };
   },
-  demo: () => Promise.resolve(null),
+  async demo({ data, exit }) {
+    const config = readConfig({});
+    if (isRefusal(config)) return config;
+    return runDemo({
+      config,
+      data: data ?? null,
+      keepServing: !exit,
+      colour: process.stdout.isTTY && process.stdout.hasColors(),
+      print: tools.print,
+      untilStopped: untilSignal,
+    });
+  },
   openApiDocument,
   serverAddress({ host, port }) {
     const config = readConfig(flags({ HOST: host, PORT: port }));

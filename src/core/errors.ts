@@ -65,7 +65,13 @@ export type ErrorCode = keyof typeof ERRORS;
 /** A refusal is a value: nothing moved. `message` is for people and carries no secret. */
 export type Refusal = { readonly refused: ErrorCode; readonly message: string };
 
-export const refuse = (refused: ErrorCode, message: string): Refusal => ({ refused, message });
+/** A message may name what was sent, which may be long. */
+const MESSAGE_LENGTH_MAX = 1_000;
+
+export const refuse = (refused: ErrorCode, message: string): Refusal => ({
+  refused,
+  message: message.length > MESSAGE_LENGTH_MAX ? `${message.slice(0, MESSAGE_LENGTH_MAX)}…` : message,
+});
 
 /** A refusal of one field: the message starts with its path, such as `spec.clauses.0.schema`. */
 export const refuseField = (path: string, problem: string): Refusal =>

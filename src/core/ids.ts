@@ -64,7 +64,7 @@ export function createIds(now: () => number, random40: () => number): NewId {
       high = random40() % (HALF / 2);
       low = random40();
     } else {
-      low += 1 + random40();
+      low += Math.max(2, random40());
       if (low >= HALF) {
         low -= HALF;
         high += 1;

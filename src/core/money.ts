@@ -10,7 +10,7 @@ export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
 export const BPS_WHOLE = 10_000;
 
 const DIGITS = /^[0-9]+$/;
-const DECIMALS: Readonly<Record<string, number>> = { USDC: 6 };
+const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);
 
 /** The amount that a digit string means, leading zeros allowed; null where it is none or above AMOUNT_MAX. */
 export function parseAmount(text: unknown): bigint | null {
@@ -26,7 +26,7 @@ export const shareOf = (amount: bigint, bps: number): bigint => (amount * BigInt
 
 /** An amount for people, such as `8.40 USDC`; assets without known decimals show their units. */
 export function displayAmount(amount: bigint, asset: string): string {
-  const decimals = DECIMALS[asset];
+  const decimals = DECIMALS.get(asset);
   if (decimals === undefined) return `${amount} ${asset}`;
   const digits = amount.toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, -decimals).replace(/\B(?=(\d{3})+$)/g, " ");

@@ -4,11 +4,12 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** A base address and the length of its prefix in bits. */
 export type Network = readonly [Address, number];
 
-/** Four decimal parts, or IPv6: not the octal, hexadecimal and shortened forms that ipaddr.js takes too. */
-const isWritten = (text: string): boolean => text.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(text);
+/** Four decimal parts, or IPv6: not the octal, hexadecimal, shortened and zoned forms that ipaddr.js takes too. */
+const isWritten = (text: string): boolean =>
+  text.includes(":") ? !text.includes("%") : ipaddr.IPv4.isValidFourPartDecimal(text);
 
 export function parseAddress(text: string): Address | null {
-  return isWritten(text) && !text.includes("%") && ipaddr.isValid(text) ? ipaddr.parse(text) : null;
+  return isWritten(text) && ipaddr.isValid(text) ? ipaddr.parse(text) : null;
 }
 
 /** A CIDR such as `10.0.0.0/8`, or one address; null where it is neither. */

@@ -2,6 +2,10 @@
 
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[Zz]|[+-](\d{2}):(\d{2}))$/;
 
+/** What four digits can say: an offset can lead out of it, and then isoTime would write a sign and six. */
+const YEAR_0 = Date.parse("0000-01-01T00:00:00.000Z");
+const YEAR_10000 = Date.parse("9999-12-31T23:59:59.999Z") + 1;
+
 /** Epoch milliseconds of an RFC 3339 timestamp with a zone; null where it is none, such as 30 February. */
 export function parseTime(text: unknown): number | null {
   const match = typeof text === "string" && text.length <= 64 ? RFC_3339.exec(text) : null;
@@ -9,12 +13,15 @@ export function parseTime(text: unknown): number | null {
   const [year, month, day, hour, minute, second, zoneHour, zoneMinute] = match
     .slice(1)
     .map((part) => Number(part ?? 0)) as [number, number, number, number, number, number, number, number];
-  if (month < 1 || month > 12 || day < 1 || day > new Date(Date.UTC(year, month, 0)).getUTCDate())
-    return null;
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null;
   if (hour > 23 || minute > 59 || second > 59 || zoneHour > 23 || zoneMinute > 59) return null;
   const time = Date.parse(text as string);
-  return Number.isNaN(time) ? null : time;
+  return time >= YEAR_0 && time < YEAR_10000 ? time : null;
 }
+
+/** Date.UTC takes the years below 100 for those of the 20th century; the calendar repeats every 400. */
+const daysIn = (year: number, month: number): number =>
+  new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
 
 export const isoTime = (time: number): string => new Date(time).toISOString();
 

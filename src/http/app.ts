@@ -1,8 +1,10 @@
 import { Elysia, ValidationError } from "elysia";
 import { calls } from "./call.ts";
 import { faultRefusal, refusalResponse, validationRefusal } from "./errors.ts";
+import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
+import { docsRoutes } from "./routes/docs.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 
@@ -20,4 +22,14 @@ export const app = new Elysia({ aot: false, normalize: false })
   .use(warrantRoutes)
   .use(consoleRoutes)
   .use(authRoutes)
-  .use(publicRoutes);
+  .use(publicRoutes)
+  .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
+
+function routes(): readonly Route[] {
+  return app.routes;
+}
+
+/** The OpenAPI document of every route. */
+export function openApiDocument(): object {
+  return describeRoutes(routes());
+}

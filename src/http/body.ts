@@ -1,4 +1,4 @@
-import { type Refusal, refuseField } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 
 /** Bodies of JSON objects, read with a cap and checked so that nothing passes by mistake (decisions.md, Warrants). */
@@ -10,8 +10,9 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** The request's JSON object; null where it has no body; else `validation_failed`. `bytesMax` caps what is read. */
 export async function readJsonBody(request: Request, bytesMax: number): Promise<JsonObject | null | Refusal> {
   if (request.body === null) return null;
-  const bytes = await readBytes(request, bytesMax);
+  const bytes = await readBytes(request, bytesMax).catch(cutOff);
   if (bytes === null) return refuseField("body", `must be at most ${bytesMax / 1024} kB`);
+  if (isRefusal(bytes)) return bytes;
   if (bytes.length === 0) return null;
   if (!isJson(request.headers.get("content-type"))) {
     return refuseField("Content-Type", "must be application/json");
@@ -21,6 +22,9 @@ export async function readJsonBody(request: Request, bytesMax: number): Promise<
 
 const isJson = (contentType: string | null): boolean =>
   contentType !== null && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(contentType);
+
+/** The caller hung up in the middle: no fault of ours, and nobody hears the answer. */
+const cutOff = (): Refusal => refuseField("body", "was cut off");
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array | null> {
   const length = request.headers.get("content-length");

@@ -12,8 +12,8 @@ export type Call = {
   readonly docsUrl: string;
   /** Logs a fault that nobody foresaw, with the request's id. */
   readonly reportFault: (error: unknown) => void;
-  /** The client's address; an IPv6 one as its /64. */
-  readonly address: string;
+  /** The client's address; an IPv6 one as its /64. Asked for where nobody is signed in. */
+  readonly address: () => string;
   caller: Caller | null;
   /** The person and the sign-in, where a cookie was honoured. */
   signedIn: { readonly user: User; readonly session: AuthSession } | null;

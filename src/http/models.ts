@@ -26,12 +26,12 @@ const amount = Type.String({
 
 const id = Type.String({ minLength: 1, maxLength: 64, description: "an id" });
 
-/** Each clause is checked by its kind's own rule, which names the path; the model here says the eight to readers. */
+/** Each clause is checked by its kind's own rule, which names the path; `x-items` says the eight to readers. */
 const clauses = Type.Unsafe<readonly unknown[]>(
   Type.Array(Type.Unknown(), {
     minItems: 1,
     maxItems: 64,
-    items: { anyOf: Object.values(clauseModels) },
+    "x-items": { anyOf: Object.values(clauseModels) },
     description: "an array of 1 to 64 clauses",
   }),
 );
@@ -52,7 +52,8 @@ export const openBody = Type.Object(
       }),
     ),
     payee: Type.String({
-      pattern: "^[^\\u0000-\\u001f\\u007f]{1,512}$",
+      // A character beyond the BMP is two units of the text, and one of the 512.
+      pattern: "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$",
       description: "1 to 512 characters, none of them a control character",
     }),
     deadline: Type.String({ maxLength: 64, description: "an ISO 8601 time with a zone" }),
@@ -71,8 +72,10 @@ export const verifyBody = Type.Object(
 
 export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
 
-/** For the routes that take no body: an empty object is as good as none. */
-export const noBody = Type.Optional(Type.Object({}, closed));
+/** For the routes that take no body: an empty object is as good as none, which Elysia hands over as undefined. */
+export const noBody = Type.Union([Type.Undefined(), Type.Object({}, closed)], {
+  description: "an empty object, or left out",
+});
 
 export const resolveBody = Type.Object(
   {

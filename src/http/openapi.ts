@@ -1,24 +1,198 @@
-import { toOpenAPISchema } from "@elysiajs/openapi/openapi";
-import { app } from "./app.ts";
+import type { TSchema } from "@sinclair/typebox";
+import type { Access } from "../core/roles.ts";
 import { SESSION_COOKIE } from "./caller.ts";
+import { noBody } from "./models.ts";
+import { namedSchemas, type OpenApiSchema, openApiSchema } from "./openapi-schema.ts";
+import { responseModels } from "./response-models.ts";
+import { ruleOf } from "./route.ts";
 
-/** The OpenAPI document of every route, made from the routes themselves. */
-export function openApiDocument(): object {
-  const { paths, components } = toOpenAPISchema(app);
+/** A route as Elysia lists it. */
+export type Route = {
+  readonly method: string;
+  readonly path: string;
+  readonly hooks: { readonly body?: unknown; readonly query?: unknown; readonly detail?: object };
+};
+
+/** What `route()` put into the detail for readers. */
+type Detail = {
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly responses: Readonly<Record<string, { readonly description: string }>>;
+};
+
+/** What each operation answers when it succeeds: a named model, a media type of text, or nothing. */
+const ANSWERS: Readonly<Record<string, keyof typeof responseModels | "text/html" | "text/css" | null>> = {
+  "POST /v1/warrants": "Warrant",
+  "GET /v1/warrants": "WarrantList",
+  "GET /v1/warrants/{id}": "Warrant",
+  "GET /v1/warrants/{id}/trace": "TraceList",
+  "POST /v1/warrants/{id}/verify": "Warrant",
+  "POST /v1/warrants/{id}/release": "Warrant",
+  "POST /v1/warrants/{id}/partial": "Warrant",
+  "POST /v1/warrants/{id}/refund": "Warrant",
+  "GET /v1/console/verifiers": "VerifierList",
+  "GET /v1/console/agents": "AgentList",
+  "GET /v1/console/policies": "PolicyList",
+  "GET /v1/console/escalations": "EscalationList",
+  "POST /v1/console/escalations/{id}/resolve": "ResolvedEscalation",
+  "POST /auth/session": "AuthSession",
+  "GET /auth/session": "AuthSession",
+  "DELETE /auth/session": null,
+  "GET /t/{id}": "Receipt",
+  "POST /bench/run": "CheckResult",
+  "GET /healthz": "Health",
+  "GET /docs": "text/html",
+  "GET /docs/api-reference/errors": "text/html",
+  "GET /docs/style.css": "text/css",
+};
+
+const COMMON_HEADERS = {
+  "X-Request-Id": { $ref: "#/components/headers/X-Request-Id" },
+  "RateLimit-Limit": { $ref: "#/components/headers/RateLimit-Limit" },
+  "RateLimit-Remaining": { $ref: "#/components/headers/RateLimit-Remaining" },
+  "RateLimit-Reset": { $ref: "#/components/headers/RateLimit-Reset" },
+};
+const integerHeader = (description: string) => ({ description, schema: { type: "integer" } });
+
+/** The OpenAPI 3.0 document of the given routes, made from the routes themselves. */
+export function describeRoutes(routes: readonly Route[]): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const path = pathOf(route);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+  }
   return {
     openapi: "3.0.3",
     info: {
       title: "Holdfast",
       version: "0.1",
       description: "Holds money against a promise, checks the deliverable itself, and settles by policy.",
+      license: { name: "MIT", url: "https://spdx.org/licenses/MIT.html" },
     },
+    servers: [{ url: "/" }],
+    tags: [...new Set(routes.flatMap((route) => detailOf(route).tags))].map((name) => ({ name })),
     paths,
     components: {
-      ...components,
+      schemas: namedSchemas,
+      responses: {
+        Error: {
+          description: "A refusal: nothing moved. Branch on `code`.",
+          headers: COMMON_HEADERS,
+          content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        },
+      },
+      headers: {
+        "X-Request-Id": { description: "The caller's own, or the service's.", schema: { type: "string" } },
+        "RateLimit-Limit": integerHeader("The bucket's budget in a window of 60 seconds."),
+        "RateLimit-Remaining": integerHeader("What is left of it."),
+        "RateLimit-Reset": integerHeader("Seconds until it is whole again."),
+      },
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
         session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE, description: "A signed-in person." },
       },
     },
   };
+}
+
+/** The operations in short. */
+export const endpointsOf = (routes: readonly Route[]) =>
+  routes.map((route) => ({
+    method: route.method,
+    path: pathOf(route),
+    summary: detailOf(route).summary,
+  }));
+
+const pathOf = ({ path }: Route): string => path.replace(/:(\w+)/g, "{$1}");
+
+function detailOf({ method, path, hooks }: Route): Detail {
+  if (!hooks.detail) throw new Error(`${method} ${path} has no detail`);
+  return hooks.detail as Detail;
+}
+
+function operationOf(route: Route): object {
+  const { summary, tags } = detailOf(route);
+  const { access, idempotent } = ruleOf(detailOf(route));
+  const body = route.hooks.body as TSchema | undefined;
+  const parameters = parametersOf(route, idempotent);
+  return {
+    operationId: operationIdOf(route),
+    summary,
+    tags,
+    security: securityOf(access),
+    ...(parameters.length > 0 && { parameters }),
+    // An empty object is accepted where no body is asked for; there is nothing to describe in it.
+    ...(body &&
+      body !== noBody && {
+        requestBody: { required: true, content: { "application/json": { schema: openApiSchema(body) } } },
+      }),
+    responses: responsesOf(route),
+  };
+}
+
+/** `POST /v1/warrants/:id/verify` → postV1WarrantsIdVerify. */
+const operationIdOf = ({ method, path }: Route): string =>
+  [method.toLowerCase(), ...path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "")]
+    .map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join("");
+
+const securityOf = (access: Access | null): readonly object[] =>
+  access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
+
+function parametersOf(route: Route, idempotent: boolean): readonly object[] {
+  const query = route.hooks.query as OpenApiSchema | undefined;
+  const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: query?.required?.includes(name) ?? false,
+    schema: openApiSchema(schema),
+  }));
+  return [...inPath, ...inQuery, ...(idempotent ? headersOfMoves(inPath.length > 0) : [])];
+}
+
+/** The headers of the routes that move money; only a warrant that exists has a version to match. */
+const headersOfMoves = (hasVersion: boolean): readonly object[] => [
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    required: true,
+    description: "One key per intent, the same on every retry.",
+    schema: { type: "string", minLength: 1, maxLength: 255 },
+  },
+  ...(hasVersion
+    ? [
+        {
+          name: "If-Match",
+          in: "header",
+          required: false,
+          description: 'The warrant\'s version as its ETag gave it, such as `"3"`.',
+          schema: { type: "string" },
+        },
+      ]
+    : []),
+];
+
+function responsesOf(route: Route): object {
+  const operation = `${route.method} ${pathOf(route)}`;
+  const answer = ANSWERS[operation];
+  const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
+  const described = Object.entries(detailOf(route).responses).map(([status, { description }]) => {
+    const content = Number(status) >= 400 ? error : contentOf(answer);
+    return [status, { description, headers: COMMON_HEADERS, ...(content && { content }) }];
+  });
+  return { ...Object.fromEntries(described), default: { $ref: "#/components/responses/Error" } };
+}
+
+function contentOf(answer: (typeof ANSWERS)[string] | undefined): object | null {
+  if (answer === null) return null;
+  if (answer === undefined) return { "application/json": { schema: { type: "object" } } };
+  return answer in responseModels
+    ? { "application/json": { schema: { $ref: `#/components/schemas/${answer}` } } }
+    : { [answer]: { schema: { type: "string" } } };
 }

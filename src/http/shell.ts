@@ -21,8 +21,8 @@ export type HttpOptions = {
   readonly onFault: (error: unknown, requestId: string) => void;
 };
 
-/** Answers one request. `socketAddress` is the address of the other end. */
-export type Shell = (request: Request, socketAddress: string | undefined) => Promise<Response>;
+/** Answers one request. `socketAddress` tells the address of the other end, which costs a system call. */
+export type Shell = (request: Request, socketAddress: () => string | undefined) => Promise<Response>;
 
 /**
  * The thin shell around the routes. It owns what every answer has, 404s and crashes included: request id, caller, rate
@@ -47,7 +47,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       call.budget = counters.peek(request.method === "GET" ? "read" : "write", who, ctx.now());
       return refuse("route_not_found", `There is no ${request.method} ${path}.`);
     }
-    call.budget = counters.take(rule.bucket, rule.bucket === "bench" ? call.address : who, ctx.now());
+    call.budget = counters.take(rule.bucket, rule.bucket === "bench" ? call.address() : who, ctx.now());
     if (call.budget.exceeded) {
       return refuse(
         "rate_limit_exceeded",
@@ -89,7 +89,8 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       requestId,
       reportFault: (error) => options.onFault(error, requestId),
       docsUrl: options.docsUrl,
-      address: clientAddress(socketAddress, received.headers.get("x-forwarded-for"), options.trustedProxies),
+      address: () =>
+        clientAddress(socketAddress(), received.headers.get("x-forwarded-for"), options.trustedProxies),
       caller: null,
       signedIn: null,
       budget: null,
@@ -107,7 +108,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
 
 /** Counters are per caller: a person, a key, or an address (interface.md, Rate-limit rules). */
 const rateKey = ({ caller, address }: Call): string =>
-  caller === null ? address : caller.kind === "key" ? caller.keyId : caller.userId;
+  caller === null ? address() : caller.kind === "key" ? caller.keyId : caller.userId;
 
 function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("//") + 2);

@@ -46,7 +46,7 @@ export type Decision<Answer> = { readonly answer: Answer | Refusal; readonly cha
 /** What to load. Everything is looked up inside the command's scope: what is outside it is not there. */
 export type Needs = {
   readonly idempotencyKey?: string;
-  /** The warrant and all that a move of it touches: agent, session, policy, balance, unresolved escalation. */
+  /** The warrant and all that a move of it touches: agent, session, policy, newest escalation. */
   readonly warrantId?: string;
   /** By the escalation's own id or its warrant's; loads the warrant as above. */
   readonly escalationId?: string;

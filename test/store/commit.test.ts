@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Organisation } from "../../src/core/directory.ts";
 import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
@@ -173,6 +174,7 @@ describe("the store", () => {
     const file = new Database(join(closing.folder, "holdfast.db"));
     expect(file.query("SELECT name FROM organisations").get()).toEqual({ name: "queued" });
     file.close();
+    rmSync(closing.folder, { recursive: true });
   });
 });
 
@@ -215,6 +217,7 @@ describe("the commit queue", () => {
       (_, change) => {
         for (const { row } of change.rows ?? []) database.run("INSERT INTO facts VALUES (?)", [row as never]);
       },
+      () => statements.push("committed"),
     );
     return (name: string) =>
       queue.execute({
@@ -236,7 +239,7 @@ describe("the commit queue", () => {
     expect(statements).toEqual([
       "BEGIN IMMEDIATE",
       ...["SAVEPOINT command", "RELEASE command", "SAVEPOINT command", "RELEASE command"],
-      "COMMIT",
+      ...["COMMIT", "committed"],
     ]);
   });
 
@@ -247,6 +250,7 @@ describe("the commit queue", () => {
       Array(3).fill("Error: COMMIT failed"),
     );
     expect(facts()).toEqual([]);
+    expect(statements).not.toContain("committed");
     expect(database.inTransaction).toBe(false);
     failing = null;
     expect(await outcomes([write("c")])).toEqual(["c"]);

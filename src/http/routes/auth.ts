@@ -24,7 +24,7 @@ export const authRoutes = new Elysia({ prefix: "/auth/session", aot: false, norm
   .post(
     "",
     async ({ call, body }) => {
-      const session = await signIn(call.ctx, body, call.address);
+      const session = await signIn(call.ctx, body, call.address());
       if (isRefusal(session)) return refusalResponse(call, session);
       const response = respond(call, session.resource, 201);
       response.headers.set(

@@ -21,18 +21,22 @@ export const publicRoutes = new Elysia({ aot: false, normalize: false })
       responses: { "200": "The receipt.", "404": "warrant_not_found" },
     }),
   })
-  .post("/bench/run", async ({ call, body }) => respond(call, await runBench(call.ctx, body, call.address)), {
-    body: benchBody,
-    query: noQuery,
-    detail: route({
-      tags: ["Bench"],
-      summary: "Evaluate clauses against a described deliverable; nothing is held or recorded",
-      access: null,
-      bucket: "bench",
-      bodyBytesMax: BENCH_BYTES_MAX,
-      responses: { "200": "The check result." },
-    }),
-  })
+  .post(
+    "/bench/run",
+    async ({ call, body }) => respond(call, await runBench(call.ctx, body, call.address())),
+    {
+      body: benchBody,
+      query: noQuery,
+      detail: route({
+        tags: ["Bench"],
+        summary: "Evaluate clauses against a described deliverable; nothing is held or recorded",
+        access: null,
+        bucket: "bench",
+        bodyBytesMax: BENCH_BYTES_MAX,
+        responses: { "200": "The check result." },
+      }),
+    },
+  )
   .get("/healthz", ({ call }) => respond(call, { object: "health", status: "ok" }), {
     query: noQuery,
     detail: route({

@@ -2,13 +2,7 @@ import { clauseTemplates } from "../../core/clauses/registry.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { agentDetails } from "../agent-details.ts";
 import type { Context } from "../context.ts";
-import {
-  agentResource,
-  escalationResource,
-  listResource,
-  policyResource,
-  verifierResource,
-} from "../resources.ts";
+import { escalationResource, listResource, policyResource, verifierResource } from "../resources.ts";
 
 /** What the console shows of what it manages (interface.md, Console read-backs). A signed-in person's, from viewer up. */
 

@@ -14,56 +14,50 @@ function refusePromise(decision: object): void {
 }
 
 type Job = {
-  /** Loads, decides and applies; returns what to call when the batch is on disk. */
+  /** Loads, decides and applies; returns what to call when it is on disk. */
   readonly run: () => () => void;
   readonly fail: (error: unknown) => void;
 };
 
-/** Group commit: commands of concurrent requests share a transaction, each in a savepoint of its own. */
+/** Group commit: commands of concurrent requests share a transaction and its fsync. */
 export type CommitQueue = {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
   /** Commits what is queued; what comes later is refused. */
   close(): void;
 };
 
-export function createCommitQueue(database: Database, load: Load, apply: Apply): CommitQueue {
+/** `onCommitted` is called when a batch is on disk, before any of it is answered. */
+export function createCommitQueue(
+  database: Database,
+  load: Load,
+  apply: Apply,
+  onCommitted: () => void,
+): CommitQueue {
   const begin = database.query("BEGIN IMMEDIATE");
   const commit = database.query("COMMIT");
-  const savepoint = database.query("SAVEPOINT command");
-  const release = database.query("RELEASE command");
-  const rollbackTo = database.query("ROLLBACK TO command");
 
   let queue: Job[] = [];
   let scheduled = false;
   let closed = false;
 
-  /** Runs one job in its savepoint: its own failure undoes it alone. */
-  function runJob(job: Job): () => void {
-    savepoint.run();
-    try {
-      const settle = job.run();
-      release.run();
-      return settle;
-    } catch (error) {
-      // Some faults, such as a full disk, end the whole transaction: then the batch fails as one.
-      if (!database.inTransaction) throw error;
-      rollbackTo.run();
-      release.run();
-      return () => job.fail(error);
-    }
-  }
-
-  function commitBatch(batch: readonly Job[]): void {
+  /**
+   * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
+   * every page that it touches. So the batch is undone instead, and each job of it runs again by itself; deciding is pure.
+   */
+  function commitTogether(jobs: readonly Job[]): void {
     let settlements: readonly (() => void)[];
     try {
       begin.run();
-      settlements = batch.map(runJob);
+      settlements = jobs.map((job) => job.run());
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
-      for (const job of batch) job.fail(error);
+      const [only, ...others] = jobs;
+      if (only && others.length === 0) only.fail(error);
+      else for (const job of jobs) commitTogether([job]);
       return;
     }
+    onCommitted();
     for (const settle of settlements) settle();
   }
 
@@ -72,7 +66,7 @@ export function createCommitQueue(database: Database, load: Load, apply: Apply):
     const batch = queue.slice(0, BATCH_MAX);
     queue = queue.slice(BATCH_MAX);
     if (queue.length > 0) schedule();
-    if (batch.length > 0) commitBatch(batch);
+    if (batch.length > 0) commitTogether(batch);
   }
 
   function schedule(): void {

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, ne, or, sql } from "drizzle-orm";
+import { and, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import type { Needs, Scope, Snapshot } from "../store.ts";
 import type { Tables } from "./open.ts";
@@ -32,121 +32,81 @@ const NOTHING: Snapshot = {
 
 const { placeholder } = sql;
 
-/** The prepared look-ups. Each takes the scope's organisation and mode where its table has them. */
-function prepareLookups(tables: Tables) {
+/** Where a look-up finds the scope's organisation, and its mode. */
+const inOrganisation = (table: { readonly organisationId: Column }) =>
+  eq(table.organisationId, placeholder("organisationId"));
+const inScope = (table: { readonly organisationId: Column; readonly mode: Column }) =>
+  and(inOrganisation(table), eq(table.mode, placeholder("mode")));
+
+/** The id of an owner's newest policy row. By `max`: SQLite would plan a `LIMIT ?` anew at every call. */
+const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
+  tables
+    .select({ id: max(directory.policies.id) })
+    .from(directory.policies)
+    .where(and(inOrganisation(directory.policies), owner))
+    .prepare();
+
+function prepareDirectoryLookups(tables: Tables) {
   const { agents, apiKeys, organisations, policies, schemas, spendSessions, users, verifiers } = directory;
-  const { balances, escalations, idempotencyKeys, warrants } = ledger;
-  const mine = (table: typeof warrants | typeof agents | typeof apiKeys | typeof escalations) =>
-    and(eq(table.organisationId, placeholder("organisationId")), eq(table.mode, placeholder("mode")));
-  const policiesOf = (owner: ReturnType<typeof and>) =>
-    tables
-      .select()
-      .from(policies)
-      .where(and(eq(policies.organisationId, placeholder("organisationId")), owner))
-      .orderBy(desc(policies.id))
-      .limit(1)
-      .prepare();
+  const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
+    eq(table.id, placeholder("id"));
+  const newestSession = tables
+    .select({ id: max(spendSessions.id) })
+    .from(spendSessions)
+    .where(eq(spendSessions.agentId, placeholder("agentId")));
   return {
-    idempotency: tables
-      .select()
-      .from(idempotencyKeys)
-      .where(
-        and(
-          eq(idempotencyKeys.organisationId, placeholder("organisationId")),
-          eq(idempotencyKeys.mode, placeholder("mode")),
-          eq(idempotencyKeys.key, placeholder("key")),
-        ),
-      )
-      .prepare(),
     organisation: tables
       .select()
       .from(organisations)
       .where(eq(organisations.id, placeholder("organisationId")))
       .prepare(),
-    warrant: tables
-      .select()
-      .from(warrants)
-      .where(and(eq(warrants.id, placeholder("id")), mine(warrants)))
-      .prepare(),
     agent: tables
       .select()
       .from(agents)
-      .where(and(eq(agents.id, placeholder("id")), mine(agents)))
+      .where(and(byId(agents), inScope(agents)))
       .prepare(),
     apiKey: tables
       .select()
       .from(apiKeys)
-      .where(and(eq(apiKeys.id, placeholder("id")), mine(apiKeys)))
+      .where(and(byId(apiKeys), inScope(apiKeys)))
       .prepare(),
     session: tables
       .select()
       .from(spendSessions)
       .where(eq(spendSessions.id, placeholder("id")))
       .prepare(),
-    newestSession: tables
+    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
+    policy: tables
       .select()
-      .from(spendSessions)
-      .where(eq(spendSessions.agentId, placeholder("agentId")))
-      .orderBy(desc(spendSessions.id))
-      .limit(1)
+      .from(policies)
+      .where(and(byId(policies), inOrganisation(policies)))
       .prepare(),
-    policy: policiesOf(eq(policies.id, placeholder("id"))),
-    policyNamed: policiesOf(
-      and(
-        sql`coalesce(${policies.agentId}, '') = ${placeholder("agentId")}`,
-        eq(policies.name, placeholder("name")),
-      ),
+    policyNamed: newestPolicy(
+      tables,
+      and(sql`${policies.agentId} IS ${placeholder("agentId")}`, eq(policies.name, placeholder("name"))),
     ),
-    agentPolicy: policiesOf(eq(policies.agentId, placeholder("agentId"))),
-    organisationPolicy: policiesOf(isNull(policies.agentId)),
+    agentPolicy: newestPolicy(tables, eq(policies.agentId, placeholder("agentId"))),
+    organisationPolicy: newestPolicy(tables, isNull(policies.agentId)),
     verifier: tables
       .select()
       .from(verifiers)
-      .where(
-        and(eq(verifiers.id, placeholder("id")), eq(verifiers.organisationId, placeholder("organisationId"))),
-      )
+      .where(and(byId(verifiers), inOrganisation(verifiers)))
       .prepare(),
     schema: tables
       .select()
       .from(schemas)
-      .where(
-        and(eq(schemas.organisationId, placeholder("organisationId")), eq(schemas.name, placeholder("name"))),
-      )
-      .prepare(),
-    balance: tables
-      .select()
-      .from(balances)
-      .where(
-        and(
-          eq(balances.organisationId, placeholder("organisationId")),
-          eq(balances.mode, placeholder("mode")),
-          eq(balances.asset, placeholder("asset")),
-        ),
-      )
-      .prepare(),
-    escalation: tables
-      .select()
-      .from(escalations)
-      .where(
-        and(
-          or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))),
-          mine(escalations),
-        ),
-      )
-      .orderBy(desc(escalations.id))
-      .limit(1)
+      .where(and(inOrganisation(schemas), eq(schemas.name, placeholder("name"))))
       .prepare(),
     secondPerson: tables
-      .select({ id: users.id })
+      .select({ id: max(users.id) })
       .from(users)
       .where(
         and(
-          eq(users.organisationId, placeholder("organisationId")),
+          inOrganisation(users),
           ne(users.id, placeholder("userId")),
           inArray(users.role, ["admin", "owner"]),
         ),
       )
-      .limit(1)
       .prepare(),
     userByEmail: tables
       .select()
@@ -156,17 +116,52 @@ function prepareLookups(tables: Tables) {
   };
 }
 
-export function createLoad(tables: Tables): Load {
-  const lookups = prepareLookups(tables);
-  type Keys = { organisationId: string; mode: Mode };
-
-  const loadBalance = (keys: Keys, asset: string) => {
-    const row = lookups.balance.get({ ...keys, asset });
-    return row ? balanceOf(row) : null;
+function prepareLedgerLookups(tables: Tables) {
+  const { balances, escalations, idempotencyKeys, warrants } = ledger;
+  const newestEscalation = tables
+    .select({ id: max(escalations.id) })
+    .from(escalations)
+    .where(or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))));
+  return {
+    idempotency: tables
+      .select()
+      .from(idempotencyKeys)
+      .where(and(inScope(idempotencyKeys), eq(idempotencyKeys.key, placeholder("key"))))
+      .prepare(),
+    warrant: tables
+      .select()
+      .from(warrants)
+      .where(and(eq(warrants.id, placeholder("id")), inScope(warrants)))
+      .prepare(),
+    balance: tables
+      .select()
+      .from(balances)
+      .where(and(inScope(balances), eq(balances.asset, placeholder("asset"))))
+      .prepare(),
+    escalation: tables
+      .select()
+      .from(escalations)
+      .where(and(eq(escalations.id, newestEscalation), inScope(escalations)))
+      .prepare(),
   };
+}
+
+const balanceOrNull = (row: Parameters<typeof balanceOf>[0] | undefined) => (row ? balanceOf(row) : null);
+
+type Keys = { organisationId: string; mode: Mode };
+type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
+
+export function createLoad(tables: Tables): Load {
+  const lookups = { ...prepareDirectoryLookups(tables), ...prepareLedgerLookups(tables) };
 
   const loadAgent = (keys: Keys, id: string | null) =>
     id === null ? null : (lookups.agent.get({ ...keys, id }) ?? null);
+
+  const loadPolicy = (keys: Keys, found: { readonly id: string | null } | undefined) =>
+    typeof found?.id === "string" ? (lookups.policy.get({ ...keys, id: found.id }) ?? null) : null;
+
+  const loadPolicyNamed = (keys: Keys, agentId: string | null, name: string) =>
+    loadPolicy(keys, lookups.policyNamed.get({ ...keys, agentId, name }));
 
   /** A warrant and all that a move of it touches. */
   function loadWarrant(keys: Keys, id: string): Partial<Snapshot> {
@@ -178,8 +173,7 @@ export function createLoad(tables: Tables): Load {
       warrant: warrantOf(row),
       agent: loadAgent(keys, row.agentId),
       session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
-      policy: row.policyId === null ? null : (lookups.policy.get({ ...keys, id: row.policyId }) ?? null),
-      balance: loadBalance(keys, row.asset),
+      policy: loadPolicy(keys, { id: row.policyId }),
       escalation: escalation ? escalationOf(escalation) : null,
     };
   }
@@ -193,28 +187,25 @@ export function createLoad(tables: Tables): Load {
     opening: NonNullable<Needs["opening"]>,
     callerAgentId: string | undefined,
   ): Partial<Snapshot> {
-    const named =
-      opening.policyId === null ? null : (lookups.policy.get({ ...keys, id: opening.policyId }) ?? null);
+    const named = loadPolicy(keys, { id: opening.policyId });
     const agent = loadAgent(keys, opening.agentId);
     const verifier =
       opening.verifierId === null
         ? null
         : (lookups.verifier.get({ ...keys, id: opening.verifierId }) ?? null);
     const savedSchema = verifier?.type === "json.schema" ? [String(verifier.config.schema)] : [];
-    const ownPolicy = (id: string) => lookups.agentPolicy.get({ ...keys, agentId: id }) ?? null;
+    const ownPolicy = (id: string) => loadPolicy(keys, lookups.agentPolicy.get({ ...keys, agentId: id }));
     return {
       agent,
       session: agent === null ? null : (lookups.newestSession.get({ agentId: agent.id }) ?? null),
       policy: named,
-      policyNewest:
-        named &&
-        (lookups.policyNamed.get({ ...keys, agentId: named.agentId ?? "", name: named.name }) ?? null),
+      policyNewest: named && loadPolicyNamed(keys, named.agentId, named.name),
       agentPolicy: agent && ownPolicy(agent.id),
       callerAgentPolicy: named && callerAgentId !== undefined ? ownPolicy(callerAgentId) : null,
-      organisationPolicy: lookups.organisationPolicy.get(keys) ?? null,
+      organisationPolicy: loadPolicy(keys, lookups.organisationPolicy.get(keys)),
       verifier,
       schemas: loadSchemas(keys, [...new Set([...opening.schemaNames, ...savedSchema])]),
-      balance: loadBalance(keys, opening.asset),
+      balance: balanceOrNull(lookups.balance.get({ ...keys, asset: opening.asset })),
     };
   }
 
@@ -223,9 +214,29 @@ export function createLoad(tables: Tables): Load {
     return row ? { ...loadWarrant(keys, row.warrantId), escalation: escalationOf(row) } : {};
   }
 
+  /** What the administration's commands name. */
+  function loadDirectory(keys: Keys, needs: Needs, snapshot: Loading): void {
+    if (needs.organisation) snapshot.organisation = lookups.organisation.get(keys) ?? null;
+    if (needs.agentId !== undefined) {
+      snapshot.agent = loadAgent(keys, needs.agentId);
+      snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
+    }
+    if (needs.apiKeyId !== undefined)
+      snapshot.apiKey = lookups.apiKey.get({ ...keys, id: needs.apiKeyId }) ?? null;
+    if (needs.balanceOf !== undefined)
+      snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
+    if (needs.userEmail !== undefined)
+      snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
+    if (needs.schemaNames) snapshot.schemas = loadSchemas(keys, needs.schemaNames);
+    if (needs.policyNamed) {
+      const { agentId, name } = needs.policyNamed;
+      snapshot.policyNewest = loadPolicyNamed(keys, agentId, name);
+    }
+  }
+
   return ({ organisationId, mode }, needs) => {
     const keys = { organisationId, mode };
-    const snapshot: { -readonly [K in keyof Snapshot]: Snapshot[K] } = { ...NOTHING };
+    const snapshot: Loading = { ...NOTHING };
     if (needs.idempotencyKey !== undefined) {
       const row = lookups.idempotency.get({ ...keys, key: needs.idempotencyKey });
       snapshot.idempotency = row ? idempotencyOf(row) : null;
@@ -233,28 +244,14 @@ export function createLoad(tables: Tables): Load {
     if (needs.opening) Object.assign(snapshot, loadOpening(keys, needs.opening, needs.callerAgentId));
     if (needs.warrantId !== undefined) Object.assign(snapshot, loadWarrant(keys, needs.warrantId));
     if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
-    if (needs.organisation) snapshot.organisation = lookups.organisation.get(keys) ?? null;
-    if (needs.agentId !== undefined) {
-      snapshot.agent = loadAgent(keys, needs.agentId);
-      snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
-    }
+    loadDirectory(keys, needs, snapshot);
     if (needs.callerAgentId !== undefined) {
-      snapshot.callerAgent =
-        snapshot.agent?.id === needs.callerAgentId ? snapshot.agent : loadAgent(keys, needs.callerAgentId);
+      const isLoaded = snapshot.agent?.id === needs.callerAgentId;
+      snapshot.callerAgent = isLoaded ? snapshot.agent : loadAgent(keys, needs.callerAgentId);
     }
-    if (needs.apiKeyId !== undefined)
-      snapshot.apiKey = lookups.apiKey.get({ ...keys, id: needs.apiKeyId }) ?? null;
-    if (needs.balanceOf !== undefined) snapshot.balance = loadBalance(keys, needs.balanceOf);
-    if (needs.userEmail !== undefined)
-      snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
     if (needs.secondPersonThan !== undefined) {
-      snapshot.hasSecondPerson =
-        lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan }) !== undefined;
-    }
-    if (needs.schemaNames) snapshot.schemas = loadSchemas(keys, needs.schemaNames);
-    if (needs.policyNamed) {
-      const { agentId, name } = needs.policyNamed;
-      snapshot.policyNewest = lookups.policyNamed.get({ ...keys, agentId: agentId ?? "", name }) ?? null;
+      const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
+      snapshot.hasSecondPerson = Boolean(found?.id);
     }
     return snapshot;
   };

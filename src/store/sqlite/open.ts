@@ -13,6 +13,9 @@ export type Connection = { readonly tables: Tables; readonly raw: Database };
 /** How long a statement waits for another process's short transaction, such as a command line's. */
 const BUSY_TIMEOUT_MS = 5_000;
 
+/** Pages of the log before they are copied into the file, 32 MB: a page that changes often is copied once. */
+const CHECKPOINT_PAGES = 8_192;
+
 function connect(file: string, options: { readonly readonly: boolean }): Connection {
   // Without safeIntegers, amounts above 2^53 would be rounded in silence.
   const raw = new Database(
@@ -25,6 +28,9 @@ function connect(file: string, options: { readonly readonly: boolean }): Connect
   if (!options.readonly) {
     raw.run("PRAGMA journal_mode = WAL");
     raw.run("PRAGMA synchronous = FULL");
+    raw.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    // Else what a statement or a savepoint may have to undo is written to a file of its own.
+    raw.run("PRAGMA temp_store = MEMORY");
     // Else `INSERT OR REPLACE` deletes rows without the triggers that forbid it.
     raw.run("PRAGMA recursive_triggers = ON");
   }

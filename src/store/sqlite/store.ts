@@ -11,23 +11,36 @@ import {
   createTraceReader,
   createWarrantsReader,
 } from "./readers/warrants.ts";
+import { createReadSnapshot, readingFrom } from "./snapshot.ts";
 
 /** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
 export function openSqliteStore(dataFolder: string): Store {
   const { writer, readers } = openLedger(dataFolder);
-  const commits = createCommitQueue(writer.raw, createLoad(writer.tables), createApply(writer.tables));
+  const snapshot = createReadSnapshot(readers.raw);
+  const commits = createCommitQueue(
+    writer.raw,
+    createLoad(writer.tables),
+    createApply(writer.tables),
+    snapshot.end,
+  );
   return {
     execute: commits.execute,
     reader: {
-      warrants: createWarrantsReader(readers.tables),
-      trace: createTraceReader(readers.tables),
-      checks: createChecksReader(readers.tables),
-      escalations: createEscalationsReader(readers.tables),
-      ...createDirectoryReader(readers.tables),
-      audit: () => auditLedger(readers),
+      ...readingFrom(snapshot, {
+        warrants: createWarrantsReader(readers.tables),
+        trace: createTraceReader(readers.tables),
+        checks: createChecksReader(readers.tables),
+        escalations: createEscalationsReader(readers.tables),
+        ...createDirectoryReader(readers.tables),
+      }),
+      audit() {
+        snapshot.end();
+        return auditLedger(readers);
+      },
     },
     async close() {
       commits.close();
+      snapshot.end();
       readers.raw.close();
       writer.raw.close();
     },

@@ -128,7 +128,10 @@ export const policies = sqliteTable(
     createdAt: int("created_at").notNull(),
   },
   (t) => [
-    uniqueIndex("policies_by_name").on(t.organisationId, sql`coalesce(${t.agentId}, '')`, t.name, t.version),
+    uniqueIndex("policies_of_organisation")
+      .on(t.organisationId, t.name, t.version)
+      .where(sql`${t.agentId} IS NULL`),
+    uniqueIndex("policies_of_agent").on(t.agentId, t.name, t.version).where(sql`${t.agentId} IS NOT NULL`),
     index("policies_by_agent").on(t.organisationId, t.agentId, t.id),
   ],
 );

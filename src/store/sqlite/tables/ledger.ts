@@ -243,7 +243,6 @@ export const idempotencyKeys = sqliteTable(
   (t) => [
     primaryKey({ columns: [t.organisationId, t.mode, t.key] }),
     index("idempotency_keys_in_flight").on(t.warrantId).where(sql`${t.status} IS NULL`),
-    index("idempotency_keys_by_age").on(t.createdAt),
     check("idempotency_keys_outcome", sql`(${t.status} IS NULL) = (${t.body} IS NULL)`),
   ],
 );

@@ -1,0 +1,53 @@
+/** How a client speaks to Holdfast: plain HTTP, JSON, and who calls. */
+export type Client = {
+  /** Sends one request, which must be answered with the status. */
+  send<Body>(request: ClientRequest, status: number): Promise<Body>;
+  /** Signs a person in to the sandbox; the headers that say so afterwards. */
+  signIn(email: string, password: string): Promise<Credentials>;
+};
+
+export type Credentials = Readonly<Record<string, string>>;
+
+export type ClientRequest = {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly as?: Credentials;
+  /** One key per intent, the same on every retry. */
+  readonly idempotencyKey?: string;
+  readonly body?: object;
+};
+
+const TIMEOUT_MS = 30_000;
+
+export const bearer = (apiKey: string): Credentials => ({ Authorization: `Bearer ${apiKey}` });
+
+export function createClient(url: string): Client {
+  async function request({ method, path, as, idempotencyKey, body }: ClientRequest, status: number) {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...as,
+        ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
+        ...(body && { "Content-Type": "application/json" }),
+      },
+      body: body ? JSON.stringify(body) : null,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      proxy: false,
+    });
+    if (response.status !== status) {
+      throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
+    }
+    return response;
+  }
+  return {
+    send: async <Body>(sent: ClientRequest, status: number) =>
+      (await request(sent, status)).json() as Promise<Body>,
+    async signIn(email, password) {
+      const body = { email, password, mode: "sandbox" };
+      const response = await request({ method: "POST", path: "/auth/session", body }, 201);
+      const cookie = response.headers.getSetCookie()[0]?.split(";")[0];
+      if (cookie === undefined) throw new Error("the sign-in set no cookie");
+      return { Cookie: cookie };
+    },
+  };
+}

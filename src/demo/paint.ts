@@ -1,0 +1,39 @@
+/** Colours and marks; without colour the text alone must do. */
+export type Paint = {
+  bold(text: string): string;
+  quiet(text: string): string;
+  good(text: string): string;
+  bad(text: string): string;
+  waiting(text: string): string;
+  sandbox(text: string): string;
+  readonly pass: string;
+  readonly fail: string;
+};
+
+export function createPaint(colour: boolean): Paint {
+  const style = (code: string) => (text: string) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const good = style("32");
+  const bad = style("31");
+  return {
+    bold: style("1"),
+    quiet: style("2"),
+    good,
+    bad,
+    waiting: style("33"),
+    sandbox: (text) => (colour ? style("30;43")(` ${text} `) : `${text}:`),
+    pass: good("✓"),
+    fail: bad("✗"),
+  };
+}
+
+/** Columns as wide as their widest cell: the first to the left, the figures of the others to the right. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join("   "),
+  );
+}

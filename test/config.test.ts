@@ -1,0 +1,148 @@
+import { describe, expect, test } from "bun:test";
+import { type Config, readConfig } from "../src/config.ts";
+import { isRefusal } from "../src/core/errors.ts";
+
+const DEFAULTS: Config = {
+  data: "./data",
+  host: "127.0.0.1",
+  port: 8080,
+  baseUrl: null,
+  docsUrl: null,
+  allowNetworks: [],
+  fetchSeconds: 10,
+  trustProxy: [],
+  rateLimits: { read: 600, write: 60, bench: 30 },
+};
+
+test("without settings the defaults hold", () => {
+  expect(readConfig({}, {})).toEqual(DEFAULTS);
+  expect(readConfig({}, { PATH: "/bin", HOLDFASTER: "1", holdfast_port: "1", PORT: "1" })).toEqual(DEFAULTS);
+});
+
+describe("a good value", () => {
+  const RATES = DEFAULTS.rateLimits;
+  const TABLE: readonly (readonly [name: string, value: string, config: Partial<Config>])[] = [
+    ["DATA", "/var/lib/holdfast", { data: "/var/lib/holdfast" }],
+    ["HOST", "::", { host: "::" }],
+    ["PORT", "0", { port: 0 }],
+    ["PORT", "65535", { port: 65_535 }],
+    ["BASE_URL", "https://holdfast.example", { baseUrl: "https://holdfast.example" }],
+    ["BASE_URL", "http://localhost:8080/under/", { baseUrl: "http://localhost:8080/under" }],
+    ["DOCS_URL", "https://docs.example//", { docsUrl: "https://docs.example" }],
+    ["ALLOW_NETWORKS", "10.0.0.0/8", { allowNetworks: ["10.0.0.0/8"] }],
+    [
+      "ALLOW_NETWORKS",
+      "10.0.0.0/8, fc00::/7,127.0.0.1",
+      { allowNetworks: ["10.0.0.0/8", "fc00::/7", "127.0.0.1"] },
+    ],
+    ["FETCH_SECONDS", "1", { fetchSeconds: 1 }],
+    ["FETCH_SECONDS", "60", { fetchSeconds: 60 }],
+    ["RATE_READ", "1", { rateLimits: { ...RATES, read: 1 } }],
+    ["RATE_WRITE", "100000000", { rateLimits: { ...RATES, write: 100_000_000 } }],
+    ["RATE_BENCH", "007", { rateLimits: { ...RATES, bench: 7 } }],
+  ];
+  for (const [name, value, config] of TABLE) {
+    test(`of ${name}, ${value}, is taken from the environment and from a flag`, () => {
+      expect(readConfig({}, { [`HOLDFAST_${name}`]: value })).toEqual({ ...DEFAULTS, ...config });
+      expect(readConfig({ [name]: value }, {})).toEqual({ ...DEFAULTS, ...config });
+    });
+  }
+
+  test("of TRUST_PROXY is taken as networks", () => {
+    const config = readConfig({}, { HOLDFAST_TRUST_PROXY: "192.0.2.0/24,::1" }) as Config;
+    expect(config.trustProxy.map(([base, bits]) => `${base.toString()}/${bits}`)).toEqual([
+      "192.0.2.0/24",
+      "::1/128",
+    ]);
+  });
+});
+
+describe("a bad value stops the start, by its name", () => {
+  const INTEGERS = ["-1", "+1", "1.5", "1e1", "0x10", " 1", "1 ", "1\n", "one", "١", "9".repeat(30)];
+  const URLS = [
+    ...["holdfast.example", "ftp://holdfast.example", "/docs", "http://", "https://h.example?q=1"],
+    ...["http://:password@h.example", "https:h.example", " https://h.example ", "https://h.example/?"],
+  ];
+  const NETWORKS = [",", "10.0.0.0/8,", "10.0.0.0/33", "private", "10.0.0.0/8;fc00::/7", "010.0.0.0/8"];
+  const TABLE: Readonly<Record<string, readonly string[]>> = {
+    PORT: [...INTEGERS, "65536"],
+    FETCH_SECONDS: [...INTEGERS, "0", "61"],
+    RATE_READ: [...INTEGERS, "0", "100000001"],
+    RATE_WRITE: [...INTEGERS, "0", "100000001"],
+    RATE_BENCH: [...INTEGERS, "0", "100000001"],
+    BASE_URL: [...URLS, "https://h.example#f", "https://user:password@h.example"],
+    DOCS_URL: [...URLS, "https://h.example#f", "https://user:password@h.example"],
+    ALLOW_NETWORKS: NETWORKS,
+    TRUST_PROXY: NETWORKS,
+  };
+  for (const [name, values] of Object.entries(TABLE)) {
+    for (const value of values) {
+      test(`${name} ${JSON.stringify(value)}`, () => {
+        for (const refusal of [
+          readConfig({}, { [`HOLDFAST_${name}`]: value }),
+          readConfig({ [name]: value }, {}),
+        ]) {
+          expect(refusal).toMatchObject({
+            refused: "validation_failed",
+            message: expect.stringMatching(new RegExp(`^HOLDFAST_${name}: must be `)),
+          });
+        }
+      });
+    }
+  }
+
+  test("of a list names the entry", () => {
+    const refusal = readConfig({}, { HOLDFAST_ALLOW_NETWORKS: "10.0.0.0/8,nowhere" });
+    expect(isRefusal(refusal) && refusal.message).toContain("nowhere");
+  });
+
+  test("even where a flag would win", () => {
+    expect(readConfig({ PORT: "1" }, { HOLDFAST_PORT: "x" })).toMatchObject({ refused: "validation_failed" });
+  });
+});
+
+describe("an unknown setting stops the start, by its name", () => {
+  for (const name of [
+    "HOLDFAST_PROT",
+    "HOLDFAST_",
+    "HOLDFAST_port",
+    "HOLDFAST_toString",
+    "HOLDFAST___proto__",
+  ]) {
+    test(name, () => {
+      const refusal = readConfig({}, Object.fromEntries([[name, "1"]]));
+      expect(isRefusal(refusal) && refusal.message).toStartWith(`${name}: is not a setting`);
+      expect(isRefusal(refusal) && refusal.message).toContain("HOLDFAST_PORT");
+    });
+  }
+
+  test("even where it is empty", () => {
+    expect(readConfig({}, { HOLDFAST_PROT: "" })).toMatchObject({ refused: "validation_failed" });
+  });
+});
+
+test("an empty value is as if unset", () => {
+  for (const name of ["DATA", "HOST", "PORT", "BASE_URL", "ALLOW_NETWORKS", "TRUST_PROXY", "RATE_READ"]) {
+    expect(readConfig({}, { [`HOLDFAST_${name}`]: "" })).toEqual(DEFAULTS);
+    expect(readConfig({ [name]: "" }, {})).toEqual(DEFAULTS);
+    expect(readConfig({ [name]: undefined }, {})).toEqual(DEFAULTS);
+  }
+});
+
+describe("a flag", () => {
+  test("wins over the environment", () => {
+    const config = readConfig(
+      { PORT: "1", HOST: "0.0.0.0" },
+      { HOLDFAST_PORT: "2", HOLDFAST_HOST: "::", HOLDFAST_DATA: "/d" },
+    );
+    expect(config).toEqual({ ...DEFAULTS, port: 1, host: "0.0.0.0", data: "/d" });
+  });
+
+  test("that is empty or missing leaves the environment's value", () => {
+    expect(readConfig({ PORT: "", HOST: undefined }, { HOLDFAST_PORT: "2", HOLDFAST_HOST: "::" })).toEqual({
+      ...DEFAULTS,
+      port: 2,
+      host: "::",
+    });
+  });
+});

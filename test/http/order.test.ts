@@ -1,0 +1,323 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
+import { createPolicy } from "../../src/services/admin/policies.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { NOBODY, type SendOptions } from "../support/client.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
+import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
+
+/** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
+
+let service: ShellService;
+beforeAll(() => {
+  service = startTestShell({ rateLimits: { read: 1_000, write: 40, bench: 1_000 } });
+});
+afterAll(() => service?.close());
+
+/** A request, and the next thing that is wrong with it; what a step mends stays mended. */
+type Request = { readonly path: string; readonly body: unknown; readonly options: SendOptions };
+type Step = { readonly refused: Refused; readonly mend: (request: Request) => Request | Promise<Request> };
+
+/** Walks the steps: each refuses as it says, changes nothing, and is mended. The request as the last step left it. */
+async function walk(
+  organisation: TestOrganisation,
+  request: Request,
+  steps: readonly Step[],
+): Promise<Request> {
+  let current = request;
+  for (const { refused, mend } of steps) {
+    await service.refuses(organisation, refused, () =>
+      service.post(current.path, current.body, current.options),
+    );
+    current = await mend(current);
+  }
+  return current;
+}
+
+const withBody = (request: Request, changed: object): Request => ({
+  ...request,
+  body: { ...(request.body as object), ...changed },
+});
+const nextWindow = (): void => {
+  service.clock.now += 60_000;
+};
+/** Uses up the window's budget of whoever calls. */
+async function exhaust(options: SendOptions): Promise<void> {
+  for (let status = 0; status !== 429; ) ({ status } = await service.post("/v1/warrants", "{", options));
+}
+
+test("an open that is wrong in every way is refused in the fixed order, until it opens", async () => {
+  const home = await service.organisation(0n);
+  const other = await service.organisation();
+  const agent = await home.addAgent({ must_be_named: true });
+  const as = agent.as;
+  const viewer = home.people.viewer.as;
+  must(
+    await fundBalance(service.ctx, MACHINE, {
+      organisation_id: home.id,
+      mode: "live",
+      amount: "10",
+      asset: "EUR",
+    }),
+  );
+  const taken = await service.post(
+    "/v1/warrants",
+    service.body({ asset: "EUR", amount: "1", agent_id: agent.id }),
+    {
+      as,
+      key: "taken",
+    },
+  );
+  expect(taken.status).toBe(201);
+  const oldPolicy = await home.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] }, { name: "strict" });
+  const newPolicy = must(
+    await createPolicy(service.ctx, MACHINE, {
+      organisation_id: home.id,
+      name: "strict",
+      rules: { bands: [{ minScore: 0, outcome: "refund" }], maxAmount: "99" },
+    }),
+  );
+  must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
+  await exhaust({ as: { Authorization: "Bearer nobody", ...viewer } });
+  await exhaust({ as: viewer });
+
+  const start: Request = {
+    path: "/v1/warrant",
+    body: '{"amount": 5, "amount": 6}',
+    options: { as: { Authorization: "Bearer nobody", ...viewer }, key: null },
+  };
+  const last = await walk(home, start, [
+    { refused: [404, "route_not_found"], mend: (request) => ({ ...request, path: "/v1/warrants" }) },
+    {
+      refused: [429, "rate_limit_exceeded"],
+      async mend(request) {
+        nextWindow();
+        return request;
+      },
+    },
+    {
+      refused: [401, "not_authenticated"],
+      async mend(request) {
+        await exhaust({ as: viewer });
+        return { ...request, options: { ...request.options, as: viewer } };
+      },
+    },
+    {
+      refused: [429, "rate_limit_exceeded"],
+      mend(request) {
+        nextWindow();
+        return request;
+      },
+    },
+    {
+      refused: [403, "insufficient_role"],
+      mend: (request) => ({ ...request, options: { ...request.options, as } }),
+    },
+    {
+      refused: [400, "idempotency_key_required"],
+      mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+    },
+    {
+      refused: [400, "validation_failed", "body: has the same key twice"],
+      mend: (request) => ({
+        ...request,
+        body: service.body({
+          amount: 5,
+          deadline: service.timeIn(-1),
+          agent_id: other.live.id,
+          policy_id: "pol_none",
+          verifier_id: "vrf_none",
+          spec: { clauses: [{ kind: "json.schema", schema: "none" }] },
+        }),
+      }),
+    },
+    {
+      refused: [400, "validation_failed", "amount"],
+      mend: (request) => withBody(request, { amount: "100" }),
+    },
+    {
+      refused: [400, "deadline_in_past"],
+      mend: (request) => withBody(request, { deadline: service.timeIn(3_600_000) }),
+    },
+    {
+      refused: [400, "validation_failed", "spec.clauses.0.schema"],
+      mend: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
+    },
+    {
+      refused: [409, "idempotency_key_reused"],
+      mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+    },
+    { refused: [404, "agent_not_found"], mend: (request) => withBody(request, { agent_id: home.live.id }) },
+    { refused: [404, "policy_not_found"], mend: (request) => withBody(request, { policy_id: oldPolicy.id }) },
+    {
+      refused: [404, "verifier_not_found"],
+      mend: (request) => withBody(request, { verifier_id: undefined }),
+    },
+    { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
+    { refused: [403, "agent_id_required"], mend: (request) => withBody(request, { agent_id: agent.id }) },
+    {
+      refused: [403, "agent_not_active"],
+      async mend(request) {
+        must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "active" }));
+        must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "99" }));
+        return request;
+      },
+    },
+    {
+      refused: [403, "session_ceiling_exceeded"],
+      async mend(request) {
+        must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "100" }));
+        return request;
+      },
+    },
+    {
+      refused: [403, "policy_not_allowed"],
+      mend: (request) => withBody(request, { policy_id: newPolicy.id }),
+    },
+    {
+      refused: [403, "policy_max_amount_exceeded"],
+      mend: (request) => withBody(request, { amount: "99" }),
+    },
+    {
+      refused: [402, "insufficient_funds"],
+      async mend(request) {
+        must(
+          await fundBalance(service.ctx, MACHINE, { organisation_id: home.id, mode: "live", amount: "99" }),
+        );
+        return request;
+      },
+    },
+  ]);
+  const opened = await service.post(last.path, last.body, last.options);
+  expect([opened.status, opened.body.policy_id]).toEqual([201, newPolicy.id]);
+  expect(service.books(home)).toEqual({ available: 0n, held: 99n, paid: 0n });
+});
+
+test("a verify that is wrong in every way is refused in the fixed order, until it is decided", async () => {
+  const home = await service.organisation();
+  const other = await service.organisation();
+  const foreign = await service.opened(other);
+  const settled = await service.opened(home, {}, { as: home.people.operator.as });
+  await service.post(`/v1/warrants/${settled.id}/refund`, undefined, { as: home.people.operator.as });
+  const owner = await home.addAgent();
+  const owned = await service.opened(home, { agent_id: owner.id }, { as: owner.as, key: "taken" });
+  const mine = await service.opened(home);
+  const body = { source_url: "http://source.example/" };
+  nextWindow();
+
+  const last = await walk(
+    home,
+    {
+      path: `/v1/warrants/${foreign.id}/verify`,
+      body: "[]",
+      options: { as: NOBODY, key: null, headers: { "If-Match": '"9"' } },
+    },
+    [
+      {
+        refused: [401, "not_authenticated"],
+        mend: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
+      },
+      {
+        refused: [403, "insufficient_role"],
+        mend: (request) => ({ ...request, options: { ...request.options, as: home.live.as } }),
+      },
+      {
+        refused: [400, "idempotency_key_required"],
+        mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+      },
+      {
+        refused: [400, "validation_failed", "body"],
+        mend: (request) => ({ ...request, body: { source_url: "ftp://source.example/" } }),
+      },
+      { refused: [400, "validation_failed", "source_url"], mend: (request) => ({ ...request, body }) },
+      {
+        refused: [409, "idempotency_key_reused"],
+        mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+      },
+      {
+        refused: [404, "warrant_not_found"],
+        mend: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/verify` }),
+      },
+      {
+        refused: [409, "version_conflict"],
+        mend: (request) => ({ ...request, options: { ...request.options, headers: { "If-Match": '"2"' } } }),
+      },
+      {
+        refused: [409, "illegal_transition"],
+        mend: (request) => ({
+          ...request,
+          path: `/v1/warrants/${owned.id}/verify`,
+          options: { ...request.options, headers: { "If-Match": '"1"' } },
+        }),
+      },
+      {
+        refused: [403, "agent_key_mismatch"],
+        mend: (request) => ({ ...request, path: `/v1/warrants/${mine.id}/verify` }),
+      },
+    ],
+  );
+  const verified = await service.post(last.path, last.body, last.options);
+  expect([verified.status, verified.body.state]).toEqual([200, "released"]);
+});
+
+test("a settlement that is wrong in every way is refused in the fixed order, until it moves", async () => {
+  const home = await service.organisation();
+  const other = await service.organisation();
+  const foreign = await service.opened(other);
+  const operator = home.people.operator.as;
+  const settled = await service.opened(home);
+  await service.post(`/v1/warrants/${settled.id}/refund`, undefined, { as: operator, key: "taken" });
+  const small = await service.opened(home, { amount: "1" });
+  nextWindow();
+
+  const last = await walk(
+    home,
+    {
+      path: `/v1/warrants/${foreign.id}/partial`,
+      body: { released_bps: 10_000 },
+      options: { as: home.live.as, key: null, headers: { "If-Match": '"9"' } },
+    },
+    [
+      {
+        refused: [403, "user_session_required"],
+        mend: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
+      },
+      {
+        refused: [403, "insufficient_role"],
+        mend: (request) => ({ ...request, options: { ...request.options, as: operator } }),
+      },
+      {
+        refused: [400, "idempotency_key_required"],
+        mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+      },
+      {
+        refused: [400, "validation_failed", "released_bps"],
+        mend: (request) => ({ ...request, body: { released_bps: 9_999 } }),
+      },
+      {
+        refused: [409, "idempotency_key_reused"],
+        mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+      },
+      {
+        refused: [404, "warrant_not_found"],
+        mend: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/partial` }),
+      },
+      {
+        refused: [409, "version_conflict"],
+        mend: (request) => ({ ...request, options: { ...request.options, headers: {} } }),
+      },
+      {
+        refused: [409, "illegal_transition"],
+        mend: (request) => ({ ...request, path: `/v1/warrants/${small.id}/partial` }),
+      },
+      {
+        refused: [400, "validation_failed", "released_bps: 9999 basis points of 1 come to nothing"],
+        mend: (request) => ({ ...request, path: `/v1/warrants/${small.id}/release`, body: undefined }),
+      },
+    ],
+  );
+  const released = await service.post(last.path, last.body, last.options);
+  expect([released.status, released.body.state]).toEqual([200, "released"]);
+});

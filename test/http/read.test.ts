@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import type { Credentials, Json } from "../support/client.ts";
+import { NOBODY } from "../support/client.ts";
+import type { TestOrganisation } from "../support/organisations.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+import { type Source, startSource } from "../support/source.ts";
+
+/** Reading one warrant and its trace, its version as ETag, and what If-Match does on the moves. */
+
+let service: Service;
+let source: Source;
+let home: TestOrganisation;
+let other: TestOrganisation;
+beforeAll(async () => {
+  source = startSource();
+  service = await startTestServer();
+  home = await service.organisation();
+  other = await service.organisation();
+});
+afterAll(async () => {
+  await service?.close();
+  source?.stop();
+});
+
+test("a warrant and its trace are read by any key and any person of the organisation, in the mode", async () => {
+  const { id } = await service.opened(home);
+  const second = await home.addAgent();
+  const { viewer, operator, admin, owner } = home.people;
+  for (const path of [`/v1/warrants/${id}`, `/v1/warrants/${id}/trace`]) {
+    for (const as of [home.live.as, second.as, viewer.as, operator.as, admin.as, owner.as])
+      expect((await service.get(path, { as })).status).toBe(200);
+    const strangers: readonly Credentials[] = [
+      home.sandbox.as,
+      other.live.as,
+      other.people.owner.as,
+      await home.signIn(owner, "sandbox"),
+    ];
+    for (const as of strangers) expect((await service.get(path, { as })).code).toBe("warrant_not_found");
+    expect((await service.get(path)).code).toBe("not_authenticated");
+  }
+});
+
+describe("ids that are none", () => {
+  const ids = [
+    "wrt_none",
+    "wrt_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    "%00",
+    "..%2f..",
+    "%E0%A4%A",
+    "x".repeat(4_000),
+    "'--",
+    "__proto__",
+  ];
+  for (const id of ids) {
+    test(`${id.slice(0, 40)} is 404`, async () => {
+      for (const path of [`/v1/warrants/${id}`, `/v1/warrants/${id}/trace`, `/t/${id}`]) {
+        const reply = await service.get(path, { as: home.live.as });
+        expect([path, reply.status]).toEqual([path, 404]);
+      }
+      for (const [path, body] of [
+        [`/v1/warrants/${id}/verify`, { source_url: "http://a.example/" }],
+        [`/v1/warrants/${id}/refund`, undefined],
+        [`/v1/console/escalations/${id}/resolve`, { decision: "refund" }],
+      ] as const) {
+        const before = service.world(home);
+        const reply = await service.post(path, body, { as: home.people.operator.as });
+        expect([path, reply.status, service.world(home)]).toEqual([path, 404, before]);
+      }
+    });
+  }
+});
+
+test("every answer with a warrant has its version as ETag, and HEAD has all headers and no body", async () => {
+  const { as } = home.people.operator;
+  const opened = await service.post("/v1/warrants", service.body(), { as });
+  const path = `/v1/warrants/${opened.body.id}`;
+  const read = await service.get(path, { as });
+  const head = await service.send("HEAD", path, undefined, { as });
+  const source_url = source.gives("no", { status: 500 });
+  const verified = await service.post(`${path}/verify`, { source_url }, { as });
+  const resolved = await service.post(
+    `/v1/console/escalations/${opened.body.id}/resolve`,
+    { decision: "partial_release", released_bps: 1_000 },
+    { as },
+  );
+  const etags = [opened, read, head, verified, resolved].map(({ headers }) => headers.get("etag"));
+  expect(etags).toEqual(['"1"', '"1"', '"1"', '"3"', '"4"']);
+  expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
+    200,
+    "",
+    read.headers.get("content-type"),
+  ]);
+  expect(resolved.body.warrant).toEqual((await service.get(path, { as })).body);
+
+  const missing = await service.send("HEAD", `${path}x`, undefined, { as });
+  expect([missing.status, missing.text]).toEqual([404, ""]);
+  const nobody = await service.send("HEAD", path);
+  expect([nobody.status, nobody.text]).toEqual([401, ""]);
+});
+
+test("the trace: each move, who made it, and the hash of what it said", async () => {
+  await home.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] });
+  const { id } = await service.opened(home);
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives("{}") }, { as: home.live.as });
+  const trace = await service.get(`/v1/warrants/${id}/trace`, { as: home.people.viewer.as });
+  expect(trace.body).toEqual({ object: "list", data: expect.any(Array) });
+  const key = { kind: "agent", id: home.live.keyId };
+  const entries: readonly Json[] = trace.body.data;
+  expect(entries.map(({ from, to, actor }) => ({ from, to, actor }))).toEqual([
+    { from: null, to: "held", actor: key },
+    { from: "held", to: "verifying", actor: key },
+    { from: "verifying", to: "refunded", actor: { kind: "system", id: null } },
+  ]);
+  const stored = service.ctx.store.reader.trace.of(id);
+  for (const [index, entry] of entries.entries()) {
+    expect(Object.keys(entry).sort()).toEqual(
+      ["actor", "chain_ref", "from", "payload_hash", "recorded_at", "rules_hash", "to"].sort(),
+    );
+    const payload = stored[index]!.payload;
+    expect(entry).toMatchObject({
+      chain_ref: null,
+      payload_hash: createHash("sha256").update(payload).digest("hex"),
+      recorded_at: expect.stringMatching(/\.\d{3}Z$/),
+      rules_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(JSON.parse(payload)).toMatchObject({
+      warrant_id: id,
+      mode: "live",
+      version: index + 1,
+      from: entry.from,
+      to: entry.to,
+      actor: entry.actor,
+      recorded_at: entry.recorded_at,
+      rules_hash: entry.rules_hash,
+      amount: "100",
+      asset: "USDC",
+      payee: "acme",
+      released_bps: null,
+      agent_id: null,
+    });
+  }
+});
+
+describe("If-Match", () => {
+  const moves: readonly [name: string, send: (id: string, tag: string) => ReturnType<Service["post"]>][] = [
+    ["verify", (id, tag) => move(`/v1/warrants/${id}/verify`, tag, { source_url: source.gives("{}") })],
+    ["release", (id, tag) => move(`/v1/warrants/${id}/release`, tag)],
+    ["partial", (id, tag) => move(`/v1/warrants/${id}/partial`, tag, { released_bps: 1 + 4_999 })],
+    ["refund", (id, tag) => move(`/v1/warrants/${id}/refund`, tag)],
+    ["resolve", (id, tag) => move(`/v1/console/escalations/${id}/resolve`, tag, { decision: "release" })],
+  ];
+  const move = (path: string, tag: string, body?: object) =>
+    service.post(path, body, { as: home.people.operator.as, headers: { "If-Match": tag } });
+
+  for (const [name, send] of moves) {
+    test(`${name}: another version moves nothing, a malformed one is refused, the right one moves`, async () => {
+      const { id } = await service.opened(home, { agent_id: home.live.id });
+      let version = 1;
+      if (name === "resolve") {
+        const escalating = { as: home.people.operator.as };
+        await service.post(`/v1/warrants/${id}/verify`, { source_url: "http://127.0.0.1:1/" }, escalating);
+        const { body } = await service.get(`/v1/warrants/${id}`, escalating);
+        if (body.state !== "escalated") throw new Error(`not escalated: ${body.state}`);
+        ({ version } = body);
+      }
+      for (const tag of [`"${version + 1}"`, '"999999999"'])
+        await service.refuses(home, [409, "version_conflict"], () => send(id, tag));
+      const malformed = [
+        "1",
+        '"0"',
+        '"01"',
+        '"-1"',
+        '"1',
+        'W/"1"',
+        '"1", "2"',
+        '"one"',
+        '"1"x',
+        `"${"1".repeat(40)}"`,
+      ];
+      for (const tag of malformed)
+        await service.refuses(home, [400, "validation_failed", "If-Match: "], () => send(id, tag));
+      const moved = await send(id, `"${version}"`);
+      expect([moved.status, moved.code]).toEqual([200, null]);
+    });
+  }
+});
+
+test("a route that is not there, or not with this method, is 404 for everybody", async () => {
+  const { id } = await service.opened(home);
+  const unknown: readonly [method: string, path: string][] = [
+    ["GET", "/"],
+    ["GET", "/v1"],
+    ["GET", "/v2/warrants"],
+    ["GET", "/v1/Warrants"],
+    ["GET", "//v1/warrants"],
+    ["GET", `/v1/warrants/${id}/checks`],
+    ["GET", `/v1/warrants/${id}/verify`],
+    ["GET", `/v1/warrants/${id}/release`],
+    ["PUT", "/v1/warrants"],
+    ["PATCH", `/v1/warrants/${id}`],
+    ["PUT", `/v1/warrants/${id}`],
+    ["DELETE", `/v1/warrants/${id}`],
+    ["POST", `/v1/warrants/${id}`],
+    ["OPTIONS", "/v1/warrants"],
+    ["POST", `/t/${id}`],
+    ["GET", "/bench/run"],
+    ["PUT", "/auth/session"],
+  ];
+  for (const [method, path] of unknown) {
+    for (const as of [NOBODY, home.live.as, home.people.owner.as]) {
+      const body = method === "GET" ? undefined : {};
+      const before = service.world(home);
+      const reply = await service.send(method, path, body, { as });
+      expect([method, path, reply.status, reply.code]).toEqual([method, path, 404, "route_not_found"]);
+      expect(service.world(home)).toEqual(before);
+    }
+  }
+});

@@ -1,0 +1,395 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Refusal } from "../../../src/core/errors.ts";
+import type { KeyCaller } from "../../../src/core/roles.ts";
+import { setAgentStatus } from "../../../src/services/admin/agents.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createSession, revokeSession } from "../../../src/services/admin/sessions.ts";
+import type { Answer } from "../../../src/services/intent.ts";
+import { expireWarrant } from "../../../src/services/warrants/expire.ts";
+import { interruptCheck } from "../../../src/services/warrants/interrupt.ts";
+import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
+import { createTestContext, type TestContext } from "../../support/context.ts";
+import {
+  ALL_PASS,
+  codeOf,
+  createCaller,
+  createStage,
+  intentOf,
+  must,
+  NONE_PASS,
+  open,
+  SCRIPTED,
+  type Stage,
+  settle,
+  verify,
+  warrantIn,
+} from "../../support/stage.ts";
+
+/** Requests that meet: who wins, what the others are told, and what must not have happened. */
+
+let ctx: TestContext;
+let stage: Stage;
+let agent: KeyCaller;
+/** A check waits here until the test lets it go. */
+let gate: PromiseWithResolvers<void>;
+let fetches: number;
+
+beforeEach(async () => {
+  gate = Promise.withResolvers();
+  gate.resolve();
+  fetches = 0;
+  ctx = createTestContext({
+    ...SCRIPTED,
+    fetchEvidence: async (url) => {
+      fetches += 1;
+      await gate.promise;
+      return SCRIPTED.fetchEvidence(url);
+    },
+  });
+  stage = await createStage(ctx, { funds: "1000" });
+  agent = await createCaller(stage);
+});
+
+afterEach(() => ctx.close());
+
+const holdChecks = () => {
+  gate = Promise.withResolvers();
+};
+
+const scope = () => ({ organisationId: stage.organisationId, mode: stage.mode });
+const balance = () => ctx.store.reader.balances.list(scope())[0]?.balance;
+const warrants = () => ctx.store.reader.warrants.byCreation(scope(), {}, {}, 100);
+const states = (id: string) => ctx.store.reader.trace.of(id).map(({ to }) => to);
+const checks = (id: string) => ctx.store.reader.checks.of(id);
+const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => make(index)));
+const counted = (answers: readonly (Answer | Refusal)[]): Record<string, number> => {
+  const counts: Record<string, number> = {};
+  for (const answer of answers) {
+    const name = `${codeOf(answer)}${"replayed" in answer && answer.replayed ? " replayed" : ""}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+};
+const openOne = async (input: Parameters<typeof open>[2] = {}): Promise<string> =>
+  warrantIn(await open(stage, agent, input)).id;
+const reread = (id: string) => {
+  const warrant = ctx.store.reader.warrants.find(id);
+  if (!warrant) throw new Error(`no warrant ${id}`);
+  return warrant;
+};
+
+describe("opens", () => {
+  test("fifty opens with one key make one warrant and forty-nine replays of its answer", async () => {
+    const intent = intentOf();
+    const answers = await times(50, () => open(stage, agent, {}, intent));
+    expect(counted(answers)).toEqual({ "201": 1, "201 replayed": 49 });
+    expect(new Set(answers.map((answer) => must(answer).body)).size).toBe(1);
+    expect(warrants()).toHaveLength(1);
+    expect(states(warrantIn(answers[0]!).id)).toEqual(["held"]);
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("one key with two bodies at once: the first wins, the other is told that it was reused", async () => {
+    const key = "shared";
+    const answers = await times(20, (index) =>
+      open(stage, agent, { amount: index % 2 === 0 ? "100" : "200" }, intentOf(key, `body ${index % 2}`)),
+    );
+    expect(counted(answers)).toEqual({ "201": 1, "201 replayed": 9, idempotency_key_reused: 10 });
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("two opens for the last of the balance: one holds it, the other gets a 402 and no warrant", async () => {
+    const answers = await times(2, () => open(stage, agent, { amount: "1000" }));
+    expect(counted(answers)).toEqual({ "201": 1, insufficient_funds: 1 });
+    expect(warrants()).toHaveLength(1);
+    expect(balance()).toEqual({ available: 0n, held: 1000n, paid: 0n });
+  });
+
+  test("a hundred opens for ten places: ten hold, and the balance ends at nothing", async () => {
+    const answers = await times(100, () => open(stage, agent));
+    expect(counted(answers)).toEqual({ "201": 10, insufficient_funds: 90 });
+    expect(balance()).toEqual({ available: 0n, held: 1000n, paid: 0n });
+  });
+
+  test("opens for the last of a session: one is charged, the others are refused", async () => {
+    await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "150", warrant_limit: 5 });
+    const answers = await times(5, () => open(stage, agent, { agent_id: agent.agentId }));
+    expect(counted(answers)).toEqual({ "201": 1, session_ceiling_exceeded: 4 });
+    const session = ctx.store.reader.agents.liveSession(agent.agentId, ctx.now());
+    expect(session).toMatchObject({ amountSpent: 100n, warrantCount: 1 });
+  });
+});
+
+describe("verifies", () => {
+  test("twenty verifies of one warrant with keys of their own make one check; the others are illegal", async () => {
+    const id = await openOne();
+    const answers = await times(20, () => verify(stage, agent, id));
+    expect(counted(answers)).toEqual({ "200": 1, illegal_transition: 19 });
+    expect(fetches).toBe(1);
+    expect(checks(id)).toHaveLength(1);
+    expect(states(id)).toEqual(["held", "verifying", "released"]);
+    expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
+  });
+
+  test("twenty verifies with one key make one check; the others are in flight, and a retry replays", async () => {
+    const id = await openOne();
+    const intent = intentOf();
+    const answers = await times(20, () => verify(stage, agent, id, ALL_PASS, intent));
+    expect(counted(answers)).toEqual({ "200": 1, idempotency_in_flight: 19 });
+    expect(fetches).toBe(1);
+    const replays = await times(20, () => verify(stage, agent, id, ALL_PASS, intent));
+    expect(counted(replays)).toEqual({ "200 replayed": 20 });
+    expect(new Set([...replays, ...answers].flatMap((a) => ("body" in a ? [a.body] : []))).size).toBe(1);
+    expect(checks(id)).toHaveLength(1);
+    expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
+  });
+
+  test("a release while a check runs is illegal, and the check decides", async () => {
+    const id = await openOne();
+    holdChecks();
+    const check = verify(stage, agent, id, NONE_PASS);
+    const released = await settle(stage, stage.operator, id, "release");
+    expect(codeOf(released)).toBe("illegal_transition");
+    gate.resolve();
+    expect(warrantIn(await check).state).toBe("escalated");
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("a check that was interrupted decides nothing when it comes back, and its key is free", async () => {
+    const id = await openOne();
+    const intent = intentOf();
+    holdChecks();
+    const check = verify(stage, agent, id, ALL_PASS, intent);
+    await Bun.sleep(1);
+    expect(await interruptCheck(ctx, reread(id))).toBe(true);
+    gate.resolve();
+    expect(codeOf(await check)).toBe("version_conflict");
+    expect(checks(id)).toHaveLength(0);
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
+    expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "released"]);
+  });
+
+  test("an interrupted check cannot finish a younger one with the same key", async () => {
+    const id = await openOne();
+    const intent = intentOf();
+    holdChecks();
+    const first = verify(stage, agent, id, ALL_PASS, intent);
+    await Bun.sleep(1);
+    await interruptCheck(ctx, reread(id));
+    const second = verify(stage, agent, id, NONE_PASS, intent);
+    await Bun.sleep(1);
+    gate.resolve();
+    expect(codeOf(await first)).toBe("version_conflict");
+    expect(warrantIn(await second).state).toBe("escalated");
+    expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "escalated"]);
+  });
+
+  test("an interruption that comes after the outcome does nothing", async () => {
+    const id = await openOne();
+    holdChecks();
+    const check = verify(stage, agent, id);
+    await Bun.sleep(1);
+    const begun = reread(id);
+    gate.resolve();
+    must(await check);
+    expect(await interruptCheck(ctx, begun)).toBe(false);
+    expect(states(id)).toEqual(["held", "verifying", "released"]);
+  });
+});
+
+describe("decisions", () => {
+  test.each([
+    ["release", "refund"],
+    ["refund", "release"],
+  ] as const)(
+    "%s against %s: the first wins, the other is illegal, and money moves once",
+    async (first, second) => {
+      const id = await openOne();
+      const answers = await Promise.all([
+        settle(stage, stage.operator, id, first),
+        settle(stage, stage.admin, id, second),
+      ]);
+      expect(answers.map(codeOf)).toEqual([200, "illegal_transition"]);
+      expect(states(id)).toEqual(["held", first === "release" ? "released" : "refunded"]);
+      const paid = first === "release" ? 100n : 0n;
+      expect(balance()).toEqual({ available: 1000n - paid, held: 0n, paid });
+    },
+  );
+
+  test("release against refund, both from the version that they saw: the other is a version conflict", async () => {
+    const id = await openOne();
+    const answers = await Promise.all([
+      settle(stage, stage.operator, id, "refund", { ifMatch: 1 }),
+      settle(stage, stage.admin, id, "release", { ifMatch: 1 }),
+    ]);
+    expect(answers.map(codeOf)).toEqual([200, "version_conflict"]);
+    expect(balance()).toEqual({ available: 1000n, held: 0n, paid: 0n });
+  });
+
+  test("a decision against a sweep: the first commit wins", async () => {
+    const [decidedFirst, sweptFirst] = [await openOne(), await openOne()];
+    ctx.clock.now += 3_600_000;
+    const outcomes = await Promise.all([
+      settle(stage, stage.operator, decidedFirst, "release"),
+      expireWarrant(ctx, reread(decidedFirst)),
+      expireWarrant(ctx, reread(sweptFirst)),
+      settle(stage, stage.operator, sweptFirst, "release"),
+    ]);
+    expect([codeOf(outcomes[0]), outcomes[1], outcomes[2], codeOf(outcomes[3])]).toEqual([
+      200,
+      false,
+      true,
+      "illegal_transition",
+    ]);
+    expect(states(decidedFirst)).toEqual(["held", "released"]);
+    expect(states(sweptFirst)).toEqual(["held", "expired"]);
+    expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
+  });
+
+  test("two sweeps of one warrant expire it once, and count one failure", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    ctx.clock.now += 3_600_000;
+    const warrant = reread(id);
+    expect(await times(10, () => expireWarrant(ctx, warrant))).toEqual([true, ...Array(9).fill(false)]);
+    expect(ctx.store.reader.agents.get(agent.agentId)?.failureCount).toBe(1);
+    expect(balance()).toEqual({ available: 1000n, held: 0n, paid: 0n });
+  });
+
+  test("a verify against a sweep: whoever expires it, nobody checks it", async () => {
+    const ids = [await openOne(), await openOne()] as const;
+    ctx.clock.now += 3_600_000;
+    const outcomes = await Promise.all([
+      verify(stage, agent, ids[0]),
+      expireWarrant(ctx, reread(ids[0])),
+      expireWarrant(ctx, reread(ids[1])),
+      verify(stage, agent, ids[1]),
+    ]);
+    expect([codeOf(outcomes[0] as Answer), codeOf(outcomes[3] as Answer)]).toEqual([
+      "illegal_transition",
+      "illegal_transition",
+    ]);
+    expect(outcomes.slice(1, 3)).toEqual([false, true]);
+    for (const id of ids) expect(states(id)).toEqual(["held", "expired"]);
+    expect(fetches).toBe(0);
+  });
+
+  test("two people resolve one escalation: the first wins, and the other's decision leaves no mark", async () => {
+    const id = await openOne();
+    must(await verify(stage, agent, id, NONE_PASS));
+    const resolve = (caller: Stage["operator"], decision: "release" | "refund") =>
+      resolveEscalation(
+        ctx,
+        caller,
+        { id, decision, releasedBps: null, note: decision, ifMatch: null },
+        intentOf(),
+      );
+    const answers = await Promise.all([resolve(stage.operator, "refund"), resolve(stage.admin, "release")]);
+    expect(answers.map(codeOf)).toEqual([200, "illegal_transition"]);
+    const [escalation] = ctx.store.reader.escalations.list(scope(), 10);
+    expect(escalation).toMatchObject({
+      decision: "refund",
+      note: "refund",
+      resolvedBy: stage.operator.userId,
+    });
+    expect(balance()).toEqual({ available: 1000n, held: 0n, paid: 0n });
+  });
+});
+
+describe("switches", () => {
+  const kill = () => setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "killed" });
+
+  test("a kill against a verify that comes after it: no check begins, and the warrant is frozen", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    const [, verified] = await Promise.all([kill(), verify(stage, stage.operator, id)]);
+    expect(codeOf(verified)).toBe("illegal_transition");
+    expect(fetches).toBe(0);
+    expect(states(id)).toEqual(["held", "frozen"]);
+    expect(ctx.store.reader.escalations.list(scope(), 10)).toMatchObject([
+      { warrantId: id, status: "open", checkId: null, score: null, reasonCodes: ["agent_killed"] },
+    ]);
+  });
+
+  test("a kill against a check that had begun: a clean pass escalates, and nobody is paid", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    holdChecks();
+    const check = verify(stage, agent, id, ALL_PASS);
+    await kill();
+    gate.resolve();
+    expect(warrantIn(await check).state).toBe("escalated");
+    expect(checks(id)).toMatchObject([{ passed: true, outcome: "escalate", reasonCodes: ["agent_killed"] }]);
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("a kill against a check that never answers: it is frozen, not held", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    holdChecks();
+    const check = verify(stage, agent, id, ALL_PASS);
+    await kill();
+    expect(await interruptCheck(ctx, reread(id))).toBe(true);
+    gate.resolve();
+    expect(codeOf(await check)).toBe("version_conflict");
+    expect(states(id)).toEqual(["held", "verifying", "frozen"]);
+  });
+
+  test("a kill against an open: what was opened before it is frozen, what comes after is refused", async () => {
+    const [before, , after] = await Promise.all([
+      open(stage, agent, { agent_id: agent.agentId }),
+      kill(),
+      open(stage, agent, { agent_id: agent.agentId }),
+    ]);
+    expect([codeOf(before), codeOf(after)]).toEqual([201, "agent_not_active"]);
+    expect(warrants().map(({ state }) => state)).toEqual(["frozen"]);
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("a kill against a release: each warrant is either released or frozen, never both", async () => {
+    const ids = await times(20, () => openOne({ agent_id: agent.agentId, amount: "10" }));
+    const [, ...answers] = await Promise.all([
+      kill(),
+      ...ids.map((id) => settle(stage, stage.operator, id, "release")),
+    ]);
+    // A person may release what is frozen, too: whichever came first, all are paid once.
+    expect(answers.map((answer) => codeOf(answer as Answer))).toEqual(Array(20).fill(200));
+    expect(balance()).toEqual({ available: 800n, held: 0n, paid: 200n });
+    const unresolved = ctx.store.reader.escalations
+      .list(scope(), 100)
+      .filter(({ status }) => status !== "resolved");
+    expect(unresolved).toEqual([]);
+  });
+
+  test("a revoked session against an open: after it the open is refused, before it the hold stays charged", async () => {
+    const session = must(
+      await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }),
+    );
+    const [before, revoked, after] = await Promise.all([
+      open(stage, agent, { agent_id: agent.agentId }),
+      revokeSession(ctx, MACHINE, { session_id: session.id }),
+      open(stage, agent, { agent_id: agent.agentId }),
+    ]);
+    must(revoked);
+    expect([codeOf(before), codeOf(after)]).toEqual([201, "session_revoked"]);
+    expect(ctx.store.reader.agents.session(session.id)).toMatchObject({
+      amountSpent: 100n,
+      warrantCount: 1,
+      revokedAt: ctx.now(),
+    });
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("a new session against a settlement: what returns goes back to the session it was charged to", async () => {
+    const old = must(await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }));
+    const id = await openOne({ agent_id: agent.agentId });
+    const [replacement] = await Promise.all([
+      createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }),
+      settle(stage, stage.operator, id, "refund"),
+    ]);
+    expect(ctx.store.reader.agents.session(old.id)).toMatchObject({ amountSpent: 0n, revokedAt: ctx.now() });
+    expect(ctx.store.reader.agents.session(must(replacement).id)).toMatchObject({
+      amountSpent: 0n,
+      warrantCount: 0,
+      revokedAt: null,
+    });
+  });
+});

@@ -1,0 +1,182 @@
+import type { Agent } from "../../src/core/agent.ts";
+import { deposit as depositLegs } from "../../src/core/postings.ts";
+import type { Caller, Mode, Role } from "../../src/core/roles.ts";
+import type { Context } from "../../src/services/context.ts";
+import type { Row } from "../../src/store/store.ts";
+import { fresh } from "../support/stage.ts";
+import { PlainModel } from "./plain-model.ts";
+
+/** One organisation of the real service with the model beside it, and how the two are compared. */
+export type World = {
+  readonly ctx: Context;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly people: Readonly<Record<Role, Caller>>;
+  readonly keys: readonly Caller[];
+  readonly agentIds: readonly string[];
+  readonly model: PlainModel;
+};
+
+export type Setting = {
+  readonly mode: Mode;
+  /** Without an admin there is one senior person only, who cannot be the second of a dispute. */
+  readonly hasAdmin: boolean;
+  readonly budgets: readonly number[];
+  readonly mustBeNamed: boolean;
+};
+
+/** A new organisation in one commit: each run has its own, and all share a database. */
+export async function createWorld(ctx: Context, setting: Setting): Promise<World> {
+  const { mode, hasAdmin } = setting;
+  const createdAt = ctx.now();
+  const organisationId = ctx.newId("organisation");
+  const organisation = { id: organisationId, name: "Simulation", createdAt };
+  const userIds = {
+    viewer: ctx.newId("user"),
+    operator: ctx.newId("user"),
+    admin: ctx.newId("user"),
+    owner: ctx.newId("user"),
+  };
+  const roles: readonly Role[] = ["viewer", "operator", ...(hasAdmin ? (["admin"] as const) : []), "owner"];
+  const agents: Agent[] = setting.budgets.map((failureBudget, index) => ({
+    id: ctx.newId("agent"),
+    organisationId,
+    mode,
+    name: `agent ${index}`,
+    identity: "did:web:example",
+    status: "active",
+    failureBudget,
+    failureCount: 0,
+    mustBeNamed: index === 0 && setting.mustBeNamed,
+    createdAt,
+  }));
+  const deposit = {
+    id: ctx.newId("deposit"),
+    organisationId,
+    mode,
+    asset: "USDC",
+    amount: 5_000n,
+    reference: null,
+    createdAt,
+  };
+  const rows: Row[] = [
+    { kind: "organisation", row: organisation },
+    ...roles.map((role) => ({
+      kind: "user" as const,
+      row: {
+        id: userIds[role],
+        organisationId,
+        email: `${fresh(role)}@example.com`,
+        name: role,
+        role,
+        passwordHash: "",
+        createdAt,
+      },
+    })),
+    ...agents.map((row) => ({ kind: "agent" as const, row })),
+    { kind: "deposit", row: deposit },
+  ];
+  await ctx.store.execute({
+    scope: { organisationId, mode },
+    needs: {},
+    decide: () => ({
+      answer: true,
+      change: {
+        rows,
+        posting: {
+          legs: depositLegs(deposit.amount),
+          asset: deposit.asset,
+          warrantId: null,
+          depositId: deposit.id,
+          payee: null,
+          recordedAt: createdAt,
+        },
+      },
+    }),
+  });
+  const model = new PlainModel([...(hasAdmin ? [userIds.admin] : []), userIds.owner]);
+  model.fund(deposit.asset, deposit.amount);
+  for (const { id, failureBudget: budget, mustBeNamed } of agents) {
+    model.agents.set(id, { id, budget, mustBeNamed, status: "active", failures: 0 });
+  }
+  const person = (role: Role): Caller => ({
+    kind: "person",
+    userId: userIds[role],
+    role,
+    organisationId,
+    mode,
+  });
+  return {
+    ctx,
+    organisationId,
+    mode,
+    people: {
+      viewer: person("viewer"),
+      operator: person("operator"),
+      admin: person(hasAdmin ? "admin" : "owner"),
+      owner: person("owner"),
+    },
+    keys: agents.map(({ id }) => ({ kind: "key", keyId: `key_of_${id}`, agentId: id, organisationId, mode })),
+    agentIds: agents.map(({ id }) => id),
+    model,
+  };
+}
+
+/** Everything of the organisation, in one shape for both. */
+export function snapshotOf({ ctx, organisationId, mode, model }: World): object {
+  const { reader } = ctx.store;
+  const scope = { organisationId, mode };
+  const agents = reader.agents.list(scope);
+  return {
+    balances: Object.fromEntries(reader.balances.list(scope).map(({ asset, balance }) => [asset, balance])),
+    warrants: reader.warrants
+      .byCreation(scope, {}, {}, 100)
+      .map(({ id, state, version, amount, releasedBps, settledAt, sessionId, policyId }) => ({
+        ...{ id, state, version, amount, releasedBps, settledAt, sessionId, policyId },
+      })),
+    agents: agents.map((agent) => ({
+      id: agent.id,
+      status: agent.status,
+      failures: agent.failureCount,
+      counts: Object.fromEntries(
+        Object.entries(reader.agents.countsByState(agent)).filter(([, count]) => count > 0),
+      ),
+    })),
+    sessions: model.sessions.map(({ id }) => {
+      const session = reader.agents.session(id);
+      return [session?.amountSpent, session?.warrantCount, session?.failureCount, session?.revokedAt];
+    }),
+    escalations: reader.escalations
+      .list(scope, 100)
+      .map(({ warrantId, score, reasonCodes, status, decision, raisedBy }) => ({
+        ...{ warrantId, score, reasonCodes, status, decision, raisedBy },
+      }))
+      .sort(byText),
+  };
+}
+
+export function snapshotOfModel({ model }: World): object {
+  const warrants = [...model.warrants.values()];
+  return {
+    balances: Object.fromEntries(model.balances),
+    warrants: warrants
+      .map(({ id, state, version, amount, releasedBps, settledAt, sessionId, policyId }) => ({
+        ...{ id, state, version, amount, releasedBps, settledAt, sessionId, policyId },
+      }))
+      .reverse(),
+    agents: [...model.agents.values()].map(({ id, status, failures }) => {
+      const counts: Record<string, number> = {};
+      for (const { agentId, state } of warrants) if (agentId === id) counts[state] = (counts[state] ?? 0) + 1;
+      return { id, status, failures, counts };
+    }),
+    sessions: model.sessions.map(({ spent, count, failures, revokedAt }) => [
+      spent,
+      count,
+      failures,
+      revokedAt,
+    ]),
+    escalations: model.escalations.map((escalation) => ({ ...escalation })).sort(byText),
+  };
+}
+
+const byText = (a: object, b: object): number => JSON.stringify(a).localeCompare(JSON.stringify(b));

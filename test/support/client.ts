@@ -1,0 +1,124 @@
+import { expect } from "bun:test";
+
+/** Sends one request; over a socket, or straight into the shell. */
+export type Send = (request: Request) => Promise<Response>;
+
+/** Headers that say who calls. */
+export type Credentials = Readonly<Record<string, string>>;
+export const NOBODY: Credentials = {};
+
+/** JSON as it came: a test looks into it as it likes. */
+export type Json = ReturnType<typeof JSON.parse>;
+
+export type Reply = {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The body's JSON; null where there is none. */
+  readonly body: Json;
+  readonly text: string;
+  /** The error's code; null where it is none. */
+  readonly code: string | null;
+};
+
+export type SendOptions = {
+  readonly as?: Credentials;
+  /** The Idempotency-Key; without it a fresh one, with null none. */
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Client = {
+  /** An object is sent as JSON; text and bytes are sent as they are, and called JSON. */
+  post(path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
+  get(path: string, options?: SendOptions): Promise<Reply>;
+  send(method: string, path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
+};
+
+let sequence = 0;
+/** Never the same twice in the process. */
+export const freshKey = (): string => `key-${++sequence}`;
+
+const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | null => {
+  if (body === undefined) return null;
+  return typeof body === "string" || body instanceof Uint8Array
+    ? (body as string | Uint8Array<ArrayBuffer>)
+    : JSON.stringify(body);
+};
+
+/** A client that checks what every answer must have, before a test looks at its own part of it. */
+export function createClient(send: Send, baseUrl: string, docsUrl = `${baseUrl}/docs`): Client {
+  const request: Client["send"] = async (method, path, body, { as, key, headers } = {}) => {
+    const payload = bodyOf(body);
+    const sent = method === "GET" || method === "HEAD" ? null : key === undefined ? freshKey() : key;
+    const response = await send(
+      new Request(baseUrl + path, {
+        method,
+        redirect: "manual",
+        headers: {
+          ...(payload !== null && { "Content-Type": "application/json" }),
+          ...(sent !== null && { "Idempotency-Key": sent }),
+          ...as,
+          ...headers,
+        },
+        ...(payload !== null && { body: payload }),
+      }),
+    );
+    return readReply(response, docsUrl, method);
+  };
+  return {
+    send: request,
+    post: (path, body, options) => request("POST", path, body, options),
+    get: (path, options) => request("GET", path, undefined, options),
+  };
+}
+
+/** The reply, with every header and (on errors) the envelope checked (interface.md, Errors and Limits). */
+export async function readReply(response: Response, docsUrl: string, method = "GET"): Promise<Reply> {
+  const text = await response.text();
+  const { status, headers } = response;
+  const isJson = headers.get("content-type")?.startsWith("application/json") ?? false;
+  const body: Json = isJson && text !== "" ? JSON.parse(text) : null;
+  expectHeaders(status, headers);
+  if (status >= 400 && method !== "HEAD") expectEnvelope(status, body, docsUrl);
+  return { status, headers, body, text, code: body?.error?.code ?? null };
+}
+
+function expectHeaders(status: number, headers: Headers): void {
+  const number = (name: string): number => {
+    const value = headers.get(name) ?? "";
+    expect([name, value]).toEqual([name, expect.stringMatching(/^[0-9]+$/)]);
+    return Number(value);
+  };
+  expect(headers.get("x-request-id")).toMatch(/^[\x20-\x7e]{1,200}$/);
+  const limit = number("ratelimit-limit");
+  expect(number("ratelimit-remaining")).toBeLessThanOrEqual(limit);
+  const reset = number("ratelimit-reset");
+  expect(reset).toBeGreaterThan(0);
+  expect(reset).toBeLessThanOrEqual(60);
+  expect(headers.get("retry-after")).toBe(status === 429 ? String(reset) : null);
+  expect(headers.get("cache-control")).toBe("no-store");
+}
+
+const TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request",
+  401: "unauthenticated",
+  402: "insufficient_funds",
+  403: "forbidden",
+  404: "not_found",
+  429: "rate_limited",
+  500: "api_error",
+};
+
+function expectEnvelope(status: number, body: Json, docsUrl: string): void {
+  const code: string = body?.error?.code ?? "";
+  const conflict = code === "illegal_transition" ? "invalid_state" : "conflict";
+  expect(body).toEqual({
+    error: {
+      type: status === 409 ? conflict : (TYPES[status] ?? `no type for ${status}`),
+      code: expect.stringMatching(/^[a-z_]+$/),
+      message: expect.stringMatching(/\S/),
+      doc_url: `${docsUrl}/api-reference/errors#${code}`,
+      request_id: expect.stringMatching(/^req_[0-9A-HJKMNP-TV-Z]{26}$/),
+    },
+  });
+}

@@ -1,0 +1,51 @@
+import { connect } from "node:net";
+
+/**
+ * Sends bytes as they are over a socket of its own, where fetch would mend or refuse them. The
+ * response, read to its end; it comes too where the other side answers before all is sent. `signal` cuts the line.
+ */
+export function rawRequest(
+  url: string,
+  head: readonly string[],
+  chunks: readonly (string | Uint8Array)[] = [],
+  signal?: AbortSignal,
+): Promise<Response> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    const received: Buffer[] = [];
+    socket.on("connect", () => {
+      socket.write(`${head.join("\r\n")}\r\nConnection: close\r\n\r\n`, "latin1");
+      for (const chunk of chunks) socket.write(chunk);
+    });
+    socket.on("data", (data: Buffer) => {
+      received.push(data);
+      const response = responseOf(Buffer.concat(received));
+      if (!response) return;
+      socket.destroy();
+      resolve(response);
+    });
+    socket.on("error", reject);
+    signal?.addEventListener("abort", () => socket.destroy());
+    socket.on("close", () => reject(new Error(`closed after ${Buffer.concat(received)}`)));
+  });
+}
+
+/** The response in the bytes, once its body is whole; null until then. */
+function responseOf(bytes: Buffer): Response | null {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) return null;
+  const [status = "", ...fields] = bytes.subarray(0, end).toString("latin1").split("\r\n");
+  const headers = new Headers(
+    fields.map((field) => [field.slice(0, field.indexOf(":")), field.slice(field.indexOf(":") + 1).trim()]),
+  );
+  const body = bytes.subarray(end + 4);
+  if (body.length < Number(headers.get("content-length") ?? 0)) return null;
+  return new Response(body.toString(), { status: Number(status.split(" ")[1]), headers });
+}
+
+/** A body in chunks, as `Transfer-Encoding: chunked` sends them. */
+export const chunked = (parts: readonly (string | Uint8Array)[]): readonly (string | Uint8Array)[] => [
+  ...parts.flatMap((part) => [`${Buffer.byteLength(part).toString(16)}\r\n`, part, "\r\n"]),
+  "0\r\n\r\n",
+];

@@ -1,0 +1,156 @@
+import { expect } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startServer } from "../../src/app.ts";
+import { type Given, readConfig } from "../../src/config.ts";
+import { isRefusal } from "../../src/core/errors.ts";
+import type { RateLimits } from "../../src/core/rate.ts";
+import { createShell } from "../../src/http/shell.ts";
+import type { Context } from "../../src/services/context.ts";
+import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
+import { createTestContext } from "./context.ts";
+import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
+import { openWorld, type World } from "./world.ts";
+
+/** What a refusal must be: its status, its code and, where it says where, how its message starts. */
+export type Refused = readonly [status: number, code: string, start?: string];
+
+/** The service under test, however it is reached, and what a test asks of it. */
+export type Service = Client & {
+  readonly url: string;
+  readonly ctx: Context;
+  organisation(funds?: bigint): Promise<TestOrganisation>;
+  /** The body of an open that nothing is wrong with, but for what is said. Always the same deadline. */
+  body(overrides?: object): { readonly [field: string]: unknown };
+  /** A time some milliseconds ahead of the service's clock. */
+  timeIn(ms: number): string;
+  world(organisation: TestOrganisation): World;
+  /** All rows of all organisations. */
+  everything(): World;
+  /** What is available and held of an asset. */
+  books(organisation: TestOrganisation, mode?: "live" | "sandbox", asset?: string): Books;
+  /** Sends what must be refused, and must have left the world as it was: nothing held, no trace, no key burnt. */
+  refuses(organisation: TestOrganisation, expected: Refused, send: () => Promise<Reply>): Promise<Reply>;
+  /** Opens a warrant that must open; its body. */
+  opened(organisation: TestOrganisation, body?: object, options?: SendOptions): Promise<Json>;
+  /** Stops, audits the books and removes the folder. */
+  close(): Promise<void>;
+};
+
+export type Books = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
+
+const HOUR_MS = 3_600_000;
+
+function serviceOf(
+  client: Client,
+  url: string,
+  ctx: Context,
+  folder: string,
+  stop: () => Promise<void>,
+): Service {
+  const reader = openWorld(folder);
+  const world = (organisation: TestOrganisation): World => reader.of(organisation.id);
+  const timeIn = (ms: number): string => new Date(ctx.now() + ms).toISOString();
+  const deadline = timeIn(HOUR_MS);
+  const body: Service["body"] = (overrides = {}) => ({
+    amount: "100",
+    payee: "acme",
+    deadline,
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    ...overrides,
+  });
+  return {
+    ...client,
+    url,
+    ctx,
+    body,
+    timeIn,
+    world,
+    everything: reader.all,
+    organisation: (funds) => makeOrganisation(ctx, client, funds),
+    books: ({ id }, mode = "live", asset = "USDC") =>
+      ctx.store.reader.balances.list({ organisationId: id, mode }).find((entry) => entry.asset === asset)
+        ?.balance ?? { available: 0n, held: 0n, paid: 0n },
+    async refuses(organisation, [status, code, start = ""], send) {
+      const before = world(organisation);
+      const reply = await send();
+      const message: string = reply.body?.error?.message ?? "";
+      expect([reply.status, reply.code, message.slice(0, start.length)]).toEqual([status, code, start]);
+      expect(world(organisation)).toEqual(before);
+      return reply;
+    },
+    async opened(organisation, overrides = {}, options = {}) {
+      const reply = await client.post("/v1/warrants", body(overrides), {
+        as: organisation.live.as,
+        ...options,
+      });
+      expect([reply.status, reply.body?.state]).toEqual([201, "held"]);
+      return reply.body;
+    },
+    async close() {
+      const problems = ctx.store.reader.audit();
+      reader.close();
+      await stop();
+      expect(problems).toEqual([]);
+    },
+  };
+}
+
+const MANY = "1000000";
+
+/** Settings of a server for tests: a free port, sources on this machine, one second to fetch, rates that nobody meets. */
+export const testSettings = (data: string): Given => ({
+  DATA: data,
+  PORT: "0",
+  ALLOW_NETWORKS: "127.0.0.0/8",
+  FETCH_SECONDS: "1",
+  RATE_READ: MANY,
+  RATE_WRITE: MANY,
+  RATE_BENCH: MANY,
+});
+
+/** The real server, in this process, on a free port and a folder of its own. */
+export async function startTestServer(settings: Given = {}): Promise<Service> {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-http-"));
+  const config = readConfig({ ...testSettings(folder), ...settings }, {});
+  if (isRefusal(config)) throw new Error(config.message);
+  const { url, ctx: real, stop } = await startServer(config);
+  const { port } = new URL(url);
+  // Verification reads the algorithm from the hash: what a test keeps may be cheap.
+  const ctx: Context = {
+    ...real,
+    passwords: {
+      ...real.passwords,
+      hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
+    },
+  };
+  const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
+  return serviceOf(client, url, ctx, folder, async () => {
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
+
+/** The shell without a socket, where the clock stands still until a test moves it. */
+export type ShellService = Service & {
+  readonly clock: { now: number };
+  /** The same service, called from another address. */
+  from(address: string): Client;
+};
+
+const PLENTY: RateLimits = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
+
+export function startTestShell({
+  rateLimits = PLENTY,
+  ...overrides
+}: Partial<Context> & { readonly rateLimits?: RateLimits } = {}): ShellService {
+  const ctx = createTestContext(overrides);
+  const docsUrl = "https://docs.example";
+  const onFault = (error: unknown) => console.error(error);
+  const shell = createShell(ctx, { docsUrl, rateLimits, trustedProxies: [], onFault });
+  const url = "http://localhost:8080";
+  const from = (address: string) => createClient((request) => shell(request, address), url, docsUrl);
+  const { clock, folder } = ctx;
+  return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from };
+}

@@ -1,0 +1,47 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+
+/** Every row of one organisation, by table: what a refusal must leave as it was, to the last digit. */
+export type World = Readonly<Record<string, readonly object[]>>;
+
+export type WorldReader = {
+  of(organisationId: string): World;
+  /** The rows of all organisations. */
+  all(): World;
+  close(): void;
+};
+
+/** Sign-ins come and go with every caller; all else is the world. */
+const LEFT_OUT = new Set(["auth_sessions", "__drizzle_migrations"]);
+
+export function openWorld(dataFolder: string): WorldReader {
+  const database = new Database(join(dataFolder, "holdfast.db"), { readonly: true, safeIntegers: true });
+  const rows = (sql: string, ...values: string[]): object[] =>
+    database.query<object, string[]>(sql).all(...values);
+  const tables = database
+    .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    .all()
+    .map(({ name }) => name)
+    .filter((name) => !LEFT_OUT.has(name) && !name.startsWith("sqlite_"));
+  const ofOrganisation = new Map(
+    tables.map((table) => [table, `SELECT * FROM "${table}" ${ownedBy(table)}`]),
+  );
+
+  /** The rows of a table that are an organisation's, by its own column or through what they belong to. */
+  function ownedBy(table: string): string {
+    const columns = rows(`PRAGMA table_info("${table}")`).map((column) => (column as { name: string }).name);
+    if (columns.includes("organisation_id")) return "WHERE organisation_id = ?1";
+    if (columns.includes("warrant_id"))
+      return "WHERE warrant_id IN (SELECT id FROM warrants WHERE organisation_id = ?1)";
+    if (columns.includes("agent_id"))
+      return "WHERE agent_id IN (SELECT id FROM agents WHERE organisation_id = ?1)";
+    return "WHERE ?1 = ?1 AND 0";
+  }
+
+  return {
+    of: (organisationId) =>
+      Object.fromEntries(tables.map((table) => [table, rows(ofOrganisation.get(table)!, organisationId)])),
+    all: () => Object.fromEntries(tables.map((table) => [table, rows(`SELECT * FROM "${table}"`)])),
+    close: () => database.close(),
+  };
+}
