@@ -20,8 +20,8 @@ const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
 /** Longer than a check can take, so that a quiet connection is not cut under it. */
 const IDLE_SECONDS = 150;
-/** The shell enforces the real caps, with an answer; this only bounds what Bun would buffer. */
-const BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** Bun would answer a bare 413. The shell enforces the real caps, with an envelope, and stops reading there. */
+const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** How to start this executable again as an evaluator child. */
 export const EVALUATOR_ARGUMENT = "evaluator-child";

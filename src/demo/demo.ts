@@ -51,7 +51,9 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
     const seller = openSeller();
     try {
       const url = reachableUrl(server.url);
-      print(`  ${paint.pass} server   ${url}`);
+      const { port } = settings.config;
+      const elsewhere = port === 0 || url.endsWith(`:${port}`) ? "" : `, since port ${port} is taken`;
+      print(`  ${paint.pass} server   ${url}${elsewhere}`);
       print(`  ${paint.pass} data     ${folder}`);
       print(`  ${paint.pass} seller   ${seller.url}, with ${SCENES.length} forecasts: one is good`);
       const cast = await setStage(server.ctx, (line) => print(`  ${paint.pass} ${line}`));

@@ -9,7 +9,7 @@ const AMOUNT = 10_000_000n;
 
 /** Opens it, and prints lines that work as they stand; each is one line, so that it can be copied whole. */
 export async function tellWhatToTry(demo: Demo): Promise<void> {
-  const { url, cast, paint, print, seller, folder } = demo;
+  const { url, cast, paint, print } = demo;
   const { id } = await createClient(url).send<WarrantBody>(
     {
       method: "POST",
@@ -27,9 +27,7 @@ export async function tellWhatToTry(demo: Demo): Promise<void> {
   );
   print(`  Each line works as it stands, in another terminal.`);
   for (const [title, line] of linesFor(demo, id)) print(`\n${paint.quiet(`# ${title}`)}\n${line}`);
-  print(
-    `\n${paint.bold("To read")}   ${url}/docs (errors, OpenAPI)   ${paint.bold("Seller")} ${seller.url}   ${paint.bold("Data")} ${folder}`,
-  );
+  print(`\n${paint.bold("To read")}   ${url}/docs   ${url}/openapi.json`);
 }
 
 function linesFor(demo: Demo, id: string): readonly (readonly [title: string, line: string])[] {

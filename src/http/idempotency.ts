@@ -17,7 +17,7 @@ export function readIdempotencyKey(headers: Headers): string | Refusal {
   return KEY.test(key) ? key : refuseField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
 }
 
-/** The fingerprint is of the method, the path and the canonical JSON of the body. */
+/** The fingerprint is of the method, the path and the canonical JSON of the body; no body is as good as an empty one. */
 export const intentOfRequest = (
   key: string,
   method: string,
@@ -25,7 +25,7 @@ export const intentOfRequest = (
   body: JsonObject | null,
 ): Intent => ({
   key,
-  fingerprint: sha256(`${method} ${path}\n${body === null ? "" : canonicalJson(body)}`),
+  fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
 });
 
 /** The version that `If-Match` asks for; null where it asks for none. A malformed one is refused. */

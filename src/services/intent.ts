@@ -5,12 +5,27 @@ import type { IdempotencyRecord } from "../store/store.ts";
 export type Intent = { readonly key: string; readonly fingerprint: string };
 
 /** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
-export type Answer = { readonly status: number; readonly body: string; readonly replayed: boolean };
+export type Answer = {
+  readonly status: number;
+  readonly body: string;
+  /** The warrant's, for the ETag. */
+  readonly version: number;
+  readonly replayed: boolean;
+};
+
+/** A resource that is a warrant, or carries one. */
+type Versioned = { readonly version?: number; readonly warrant?: { readonly version: number } };
+
+const versionIn = ({ version, warrant }: Versioned): number => warrant?.version ?? version ?? 0;
 
 /** The original answer, where the same request has one. */
 export function replayOf(record: IdempotencyRecord | null, intent: Intent): Answer | null {
   if (!record?.outcome || record.fingerprint !== intent.fingerprint) return null;
-  return { ...record.outcome, replayed: true };
+  return {
+    ...record.outcome,
+    version: versionIn(JSON.parse(record.outcome.body) as Versioned),
+    replayed: true,
+  };
 }
 
 /** Why the key cannot be used for a new request; null where it is free. */
@@ -42,12 +57,12 @@ export const bindKey = (intent: Intent, warrantId: string, now: number): Idempot
 export function recordAnswer(
   intent: Intent,
   status: number,
-  resource: object,
+  resource: Versioned,
   now: number,
 ): { answer: Answer; idempotency: IdempotencyRecord } {
   const outcome = { status, body: JSON.stringify(resource) };
   return {
-    answer: { ...outcome, replayed: false },
+    answer: { ...outcome, version: versionIn(resource), replayed: false },
     idempotency: { ...intent, warrantId: null, outcome, createdAt: now },
   };
 }

@@ -46,7 +46,7 @@ const send = (method: string, path: string, headers: Record<string, string> = {}
       },
       body: body ? JSON.stringify(body) : null,
     }),
-    "192.0.2.1",
+    () => "192.0.2.1",
   );
 
 const get = (path: string) => send("GET", path);

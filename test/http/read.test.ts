@@ -100,12 +100,13 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
 });
 
 test("the trace: each move, who made it, and the hash of what it said", async () => {
-  await home.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] });
-  const { id } = await service.opened(home);
-  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives("{}") }, { as: home.live.as });
-  const trace = await service.get(`/v1/warrants/${id}/trace`, { as: home.people.viewer.as });
+  const house = await service.organisation();
+  await house.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] });
+  const { id } = await service.opened(house);
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives("{}") }, { as: house.live.as });
+  const trace = await service.get(`/v1/warrants/${id}/trace`, { as: house.people.viewer.as });
   expect(trace.body).toEqual({ object: "list", data: expect.any(Array) });
-  const key = { kind: "agent", id: home.live.keyId };
+  const key = { kind: "agent", id: house.live.keyId };
   const entries: readonly Json[] = trace.body.data;
   expect(entries.map(({ from, to, actor }) => ({ from, to, actor }))).toEqual([
     { from: null, to: "held", actor: key },
@@ -146,7 +147,7 @@ describe("If-Match", () => {
   const moves: readonly [name: string, send: (id: string, tag: string) => ReturnType<Service["post"]>][] = [
     ["verify", (id, tag) => move(`/v1/warrants/${id}/verify`, tag, { source_url: source.gives("{}") })],
     ["release", (id, tag) => move(`/v1/warrants/${id}/release`, tag)],
-    ["partial", (id, tag) => move(`/v1/warrants/${id}/partial`, tag, { released_bps: 1 + 4_999 })],
+    ["partial", (id, tag) => move(`/v1/warrants/${id}/partial`, tag, { released_bps: 5_000 })],
     ["refund", (id, tag) => move(`/v1/warrants/${id}/refund`, tag)],
     ["resolve", (id, tag) => move(`/v1/console/escalations/${id}/resolve`, tag, { decision: "release" })],
   ];
@@ -193,7 +194,6 @@ test("a route that is not there, or not with this method, is 404 for everybody",
     ["GET", "/v1"],
     ["GET", "/v2/warrants"],
     ["GET", "/v1/Warrants"],
-    ["GET", "//v1/warrants"],
     ["GET", `/v1/warrants/${id}/checks`],
     ["GET", `/v1/warrants/${id}/verify`],
     ["GET", `/v1/warrants/${id}/release`],

@@ -1,6 +1,5 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { canonicalJson } from "../canonical.ts";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isRefusal, type Refusal, refuseField } from "../errors.ts";
 import { canHash, isDeeperThan } from "./document.ts";
 import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
@@ -115,7 +114,8 @@ export function parseClauses(value: unknown, path: string): readonly Clause[] | 
     if (isRefusal(clause)) return clause;
     clauses.push(clause);
   }
-  if (Buffer.byteLength(canonicalJson(clauses)) > CLAUSES_BYTES_MAX)
+  // The canonical form has the same length: it differs in the order of keys alone.
+  if (Buffer.byteLength(JSON.stringify(clauses)) > CLAUSES_BYTES_MAX)
     return refuseField(path, "must be at most 64 kB of canonical JSON");
   return clauses;
 }
@@ -133,7 +133,7 @@ export function parseClause(value: unknown, path: string): Clause | Refusal {
     const required = clauseModels[kind].required?.includes(name) ?? false;
     if (!Object.hasOwn(given, name)) {
       if (required) return refuseField(`${path}.${name}`, `is required, and must be ${model.description}`);
-    } else if (!Value.Check(model, given[name])) {
+    } else if (!checkOf(model).Check(given[name])) {
       return refuseField(`${path}.${name}`, `must be ${model.description}`);
     }
   }
@@ -144,6 +144,14 @@ export function parseClause(value: unknown, path: string): Clause | Refusal {
       `is not a field of ${kind}, which has ${Object.keys(fields).join(", ")}`,
     );
   return checkContent(given as Clause, path);
+}
+
+const compiled = new Map<TSchema, TypeCheck<TSchema>>();
+
+function checkOf(model: TSchema): TypeCheck<TSchema> {
+  const known = compiled.get(model) ?? TypeCompiler.Compile(model);
+  compiled.set(model, known);
+  return known;
 }
 
 /** What the models cannot say: the JSONPath's grammar, and that the clause can be hashed. */

@@ -27,7 +27,7 @@ type Target = {
   readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
   /** Null where what the request names is there; else its 404. */
   readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
-  readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
+  readonly resource: (warrant: Warrant, escalation: Escalation | null) => Parameters<typeof recordAnswer>[2];
 };
 
 /**
