@@ -67,6 +67,7 @@ function openContext(
     signInThrottle: createSignInThrottle(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
+    parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
     baseUrl,
   };

@@ -35,9 +35,3 @@ export function settle(amount: bigint, bps: number): Legs {
   const paid = shareOf(amount, bps);
   return balanced({ available: amount - paid, held: -amount, paid, funding: 0n });
 }
-
-export const applyLegs = (balance: Balance, legs: Legs): Balance => ({
-  available: balance.available + legs.available,
-  held: balance.held + legs.held,
-  paid: balance.paid + legs.paid,
-});

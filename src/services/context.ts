@@ -16,6 +16,8 @@ export type Context = {
   readonly signInThrottle: SignInThrottle;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
+  /** Compiles a schema that is about to be saved, where a large one cannot stall the server. */
+  readonly parseSchema: Evaluator["parseSchema"];
   /** The bench has a pool of its own, so that its strangers cannot delay a verification. */
   readonly evaluateBench: Evaluate;
   /** Where this instance is reached, such as `http://localhost:8080`. */

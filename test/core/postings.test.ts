@@ -1,15 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AMOUNT_MAX } from "../../src/core/money.ts";
-import {
-  applyLegs,
-  type Balance,
-  deposit,
-  hold,
-  type Legs,
-  NO_BALANCE,
-  settle,
-} from "../../src/core/postings.ts";
+import { type Balance, deposit, hold, type Legs, NO_BALANCE, settle } from "../../src/core/postings.ts";
 
 const legs = (available: bigint, held: bigint, paid: bigint, funding: bigint): Legs => ({
   available,
@@ -60,13 +52,14 @@ test("a settlement gives the whole hold away, and takes from nobody", () => {
 });
 
 describe("balances", () => {
-  test("start empty, and take the legs of what a person sees", () => {
+  test("start empty", () => {
     expect(NO_BALANCE).toEqual({ available: 0n, held: 0n, paid: 0n });
-    expect(applyLegs({ available: 10n, held: 3n, paid: 1n }, legs(-4n, 3n, 1n, 0n))).toEqual({
-      available: 6n,
-      held: 6n,
-      paid: 2n,
-    });
+  });
+
+  const applyLegs = (balance: Balance, posting: Legs): Balance => ({
+    available: balance.available + posting.available,
+    held: balance.held + posting.held,
+    paid: balance.paid + posting.paid,
   });
 
   type Step = { readonly kind: "deposit" | "hold" | "settle"; readonly amount: bigint; readonly bps: number };

@@ -25,7 +25,7 @@ import type {
   Rules,
   VerifyRequest,
 } from "./plain-model.ts";
-import { createWorld, snapshotOf, snapshotOfModel, type World } from "./service.ts";
+import { createWorld, type Setting, snapshotOf, snapshotOfModel, type World } from "./service.ts";
 
 /**
  * Random histories, run against the service with its store and against a plain model, which must agree after every step.
@@ -101,7 +101,7 @@ const commands = {
     do: fc.constant("verify"),
     who,
     warrant: index,
-    passes: fc.constantFrom(0, 1, 2, 3, 4, 4, 4),
+    passes: fc.constantFrom(0, 1, 2, 3, 4, 4),
     code,
     ifMatch,
     reuse,
@@ -110,10 +110,10 @@ const commands = {
   }),
   decide: fc.record({
     do: fc.constant("decide"),
-    verb: fc.constantFrom("settle", "resolve"),
+    verb: fc.constantFrom("settle", "resolve", "resolve"),
     who: decider,
     warrant: index,
-    decision: fc.constantFrom("release", "partial_release", "refund", "dispute"),
+    decision: fc.constantFrom("release", "partial_release", "refund", "dispute", "dispute"),
     bps,
     ifMatch,
     reuse,
@@ -123,7 +123,7 @@ const commands = {
   finish: fc.record({ do: fc.constant("finish"), check: index }),
   interrupt: fc.record({ do: fc.constant("interrupt"), check: index }),
   expire: fc.record({ do: fc.constant("expire"), warrant: index }),
-  wait: fc.record({ do: fc.constant("wait"), minutes: fc.constantFrom(1, 5, 30, 600) }),
+  wait: fc.record({ do: fc.constant("wait"), minutes: fc.constantFrom(1, 5, 5, 60, 600) }),
   status: fc.record({
     do: fc.constant("status"),
     agent: index,
@@ -132,10 +132,11 @@ const commands = {
   session: fc.record({
     do: fc.constant("session"),
     agent: index,
-    ceiling: fc.constantFrom(100n, 300n, 10_000n),
+    ceiling: fc.constantFrom(100n, 300n, 10_000n, 10_000n, 10_000n),
     limit: fc.option(fc.constantFrom(1, 3)),
-    budget: fc.constantFrom(1, 2, 5),
-    minutes: fc.constantFrom(3, 600),
+    budget: fc.constantFrom(1, 1, 2, 5),
+    // A wait can end at the minute that it expires.
+    minutes: fc.constantFrom(5, 600, 600, 600),
   }),
   revoke: fc.record({ do: fc.constant("revoke"), session: index }),
   policy: fc.record({
@@ -176,24 +177,21 @@ const command = fc.oneof(
   })),
 ) as fc.Arbitrary<Command>;
 
-/** Every history begins with something to decide about. */
-const FIRST_STEPS: readonly Command[] = [0, 1, 1].map((key, at) => ({
-  do: "open",
-  who: { key },
-  agent: at === 2 ? "none" : "own",
-  amount: 100n,
-  asset: "USDC",
-  policy: null,
-  minutes: 600,
-  reuse: null,
-}));
+/** Every history begins with something to decide about, half of them with an agent that has a session. */
+const firstSteps = (budget: number | null): readonly Command[] => {
+  const session = { do: "session", agent: 1, ceiling: 10_000n, limit: null, budget, minutes: 600 };
+  const terms = { do: "open", amount: 100n, asset: "USDC", policy: null, minutes: 600, reuse: null };
+  const opens = [0, 1, 1, 1].map((key, at) => ({ ...terms, who: { key }, agent: at === 3 ? "none" : "own" }));
+  return [...(budget === null ? [] : [session]), ...opens] as readonly Command[];
+};
 
 const setting = fc.record({
   mode: fc.constantFrom("sandbox", "live"),
-  hasAdmin: fc.constantFrom(true, true, false),
-  budgets: fc.tuple(fc.constantFrom(1, 2, 5), fc.constantFrom(2, 50)),
+  hasAdmin: fc.boolean(),
+  budgets: fc.tuple(fc.constantFrom(1, 2, 50), fc.constantFrom(2, 50, 50)),
   mustBeNamed: fc.constantFrom(false, false, true),
-}) as fc.Arbitrary<Parameters<typeof createWorld>[1]>;
+  sessionBudget: fc.constantFrom(null, null, null, 1, 1, 2),
+}) as fc.Arbitrary<Setting & { readonly sessionBudget: number | null }>;
 
 /** How often each outcome was met: a simulation that refuses everything agrees with anything. */
 const counts = new Map<string, number>();
@@ -541,7 +539,7 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
       const { ctx, gates } = simulation;
       const run = new Run(await createWorld(ctx, given), ctx, gates);
       try {
-        for (const step of [...FIRST_STEPS, ...steps]) await run.step(step);
+        for (const step of [...firstSteps(given.sessionBudget), ...steps]) await run.step(step);
         await run.finishAll();
         expect(ctx.store.reader.audit()).toEqual([]);
       } catch (error) {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
@@ -48,6 +49,7 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
       };
     },
     evaluate: inProcess,
+    parseSchema: async (schema) => parseSchema(schema),
     evaluateBench: inProcess,
     baseUrl: "http://localhost:8080",
     ...overrides,

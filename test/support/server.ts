@@ -150,7 +150,7 @@ export function startTestShell({
   const onFault = (error: unknown) => console.error(error);
   const shell = createShell(ctx, { docsUrl, rateLimits, trustedProxies: [], onFault });
   const url = "http://localhost:8080";
-  const from = (address: string) => createClient((request) => shell(request, address), url, docsUrl);
+  const from = (address: string) => createClient((request) => shell(request, () => address), url, docsUrl);
   const { clock, folder } = ctx;
   return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from };
 }

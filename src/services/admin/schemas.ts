@@ -1,6 +1,5 @@
 import { hashJson } from "../../core/canonical.ts";
 import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
-import { parseSchema } from "../../core/clauses/schema.ts";
 import type { NamedSchema } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
@@ -29,7 +28,7 @@ export async function createSchema(
       `must be 1 to ${SCHEMA_NAME_LENGTH_MAX} characters of A-Z, a-z, 0-9, '.', '_' and '-'`,
     );
   }
-  const parsed = parseSchema(input.schema);
+  const parsed = await ctx.parseSchema(input.schema);
   if (isRefusal(parsed)) return parsed;
   const row: NamedSchema = {
     id: ctx.newId("schema"),

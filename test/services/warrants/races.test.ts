@@ -186,6 +186,24 @@ describe("verifies", () => {
     expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "escalated"]);
   });
 
+  test("an interruption of a check that is past does nothing to a younger one", async () => {
+    const id = await openOne();
+    holdChecks();
+    const first = verify(stage, agent, id, NONE_PASS);
+    await Bun.sleep(1);
+    const begun = reread(id);
+    expect(await Promise.all([interruptCheck(ctx, begun), interruptCheck(ctx, begun)])).toEqual([
+      true,
+      false,
+    ]);
+    const second = verify(stage, agent, id, ALL_PASS);
+    await Bun.sleep(1);
+    expect(await interruptCheck(ctx, begun)).toBe(false);
+    gate.resolve();
+    expect([codeOf(await first), codeOf(await second)]).toEqual(["version_conflict", 200]);
+    expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "released"]);
+  });
+
   test("an interruption that comes after the outcome does nothing", async () => {
     const id = await openOne();
     holdChecks();
