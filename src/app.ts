@@ -83,6 +83,10 @@ function openContext(
 
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
+/** Where the links in errors lead: the service's own pages, unless the configuration says otherwise. */
+export const docsUrlOf = (config: Config, port = config.port): string =>
+  config.docsUrl ?? `${baseUrlOf(config, port)}/docs`;
+
 /** The ledger without a server: for the command line, beside a server that may be running. */
 export const openForCommands = (config: Config): Opened =>
   openContext(config, baseUrlOf(config, config.port), 0, () => []);
@@ -121,7 +125,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
   await recoverAtStart(ctx);
   shell = createShell(ctx, {
-    docsUrl: config.docsUrl ?? `${baseUrl}/docs`,
+    docsUrl: docsUrlOf(config, port),
     rateLimits: config.rateLimits,
     trustedProxies: config.trustProxy,
     onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
@@ -138,11 +142,19 @@ export async function startServer(config: Config): Promise<RunningServer> {
     ctx,
     async stop() {
       const stopped = server.stop();
-      await Promise.race([Promise.allSettled([...inFlight]), Bun.sleep(DRAIN_MS)]);
+      await settledWithin(inFlight, DRAIN_MS);
       await server.stop(true);
       await stopped;
       await scheduler.stop();
       await close();
     },
   };
+}
+
+/** Resolves when all of them have settled, or when the time is up. */
+async function settledWithin(promises: Iterable<Promise<unknown>>, timeoutMs: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, timeoutMs);
+  await Promise.race([Promise.allSettled([...promises]), late.promise]);
+  clearTimeout(timer);
 }

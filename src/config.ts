@@ -115,3 +115,6 @@ const configOf = (values: Values): Config => ({
     bench: values.RATE_BENCH ?? 30,
   },
 });
+
+/** What holds where nothing is set. */
+export const DEFAULTS: Config = configOf({});

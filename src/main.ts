@@ -1,8 +1,8 @@
 import packageJson from "../package.json" with { type: "json" };
-import { EVALUATOR_ARGUMENT, openForCommands, startServer } from "./app.ts";
+import { docsUrlOf, EVALUATOR_ARGUMENT, openForCommands, startServer } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import type { CommandLineTools } from "./cli/tools.ts";
-import { type Given, readConfig } from "./config.ts";
+import { DEFAULTS, type Given, readConfig } from "./config.ts";
 import { isRefusal, type Refusal, refuse } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
@@ -54,10 +54,16 @@ const tools: CommandLineTools = {
     const config = readConfig(flags({ HOST: host, PORT: port }));
     return isRefusal(config) ? config : { host: config.host, port: config.port };
   },
-  errorBody: (refusal) => errorBody(refusal, newId("request"), "/docs"),
+  errorBody: (refusal) => errorBody(refusal, newId("request"), docsUrl()),
   print: (text) => void process.stdout.write(`${text}\n`),
   printError: (text) => void process.stderr.write(`${text}\n`),
 };
+
+/** Where the links in a command's error lead: the server's own pages, as the API's do. */
+function docsUrl(): string {
+  const config = readConfig({});
+  return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
+}
 
 /** Flags that were given. */
 const flags = (given: Given): Given =>
@@ -78,6 +84,9 @@ function portRefusal(error: unknown): Refusal {
   }
   throw error;
 }
+
+// Who reads us may stop early, as `head` does.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
 process.exitCode = await runCommandLine(tools, process.argv.slice(2));

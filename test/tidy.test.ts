@@ -58,7 +58,6 @@ describe("who may import whom", () => {
     "drizzle-orm": ["sqlite"],
     commander: ["cli", "main"],
     elysia: ["http", "console", "app"],
-    "@elysiajs/openapi": ["http"],
   };
   const HASHING =
     /^\{ (createHash|createHmac|timingSafeEqual)(, (createHash|createHmac|timingSafeEqual))* \}$/;

@@ -219,6 +219,21 @@ const MONEY_OF_WARRANTS: readonly Corruption[] = [
     /: its hold's asset is "HUGE", not "USDC"$/,
   ],
   [
+    "a hold on the books of another organisation",
+    `UPDATE postings SET organisation_id = (SELECT organisation_id FROM warrants WHERE mode = 'sandbox') WHERE warrant_id = ${one("held")}`,
+    /: its hold's organisation is "org_\w+", not "org_\w+"$/,
+  ],
+  [
+    "a hold on the books of the other mode",
+    `UPDATE postings SET mode = 'sandbox' WHERE warrant_id = ${one("expired")}`,
+    /: its hold's mode is "sandbox", not "live"$/,
+  ],
+  [
+    "a settlement at another time",
+    `UPDATE postings SET recorded_at = 1 WHERE warrant_id = ${one("expired")} AND held < 0`,
+    /: its settlement's recorded_at is 1, not \d+$/,
+  ],
+  [
     "an amount that is no integer",
     `UPDATE warrants SET amount = 100.5 WHERE id = ${one("held")}`,
     /CHECK constraint failed in warrants/,

@@ -359,8 +359,8 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a policy version twice",
       () =>
-        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies",
-      /UNIQUE constraint failed/,
+        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
+      /UNIQUE constraint failed: policies.agent_id/,
     ],
     ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
     ["a deleted schema", () => "DELETE FROM schemas", /named schemas are kept/],
@@ -373,6 +373,35 @@ describe("raw SQL of a buggy caller", () => {
   ];
 
   const LIMITS: readonly [string, () => string, RegExp][] = [
+    [
+      "an agent in no mode",
+      () =>
+        "INSERT INTO agents SELECT 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0 FROM agents LIMIT 1",
+      /agents_mode/,
+    ],
+    [
+      "two keys of one secret",
+      () =>
+        "INSERT INTO api_keys SELECT 'key_new', organisation_id, agent_id, mode, secret_hash, last_four, 0, NULL FROM api_keys LIMIT 1",
+      /UNIQUE constraint failed: api_keys.secret_hash/,
+    ],
+    [
+      "a sign-in to no mode",
+      () => "INSERT INTO auth_sessions SELECT 'h', id, 'test', 0, 0 FROM users LIMIT 1",
+      /auth_sessions_mode/,
+    ],
+    [
+      "a saved clause of a ninth kind",
+      () =>
+        "INSERT INTO verifiers SELECT 'vrf_new', id, 'shell.exec', 'x', '{}', 0 FROM organisations LIMIT 1",
+      /verifiers_type/,
+    ],
+    [
+      "an organisation's policy version twice",
+      () =>
+        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
+      /UNIQUE constraint failed: policies.organisation_id/,
+    ],
     [
       "a session spent over its ceiling",
       () => "UPDATE spend_sessions SET amount_spent = amount_ceiling + 1",

@@ -99,6 +99,7 @@ export async function buildGoodLedger(ctx: TestContext): Promise<void> {
   const overdue = ctx.store.reader.warrants.find(late);
   if (overdue) must(await expireWarrant(ctx, overdue));
 
+  must(await createPolicy(ctx, MACHINE, { ...organisation, name: "of everyone", rules }));
   const sandbox = await createStage(ctx, { mode: "sandbox" });
   const tester = await createCaller(sandbox);
   const tested = warrantIn(await open(sandbox, tester, { agent_id: tester.agentId })).id;

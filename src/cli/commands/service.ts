@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { refuse } from "../../core/errors.ts";
-import { type CommonFlags, examples, withCommonFlags, withData } from "../command.ts";
+import { type CommonFlags, examples, withCommonFlags } from "../command.ts";
 import { CommandFailure, orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import type { AddressOptions, CommandLineTools, ServeOptions, ServerAddress } from "../tools.ts";
@@ -48,7 +48,8 @@ export function addDemo(program: Command, tools: CommandLineTools): void {
     .description(
       "Makes a sandbox organisation in a fresh folder, a local seller with good and bad deliverables, and a warrant for each; tells what happened to the money and why; then keeps serving.",
     );
-  withData(demo)
+  demo
+    .option("--data <folder>", "a new or empty folder, or an earlier demo's (default: a temporary one)")
     .option("--exit", "stop instead of serving on")
     .action(async () => {
       const { data, exit = false } = demo.opts<{ data?: string; exit?: boolean }>();

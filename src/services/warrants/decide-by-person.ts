@@ -27,6 +27,8 @@ type Target = {
   readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
   /** Null where what the request names is there; else its 404. */
   readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
+  /** Why what is there is decided already; null where it is not. */
+  readonly refuseDecided: (snapshot: Snapshot) => Refusal | null;
   readonly resource: (warrant: Warrant, escalation: Escalation | null) => Parameters<typeof recordAnswer>[2];
 };
 
@@ -60,7 +62,7 @@ export async function decideByPerson(
       if (first) return { answer: first };
       const { warrant, escalation } = snapshot;
       if (!warrant) throw new Error("a target without a warrant");
-      const other = refuseOtherVersion(warrant, input.ifMatch);
+      const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(snapshot);
       if (other) return { answer: other };
       const waiting = escalation?.status === "resolved" ? null : escalation;
       const closed = waiting && escalationAfter(waiting, caller, input, now);

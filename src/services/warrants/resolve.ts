@@ -32,6 +32,7 @@ export async function resolveEscalation(
   const target = {
     needs: { escalationId: id },
     refuseMissing,
+    refuseDecided,
     resource: (warrant, escalation) => ({
       ...(escalation && escalationResource(escalation)),
       warrant: warrantResource(warrant),
@@ -40,9 +41,11 @@ export async function resolveEscalation(
   return decideByPerson(ctx, caller, target, input, intent);
 }
 
-function refuseMissing({ escalation }: Snapshot): Refusal | null {
-  if (!escalation) return refuse("escalation_not_found", "There is no such escalation.");
-  return escalation.status === "resolved"
+const refuseMissing = ({ escalation }: Snapshot): Refusal | null =>
+  escalation ? null : refuse("escalation_not_found", "There is no such escalation.");
+
+/** Its warrant may be held again, and still this decision is over. */
+const refuseDecided = ({ escalation }: Snapshot): Refusal | null =>
+  escalation?.status === "resolved"
     ? refuse("illegal_transition", `The escalation ${escalation.id} was resolved already.`)
     : null;
-}

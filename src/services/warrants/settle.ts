@@ -26,6 +26,7 @@ export const settleWarrant = (
     {
       needs: { warrantId },
       refuseMissing: (snapshot) => (snapshot.warrant ? null : warrantNotFound()),
+      refuseDecided: () => null,
       resource: warrantResource,
     },
     { ...input, note: null },

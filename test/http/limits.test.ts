@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createKey } from "../../src/services/admin/keys.ts";
+import { type Client, type Credentials, freshKey, NOBODY, type Reply } from "../support/client.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** interface.md, Rate-limit rules. The clock stands still until a test moves it. */
+
+const LIMITS = { read: 5, write: 8, bench: 3 };
+
+let service: ShellService;
+let home: TestOrganisation;
+beforeEach(async () => {
+  service = startTestShell({ rateLimits: { ...LIMITS } });
+  home = await service.organisation();
+  service.clock.now = Math.ceil(service.clock.now / 60_000) * 60_000 + 60_000;
+});
+afterEach(() => service.close());
+
+const read = (as: Credentials, from: Client = service): Promise<Reply> => from.get("/v1/warrants", { as });
+const write = (as: Credentials, key = freshKey()): Promise<Reply> =>
+  service.post("/v1/warrants", service.body({ amount: "1" }), { as, key });
+const bench = (from: Client = service, as: Credentials = NOBODY): Promise<Reply> => {
+  const clauses = [{ kind: "http.status", equals: 200 }];
+  return from.post("/bench/run", { clauses, deliverable: { reached: true, status: 200 } }, { as, key: null });
+};
+
+/** Spends a whole budget, checking what each answer says is left, then meets 429 twice. */
+async function exhaust(limit: number, send: () => Promise<Reply>): Promise<void> {
+  for (let left = limit - 1; left >= 0; left--) {
+    const { status, headers } = await send();
+    expect(status).not.toBe(429);
+    expect([headers.get("ratelimit-limit"), headers.get("ratelimit-remaining")]).toEqual([
+      String(limit),
+      String(left),
+    ]);
+  }
+  for (let again = 0; again < 2; again++) await refusesNow(send);
+}
+
+async function refusesNow(send: () => Promise<Reply>): Promise<void> {
+  const { status, code, headers } = await send();
+  expect([status, code, headers.get("ratelimit-remaining")]).toEqual([429, "rate_limit_exceeded", "0"]);
+  expect(headers.get("retry-after")).toBe(headers.get("ratelimit-reset"));
+}
+
+test("reads, writes and benches have buckets of their own; HEAD is a read", async () => {
+  const { as } = home.live;
+  await exhaust(LIMITS.read, () => read(as));
+  await refusesNow(() =>
+    service
+      .send("HEAD", "/v1/warrants", undefined, { as })
+      .then((reply) => ({ ...reply, code: "rate_limit_exceeded" })),
+  );
+  await exhaust(LIMITS.write, () => write(as));
+  await exhaust(LIMITS.bench, () => bench());
+});
+
+test("the budget is whole again at the reset, which counts down, and not before", async () => {
+  const { as } = home.live;
+  service.clock.now += 12_345;
+  await exhaust(LIMITS.write, () => write(as));
+  expect((await write(as)).headers.get("retry-after")).toBe("48");
+  service.clock.now += 47_000;
+  const last = await write(as);
+  expect([last.status, last.headers.get("retry-after")]).toEqual([429, "1"]);
+  service.clock.now += 654;
+  await refusesNow(() => write(as));
+  service.clock.now += 1;
+  const whole = await write(as);
+  expect([
+    whole.status,
+    whole.headers.get("ratelimit-remaining"),
+    whole.headers.get("ratelimit-reset"),
+  ]).toEqual([201, String(LIMITS.write - 1), "60"]);
+});
+
+test("each key, each person and each address has its own", async () => {
+  const second = must(await createKey(service.ctx, MACHINE, { agent_id: home.live.id }));
+  await exhaust(LIMITS.write, () => write(home.live.as));
+  await exhaust(LIMITS.write, () => write({ Authorization: `Bearer ${second.secret}` }));
+  await exhaust(LIMITS.write, () => write(home.people.operator.as));
+  await exhaust(LIMITS.write, () => write(home.people.admin.as));
+  // A person is one caller, however often they sign in: the second cookie finds the budget spent.
+  const again = await home.signIn(home.people.operator);
+  await refusesNow(() => write(again));
+  await exhaust(LIMITS.write - 1, () => write(home.sandbox.as)).catch(() => {});
+  for (const address of ["203.0.113.7", "203.0.113.8"])
+    await exhaust(LIMITS.read, () => read(NOBODY, service.from(address)));
+});
+
+test("who is nobody is counted by address: no credentials, bad ones, and sign-ins alike", async () => {
+  const from = service.from("203.0.113.9");
+  const sent: readonly (() => Promise<Reply>)[] = [
+    () => from.post("/v1/warrants", {}),
+    () => from.post("/v1/warrants", {}, { as: { Authorization: "Bearer hf_live_x" } }),
+    () => from.post("/auth/session", { email: "a@example.com", password: "x" }),
+    () => from.post("/v1/warrants/wrt_1/refund"),
+  ];
+  let turn = 0;
+  const next = () => sent[turn++ % sent.length]!();
+  await exhaust(LIMITS.write, next);
+  // A key behind the same address is not held back by them.
+  expect((await from.post("/v1/warrants", service.body(), { as: home.live.as })).status).toBe(201);
+});
+
+test("the bench is counted by address, whoever asks, and IPv6 callers by their /64", async () => {
+  await exhaust(LIMITS.bench, () => bench(service.from("2001:db8:1:2::1")));
+  await refusesNow(() => bench(service.from("2001:db8:1:2:ffff:ffff:ffff:ffff")));
+  await refusesNow(() => bench(service.from("2001:db8:1:2::1"), home.live.as));
+  expect((await bench(service.from("2001:db8:1:3::1"))).status).toBe(200);
+  await exhaust(LIMITS.bench, () => bench(service.from("::ffff:203.0.113.10")));
+  await refusesNow(() => bench(service.from("203.0.113.10")));
+});
+
+test("refusals count, unknown routes do not, and nothing moves over the limit", async () => {
+  const { as } = home.live;
+  for (let count = 0; count < LIMITS.write; count++) {
+    expect((await service.post("/v1/nothing", {}, { as })).headers.get("ratelimit-remaining")).toBe(
+      String(LIMITS.write),
+    );
+  }
+  await exhaust(LIMITS.write, () => service.post("/v1/warrants", "{", { as }));
+  await service.refuses(home, [429, "rate_limit_exceeded"], () => write(as));
+});
+
+test("a write that met 429 is retried with its key, and one that had passed replays", async () => {
+  const { as } = home.live;
+  const passed = freshKey();
+  const first = await write(as, passed);
+  expect(first.status).toBe(201);
+  for (let status = 0; status !== 429; ) ({ status } = await write(as));
+  const held = service.books(home).held;
+  const turned = freshKey();
+  for (const key of [passed, turned]) await refusesNow(() => write(as, key));
+  service.clock.now += 60_000;
+  const again = await write(as, passed);
+  expect([again.status, again.text, again.headers.get("idempotent-replayed")]).toEqual([
+    201,
+    first.text,
+    "true",
+  ]);
+  const retried = await write(as, turned);
+  expect([retried.status, retried.headers.get("idempotent-replayed")]).toEqual([201, null]);
+  expect(service.books(home).held).toBe(held + 1n);
+});
