@@ -376,12 +376,10 @@ export class PlainModel {
     if (first) return first;
     const warrant = this.warrants.get(request.warrantId);
     const escalation = this.escalations.findLast(({ warrantId }) => warrantId === request.warrantId);
-    if (request.verb === "resolve") {
-      if (!escalation) return "escalation_not_found";
-      if (escalation.status === "resolved") return "illegal_transition";
-    }
+    if (request.verb === "resolve" && !escalation) return "escalation_not_found";
     if (!warrant) return "warrant_not_found";
     if (request.ifMatch !== null && request.ifMatch !== warrant.version) return "version_conflict";
+    if (request.verb === "resolve" && escalation?.status === "resolved") return "illegal_transition";
     const decidable = ["held", "frozen", "escalated", "disputed"];
     const legal = decision === "dispute" ? warrant.state === "escalated" : decidable.includes(warrant.state);
     if (!legal) return "illegal_transition";

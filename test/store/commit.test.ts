@@ -178,19 +178,21 @@ describe("the store", () => {
   });
 });
 
-/** Failures of the transaction itself, over a database whose COMMIT can be made to fail. */
+/** Failures of the transaction itself, over a database whose statements can be made to fail. */
 describe("the commit queue", () => {
   let database: Database;
-  let failing: { sql: string; before: () => void } | null;
+  /** Which statements fail from now on; a count of one is a fault that passes. */
+  let failing: { sql: string; times: number };
   let statements: string[];
 
   beforeEach(() => {
     database = new Database(":memory:");
-    database.run("CREATE TABLE facts (name TEXT PRIMARY KEY)");
-    failing = null;
+    database.run("CREATE TABLE facts (name TEXT)");
+    failing = { sql: "", times: 0 };
     statements = [];
   });
 
+  /** Writes a name, and answers it; `fault` happens after the write. */
   function createQueue() {
     const query = database.query.bind(database);
     const watched = new Proxy(database, {
@@ -199,11 +201,8 @@ describe("the commit queue", () => {
           return (sql: string) => ({
             run: () => {
               statements.push(sql);
-              if (failing?.sql === sql) {
-                failing.before();
-                throw new Error(`${sql} failed`);
-              }
-              return query(sql).run();
+              if (failing.sql !== sql || failing.times-- <= 0) return query(sql).run();
+              throw new Error(`${sql} failed`);
             },
           });
         }
@@ -211,20 +210,26 @@ describe("the commit queue", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
+    const faults = new Map<string, () => void>();
     const queue = createCommitQueue(
       watched,
       () => ({}) as never,
       (_, change) => {
-        for (const { row } of change.rows ?? []) database.run("INSERT INTO facts VALUES (?)", [row as never]);
+        for (const { row } of change.rows ?? []) {
+          database.run("INSERT INTO facts VALUES (?)", [row as never]);
+          faults.get(row as never)?.();
+        }
       },
       () => statements.push("committed"),
     );
-    return (name: string) =>
-      queue.execute({
+    return (name: string, fault?: () => void) => {
+      if (fault) faults.set(name, fault);
+      return queue.execute({
         scope: { organisationId: "org", mode: "live" },
         needs: {},
         decide: () => ({ answer: name, change: { rows: [{ kind: "organisation", row: name as never }] } }),
       });
+    };
   }
 
   const facts = () => database.query("SELECT name FROM facts ORDER BY name").values().flat();
@@ -232,56 +237,65 @@ describe("the commit queue", () => {
     (await Promise.allSettled(promises)).map((answer) =>
       answer.status === "fulfilled" ? answer.value : String(answer.reason),
     );
+  const fault = (problem: string) => () => {
+    throw new Error(problem);
+  };
 
-  test("uses one transaction for a batch, a savepoint for each", async () => {
+  test("uses one transaction for a batch, and says that it is on disk before it answers", async () => {
     const write = createQueue();
-    expect(await outcomes([write("a"), write("b")])).toEqual(["a", "b"]);
-    expect(statements).toEqual([
-      "BEGIN IMMEDIATE",
-      ...["SAVEPOINT command", "RELEASE command", "SAVEPOINT command", "RELEASE command"],
-      ...["COMMIT", "committed"],
-    ]);
+    const first = write("a").then(() => statements.push("answered"));
+    await Promise.all([first, write("b")]);
+    expect(statements).toEqual(["BEGIN IMMEDIATE", "COMMIT", "committed", "answered"]);
   });
 
   test("a COMMIT that fails fails every command, and nothing is written", async () => {
     const write = createQueue();
-    failing = { sql: "COMMIT", before: () => {} };
-    expect(await outcomes([write("a"), write("b"), write("a")])).toEqual(
+    failing = { sql: "COMMIT", times: Number.POSITIVE_INFINITY };
+    expect(await outcomes([write("a"), write("b"), write("c")])).toEqual(
       Array(3).fill("Error: COMMIT failed"),
     );
     expect(facts()).toEqual([]);
     expect(statements).not.toContain("committed");
     expect(database.inTransaction).toBe(false);
-    failing = null;
-    expect(await outcomes([write("c")])).toEqual(["c"]);
-    expect(facts()).toEqual(["c"]);
+    failing.times = 0;
+    expect(await outcomes([write("d")])).toEqual(["d"]);
+    expect(facts()).toEqual(["d"]);
   });
 
   test("a BEGIN that fails fails every command", async () => {
     const write = createQueue();
-    failing = { sql: "BEGIN IMMEDIATE", before: () => {} };
+    failing = { sql: "BEGIN IMMEDIATE", times: Number.POSITIVE_INFINITY };
     expect(await outcomes([write("a"), write("b")])).toEqual(Array(2).fill("Error: BEGIN IMMEDIATE failed"));
-    failing = null;
+    failing.times = 0;
     expect(await outcomes([write("a")])).toEqual(["a"]);
   });
 
-  test("an error that ended the whole transaction fails the whole batch, also what seemed done", async () => {
+  test("a COMMIT that fails once writes every command once", async () => {
     const write = createQueue();
-    let releases = 0;
-    // As a full disk does: SQLite rolls everything back by itself.
-    failing = {
-      sql: "RELEASE command",
-      before: () => {
-        releases += 1;
-        database.run("ROLLBACK");
-      },
+    failing = { sql: "COMMIT", times: 1 };
+    expect(await outcomes([write("a"), write("b"), write("c")])).toEqual(["a", "b", "c"]);
+    expect(facts()).toEqual(["a", "b", "c"]);
+  });
+
+  test("a command that fails half written is undone alone: the others are written once", async () => {
+    const write = createQueue();
+    const answers = [write("a"), write("b", fault("a bug")), write("c"), write("d", fault("another"))];
+    expect(await outcomes(answers)).toEqual(["a", "Error: a bug", "c", "Error: another"]);
+    expect(facts()).toEqual(["a", "c"]);
+    expect(database.inTransaction).toBe(false);
+  });
+
+  test("so it is where the fault ends the whole transaction, as a full disk does", async () => {
+    const write = createQueue();
+    const endsAll = () => {
+      database.run("ROLLBACK");
+      throw new Error("disk full");
     };
-    expect(await outcomes([write("a"), write("b"), write("c")])).toEqual(
-      Array(3).fill("Error: RELEASE command failed"),
-    );
-    expect(releases).toBe(1);
-    failing = null;
-    expect(facts()).toEqual([]);
-    expect(await outcomes([write("d")])).toEqual(["d"]);
+    expect(await outcomes([write("a"), write("b", endsAll), write("c")])).toEqual([
+      "a",
+      "Error: disk full",
+      "c",
+    ]);
+    expect(facts()).toEqual(["a", "c"]);
   });
 });

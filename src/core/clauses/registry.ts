@@ -5,8 +5,8 @@ import { canHash, isDeeperThan } from "./document.ts";
 import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
 
 export const CLAUSES_MAX = 64;
-/** Bytes of the clauses' canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
-export const CLAUSES_BYTES_MAX = 64 * 1024;
+/** Bytes of a spec's canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
+const SPEC_BYTES_MAX = 64 * 1024;
 export const SCHEMA_NAME_LENGTH_MAX = 128;
 export const EQUALS_DEPTH_MAX = 128;
 
@@ -114,11 +114,13 @@ export function parseClauses(value: unknown, path: string): readonly Clause[] | 
     if (isRefusal(clause)) return clause;
     clauses.push(clause);
   }
-  // The canonical form has the same length: it differs in the order of keys alone.
-  if (Buffer.byteLength(JSON.stringify(clauses)) > CLAUSES_BYTES_MAX)
-    return refuseField(path, "must be at most 64 kB of canonical JSON");
+  if (!fitsSpec(clauses)) return refuseField(path, "must be at most 64 kB of canonical JSON");
   return clauses;
 }
+
+/** Whether a spec of these clauses is within 64 kB. Its canonical form is as long: it differs in the order of keys alone. */
+export const fitsSpec = (clauses: readonly Clause[]): boolean =>
+  Buffer.byteLength(JSON.stringify({ clauses })) <= SPEC_BYTES_MAX;
 
 /** One clause, or `validation_failed` naming the path. A saved verifier is `{ kind: type, ...config }`. */
 export function parseClause(value: unknown, path: string): Clause | Refusal {

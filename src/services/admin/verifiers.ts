@@ -1,10 +1,4 @@
-import { canonicalJson } from "../../core/canonical.ts";
-import {
-  CLAUSE_KINDS,
-  CLAUSES_BYTES_MAX,
-  type ClauseKind,
-  parseClause,
-} from "../../core/clauses/registry.ts";
+import { CLAUSE_KINDS, type ClauseKind, fitsSpec, parseClause } from "../../core/clauses/registry.ts";
 import type { SavedVerifier } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
@@ -37,8 +31,7 @@ export async function createVerifier(
   if (Object.hasOwn(config, "kind")) return refuseField("config.kind", "is given as type");
   const clause = parseClause({ kind: input.type, ...config }, "config");
   if (isRefusal(clause)) return clause;
-  if (Buffer.byteLength(canonicalJson(clause)) > CLAUSES_BYTES_MAX)
-    return refuseField("config", "must be at most 64 kB of canonical JSON");
+  if (!fitsSpec([clause])) return refuseField("config", "must be at most 64 kB of canonical JSON");
   const verifier: SavedVerifier = {
     id: ctx.newId("verifier"),
     organisationId: input.organisation_id,

@@ -1,8 +1,8 @@
 import { canonicalJson, sha256 } from "../../core/canonical.ts";
 import {
-  CLAUSES_BYTES_MAX,
   CLAUSES_MAX,
   type Clause,
+  fitsSpec,
   parseClause,
   parseClauses,
   schemaNamesOf,
@@ -261,7 +261,7 @@ function specClauses(snapshot: Snapshot, clauses: readonly Clause[]): readonly C
   const saved = parseClause({ kind: snapshot.verifier.type, ...snapshot.verifier.config }, "verifier_id");
   if (isRefusal(saved)) return saved;
   const all = [...clauses, saved];
-  if (all.length > CLAUSES_MAX || Buffer.byteLength(canonicalJson(all)) > CLAUSES_BYTES_MAX) {
+  if (all.length > CLAUSES_MAX || !fitsSpec(all)) {
     return refuseField(
       "verifier_id",
       `with the saved clause the spec has more than ${CLAUSES_MAX} clauses or 64 kB`,
