@@ -13,6 +13,11 @@ function refusePromise(decision: object): void {
     throw new TypeError("a command decides at once: its decide may not return a promise");
 }
 
+const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] => {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+};
+
 type Job = {
   /** Loads, decides and applies; returns what to call when it is on disk. */
   readonly run: () => () => void;
@@ -42,19 +47,25 @@ export function createCommitQueue(
 
   /**
    * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
-   * every page that it touches. So the batch is undone instead, and each job of it runs again by itself; deciding is pure.
+   * every page that it touches. So the batch is undone instead, and its halves run again, down to the job that fails by itself;
+   * deciding is pure.
    */
   function commitTogether(jobs: readonly Job[]): void {
-    let settlements: readonly (() => void)[];
     try {
       begin.run();
+    } catch (error) {
+      // Another process holds the ledger, and was waited for: waiting again for each half would stop the server.
+      for (const job of jobs) job.fail(error);
+      return;
+    }
+    let settlements: readonly (() => void)[];
+    try {
       settlements = jobs.map((job) => job.run());
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
-      const [only, ...others] = jobs;
-      if (only && others.length === 0) only.fail(error);
-      else for (const job of jobs) commitTogether([job]);
+      if (jobs.length === 1) jobs[0]?.fail(error);
+      else for (const half of halvesOf(jobs)) commitTogether(half);
       return;
     }
     onCommitted();

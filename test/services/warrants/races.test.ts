@@ -33,16 +33,19 @@ let agent: KeyCaller;
 /** A check waits here until the test lets it go. */
 let gate: PromiseWithResolvers<void>;
 let fetches: number;
+let breaks: boolean;
 
 beforeEach(async () => {
   gate = Promise.withResolvers();
   gate.resolve();
   fetches = 0;
+  breaks = false;
   ctx = createTestContext({
     ...SCRIPTED,
     fetchEvidence: async (url) => {
       fetches += 1;
       await gate.promise;
+      if (breaks) throw new Error("the evaluator is gone");
       return SCRIPTED.fetchEvidence(url);
     },
   });
@@ -169,6 +172,23 @@ describe("verifies", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
     expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
     expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "released"]);
+  });
+
+  test("a check that breaks decides nothing: the warrant is held, nobody has failed, and the key is free", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    const intent = intentOf();
+    breaks = true;
+    const twice = await Promise.allSettled([
+      verify(stage, agent, id, ALL_PASS, intent),
+      verify(stage, agent, id, ALL_PASS, intent),
+    ]);
+    expect(twice.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+    expect(states(id)).toEqual(["held", "verifying", "held"]);
+    expect(checks(id)).toHaveLength(0);
+    expect(ctx.store.reader.agents.get(agent.agentId)?.failureCount).toBe(0);
+    breaks = false;
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
+    expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
   });
 
   test("an interrupted check cannot finish a younger one with the same key", async () => {

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
+import type { Json } from "../support/client.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+import { type Source, startSource } from "../support/source.ts";
+
+/** GET /t/:id: the public receipt of what is settled (decisions.md, Trace, log, receipts). */
+
+let service: Service;
+let source: Source;
+beforeAll(async () => {
+  source = startSource();
+  service = await startTestServer();
+});
+afterAll(async () => {
+  await service?.close();
+  source?.stop();
+});
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const sorted = (value: object): readonly string[] => Object.keys(value).sort();
+
+test("a settled warrant's receipt needs no credential, and has the fields of the decisions", async () => {
+  const home = await service.organisation();
+  const policy = await home.addPolicy({
+    bands: [
+      { minScore: 0.5, outcome: "partial_release", releasedBps: 2_500 },
+      { minScore: 0, outcome: "refund" },
+    ],
+  });
+  const spec = {
+    clauses: [
+      { kind: "json.jsonpath", path: "$.token", equals: "observed-token" },
+      { kind: "json.jsonpath", path: "$.none" },
+    ],
+  };
+  const opened = await service.opened(home, { spec, payee: "ACME GmbH" });
+  const source_url = `${source.gives({ token: "observed-token" })}?key=secret-in-url`;
+  const { body: settled } = await service.post(
+    `/v1/warrants/${opened.id}/verify`,
+    { source_url },
+    { as: home.live.as },
+  );
+  const { status, body, headers, text } = await service.get(`/t/${opened.id}`);
+  expect([status, headers.get("etag")]).toEqual([200, null]);
+  expect(sorted(body)).toEqual(["anchor", "checks", "mode", "object", "signature", "trace", "warrant"]);
+  expect(body).toMatchObject({ object: "receipt", mode: "live", anchor: null, signature: null });
+  expect(body.warrant).toEqual({
+    id: opened.id,
+    state: "partially_released",
+    amount: "100",
+    asset: "USDC",
+    released_bps: 2_500,
+    payee: "ACME GmbH",
+    spec_hash: sha256(canonicalize(spec)!),
+    spec,
+    policy_version: policy.version,
+    rules_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    opened_at: opened.opened_at,
+    settled_at: settled.settled_at,
+  });
+
+  const [check, ...more] = body.checks;
+  expect(more).toEqual([]);
+  expect(check).toMatchObject({
+    source_origin: new URL(source_url).origin,
+    source_url_hash: sha256(source_url),
+    http_status: 200,
+    score: 5_000,
+    passed: false,
+    reason_codes: ["path_not_found"],
+    evidence_hash: sha256('{"token":"observed-token"}'),
+    outcome: "partial_release",
+  });
+  expect(check.details).toEqual([
+    { kind: "json.jsonpath", passed: true, reason_code: null },
+    { kind: "json.jsonpath", passed: false, reason_code: "path_not_found" },
+  ]);
+  const { pathname } = new URL(source_url);
+  expect(text).not.toContain("secret-in-url");
+  expect(text).not.toContain(`${new URL(source_url).host}${pathname}`);
+  expect(text).not.toContain('"observed"');
+  expect(text).not.toContain(home.id);
+});
+
+test("its trace is a chain that anyone can compute again", async () => {
+  const home = await service.organisation();
+  const { id } = await service.opened(home);
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives("{}") }, { as: home.live.as });
+  const { body } = await service.get(`/t/${id}`);
+  const read = await service.get(`/v1/warrants/${id}/trace`, { as: home.live.as });
+  expect(body.trace).toHaveLength(3);
+  let previous: string | null = null;
+  for (const [index, entry] of (body.trace as readonly Json[]).entries()) {
+    const { sequence, payload, entry_hash, ...six } = entry;
+    expect([sequence, six]).toEqual([index, read.body.data[index]]);
+    expect(sha256(canonicalize(payload)!)).toBe(six.payload_hash);
+    const link: object = { warrant_id: id, sequence, previous, payload_hash: six.payload_hash };
+    expect(sha256(canonicalize(link)!)).toBe(entry_hash);
+    previous = entry_hash;
+  }
+  expect(body.trace[2].payload).toMatchObject({ to: "released", evidence_hash: sha256("{}"), score: 10_000 });
+});
+
+test("every settled state has one, of the sandbox too; nothing else has", async () => {
+  const home = await service.organisation();
+  const { as } = home.people.operator;
+  for (const [verb, body, state] of [
+    ["release", undefined, "released"],
+    ["partial", { released_bps: 1_000 }, "partially_released"],
+    ["refund", undefined, "refunded"],
+  ] as const) {
+    const { id } = await service.opened(home);
+    expect((await service.get(`/t/${id}`)).code).toBe("warrant_not_found");
+    await service.post(`/v1/warrants/${id}/${verb}`, body, { as });
+    const receipt = await service.get(`/t/${id}`);
+    expect([receipt.status, receipt.body.warrant.state, receipt.body.checks]).toEqual([200, state, []]);
+    // Whoever asks gets the same, and a bad credential is nobody's business here.
+    for (const caller of [
+      as,
+      home.sandbox.as,
+      { Authorization: "Bearer nobody" },
+      { Cookie: "service_session=x" },
+    ])
+      expect((await service.get(`/t/${id}`, { as: caller })).text).toBe(receipt.text);
+    const head = await service.send("HEAD", `/t/${id}`);
+    expect([head.status, head.text]).toEqual([200, ""]);
+  }
+
+  const sandbox = await service.opened(home, {}, { as: home.sandbox.as });
+  const sandboxOperator = await home.signIn(home.people.operator, "sandbox");
+  await service.post(`/v1/warrants/${sandbox.id}/refund`, undefined, { as: sandboxOperator });
+  expect((await service.get(`/t/${sandbox.id}`)).body.mode).toBe("sandbox");
+
+  const escalated = await service.opened(home);
+  const source_url = source.gives("no", { status: 500 });
+  await service.post(`/v1/warrants/${escalated.id}/verify`, { source_url }, { as: home.live.as });
+  for (const id of [escalated.id, "wrt_none", "wrt_01ARZ3NDEKTSV4RRFFQ69G5FAV", home.id, "x"]) {
+    const none = await service.get(`/t/${id}`);
+    expect([id, none.status, none.code]).toEqual([id, 404, "warrant_not_found"]);
+  }
+});

@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import type { Json } from "../support/client.ts";
+import { makeOrganisation, must } from "../support/organisations.ts";
+import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
+import { type Source, startSource } from "../support/source.ts";
+
+/** What a crash leaves, and what a stop waits for. The server is a process of its own. */
+
+const PROCESS_TIMEOUT_MS = 30_000;
+
+let folder: ServerFolder;
+let source: Source;
+beforeEach(() => {
+  source = startSource();
+  folder = openServerFolder();
+});
+afterEach(async () => {
+  await folder.close();
+  source.stop();
+});
+
+const open = (overrides: object = {}) => ({
+  amount: "100",
+  payee: "acme",
+  deadline: new Date(Date.now() + 3_600_000).toISOString(),
+  spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+  ...overrides,
+});
+
+test(
+  "kill -9 in the middle of a verify: held again by the system, its key free, the books whole",
+  async () => {
+    const first = await folder.start("60");
+    const home = await makeOrganisation(folder.ctx, first.client);
+    const { as } = home.live;
+    const doomed = await home.addAgent();
+    const key = "verify-once";
+    const openedAs = async (overrides: object, credentials = as): Promise<Json> => {
+      const reply = await first.client.post("/v1/warrants", open(overrides), { as: credentials });
+      expect(reply.status).toBe(201);
+      return reply.body;
+    };
+    const warrant = await openedAs({});
+    const frozen = await openedAs({ agent_id: doomed.id }, doomed.as);
+    const untouched = await openedAs({});
+    const [held, heldToo] = [source.holds(), source.holds()];
+    const path = `/v1/warrants/${warrant.id}/verify`;
+    const cutOff = [
+      first.client.post(path, { source_url: held.url }, { as, key }),
+      first.client.post(`/v1/warrants/${frozen.id}/verify`, { source_url: heldToo.url }, { as: doomed.as }),
+    ].map((verify) => verify.then(() => "answered").catch(() => "cut off"));
+    await Promise.all([held.arrived, heldToo.arrived]);
+    const busy = await first.client.post(path, { source_url: held.url }, { as, key });
+    expect(busy.code).toBe("idempotency_in_flight");
+    must(await setAgentStatus(folder.ctx, MACHINE, { agent_id: doomed.id, status: "killed" }));
+    expect(await first.end("SIGKILL")).toBeNull();
+    expect(await Promise.all(cutOff)).toEqual(["cut off", "cut off"]);
+
+    const second = await folder.start("60");
+    const read = async (id: string): Promise<Json> => {
+      const [{ body }, trace] = [
+        await second.client.get(`/v1/warrants/${id}`, { as }),
+        await second.client.get(`/v1/warrants/${id}/trace`, { as }),
+      ];
+      return { ...body, moves: trace.body.data.map(({ to, actor }: Json) => `${to} by ${actor.kind}`) };
+    };
+    expect(await read(warrant.id)).toMatchObject({
+      state: "held",
+      version: 3,
+      settled_at: null,
+      moves: ["held by agent", "verifying by agent", "held by system"],
+    });
+    expect(await read(frozen.id)).toMatchObject({
+      state: "frozen",
+      version: 3,
+      moves: ["held by agent", "verifying by agent", "frozen by system"],
+    });
+    expect(await read(untouched.id)).toMatchObject({ state: "held", version: 1 });
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    const escalations = await second.client.get("/v1/console/escalations", { as: home.people.viewer.as });
+    expect(escalations.body.data).toMatchObject([
+      { warrant_id: frozen.id, check_id: null, score: null, reason_codes: ["agent_killed"], status: "open" },
+    ]);
+    // An interrupted check is nobody's failure.
+    expect(folder.ctx.store.reader.agents.get(doomed.id)?.failureCount).toBe(0);
+
+    // The retry of the very same request decides, now that the source answers.
+    held.release("{}");
+    const retried = await second.client.post(path, { source_url: held.url }, { as, key });
+    expect([retried.status, retried.body.state, retried.body.version]).toEqual([200, "released", 5]);
+    expect(retried.headers.get("idempotent-replayed")).toBeNull();
+    expect(await second.end("SIGTERM")).toBe(0);
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "SIGTERM lets a running verify finish and answers it, takes nobody new, and exits 0 within 10 s",
+  async () => {
+    const server = await folder.start("60");
+    const home = await makeOrganisation(folder.ctx, server.client);
+    const { as } = home.live;
+    const opened = await server.client.post("/v1/warrants", open(), { as });
+    const held = source.holds();
+    const running = server.client.post(
+      `/v1/warrants/${opened.body.id}/verify`,
+      { source_url: held.url },
+      { as },
+    );
+    await held.arrived;
+    const startedAt = performance.now();
+    const ended = server.end("SIGTERM");
+    // It has heard the signal once it takes no new connection.
+    for (let refused = false; !refused; ) {
+      refused = await fetch(`${server.url}/healthz`, { headers: { Connection: "close" } }).then(
+        () => false,
+        () => true,
+      );
+    }
+    held.release("{}");
+    const reply = await running;
+    expect([reply.status, reply.body.state]).toEqual([200, "released"]);
+    expect(await ended).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(folder.ctx.store.reader.warrants.find(opened.body.id)?.state).toBe("released");
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);

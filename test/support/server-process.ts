@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { openForCommands } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import type { Context } from "../../src/services/context.ts";
+import { type Client, createClient } from "./client.ts";
+import { must } from "./organisations.ts";
+import { testSettings } from "./server.ts";
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+
+/** `holdfast serve` as a process of its own, that a test may kill. */
+export type ServerProcess = {
+  readonly client: Client;
+  readonly url: string;
+  /** Sends the signal; resolves with the exit code, null where the signal ended it. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<number | null>;
+};
+
+/** A data folder, servers on it one after the other, and the books from outside. */
+export type ServerFolder = {
+  readonly ctx: Context;
+  start(fetchSeconds: string): Promise<ServerProcess>;
+  close(): Promise<void>;
+};
+
+export function openServerFolder(): ServerFolder {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-process-"));
+  const settings = testSettings(folder);
+  const { ctx: real, close } = openForCommands(must(readConfig(settings, {})));
+  const processes: Bun.Subprocess[] = [];
+  return {
+    ctx: {
+      ...real,
+      passwords: {
+        ...real.passwords,
+        hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
+      },
+    },
+    async start(fetchSeconds) {
+      const environment = { ...settings, FETCH_SECONDS: fetchSeconds };
+      const child = Bun.spawn([process.execPath, MAIN, "serve", "--json"], {
+        cwd: folder,
+        env: Object.fromEntries(
+          Object.entries(environment).map(([name, value]) => [`HOLDFAST_${name}`, value]),
+        ),
+        stdout: "pipe",
+        stderr: "inherit",
+      });
+      processes.push(child);
+      const { url } = JSON.parse(await firstLine(child.stdout));
+      return {
+        url,
+        client: createClient(fetch, url, `http://localhost:${new URL(url).port}/docs`),
+        async end(signal) {
+          child.kill(signal);
+          await child.exited;
+          return child.signalCode === null ? child.exitCode : null;
+        },
+      };
+    },
+    async close() {
+      for (const child of processes) child.kill("SIGKILL");
+      await Promise.all(processes.map(({ exited }) => exited));
+      await close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes("\n")) return text.slice(0, text.indexOf("\n"));
+  }
+  throw new Error(`the server ended before it listened: ${text}`);
+}
