@@ -130,3 +130,29 @@ test(
   },
   PROCESS_TIMEOUT_MS,
 );
+
+test(
+  "SIGTERM does not wait for a source that hangs: after 10 s the process ends, and the next start undoes the check",
+  async () => {
+    const server = await folder.start("60");
+    const home = await makeOrganisation(folder.ctx, server.client);
+    const { as } = home.live;
+    const opened = await server.client.post("/v1/warrants", open(), { as });
+    const path = `/v1/warrants/${opened.body.id}`;
+    const held = source.holds();
+    const running = server.client.post(`${path}/verify`, { source_url: held.url }, { as, key: "cut" });
+    const cutOff = running.then(() => "answered").catch(() => "cut off");
+    await held.arrived;
+    const startedAt = performance.now();
+    const ended = await Promise.race([server.end("SIGTERM"), Bun.sleep(15_000).then(() => "still running")]);
+    expect([ended, await cutOff]).toEqual([0, "cut off"]);
+    expect(performance.now() - startedAt).toBeLessThan(13_000);
+    const next = await folder.start("60");
+    expect((await next.client.get(path, { as })).body).toMatchObject({ state: "held", version: 3 });
+    held.release("{}");
+    const retried = await next.client.post(`${path}/verify`, { source_url: held.url }, { as, key: "cut" });
+    expect([retried.status, retried.body.state]).toEqual([200, "released"]);
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);

@@ -28,7 +28,6 @@ export type TestOrganisation = {
   readonly live: TestAgent;
   readonly sandbox: TestAgent;
   addAgent(input?: Partial<AgentInput>): Promise<TestAgent>;
-  addPerson(role: Role): Promise<Person>;
   addPolicy(
     rules: object,
     input?: { name?: string; agent_id?: string },
@@ -71,12 +70,12 @@ export async function makeOrganisation(
     ...person,
     as: await signIn({ ...person, as: {} }),
   });
-  const addPerson = async (role: Role): Promise<Person> => {
+  const createPerson = async (role: Role): Promise<Omit<Person, "as">> => {
     const email = `${fresh(role)}@example.com`;
     const user = must(
       await createUser(ctx, MACHINE, { organisation_id: id, email, password: PASSWORD, role }),
     );
-    return signedIn({ id: user.id, email });
+    return { id: user.id, email };
   };
   const addAgent: TestOrganisation["addAgent"] = async (input) => {
     const agent = must(
@@ -94,22 +93,22 @@ export async function makeOrganisation(
     for (const mode of ["live", "sandbox"] as const)
       must(await fundBalance(ctx, MACHINE, { organisation_id: id, mode, amount: String(funds) }));
   }
-  const [viewer, operator, admin, owner, live, sandbox] = await Promise.all([
-    addPerson("viewer"),
-    addPerson("operator"),
-    addPerson("admin"),
-    signedIn({ id: created.owner.id, email: ownerEmail }),
+  const [live, sandbox, ...people] = await Promise.all([
     addAgent(),
     addAgent({ mode: "sandbox" }),
+    createPerson("viewer"),
+    createPerson("operator"),
+    createPerson("admin"),
   ]);
+  const [viewer, operator, admin] = await Promise.all(people.map(signedIn));
+  const owner = await signedIn({ id: created.owner.id, email: ownerEmail });
   return {
     id,
     name,
-    people: { viewer, operator, admin, owner },
+    people: { viewer: viewer!, operator: operator!, admin: admin!, owner },
     live,
     sandbox,
     addAgent,
-    addPerson,
     signIn,
     addPolicy: async (rules, input = {}) =>
       must(await createPolicy(ctx, MACHINE, { organisation_id: id, name: fresh("policy"), rules, ...input })),
