@@ -1,7 +1,7 @@
 import type { Config } from "./config.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
-import { createShell } from "./http/shell.ts";
+import { createShell, type Shell } from "./http/shell.ts";
 import { sweepDeadlines } from "./jobs/deadlines.ts";
 import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
 import { startScheduler } from "./jobs/scheduler.ts";
@@ -102,16 +102,17 @@ export type RunningServer = {
 /** Recovers what a crash left, starts the jobs, and listens. Throws where the port is taken. */
 export async function startServer(config: Config): Promise<RunningServer> {
   const inFlight = new Set<Promise<Response>>();
-  // The port is known once the server listens, and the context needs it before: until then it answers nothing.
-  let shell: ReturnType<typeof createShell> | null = null;
+  // The port is known, and ours, once the server listens; what comes before all is recovered waits for that.
+  const ready = Promise.withResolvers<Shell>();
   const server = Bun.serve({
     hostname: config.host,
     port: config.port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: BODY_BYTES_MAX,
-    async fetch(request) {
-      if (!shell) return new Response(null, { status: 503 });
-      const answer = shell(request, () => server.requestIP(request)?.address);
+    async fetch(request, listener) {
+      const answer = ready.promise.then((shell) =>
+        shell(request, () => listener.requestIP(request)?.address),
+      );
       inFlight.add(answer);
       try {
         return await answer;
@@ -124,12 +125,14 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const baseUrl = baseUrlOf(config, port);
   const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
   await recoverAtStart(ctx);
-  shell = createShell(ctx, {
-    docsUrl: docsUrlOf(config, port),
-    rateLimits: config.rateLimits,
-    trustedProxies: config.trustProxy,
-    onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
-  });
+  ready.resolve(
+    createShell(ctx, {
+      docsUrl: docsUrlOf(config, port),
+      rateLimits: config.rateLimits,
+      trustedProxies: config.trustProxy,
+      onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+    }),
+  );
   const scheduler = startScheduler(
     [
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },

@@ -89,4 +89,6 @@ function portRefusal(error: unknown): Refusal {
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
-process.exitCode = await runCommandLine(tools, process.argv.slice(2));
+const exitCode = await runCommandLine(tools, process.argv.slice(2));
+// A source that hangs would keep the process alive after a stop: out, as soon as all is written.
+process.stdout.write("", () => process.exit(exitCode));

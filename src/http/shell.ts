@@ -83,6 +83,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   }
 
   return async (received, socketAddress) => {
+    ctx.store.reader.refresh();
     const requestId = ctx.newId("request");
     const call: Call = {
       ctx,

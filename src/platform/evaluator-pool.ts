@@ -233,7 +233,9 @@ export class EvaluatorPool {
     for (const waiter of [...this.waiters]) {
       const own = waiter.callerKey === null ? 0 : (held.get(waiter.callerKey) ?? 0);
       if (own >= share) continue;
-      const idle = [...this.children].find((child) => child.state === "idle");
+      const idles = [...this.children].filter((child) => child.state === "idle");
+      // The last one is left to whoever holds none: a new one takes its time to start.
+      const idle = own > 0 && idles.length === 1 ? undefined : idles[0];
       if (waiter.callerKey !== null) held.set(waiter.callerKey, own + 1);
       if (idle) {
         this.waiters.splice(this.waiters.indexOf(waiter), 1);
@@ -243,8 +245,6 @@ export class EvaluatorPool {
         starting--;
       } else if (this.children.size < this.options.sizeMax) {
         this.spawn();
-      } else {
-        return;
       }
     }
   }

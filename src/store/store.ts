@@ -153,6 +153,8 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
 
 /** Reads that are not part of a command. They never see half a Change, and never hold up the writer. */
 export interface Reader {
+  /** Reads from here on see whatever was committed before, by whichever process. Called as a request arrives. */
+  refresh(): void;
   readonly warrants: {
     get(scope: Scope, id: string): Warrant | null;
     /** Whoever's it is: for the public receipt. */

@@ -1,4 +1,10 @@
-import { CLAUSE_KINDS, type ClauseKind, fitsSpec, parseClause } from "../../core/clauses/registry.ts";
+import {
+  CLAUSE_KINDS,
+  type ClauseKind,
+  fitsSpec,
+  parseClause,
+  refuseJsonPath,
+} from "../../core/clauses/registry.ts";
 import type { SavedVerifier } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
@@ -31,6 +37,8 @@ export async function createVerifier(
   if (Object.hasOwn(config, "kind")) return refuseField("config.kind", "is given as type");
   const clause = parseClause({ kind: input.type, ...config }, "config");
   if (isRefusal(clause)) return clause;
+  const unsupported = refuseJsonPath(clause, "config");
+  if (unsupported) return unsupported;
   if (!fitsSpec([clause])) return refuseField("config", "must be at most 64 kB of canonical JSON");
   const verifier: SavedVerifier = {
     id: ctx.newId("verifier"),

@@ -5,6 +5,7 @@ import {
   fitsSpec,
   parseClause,
   parseClauses,
+  refuseJsonPath,
   schemaNamesOf,
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
@@ -57,6 +58,10 @@ function parseOpening(input: OpenInput): Opening | Refusal {
   }
   const clauses = parseClauses(input.spec.clauses, "spec.clauses");
   if (isRefusal(clauses)) return clauses;
+  for (const [index, clause] of clauses.entries()) {
+    const unsupported = refuseJsonPath(clause, `spec.clauses.${index}`);
+    if (unsupported) return unsupported;
+  }
   return {
     amount,
     asset: input.asset ?? "USDC",

@@ -1,22 +1,26 @@
 import type { Database } from "bun:sqlite";
 import type { Reader } from "../store.ts";
 
-/** A read transaction that the reads of one turn of the event loop share. */
+/** A read transaction that reads close together share. */
 export type ReadSnapshot = {
-  /** Joins the turn's snapshot, or takes it. */
+  /** Joins the snapshot, or takes one. */
   readonly join: () => void;
+  /** Ends a snapshot that is older than the requests which are arriving in this turn of the event loop. */
+  readonly refresh: () => void;
   /** Ends it, so that the next read sees what was committed since. */
   readonly end: () => void;
 };
 
 /**
  * A read by itself locks and unlocks the file, which costs more than the look-up. The reads of one turn share a transaction
- * instead; it ends with the turn, and before any command is answered, so whoever has an answer reads what it says.
+ * instead. It ends with the turn; before any command is answered, so whoever has an answer reads what it says; and before the
+ * turn's first request, so whoever asks sees what another process had committed by then.
  */
 export function createReadSnapshot(database: Database): ReadSnapshot {
   const begin = database.query("BEGIN");
   const commit = database.query("COMMIT");
   let taken = false;
+  let arriving = false;
   const end = () => {
     if (!taken) return;
     taken = false;
@@ -29,12 +33,23 @@ export function createReadSnapshot(database: Database): ReadSnapshot {
       begin.run();
       setImmediate(end);
     },
+    refresh() {
+      if (arriving) return;
+      arriving = true;
+      end();
+      setImmediate(() => {
+        arriving = false;
+      });
+    },
     end,
   };
 }
 
+/** Reads of a noun, such as `warrants`. */
+type Nouns = Omit<Reader, "audit" | "refresh">;
+
 /** The reader, each of whose reads joins the snapshot. */
-export function readingFrom(snapshot: ReadSnapshot, reader: Omit<Reader, "audit">): Omit<Reader, "audit"> {
+export function readingFrom(snapshot: ReadSnapshot, reader: Nouns): Nouns {
   const joined = Object.entries(reader).map(([noun, reads]) => [
     noun,
     Object.fromEntries(
@@ -47,5 +62,5 @@ export function readingFrom(snapshot: ReadSnapshot, reader: Omit<Reader, "audit"
       ]),
     ),
   ]);
-  return Object.fromEntries(joined) as Omit<Reader, "audit">;
+  return Object.fromEntries(joined) as Nouns;
 }

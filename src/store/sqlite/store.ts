@@ -33,6 +33,7 @@ export function openSqliteStore(dataFolder: string): Store {
         escalations: createEscalationsReader(readers.tables),
         ...createDirectoryReader(readers.tables),
       }),
+      refresh: snapshot.refresh,
       audit() {
         snapshot.end();
         return auditLedger(readers);
