@@ -134,6 +134,8 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
 
 /** The shell without a socket, where the clock stands still until a test moves it. */
 export type ShellService = Service & {
+  /** The data folder; the file is `holdfast.db`. */
+  readonly folder: string;
   readonly clock: { now: number };
   /** The same service, called from another address. */
   from(address: string): Client;
@@ -152,5 +154,5 @@ export function startTestShell({
   const url = "http://localhost:8080";
   const from = (address: string) => createClient((request) => shell(request, () => address), url, docsUrl);
   const { clock, folder } = ctx;
-  return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from };
+  return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from, folder };
 }
