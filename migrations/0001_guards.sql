@@ -122,3 +122,7 @@ BEGIN SELECT RAISE(ABORT, 'an API key stays its agent''s'); END;
 --> statement-breakpoint
 CREATE TRIGGER `agents_keep_their_mode` BEFORE UPDATE OF `id`, `organisation_id`, `mode` ON `agents`
 BEGIN SELECT RAISE(ABORT, 'an agent stays in its organisation and mode'); END;
+--> statement-breakpoint
+CREATE TRIGGER `idempotency_outcomes_are_final` BEFORE UPDATE ON `idempotency_keys`
+WHEN OLD.`status` IS NOT NULL OR OLD.`fingerprint` <> NEW.`fingerprint`
+BEGIN SELECT RAISE(ABORT, 'a key stands for one request, and its outcome is recorded once'); END;

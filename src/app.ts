@@ -2,6 +2,7 @@ import type { Config } from "./config.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { createShell, type Shell } from "./http/shell.ts";
+import { followAgents } from "./jobs/agents.ts";
 import { sweepDeadlines } from "./jobs/deadlines.ts";
 import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
 import { startScheduler } from "./jobs/scheduler.ts";
@@ -61,7 +62,7 @@ function openContext(
   const ctx: Context = {
     store,
     now: Date.now,
-    newId: createIds(Date.now, random40),
+    newId: createIds(Date.now, random40, store.reader.newestIdTime()),
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
@@ -125,6 +126,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const baseUrl = baseUrlOf(config, port);
   const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
   await recoverAtStart(ctx);
+  await followAgents(ctx);
   ready.resolve(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
@@ -136,6 +138,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const scheduler = startScheduler(
     [
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
+      { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
       { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx) },
     ],
     (job, error) => logError("job failed", error, { job }),

@@ -1,4 +1,4 @@
-import { encodeTime } from "ulid";
+import { decodeTime, encodeTime } from "ulid";
 
 /** Identifiers are a prefix and a ULID, so they sort by creation (decisions.md, Identifiers). */
 export const ID_PREFIXES = {
@@ -42,6 +42,9 @@ function encodeHalf(half: number): string {
   return text;
 }
 
+/** The time in an id, epoch milliseconds. */
+export const timeOfId = (id: string): number => decodeTime(id.slice(id.indexOf("_") + 1));
+
 /**
  * A generator of ids that only ever rise within the process, even when the clock steps back. Within one millisecond the
  * random part grows by a random step below 2^40: by a step of one, a receipt's address could be
@@ -49,14 +52,15 @@ function encodeHalf(half: number): string {
  *
  * @param now epoch milliseconds
  * @param random40 a uniform random integer below 2^40, from a cryptographic source
+ * @param newestTime the time in the newest id that was given out before, by whichever process: new ids come after it
  */
-export function createIds(now: () => number, random40: () => number): NewId {
+export function createIds(now: () => number, random40: () => number, newestTime = -1): NewId {
   let time = -1;
   let timeText = "";
   let high = 0;
   let low = 0;
   return (noun) => {
-    const current = now();
+    const current = Math.max(now(), newestTime + 1);
     if (current > time) {
       time = current;
       timeText = encodeTime(time, 10);

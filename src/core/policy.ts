@@ -48,6 +48,8 @@ export const scoreInBps = (score: number): number => Math.round(score * BPS_WHOL
 
 const BANDS_MAX = 64;
 const LABEL_LENGTH_MAX = 200;
+/** Rules are read with every open: 16 kB of JSON say a lot. */
+const RULES_LENGTH_MAX = 16 * 1024;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -128,6 +130,8 @@ export function parsePolicyRules(value: unknown): PolicyRules | Refusal {
   if (value.maxAmount !== undefined && parseAmount(value.maxAmount) === null) {
     return refuseField("rules.maxAmount", "must be a string of digits, at most 9223372036854775807");
   }
+  if (JSON.stringify(value).length > RULES_LENGTH_MAX)
+    return refuseField("rules", "must be at most 16 kB of JSON");
   return (
     refuseReasonCodes(value.alwaysEscalate, "rules.alwaysEscalate") ??
     refuseReasonCodes(value.alwaysRefund, "rules.alwaysRefund") ??

@@ -1,8 +1,21 @@
 import { type Refusal, refuse } from "../core/errors.ts";
-import type { IdempotencyRecord } from "../store/store.ts";
+import type { Caller } from "../core/roles.ts";
+import type { IdempotencyRecord, Needs, Snapshot } from "../store/store.ts";
 
 /** What an Idempotency-Key stands for: the fingerprint is of the method, the path and the canonical body. */
 export type Intent = { readonly key: string; readonly fingerprint: string };
+
+/** What every money-moving command of a caller looks at: its key of the request, and its credential. */
+export const needsOf = (caller: Caller, intent: Intent): Needs => ({
+  idempotencyKey: intent.key,
+  ...(caller.kind === "key" && { callerAgentId: caller.agentId, apiKeyId: caller.keyId }),
+});
+
+/** A key that was revoked while the request was on its way moves nothing: revoked is at once. */
+export const refuseRevokedKey = (caller: Caller, { apiKey }: Snapshot): Refusal | null =>
+  caller.kind === "key" && apiKey?.revokedAt !== null
+    ? refuse("not_authenticated", "The API key was revoked.")
+    : null;
 
 /** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
 export type Answer = {

@@ -93,8 +93,6 @@ export const receiptResource = (
   signature: null,
 });
 
-export { checkResource } from "../core/records.ts";
-
 export const escalationResource = (escalation: Escalation) => ({
   id: escalation.id,
   object: "escalation" as const,

@@ -155,6 +155,8 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
 export interface Reader {
   /** Reads from here on see whatever was committed before, by whichever process. Called as a request arrives. */
   refresh(): void;
+  /** The time in the newest id of those that order what they name, epoch milliseconds; -1 where there is none. */
+  newestIdTime(): number;
   readonly warrants: {
     get(scope: Scope, id: string): Warrant | null;
     /** Whoever's it is: for the public receipt. */
@@ -181,6 +183,8 @@ export interface Reader {
   readonly agents: {
     get(id: string): Agent | null;
     list(scope: Scope): readonly Agent[];
+    /** Killed ones that still hold warrants, and active ones that still have frozen ones, of all organisations. */
+    withStatusToFollow(limit: number): readonly Agent[];
     liveSession(agentId: string, now: number): SpendSession | null;
     /** By the session's id, whoever's it is. */
     session(id: string): SpendSession | null;

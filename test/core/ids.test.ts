@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createIds, ID_PREFIXES, isId, type Noun } from "../../src/core/ids.ts";
+import { createIds, ID_PREFIXES, isId, type Noun, timeOfId } from "../../src/core/ids.ts";
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const NOW = Date.UTC(2030, 0, 15, 12);
@@ -87,6 +87,21 @@ describe("an id", () => {
     const ids = [newId("warrant"), newId("warrant"), newId("warrant")];
     expect(ids.map(timeOf)).toEqual([NOW, NOW + 1, NOW + 2]);
     expect(ids.map(randomOf)).toEqual([(5n << 40n) + 6n, (1n << 40n) + 2n, 2n ** 79n - 1n]);
+  });
+
+  test("comes after the newest that was given out before, even where the clock stands before it", () => {
+    const before = createIds(
+      () => NOW + 3_600_000,
+      () => HALF - 1,
+    )("policy");
+    const newId = createIds(
+      () => NOW,
+      () => 0,
+      timeOfId(before),
+    );
+    const after = [newId("policy"), newId("policy")];
+    expect([...after].sort()).toEqual(after);
+    expect(after.every((id) => id > before)).toBeTrue();
   });
 
   test("sorts by creation, whatever the clock and the randomness do", () => {

@@ -25,6 +25,8 @@ export type Setting = {
   readonly mustBeNamed: boolean;
 };
 
+const keyOf = (agentId: string): string => `key_of_${agentId}`;
+
 /** A new organisation in one commit: each run has its own, and all share a database. */
 export async function createWorld(ctx: Context, setting: Setting): Promise<World> {
   const { mode, hasAdmin } = setting;
@@ -74,6 +76,19 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
       },
     })),
     ...agents.map((row) => ({ kind: "agent" as const, row })),
+    ...agents.map((agent) => ({
+      kind: "apiKey" as const,
+      row: {
+        id: keyOf(agent.id),
+        organisationId,
+        agentId: agent.id,
+        mode,
+        secretHash: fresh(agent.id),
+        lastFour: "0000",
+        createdAt,
+        revokedAt: null,
+      },
+    })),
     { kind: "deposit", row: deposit },
   ];
   await ctx.store.execute({
@@ -116,7 +131,7 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
       admin: person(hasAdmin ? "admin" : "owner"),
       owner: person("owner"),
     },
-    keys: agents.map(({ id }) => ({ kind: "key", keyId: `key_of_${id}`, agentId: id, organisationId, mode })),
+    keys: agents.map(({ id }) => ({ kind: "key", keyId: keyOf(id), agentId: id, organisationId, mode })),
     agentIds: agents.map(({ id }) => id),
     model,
   };

@@ -457,7 +457,14 @@ describe("raw SQL of a buggy caller", () => {
       () => `UPDATE escalations SET status = 'resolved' WHERE warrant_id = ${one("escalated")}`,
       /escalations_resolved/,
     ],
-    ["half an outcome", () => "UPDATE idempotency_keys SET body = NULL", /idempotency_keys_outcome/],
+    [
+      "half an outcome",
+      () =>
+        "INSERT INTO idempotency_keys SELECT organisation_id, mode, 'half', fingerprint, NULL, 201, NULL, 0 FROM idempotency_keys LIMIT 1",
+      /idempotency_keys_outcome/,
+    ],
+    ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
+    ["a key of another request", () => "UPDATE idempotency_keys SET fingerprint = 'other'", /one request/],
     ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
     [
       "a score above all",

@@ -32,7 +32,11 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
   return {
     store,
     now,
-    newId: createIds(now, () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n)),
+    newId: createIds(
+      now,
+      () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n),
+      store.reader.newestIdTime(),
+    ),
     randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
     passwords: {
       hash: async (password) => `test:${password}`,

@@ -53,17 +53,11 @@ export async function signIn(
 
 /** Signs out: the session ends now, whoever else holds its cookie. */
 export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
+  const ended = { ...session, expiresAt: Math.min(session.expiresAt, ctx.now()) };
   await ctx.store.execute({
     scope: { organisationId: user.organisationId, mode: session.mode },
     needs: {},
-    decide: () => ({
-      answer: null,
-      change: {
-        rows: [
-          { kind: "authSession", row: { ...session, expiresAt: Math.min(session.expiresAt, ctx.now()) } },
-        ],
-      },
-    }),
+    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: ended }] } }),
   });
 }
 

@@ -18,10 +18,11 @@ export function readVerifiers(ctx: Context, caller: Caller) {
 }
 
 export function readAgents(ctx: Context, caller: Caller) {
-  return (
-    refuseAccess(caller, ACCESS.readConsole) ??
-    listResource(ctx.store.reader.agents.list(caller).map((agent) => agentDetails(ctx, agent)))
-  );
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const { agents, policies } = ctx.store.reader;
+  const organisationPolicy = policies.ofOrganisation(caller.organisationId);
+  return listResource(agents.list(caller).map((agent) => agentDetails(ctx, agent, organisationPolicy)));
 }
 
 /** Every version, newest first within each name. */

@@ -17,7 +17,15 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import { openingOf, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import {
+  type Answer,
+  type Intent,
+  needsOf,
+  recordAnswer,
+  refuseRevokedKey,
+  refuseUsedKey,
+  replayOf,
+} from "../intent.ts";
 import { warrantResource } from "../resources.ts";
 import { changeOf } from "./transition.ts";
 
@@ -93,8 +101,7 @@ export async function openWarrant(
   return ctx.store.execute({
     scope: caller,
     needs: {
-      idempotencyKey: intent.key,
-      ...(caller.kind === "key" && { callerAgentId: caller.agentId }),
+      ...needsOf(caller, intent),
       opening: {
         asset: opening.asset,
         agentId: opening.agentId,
@@ -117,6 +124,8 @@ function decideOpen(
   ids: Ids,
   now: number,
 ): Decision<Answer> {
+  const revoked = refuseRevokedKey(caller, snapshot);
+  if (revoked) return { answer: revoked };
   const replay = replayOf(snapshot.idempotency, intent);
   if (replay) return { answer: replay };
   const refused =

@@ -1,6 +1,6 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Decision } from "../../core/records.ts";
-import type { Caller } from "../../core/roles.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Intent } from "../intent.ts";
@@ -26,6 +26,8 @@ export async function resolveEscalation(
   { id, ...input }: ResolveInput,
   intent: Intent,
 ): Promise<Answer | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.resolveEscalation);
+  if (refused) return refused;
   if ((input.decision === "partial_release") !== (input.releasedBps !== null)) {
     return refuseField("released_bps", "goes with the decision partial_release, and is required there");
   }

@@ -1,5 +1,5 @@
 import type { Refusal } from "../../core/errors.ts";
-import type { Caller } from "../../core/roles.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Intent } from "../intent.ts";
 import { warrantResource } from "../resources.ts";
@@ -14,13 +14,15 @@ export type SettleInput = {
 };
 
 /** A signed-in person releases, partially releases or refunds directly. Answers 200 with the warrant. */
-export const settleWarrant = (
+export async function settleWarrant(
   ctx: Context,
   caller: Caller,
   { warrantId, ...input }: SettleInput,
   intent: Intent,
-): Promise<Answer | Refusal> =>
-  decideByPerson(
+): Promise<Answer | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.settleWarrant);
+  if (refused) return refused;
+  return decideByPerson(
     ctx,
     caller,
     {
@@ -32,3 +34,4 @@ export const settleWarrant = (
     { ...input, note: null },
     intent,
   );
+}

@@ -15,7 +15,16 @@ import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/r
 import type { State, Warrant } from "../../core/warrant.ts";
 import type { Decision, Row, Snapshot } from "../../store/store.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import { type Answer, bindKey, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import {
+  type Answer,
+  bindKey,
+  type Intent,
+  needsOf,
+  recordAnswer,
+  refuseRevokedKey,
+  refuseUsedKey,
+  replayOf,
+} from "../intent.ts";
 import { warrantResource } from "../resources.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
@@ -83,11 +92,12 @@ function beginCheck(
   return ctx.store.execute<Warrant | Answer>({
     scope: caller,
     needs: {
-      idempotencyKey: intent.key,
+      ...needsOf(caller, intent),
       warrantId: input.warrantId,
-      ...(caller.kind === "key" && { callerAgentId: caller.agentId }),
     },
     decide: (snapshot): Decision<Warrant | Answer> => {
+      const revoked = refuseRevokedKey(caller, snapshot);
+      if (revoked) return { answer: revoked };
       const replay = replayOf(snapshot.idempotency, intent);
       if (replay) return { answer: replay };
       const used = refuseUsedKey(snapshot.idempotency, intent);
@@ -190,6 +200,7 @@ function decideWarrant(
   warrant: Warrant,
   { score, reasonCodes }: Evaluation,
 ): { decision: PolicyDecision; reasonCodes: readonly ReasonCode[] } {
+  if (warrant.policyId !== (snapshot.policy?.id ?? null)) throw new Error("the pinned policy is missing");
   const decision = decideOutcome(snapshot.policy?.rules ?? BUILT_IN_RULES, score, reasonCodes);
   const escalateWith = (code: ReasonCode) => ({
     decision: { outcome: "escalate", releasedBps: 0, bandLabel: decision.bandLabel } as const,

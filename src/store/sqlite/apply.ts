@@ -123,8 +123,11 @@ function prepareMoves(tables: Tables) {
       .values(placeholdersOf(idempotencyKeys))
       .onConflictDoUpdate({
         target: [idempotencyKeys.organisationId, idempotencyKeys.mode, idempotencyKeys.key],
-        set: { status: sql`excluded.status`, body: sql`excluded.body` },
-        setWhere: isNull(idempotencyKeys.status),
+        set: {
+          fingerprint: sql`excluded.fingerprint`,
+          status: sql`excluded.status`,
+          body: sql`excluded.body`,
+        },
       })
       .prepare(),
     freeKeys: tables

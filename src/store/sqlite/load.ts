@@ -2,7 +2,7 @@ import { and, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } fro
 import type { Mode } from "../../core/roles.ts";
 import type { Needs, Scope, Snapshot } from "../store.ts";
 import type { Tables } from "./open.ts";
-import { balanceOf, escalationOf, idempotencyOf, warrantOf } from "./rows.ts";
+import { balanceOf, idempotencyOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 
@@ -170,11 +170,11 @@ export function createLoad(tables: Tables): Load {
     const escalation =
       row.state === "held" || row.state === "verifying" ? undefined : lookups.escalation.get({ ...keys, id });
     return {
-      warrant: warrantOf(row),
+      warrant: row,
       agent: loadAgent(keys, row.agentId),
       session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
       policy: loadPolicy(keys, { id: row.policyId }),
-      escalation: escalation ? escalationOf(escalation) : null,
+      escalation: escalation ?? null,
     };
   }
 
@@ -211,7 +211,7 @@ export function createLoad(tables: Tables): Load {
 
   function loadEscalation(keys: Keys, id: string): Partial<Snapshot> {
     const row = lookups.escalation.get({ ...keys, id });
-    return row ? { ...loadWarrant(keys, row.warrantId), escalation: escalationOf(row) } : {};
+    return row ? { ...loadWarrant(keys, row.warrantId), escalation: row } : {};
   }
 
   /** What the administration's commands name. */

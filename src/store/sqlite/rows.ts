@@ -1,9 +1,7 @@
 import type { Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
 import type { Balance } from "../../core/postings.ts";
-import type { Escalation } from "../../core/records.ts";
 import type { TraceEntry } from "../../core/trace.ts";
-import type { Warrant } from "../../core/warrant.ts";
 import type { IdempotencyRecord } from "../store.ts";
 import type * as ledger from "./tables/ledger.ts";
 
@@ -14,10 +12,6 @@ import type * as ledger from "./tables/ledger.ts";
 export type WarrantRow = typeof ledger.warrants.$inferSelect;
 type TraceRow = typeof ledger.trace.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
-
-export const warrantOf = (row: WarrantRow): Warrant => row;
-
-export const escalationOf = (row: typeof ledger.escalations.$inferSelect): Escalation => row;
 
 export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
   available,

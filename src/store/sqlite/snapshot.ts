@@ -24,13 +24,14 @@ export function createReadSnapshot(database: Database): ReadSnapshot {
   const end = () => {
     if (!taken) return;
     taken = false;
-    commit.run();
+    // After an error of the disk SQLite may have ended it by itself.
+    if (database.inTransaction) commit.run();
   };
   return {
     join() {
       if (taken) return;
-      taken = true;
       begin.run();
+      taken = true;
       setImmediate(end);
     },
     refresh() {
@@ -46,7 +47,7 @@ export function createReadSnapshot(database: Database): ReadSnapshot {
 }
 
 /** Reads of a noun, such as `warrants`. */
-type Nouns = Omit<Reader, "audit" | "refresh">;
+type Nouns = Omit<Reader, "audit" | "refresh" | "newestIdTime">;
 
 /** The reader, each of whose reads joins the snapshot. */
 export function readingFrom(snapshot: ReadSnapshot, reader: Nouns): Nouns {

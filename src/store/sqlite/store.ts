@@ -5,6 +5,7 @@ import { createCommitQueue } from "./commit.ts";
 import { createLoad } from "./load.ts";
 import { openLedger } from "./open.ts";
 import { createDirectoryReader } from "./readers/directory.ts";
+import { newestIdTime } from "./readers/newest-id.ts";
 import {
   createChecksReader,
   createEscalationsReader,
@@ -34,6 +35,7 @@ export function openSqliteStore(dataFolder: string): Store {
         ...createDirectoryReader(readers.tables),
       }),
       refresh: snapshot.refresh,
+      newestIdTime: () => newestIdTime(readers.tables),
       audit() {
         snapshot.end();
         return auditLedger(readers);

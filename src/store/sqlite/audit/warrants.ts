@@ -3,7 +3,7 @@ import { hashJson } from "../../../core/canonical.ts";
 import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
 import { hold, type Legs, settle } from "../../../core/postings.ts";
 import { isSettled, type Warrant } from "../../../core/warrant.ts";
-import { type WarrantRow, warrantOf } from "../rows.ts";
+import type { WarrantRow } from "../rows.ts";
 import { agents, policies, spendSessions, verifiers } from "../tables/directory.ts";
 import { checks, escalations, postings, RAIL_OF_MODE, warrants } from "../tables/ledger.ts";
 import { expectSame, guarded, readRow, readRows, rowsOf } from "./rows.ts";
@@ -18,7 +18,7 @@ export function* auditWarrants(database: Database): Generator<string> {
 }
 
 function* auditWarrant(database: Database, what: string, read: () => WarrantRow): Generator<string> {
-  const warrant = warrantOf(read());
+  const warrant = read();
   yield* guarded(`${what}: its terms`, () => auditTerms(database, warrant, what));
   yield* guarded(`${what}: its postings`, () => auditPostings(database, warrant, what));
   yield* guarded(`${what}: its trace`, () => auditTrace(database, warrant, what));

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
 import type { Reader } from "../../store.ts";
 import type { Tables } from "../open.ts";
@@ -34,6 +34,28 @@ type DirectoryReader = Pick<
 function createAgentsReader(tables: Tables): Reader["agents"] {
   return {
     get: (id) => tables.select().from(agents).where(eq(agents.id, id)).get() ?? null,
+    withStatusToFollow: (limit) =>
+      tables
+        .select({ agent: agents })
+        .from(agents)
+        .innerJoin(
+          warrantCounts,
+          and(
+            eq(warrantCounts.organisationId, agents.organisationId),
+            eq(warrantCounts.mode, agents.mode),
+            eq(warrantCounts.agentId, agents.id),
+            gt(warrantCounts.count, 0),
+          ),
+        )
+        .where(
+          or(
+            and(eq(agents.status, "killed"), eq(warrantCounts.state, "held")),
+            and(eq(agents.status, "active"), eq(warrantCounts.state, "frozen")),
+          ),
+        )
+        .limit(limit)
+        .all()
+        .map(({ agent }) => agent),
     list: ({ organisationId, mode }) =>
       tables
         .select()

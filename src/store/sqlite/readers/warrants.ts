@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Reader, Scope, WarrantFilter } from "../../store.ts";
 import type { Tables } from "../open.ts";
-import { escalationOf, traceEntryOf, warrantOf } from "../rows.ts";
+import { traceEntryOf } from "../rows.ts";
 import { checks, escalations, trace, warrants } from "../tables/ledger.ts";
 
 const { placeholder } = sql;
@@ -22,7 +22,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
     .prepare();
   const find = (id: string) => {
     const row = byId.get({ id });
-    return row ? warrantOf(row) : null;
+    return row ?? null;
   };
   return {
     find,
@@ -44,8 +44,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .from(warrants)
         .where(inArray(warrants.id, page))
         .orderBy(asc(warrants.deadline), asc(warrants.id))
-        .all()
-        .map(warrantOf);
+        .all();
     },
     byCreation: (scope, filter, { olderThan, newerThan }, limit) => {
       const rows = tables
@@ -60,8 +59,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         )
         .orderBy(newerThan === undefined ? desc(warrants.id) : asc(warrants.id))
         .limit(limit)
-        .all()
-        .map(warrantOf);
+        .all();
       return newerThan === undefined ? rows : rows.reverse();
     },
     overdue: (now, limit) =>
@@ -71,8 +69,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .where(and(eq(warrants.state, sql`'held'`), lte(warrants.deadline, now)))
         .orderBy(asc(warrants.deadline))
         .limit(limit)
-        .all()
-        .map(warrantOf),
+        .all(),
     verifying: (afterId, limit) =>
       tables
         .select()
@@ -80,8 +77,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .where(and(eq(warrants.state, sql`'verifying'`), gt(warrants.id, afterId)))
         .orderBy(asc(warrants.id))
         .limit(limit)
-        .all()
-        .map(warrantOf),
+        .all(),
     ofAgent: (agentId, state, limit) =>
       tables
         .select()
@@ -89,8 +85,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .where(and(eq(warrants.agentId, agentId), eq(warrants.state, state)))
         .orderBy(asc(warrants.deadline), asc(warrants.id))
         .limit(limit)
-        .all()
-        .map(warrantOf),
+        .all(),
   };
 }
 
@@ -128,7 +123,6 @@ export function createEscalationsReader(tables: Tables): Reader["escalations"] {
           desc(escalations.id),
         )
         .limit(limit)
-        .all()
-        .map(escalationOf),
+        .all(),
   };
 }

@@ -1,0 +1,19 @@
+import { max } from "drizzle-orm";
+import { timeOfId } from "../../../core/ids.ts";
+import type { Tables } from "../open.ts";
+import { policies, spendSessions } from "../tables/directory.ts";
+import { escalations, warrants } from "../tables/ledger.ts";
+
+/** The tables of which a row's id says whether it is newer than another. */
+const ORDERED = [policies, spendSessions, escalations, warrants] as const;
+
+export function newestIdTime(tables: Tables): number {
+  const newest = ORDERED.map(
+    (table) =>
+      tables
+        .select({ id: max(table.id) })
+        .from(table)
+        .get()?.id ?? null,
+  );
+  return Math.max(-1, ...newest.map((id) => (id === null ? -1 : timeOfId(id))));
+}
