@@ -19,23 +19,39 @@ export function parseJsonText(text: string): { readonly value: unknown } | { rea
   return keys === countColons(text) ? { value } : { problem: "has the same key twice in one object" };
 }
 
-/** How many keys the objects in a value have, or what is wrong with it. */
+/** How many keys the objects in a value have, or what is wrong with it. Keeps no scalar on the way: there may be a million. */
 function countKeys(root: unknown): number | string {
   let count = 0;
-  const open: { readonly value: unknown; readonly depth: number }[] = [{ value: root, depth: 0 }];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, depth } = next;
-    if (typeof value === "string" && !value.isWellFormed()) return "has a lone surrogate in a string";
-    if (typeof value === "number" && !Number.isFinite(value)) return "has a number that is out of range";
-    if (typeof value !== "object" || value === null) continue;
-    if (depth >= DEPTH_MAX) return `is nested deeper than ${DEPTH_MAX}`;
-    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
-    if (Array.isArray(value)) continue;
-    const keys = Object.keys(value);
-    if (!keys.every((key) => key.isWellFormed())) return "has a lone surrogate in a key";
-    count += keys.length;
+  let level: object[] = [[root]];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) return `is nested deeper than ${DEPTH_MAX}`;
+    const next: object[] = [];
+    for (const parent of level) {
+      if (Array.isArray(parent)) {
+        for (const child of parent) {
+          const problem = problemWith(child, next);
+          if (problem !== null) return problem;
+        }
+        continue;
+      }
+      for (const key of Object.keys(parent)) {
+        if (!key.isWellFormed()) return "has a lone surrogate in a key";
+        const problem = problemWith((parent as Readonly<Record<string, unknown>>)[key], next);
+        if (problem !== null) return problem;
+        count += 1;
+      }
+    }
+    level = next;
   }
   return count;
+}
+
+/** What is wrong with a scalar; what is none goes to the next level. */
+function problemWith(value: unknown, next: object[]): string | null {
+  if (typeof value === "string" && !value.isWellFormed()) return "has a lone surrogate in a string";
+  if (typeof value === "number" && !Number.isFinite(value)) return "has a number that is out of range";
+  if (typeof value === "object" && value !== null) next.push(value);
+  return null;
 }
 
 const QUOTE = 34;

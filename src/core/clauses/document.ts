@@ -60,16 +60,6 @@ export function statedTimeOf(body: Uint8Array): number | null {
   return parseTime((value as { generated_at: unknown }).generated_at);
 }
 
-/** Whether arrays and objects are nested in a value deeper than that. */
-export function isDeeperThan(value: unknown, levels: number): boolean {
-  let level = [value];
-  for (let depth = 0; depth <= levels; depth++) {
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
-    if (level.length === 0) return false;
-  }
-  return true;
-}
-
 /** JSON equality: the order of keys is irrelevant, 1 equals 1.0, and only own members count. */
 export function jsonEquals(left: unknown, right: unknown): boolean {
   if (left === right) return true;

@@ -1,14 +1,12 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isRefusal, type Refusal, refuseField } from "../errors.ts";
-import { canHash, isDeeperThan } from "./document.ts";
 import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
 
 export const CLAUSES_MAX = 64;
 /** Bytes of a spec's canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
 const SPEC_BYTES_MAX = 64 * 1024;
 export const SCHEMA_NAME_LENGTH_MAX = 128;
-export const EQUALS_DEPTH_MAX = 128;
 
 /** A field's `description` completes the sentence "must be …" of its refusal. */
 const positiveSeconds = Type.Integer({
@@ -122,7 +120,7 @@ export function parseClauses(value: unknown, path: string): readonly Clause[] | 
 export const fitsSpec = (clauses: readonly Clause[]): boolean =>
   Buffer.byteLength(JSON.stringify({ clauses })) <= SPEC_BYTES_MAX;
 
-/** One clause, or `validation_failed` naming the path. A saved verifier is `{ kind: type, ...config }`. */
+/** One clause of a JSON text that `parseJsonText` has read, or `validation_failed` naming the path. A saved verifier is `{ kind: type, ...config }`. */
 export function parseClause(value: unknown, path: string): Clause | Refusal {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return refuseField(path, "must be an object");
@@ -145,7 +143,7 @@ export function parseClause(value: unknown, path: string): Clause | Refusal {
       `${path}.${unknown}`,
       `is not a field of ${kind}, which has ${Object.keys(fields).join(", ")}`,
     );
-  return checkContent(given as Clause, path);
+  return given as Clause;
 }
 
 const compiled = new Map<TSchema, TypeCheck<TSchema>>();
@@ -154,17 +152,6 @@ function checkOf(model: TSchema): TypeCheck<TSchema> {
   const known = compiled.get(model) ?? TypeCompiler.Compile(model);
   compiled.set(model, known);
   return known;
-}
-
-/** What the models cannot say: that the clause can be hashed. */
-function checkContent(clause: Clause, path: string): Clause | Refusal {
-  for (const [name, value] of Object.entries(clause)) {
-    if (isDeeperThan(value, EQUALS_DEPTH_MAX))
-      return refuseField(`${path}.${name}`, `must be nested at most ${EQUALS_DEPTH_MAX} deep`);
-    if (!canHash(value))
-      return refuseField(`${path}.${name}`, "must be JSON of finite numbers and well-formed text");
-  }
-  return clause;
 }
 
 /** A JSONPath that is not supported is refused where a clause is saved or held against; the bench reports it instead. */

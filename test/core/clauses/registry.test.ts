@@ -86,13 +86,10 @@ describe("parseClause", () => {
     [{ kind: "json.schema" }, "c.schema: is required"],
     [{ kind: "json.schema", schema: "" }, "c.schema: must be a string of 1 to 128 characters"],
     [{ kind: "json.schema", schema: "x".repeat(129) }, "c.schema: must be"],
-    [{ kind: "json.schema", schema: "\ud800" }, "c.schema: must be JSON"],
     [
       { kind: "json.jsonpath", path: `$.${"a".repeat(1_023)}` },
       "c.path: must be a JSONPath of at most 1024 characters",
     ],
-    [{ kind: "json.jsonpath", path: "$.a", equals: Number.POSITIVE_INFINITY }, "c.equals: must be JSON"],
-    [{ kind: "json.jsonpath", path: "$.a", equals: ["\ud800"] }, "c.equals: must be JSON"],
     [{ kind: "file.sha256", digest: "abc" }, "c.digest: must be 64 hex digits"],
     [{ kind: "file.sha256", digest: `${"0".repeat(63)}g` }, "c.digest: must be 64 hex digits"],
     [{ kind: "file.sha256", digest: `sha256:${DIGEST}` }, "c.digest: must be 64 hex digits"],
@@ -111,18 +108,6 @@ describe("parseClause", () => {
     const refusal = parseClause(clause, "c");
     expect(refusal).toMatchObject({ refused: "validation_failed" });
     expect((refusal as { message: string }).message).toStartWith(message);
-  });
-
-  test("refuses an `equals` of more than 128 levels", () => {
-    const nested = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
-    const refusal = parseClause({ kind: "json.jsonpath", path: "$", equals: nested(130) }, "c");
-    expect(refusal).toMatchObject({ message: "c.equals: must be nested at most 128 deep" });
-    expect(isRefusal(parseClause({ kind: "json.jsonpath", path: "$", equals: nested(128) }, "c"))).toBe(
-      false,
-    );
-    expect(isRefusal(parseClause({ kind: "json.jsonpath", path: "$", equals: nested(100_000) }, "c"))).toBe(
-      true,
-    );
   });
 
   test("gives back a clause or a refusal for anything at all", () => {
