@@ -1,4 +1,5 @@
 import type { Config } from "./config.ts";
+import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { createShell, type Shell } from "./http/shell.ts";
@@ -13,7 +14,13 @@ import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
+import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
+import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
+import { hasLedger } from "./store/sqlite/open.ts";
+import { lockForServer, type ServerLock } from "./store/sqlite/server-lock.ts";
 import { openSqliteStore } from "./store/sqlite/store.ts";
+
+export { hasLedger };
 
 /** How long a stop waits for what is running (decisions.md: a stop drains). */
 const DRAIN_MS = 10 * SECOND_MS;
@@ -45,6 +52,8 @@ function openContext(
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
+    runTimeoutMs: CHECK_RUN_MS_MAX,
+    waitTimeoutMs: CHECK_WAIT_MS_MAX,
     size: warmChildren,
   });
   const benchEvaluator = createEvaluator({
@@ -66,6 +75,7 @@ function openContext(
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
+    checkLimiter: createCheckLimiter(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,
@@ -81,6 +91,9 @@ function openContext(
     },
   };
 }
+
+const onRecoveryFault = (error: unknown, warrantId: string): void =>
+  logError("a check could not be undone", error, { warrant_id: warrantId });
 
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
@@ -100,8 +113,24 @@ export type RunningServer = {
   stop(): Promise<void>;
 };
 
-/** Recovers what a crash left, starts the jobs, and listens. Throws where the port is taken. */
-export async function startServer(config: Config): Promise<RunningServer> {
+/** Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder; throws where the port is taken. */
+export async function startServer(config: Config): Promise<RunningServer | Refusal> {
+  const lock = lockForServer(config.data);
+  if (!lock) {
+    return refuseField(
+      "HOLDFAST_DATA",
+      `another server runs on ${config.data}; stop it first, or choose another folder`,
+    );
+  }
+  try {
+    return await startLocked(config, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function startLocked(config: Config, lock: ServerLock): Promise<RunningServer> {
   const inFlight = new Set<Promise<Response>>();
   // The port is known, and ours, once the server listens; what comes before all is recovered waits for that.
   const ready = Promise.withResolvers<Shell>();
@@ -125,7 +154,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const port = server.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
-  await recoverAtStart(ctx);
+  await recoverAtStart(ctx, onRecoveryFault);
   await followAgents(ctx);
   ready.resolve(
     createShell(ctx, {
@@ -139,7 +168,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     [
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
       { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
-      { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx) },
+      { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
     ],
     (job, error) => logError("job failed", error, { job }),
   );
@@ -153,6 +182,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       await stopped;
       await scheduler.stop();
       await close();
+      lock.release();
     },
   };
 }

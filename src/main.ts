@@ -1,9 +1,9 @@
 import packageJson from "../package.json" with { type: "json" };
-import { docsUrlOf, EVALUATOR_ARGUMENT, openForCommands, startServer } from "./app.ts";
+import { docsUrlOf, EVALUATOR_ARGUMENT, hasLedger, openForCommands, startServer } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import type { CommandLineTools } from "./cli/tools.ts";
 import { DEFAULTS, type Given, readConfig } from "./config.ts";
-import { isRefusal, type Refusal, refuse } from "./core/errors.ts";
+import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
 import { openApiDocument } from "./http/app.ts";
@@ -15,9 +15,16 @@ const newId = createIds(Date.now, random40);
 
 const tools: CommandLineTools = {
   version: packageJson.version,
-  async open({ data }) {
+  async open({ data, create }) {
     const config = readConfig(flags({ DATA: data }));
-    return isRefusal(config) ? config : openForCommands(config);
+    if (isRefusal(config)) return config;
+    if (!create && !hasLedger(config.data)) {
+      return refuseField(
+        "HOLDFAST_DATA",
+        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
+      );
+    }
+    return openForCommands(config);
   },
   async serve(options) {
     const config = readConfig(
@@ -33,9 +40,13 @@ const tools: CommandLineTools = {
       }),
     );
     if (isRefusal(config)) return config;
-    const server = await startServer(config).catch(portRefusal);
+    const server = await startServer(config).catch(settingRefusal);
     if (isRefusal(server)) return server;
-    return { url: server.url, dataFolder: config.data, stopped: untilSignal().then(server.stop) };
+    return {
+      url: server.url,
+      dataFolder: config.data,
+      stopped: untilSignal().then(server.stop).then(exitSoon),
+    };
   },
   async demo({ data, exit }) {
     const config = readConfig({});
@@ -75,20 +86,32 @@ const untilSignal = (): Promise<void> =>
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
   });
 
-function portRefusal(error: unknown): Refusal {
-  if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") {
-    return refuse(
-      "validation_failed",
-      "HOLDFAST_PORT: another program listens there already; choose another with --port",
+/** After a stop, a source that hangs would keep the process alive: what it would answer is undone at the next start. */
+const exitSoon = (): void => void setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
+const EXIT_AFTER_MS = 200;
+
+/** What the machine refused of the settings: the folder, or the address. */
+function settingRefusal(error: unknown): Refusal {
+  const { code = "", syscall = "", message = "" } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") {
+    return refuseField("HOLDFAST_PORT", "another program listens there already; choose another with --port");
+  }
+  if (syscall === "listen" || code === "EADDRNOTAVAIL" || (code === "EACCES" && syscall !== "mkdir")) {
+    return refuseField(
+      "HOLDFAST_HOST",
+      `must be an address of this machine that it may listen on (${message})`,
     );
+  }
+  if (FOLDER_SYSCALLS.has(syscall) || code.startsWith("SQLITE_")) {
+    return refuseField("HOLDFAST_DATA", `must be a folder that can be written (${message})`);
   }
   throw error;
 }
+
+const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod"]);
 
 // Who reads us may stop early, as `head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
-const exitCode = await runCommandLine(tools, process.argv.slice(2));
-// A source that hangs would keep the process alive after a stop: out, as soon as all is written.
-process.stdout.write("", () => process.exit(exitCode));
+process.exitCode = await runCommandLine(tools, process.argv.slice(2));

@@ -37,6 +37,8 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
   /** From flags and arguments to the verb's input. Runs before the ledger is opened. */
   readonly input: (flags: Flags, args: readonly string[]) => Input | Promise<Input>;
   readonly verb: (ctx: Context, input: Input) => Promise<Answer | Refusal>;
+  /** Whether the ledger is made where there is none yet: a mistyped folder is refused otherwise. */
+  readonly create?: boolean;
   /** The answer for people. */
   readonly tell: (answer: Answer, input: Input) => string;
 };
@@ -44,12 +46,12 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
 export function runsOnLedger<Flags, Input, Answer extends object>(
   command: Command,
   tools: CommandLineTools,
-  { input, verb, tell }: LedgerCommand<Flags, Input, Answer>,
+  { input, verb, tell, create = false }: LedgerCommand<Flags, Input, Answer>,
 ): Command {
   return withCommonFlags(command).action(async () => {
     const { data, json } = command.opts<CommonFlags>();
     const values = await input(command.opts() as Flags, command.args);
-    const { ctx, close } = orFail(await tools.open(given({ data })));
+    const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }));
     try {
       const answer = orFail(await verb(ctx, values));
       tools.print(json ? JSON.stringify(answer) : tell(answer, values));

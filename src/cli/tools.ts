@@ -4,8 +4,8 @@ import type { Context } from "../services/context.ts";
 /** What the command line needs of the rooms that it may not know; `main.ts` hands it in. */
 export type CommandLineTools = {
   readonly version: string;
-  /** Opens the ledger of a data folder. A server may be running on the same folder. */
-  open(options: DataOption): Promise<OpenLedger | Refusal>;
+  /** Opens the ledger of a data folder, or with `create` makes one. A server may be running on the same folder. */
+  open(options: DataOption & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
   /** Starts the server, and resolves once it listens. */
   serve(options: ServeOptions): Promise<RunningServer | Refusal>;
   /** Tells its story through `print`. Resolves when it is over, or when a signal has stopped the server that it keeps. */

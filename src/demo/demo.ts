@@ -47,6 +47,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   print(`${paint.bold("Holdfast, a guided tour")}   ${paint.sandbox("SANDBOX")} no real money moves\n`);
   print(paint.bold("Getting ready"));
   const server = await startOnFreePort(demoConfig(settings.config, folder));
+  if (isRefusal(server)) return server;
   try {
     const seller = openSeller();
     try {
@@ -93,7 +94,7 @@ const demoConfig = (config: Config, folder: string): Config => ({
 });
 
 /** At the configured port, or at any other where that is taken. */
-async function startOnFreePort(config: Config): Promise<RunningServer> {
+async function startOnFreePort(config: Config): Promise<RunningServer | Refusal> {
   try {
     return await startServer(config);
   } catch (error) {

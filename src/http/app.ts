@@ -1,6 +1,6 @@
-import { Elysia, ValidationError } from "elysia";
+import { Elysia, NotFoundError } from "elysia";
 import { calls } from "./call.ts";
-import { faultRefusal, refusalResponse, validationRefusal } from "./errors.ts";
+import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
 import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
@@ -8,14 +8,12 @@ import { docsRoutes } from "./routes/docs.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 
-/** Every route. Elysia routes and validates; the shell around it does the rest. */
+/** Every route. Elysia routes; the shell around it does the rest. */
 export const app = new Elysia({ aot: false, normalize: false })
-  .onError(({ error, request }) => {
+  .onError(({ error, request, path }) => {
     const call = calls.get(request);
     if (!call) throw error;
-    if (error instanceof ValidationError && error.type !== "response") {
-      return refusalResponse(call, validationRefusal(error.all as Parameters<typeof validationRefusal>[0]));
-    }
+    if (error instanceof NotFoundError) return refusalResponse(call, routeRefusal(request.method, path));
     call.reportFault(error);
     return refusalResponse(call, faultRefusal());
   })

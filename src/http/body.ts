@@ -1,5 +1,6 @@
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
+import { SECOND_MS } from "../core/time.ts";
 
 /** Bodies of JSON objects, read with a cap and checked so that nothing passes by mistake (decisions.md, Warrants). */
 
@@ -7,10 +8,21 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The request's JSON object; null where it has no body; else `validation_failed`. `bytesMax` caps what is read. */
-export async function readJsonBody(request: Request, bytesMax: number): Promise<JsonObject | null | Refusal> {
+/** A body that trickles holds a connection and what has come of it. */
+export const BODY_MS_MAX = 15 * SECOND_MS;
+export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX / SECOND_MS} s`);
+
+/**
+ * The request's JSON object; null where it has no body; else `validation_failed`. `bytesMax` caps what is read. After
+ * `msMax` it is TOOK_TOO_LONG, and the rest may still be on its way.
+ */
+export async function readJsonBody(
+  request: Request,
+  bytesMax: number,
+  msMax: number,
+): Promise<JsonObject | null | Refusal> {
   if (request.body === null) return null;
-  const bytes = await readBytes(request, bytesMax).catch(cutOff);
+  const bytes = await withinMs(msMax, readBytes(request, bytesMax).catch(cutOff));
   if (bytes === null) return refuseField("body", `must be at most ${bytesMax / 1024} kB`);
   if (isRefusal(bytes)) return bytes;
   if (bytes.length === 0) return null;
@@ -25,6 +37,16 @@ const isJson = (contentType: string | null): boolean =>
 
 /** The caller hung up in the middle: no fault of ours, and nobody hears the answer. */
 const cutOff = (): Refusal => refuseField("body", "was cut off");
+
+async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
+  const late = Promise.withResolvers<Refusal>();
+  const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);
+  try {
+    return await Promise.race([reading, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array | null> {
   const length = request.headers.get("content-length");

@@ -3,6 +3,7 @@ import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import type { Intent } from "../services/intent.ts";
+import type { Models } from "./check-input.ts";
 
 /** One request on its way, as the shell knows it and the handlers need it. */
 export type Call = {
@@ -18,10 +19,14 @@ export type Call = {
   /** The person and the sign-in, where a cookie was honoured. */
   signedIn: { readonly user: User; readonly session: AuthSession } | null;
   budget: Budget | null;
+  /** What the route asks of the query and the body. */
+  models: Models;
   /** Present on the routes that move money. */
   intent: Intent | null;
   /** The body's JSON object, read and checked in form. */
   body: Readonly<Record<string, unknown>> | null;
+  /** Whether the connection ends with the answer: nobody waits for the rest of the body. */
+  closes: boolean;
 };
 
 /** Calls under way. Elysia makes its own context for a request; this is how a handler finds ours. */

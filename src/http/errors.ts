@@ -1,4 +1,4 @@
-import { ValueErrorType } from "@sinclair/typebox/errors";
+import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { type Refusal, refuse, refuseField, statusOf, typeOf } from "../core/errors.ts";
 import type { Call } from "./call.ts";
 
@@ -18,6 +18,9 @@ export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) 
 export const refusalResponse = (call: Call, refusal: Refusal): Response =>
   Response.json(errorBody(refusal, call.requestId, call.docsUrl), { status: statusOf(refusal.refused) });
 
+export const routeRefusal = (method: string, path: string): Refusal =>
+  refuse("route_not_found", `There is no ${method} ${path}.`);
+
 /** A fault that nobody foresaw: the log has it, the answer does not. */
 export const faultRefusal = (): Refusal =>
   refuse(
@@ -25,17 +28,8 @@ export const faultRefusal = (): Refusal =>
     "Something went wrong on our side. Nothing is known to have moved; retry with the same Idempotency-Key.",
   );
 
-/** What Elysia's validation found first, as TypeBox says it. */
-type Finding = {
-  readonly type?: ValueErrorType;
-  readonly path: string;
-  readonly message: string;
-  readonly schema?: { readonly description?: string };
-};
-
 /** A field that failed its model: the message starts with its path, such as `spec.clauses`. */
-export function validationRefusal(findings: readonly Finding[]): Refusal {
-  const finding = findings[0];
+export function validationRefusal(finding: ValueError | undefined): Refusal {
   if (!finding) return refuse("validation_failed", "The request does not have the right form.");
   const path = finding.path.slice(1).replaceAll("/", ".") || "body";
   switch (finding.type) {
@@ -48,7 +42,7 @@ export function validationRefusal(findings: readonly Finding[]): Refusal {
   }
 }
 
-function withRule(problem: string, { schema, message }: Finding): string {
-  const rule = schema?.description === undefined ? message.toLowerCase() : `must be ${schema.description}`;
+function withRule(problem: string, { schema, message }: ValueError): string {
+  const rule = schema.description === undefined ? message.toLowerCase() : `must be ${schema.description}`;
   return problem === "" ? rule : `${problem}; it ${rule}`;
 }

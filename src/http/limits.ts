@@ -2,41 +2,47 @@ import ipaddr from "ipaddr.js";
 import { type Address, isInNetwork, type Network, parseAddress } from "../core/networks.ts";
 import { type Bucket, type Budget, budgetOf, type RateLimits, windowOf } from "../core/rate.ts";
 
-/** Callers counted one by one in a window; those beyond share one counter, so that memory has a bound. */
+/** Callers of one kind counted one by one in a window; those beyond share one counter, so that memory has a bound. */
 const CALLERS_MAX = 200_000;
 const OVERFLOW = "*";
+
+/** Who is counted: a key or a person that was recognised, or else an address. Of addresses a stranger has very many. */
+export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
 /** Fixed-window counters in process memory, by bucket and caller (interface.md, Rate-limit rules). */
 export type RateCounters = {
   /** Counts a request and says what is left. */
-  take(bucket: Bucket, caller: string, now: number): Budget;
+  take(bucket: Bucket, caller: Counted, now: number): Budget;
   /** What is left, without counting. */
-  peek(bucket: Bucket, caller: string, now: number): Budget;
+  peek(bucket: Bucket, caller: Counted, now: number): Budget;
 };
 
-export function createRateCounters(limits: RateLimits): RateCounters {
+export function createRateCounters(limits: RateLimits, callersMax = CALLERS_MAX): RateCounters {
   let window = -1;
-  let used = new Map<string, number>();
+  // Apart, so that a flood of addresses takes no room from keys and people.
+  const used = { account: new Map<string, number>(), address: new Map<string, number>() };
 
-  function counter(bucket: Bucket, caller: string, now: number): string {
+  function counterOf(bucket: Bucket, { kind, id }: Counted, now: number) {
     const current = windowOf(now);
     if (current !== window) {
       window = current;
-      used = new Map();
+      used.account.clear();
+      used.address.clear();
     }
-    const key = `${bucket} ${caller}`;
-    return used.has(key) || used.size < CALLERS_MAX ? key : `${bucket} ${OVERFLOW}`;
+    const counts = used[kind];
+    const own = `${bucket} ${id}`;
+    const key = counts.has(own) || counts.size < callersMax ? own : `${bucket} ${OVERFLOW}`;
+    return { counts, key, count: counts.get(key) ?? 0 };
   }
 
   return {
     take(bucket, caller, now) {
-      const key = counter(bucket, caller, now);
-      const count = (used.get(key) ?? 0) + 1;
-      used.set(key, count);
-      return budgetOf(limits[bucket], count, now);
+      const { counts, key, count } = counterOf(bucket, caller, now);
+      counts.set(key, count + 1);
+      return budgetOf(limits[bucket], count + 1, now);
     },
     peek(bucket, caller, now) {
-      return budgetOf(limits[bucket], used.get(counter(bucket, caller, now)) ?? 0, now);
+      return budgetOf(limits[bucket], counterOf(bucket, caller, now).count, now);
     },
   };
 }

@@ -4,6 +4,7 @@ import { BPS_WHOLE } from "../core/money.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
+import { OFFSET_MAX } from "../services/warrants/list.ts";
 
 /**
  * The forms of bodies and queries (interface.md, Endpoints). A field's `description` completes the sentence "must be …" of
@@ -129,7 +130,7 @@ export const listQuery = Type.Object(
     sort: Type.Optional(literals(["deadline", "created"])),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "an integer from 1 to 100" })),
     offset: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 100_000, description: "an integer from 0 to 100000" }),
+      Type.Integer({ minimum: 0, maximum: OFFSET_MAX, description: "an integer from 0 to 100000" }),
     ),
     starting_after: Type.Optional(id),
     ending_before: Type.Optional(id),

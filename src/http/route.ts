@@ -8,6 +8,8 @@ export type RouteRule = {
   /** Whether an Idempotency-Key is required: on the routes that move money. */
   readonly idempotent: boolean;
   readonly bucket: Bucket;
+  /** Whether a request costs its caller one of the bucket; where not, it is never refused for the rate. */
+  readonly counted: boolean;
   readonly bodyBytesMax: number;
 };
 
@@ -20,6 +22,7 @@ type Description = {
   readonly access: Access | null;
   readonly idempotent?: boolean;
   readonly bucket: Bucket;
+  readonly counted?: boolean;
   readonly bodyBytesMax?: number;
   readonly responses: Readonly<Record<string, string>>;
 };
@@ -29,22 +32,14 @@ export function route({
   access,
   idempotent = false,
   bucket,
+  counted = true,
   bodyBytesMax = BODY_BYTES_MAX,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, idempotent, bucket, bodyBytesMax };
-  const security = access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
-  const keyHeader = {
-    name: "Idempotency-Key",
-    in: "header" as const,
-    required: true,
-    schema: { type: "string" as const, minLength: 1, maxLength: 255 },
-  };
+  const rule: RouteRule = { access, idempotent, bucket, counted, bodyBytesMax };
   return {
     summary: description.summary,
     tags: description.tags,
-    security,
-    ...(idempotent && { parameters: [keyHeader] }),
     responses: Object.fromEntries(
       Object.entries(description.responses).map(([status, text]) => [status, { description: text }]),
     ),

@@ -4,12 +4,13 @@ import type { Budget, RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import { app } from "./app.ts";
-import { readJsonBody } from "./body.ts";
+import { BODY_MS_MAX, readJsonBody, TOOK_TOO_LONG } from "./body.ts";
 import { type Call, calls } from "./call.ts";
 import { identify } from "./caller.ts";
-import { faultRefusal, refusalResponse } from "./errors.ts";
+import type { Models } from "./check-input.ts";
+import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
 import { intentOfRequest, readIdempotencyKey } from "./idempotency.ts";
-import { clientAddress, createRateCounters } from "./limits.ts";
+import { type Counted, clientAddress, createRateCounters } from "./limits.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { type RouteRule, ruleOf } from "./route.ts";
 
@@ -18,6 +19,8 @@ export type HttpOptions = {
   readonly docsUrl: string;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
+  /** How long a body may take to come; 15 s where it is not said. */
+  readonly bodyMsMax?: number;
   readonly onFault: (error: unknown, requestId: string) => void;
 };
 
@@ -31,24 +34,27 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const counters = createRateCounters(options.rateLimits);
 
-  function ruleFor(method: string, path: string): RouteRule | null {
+  function routeFor(method: string, path: string): (Models & { readonly rule: RouteRule }) | null {
     const hooks = app.router.dynamic.find(method, path)?.store.hooks as
-      | { readonly detail?: object }
+      | (Models & { readonly detail?: object })
       | undefined;
-    return hooks?.detail ? ruleOf(hooks.detail) : null;
+    return hooks?.detail ? { query: hooks.query, body: hooks.body, rule: ruleOf(hooks.detail) } : null;
   }
 
   /** The first check that refuses, in the fixed order; null where the route may run. */
   async function refusalOf(call: Call, request: Request, path: string): Promise<Refusal | null> {
-    const rule = ruleFor(request.method, path);
+    const route = routeFor(request.method, path);
     Object.assign(call, await identify(ctx, request));
-    const who = rateKey(call);
-    if (!rule) {
+    const who = countedAs(call);
+    if (!route) {
       call.budget = counters.peek(request.method === "GET" ? "read" : "write", who, ctx.now());
-      return refuse("route_not_found", `There is no ${request.method} ${path}.`);
+      return routeRefusal(request.method, path);
     }
-    call.budget = counters.take(rule.bucket, rule.bucket === "bench" ? call.address() : who, ctx.now());
-    if (call.budget.exceeded) {
+    const { rule } = route;
+    call.models = route;
+    const counted = rule.bucket === "bench" ? addressOf(call) : who;
+    call.budget = counters[rule.counted ? "take" : "peek"](rule.bucket, counted, ctx.now());
+    if (rule.counted && call.budget.exceeded) {
       return refuse(
         "rate_limit_exceeded",
         `Over the limit; it is whole again in ${call.budget.resetSeconds} seconds.`,
@@ -63,7 +69,8 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     }
     const key = rule.idempotent ? readIdempotencyKey(request.headers) : null;
     if (isRefusal(key)) return key;
-    const body = await readJsonBody(request, rule.bodyBytesMax);
+    const body = await readJsonBody(request, rule.bodyBytesMax, options.bodyMsMax ?? BODY_MS_MAX);
+    call.closes = body === TOOK_TOO_LONG;
     if (isRefusal(body)) return body;
     call.body = body;
     if (key !== null) call.intent = intentOfRequest(key, request.method, path, body);
@@ -95,24 +102,46 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       caller: null,
       signedIn: null,
       budget: null,
+      models: {},
       intent: null,
       body: null,
+      closes: false,
     };
-    const isHead = received.method === "HEAD";
-    const request = isHead ? new Request(received.url, { headers: received.headers }) : received;
-    const response = await answer(call, request);
-    const budget = call.budget ?? counters.peek("read", rateKey(call), ctx.now());
+    const response = await answer(call, requestForRoutes(received));
+    const budget = call.budget ?? counters.peek("read", countedAs(call), ctx.now());
     setHeaders(response, budget, echoedRequestId(received.headers, call.requestId));
-    return isHead ? new Response(null, response) : response;
+    if (call.closes) response.headers.set("Connection", "close");
+    return received.method === "HEAD" ? new Response(null, response) : response;
   };
 }
 
 /** Counters are per caller: a person, a key, or an address (interface.md, Rate-limit rules). */
-const rateKey = ({ caller, address }: Call): string =>
-  caller === null ? address() : caller.kind === "key" ? caller.keyId : caller.userId;
+function countedAs(call: Call): Counted {
+  const { caller } = call;
+  if (caller === null) return addressOf(call);
+  return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
+}
+
+const addressOf = ({ address }: Call): Counted => ({ kind: "address", id: address() });
+
+/** Elysia looks for the path from here on in the URL, whatever the host is. */
+const PATH_START_MIN = 11;
+
+/** The request as the routes are to see it: a HEAD as its GET, and a path that starts where Elysia finds it. */
+function requestForRoutes(received: Request): Request {
+  const isHead = received.method === "HEAD";
+  const start = pathStartOf(received.url);
+  if (!isHead && start >= PATH_START_MIN) return received;
+  const url = `http://localhost${received.url.slice(start)}`;
+  return isHead ? new Request(url, { headers: received.headers }) : new Request(url, received);
+}
+
+/** Where a URL's path starts. Without a usable Host header, Bun's URL is the path alone. */
+const pathStartOf = (url: string): number =>
+  url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
 
 function pathOf(url: string): string {
-  const start = url.indexOf("/", url.indexOf("//") + 2);
+  const start = pathStartOf(url);
   const end = url.indexOf("?", start);
   return end < 0 ? url.slice(start) : url.slice(start, end);
 }

@@ -4,20 +4,30 @@ import { CHECK_LEASE_MS, interruptCheck } from "../services/warrants/interrupt.t
 
 const STEP = 100;
 
+/** Hears of a check that could not be undone; the others are, and it is tried again when its lease has run out. */
+type OnFault = (error: unknown, warrantId: string) => void;
+
 /** At start nobody is checking anything: what a crash left in `verifying` is held again, and its keys are free. */
-export const recoverAtStart = (ctx: Context): Promise<number> => interruptWhere(ctx, () => true);
+export const recoverAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
+  interruptWhere(ctx, onFault, () => true);
 
 /** While running: a check whose lease has run out is undone. */
-export const recoverOverdueChecks = (ctx: Context): Promise<number> =>
-  interruptWhere(ctx, (warrant) => warrant.movedAt + CHECK_LEASE_MS <= ctx.now());
+export const recoverOverdueChecks = (ctx: Context, onFault: OnFault): Promise<number> =>
+  interruptWhere(ctx, onFault, (warrant) => warrant.movedAt + CHECK_LEASE_MS <= ctx.now());
 
-async function interruptWhere(ctx: Context, isInterrupted: (warrant: Warrant) => boolean): Promise<number> {
+async function interruptWhere(
+  ctx: Context,
+  onFault: OnFault,
+  isInterrupted: (warrant: Warrant) => boolean,
+): Promise<number> {
   let recovered = 0;
   let afterId = "";
   for (;;) {
     const batch = ctx.store.reader.warrants.verifying(afterId, STEP);
     const outcomes = await Promise.all(
-      batch.filter(isInterrupted).map((warrant) => interruptCheck(ctx, warrant)),
+      batch
+        .filter(isInterrupted)
+        .map((warrant) => interruptCheck(ctx, warrant).catch((error) => onFault(error, warrant.id))),
     );
     recovered += outcomes.filter((outcome) => outcome === true).length;
     const last = batch.at(-1);

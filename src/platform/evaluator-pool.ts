@@ -1,10 +1,16 @@
 import { readFileSync } from "node:fs";
 import { parse as parsePath } from "node:path";
 import type { Subprocess } from "bun";
+import type { Refusal } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 
 /** Nobody could take the work: nothing was evaluated, so nothing was decided. */
 export class EvaluatorUnavailable extends Error {}
+
+/** All children are busy with others' work, and will not be for long. A `Refusal` too: who is refused may retry. */
+export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
+  readonly refused = "rate_limit_exceeded";
+}
 
 export type PoolOptions = {
   /** The executable and its arguments. */
@@ -153,19 +159,35 @@ export class EvaluatorPool {
     for (let count = 0; count < options.size; count++) this.spawn();
   }
 
-  /** A child for one piece of work, to be given back by `release`. Rejects with `EvaluatorUnavailable`. */
-  acquire(callerKey: string | null): Promise<PoolChild> {
+  /**
+   * A child for one piece of work, to be given back by `release`. Rejects with `EvaluatorUnavailable`; that is
+   * `EvaluatorBusy` where too many wait, or where none is free within `waitTimeoutMs`.
+   */
+  acquire(callerKey: string | null, waitTimeoutMs = Number.POSITIVE_INFINITY): Promise<PoolChild> {
     if (this.closed) return Promise.reject(new EvaluatorUnavailable("closed"));
     const { queueMax } = this.options;
     const own =
       callerKey === null ? 0 : this.waiters.filter((waiter) => waiter.callerKey === callerKey).length;
     if (this.waiters.length >= queueMax || own >= Math.ceil(queueMax / 2))
-      return Promise.reject(new EvaluatorUnavailable("too many evaluations are waiting"));
+      return Promise.reject(new EvaluatorBusy("too many evaluations are waiting"));
     this.startFailures = 0;
-    return new Promise((resolve, reject) => {
-      this.waiters.push({ callerKey, resolve, reject });
-      this.dispatch();
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<PoolChild>();
+    const waiter: Waiter = { callerKey, resolve, reject };
+    this.waiters.push(waiter);
+    this.dispatch();
+    if (this.waiters.includes(waiter) && waitTimeoutMs !== Number.POSITIVE_INFINITY) {
+      const timer = setTimeout(() => this.giveUp(waiter), waitTimeoutMs);
+      const stop = (): void => clearTimeout(timer);
+      promise.then(stop, stop);
+    }
+    return promise;
+  }
+
+  private giveUp(waiter: Waiter): void {
+    this.waiters.splice(this.waiters.indexOf(waiter), 1);
+    // Where nobody works, children do not come up: that is a fault, and no retry will mend it.
+    const Reason = this.stats().busy > 0 ? EvaluatorBusy : EvaluatorUnavailable;
+    waiter.reject(new Reason("no child was free in time"));
   }
 
   /** Gives a child back, alive or gone. */

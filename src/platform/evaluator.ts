@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { evaluateClause, needsDocument, resultOf } from "../core/clauses/evaluate.ts";
 import {
   type ClauseResult,
@@ -13,7 +14,7 @@ import { type Refusal, refuseField } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 import { EvaluatorPool, type PoolChild, type PoolOptions, type PoolStats } from "./evaluator-pool.ts";
 
-export { EvaluatorUnavailable } from "./evaluator-pool.ts";
+export { EvaluatorBusy, EvaluatorUnavailable } from "./evaluator-pool.ts";
 
 export type EvaluatorOptions = {
   /** What starts a child: the executable again, with the hidden argument that calls `runEvaluatorChild`. */
@@ -21,6 +22,8 @@ export type EvaluatorOptions = {
   readonly clauseTimeoutMs: number;
   /** For all clauses of one evaluation, from when it gets a child; none by default. */
   readonly runTimeoutMs?: number;
+  /** For a free child, then `EvaluatorBusy`; none by default. The run's own limit comes first where it is shorter. */
+  readonly waitTimeoutMs?: number;
 } & Partial<Omit<PoolOptions, "command">>;
 
 export type EvaluationRequest = {
@@ -38,6 +41,7 @@ export type Evaluator = {
   /**
    * Every clause's result, in order. A clause that takes too long, or takes its process down, fails with
    * `clause_timeout`. Rejects with `EvaluatorUnavailable` where nothing could be evaluated: then nothing is decided.
+   * It is `EvaluatorBusy` where a retry may find a child free.
    */
   evaluate(request: EvaluationRequest): Promise<Evaluation>;
   /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate`. */
@@ -46,9 +50,12 @@ export type Evaluator = {
   close(): void;
 };
 
+/** More than the cores: those that burn run at a low priority, and one caller has no more than half. */
+const SIZE_MAX = Math.min(32, Math.max(4, 4 * availableParallelism()));
+
 const POOL_DEFAULTS = {
   size: 2,
-  sizeMax: 8,
+  sizeMax: SIZE_MAX,
   queueMax: 256,
   idleMs: 10_000,
   memoryBytesMax: 1024 * 1024 * 1024,
@@ -97,7 +104,8 @@ async function evaluateInChildren(
   const { clauses, evidence, now } = request;
   let endsAt: number | null = null;
   for (let lost = 0; lost < LOST_CHILDREN_MAX && results.includes(undefined); lost++) {
-    const child = await pool.acquire(request.callerKey ?? null);
+    const child = await childBefore(pool, options, request.callerKey ?? null, endsAt);
+    if (child === null) return;
     endsAt ??= performance.now() + (options.runTimeoutMs ?? Number.POSITIVE_INFINITY);
     const open = clauses.flatMap((clause, index) =>
       results[index] === undefined ? [{ clause, index }] : [],
@@ -122,6 +130,24 @@ async function evaluateInChildren(
   }
 }
 
+/** A child, waited for no longer than may be; null where the run's time is up meanwhile. */
+async function childBefore(
+  pool: EvaluatorPool,
+  options: EvaluatorOptions,
+  callerKey: string | null,
+  endsAt: number | null,
+): Promise<PoolChild | null> {
+  const { waitTimeoutMs = Number.POSITIVE_INFINITY } = options;
+  if (endsAt === null) return pool.acquire(callerKey, waitTimeoutMs);
+  try {
+    // A timer may be early by a fraction: the millisecond lets the run's time be up when it fires.
+    return await pool.acquire(callerKey, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
+  } catch (error) {
+    if (performance.now() >= endsAt) return null;
+    throw error;
+  }
+}
+
 /** A view may share its buffer with bytes that are no business of the child's, and all of it would be sent. */
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.length === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
@@ -139,7 +165,7 @@ async function parseSchemaIn(
   options: EvaluatorOptions,
   schema: unknown,
 ): Promise<{ readonly schema: JsonSchema } | Refusal> {
-  const child = await pool.acquire(null);
+  const child = await pool.acquire(null, options.waitTimeoutMs);
   let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
   const endsAt = Number.POSITIVE_INFINITY;
   await converse(child, { ask: "schema", schema }, { ...options, endsAt }, 1, (answer) => {

@@ -3,6 +3,7 @@ import type { Evaluator } from "../platform/evaluator.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
+import type { CheckLimiter } from "./warrants/check-limiter.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
@@ -14,6 +15,7 @@ export type Context = {
   readonly randomByte: () => number;
   readonly passwords: Passwords;
   readonly signInThrottle: SignInThrottle;
+  readonly checkLimiter: CheckLimiter;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
   /** Compiles a schema that is about to be saved, where a large one cannot stall the server. */

@@ -178,7 +178,7 @@ export interface Reader {
   };
   readonly trace: { of(warrantId: string): readonly TraceEntry[] };
   readonly checks: { of(warrantId: string): readonly Check[] };
-  /** Those that wait for a person first. */
+  /** Those that wait for a person first, the longest of them before the others. */
   readonly escalations: { list(scope: Scope, limit: number): readonly Escalation[] };
   readonly agents: {
     get(id: string): Agent | null;

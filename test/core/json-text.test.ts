@@ -32,6 +32,9 @@ describe("parseJsonText", () => {
     ['{"__proto__":1,"__proto__":2}', "has the same key twice in one object"],
     ['{"a:":1,"a:":":"}', "has the same key twice in one object"],
     ['"\\ud800"', "has a lone surrogate in a string"],
+    ['{"a":[[],{"b":"\\udc00"}]}', "has a lone surrogate in a string"],
+    ['{"a":{"b":[{}]},"c":[-1e999]}', "has a number that is out of range"],
+    ['{"__proto__":{"\\ud800":1}}', "has a lone surrogate in a key"],
     ['{"\\udc00":1}', "has a lone surrogate in a key"],
     ["[1e999]", "has a number that is out of range"],
     [`${"[".repeat(65)}${"]".repeat(65)}`, "is nested deeper than 64"],
@@ -40,6 +43,16 @@ describe("parseJsonText", () => {
     test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () =>
       expect(parseJsonText(text)).toEqual({ problem }));
   }
+
+  test("a million scalars take little more time than their parsing", () => {
+    const text = `[${"1,".repeat(520_000)}1]`;
+    const taken = Array.from({ length: 5 }, () => {
+      const start = performance.now();
+      expect(parseJsonText(text)).toHaveProperty("value");
+      return performance.now() - start;
+    });
+    expect(Math.min(...taken)).toBeLessThan(80);
+  });
 
   test("takes 64 levels, and refuses very many without a fault", () => {
     expect(parseJsonText(`${"[".repeat(64)}${"]".repeat(64)}`)).toHaveProperty("value");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AMOUNT_MAX, BPS_WHOLE, displayAmount, parseAmount, shareOf } from "../../src/core/money.ts";
+import { fastestMs } from "../support/fastest.ts";
 
 const amounts = fc.bigInt({ min: 0n, max: AMOUNT_MAX });
 const shares = fc.integer({ min: 0, max: 10_000 });
@@ -42,12 +43,13 @@ describe("parseAmount", () => {
 
   test("reads 256 kB of digits at once", () => {
     const long = 256 * 1024;
-    const before = performance.now();
-    expect(parseAmount("9".repeat(long))).toBeNull();
-    expect(parseAmount("0".repeat(long))).toBe(0n);
-    expect(parseAmount(`${"0".repeat(long - 1)}5`)).toBe(5n);
-    expect(parseAmount(`${"0".repeat(long - 1)}x`)).toBeNull();
-    expect(performance.now() - before).toBeLessThan(100);
+    const read = (): void => {
+      expect(parseAmount("9".repeat(long))).toBeNull();
+      expect(parseAmount("0".repeat(long))).toBe(0n);
+      expect(parseAmount(`${"0".repeat(long - 1)}5`)).toBe(5n);
+      expect(parseAmount(`${"0".repeat(long - 1)}x`)).toBeNull();
+    };
+    expect(fastestMs(read)).toBeLessThan(100);
   });
 
   test("reads back every amount, with leading zeros or without", () => {

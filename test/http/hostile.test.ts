@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
+import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
 import type { Reply } from "../support/client.ts";
@@ -218,14 +219,17 @@ const DOUBLING = {
 const BACKTRACKING = { type: "object", properties: { text: { pattern: "^(a+)+$" } } };
 
 describe("while hostile verifies and benches run", () => {
-  const CALM_MS = 1_000;
+  /** No other caller is delayed by as much (decisions.md, Verification). */
+  const DELAY_MS_MAX = 1_000;
 
-  test("opens, reads and another's verify answer in under a second", async () => {
+  test("opens, reads and another's verify are delayed by less than a second", async () => {
     const villain = await service.organisation();
     const innocent = await service.organisation();
     const schemas = { doubling: DOUBLING, backtracking: BACKTRACKING };
+    // Compiled here: on a busy machine the evaluator's second might not do, and saving is not what is tested.
+    const saving = { ...service.ctx, parseSchema: async (schema: unknown) => parseSchema(schema) };
     for (const [name, schema] of Object.entries(schemas))
-      must(await createSchema(service.ctx, MACHINE, { organisation_id: villain.id, name, schema }));
+      must(await createSchema(saving, MACHINE, { organisation_id: villain.id, name, schema }));
     const items = source.gives(ITEMS);
     const hostile: readonly (readonly [clause: object, url: string])[] = [
       [EXPLOSION, items],
@@ -248,6 +252,30 @@ describe("while hostile verifies and benches run", () => {
     const ids = await Promise.all(
       hostile.map(async ([clause]) => (await service.opened(villain, { spec: { clauses: [clause] } })).id),
     );
+    const spec = { clauses: [{ kind: "json.jsonpath", path: "$.rows[0]", equals: 1 }] };
+    const url = source.gives({ rows: [1] });
+    type Slowest = { open: number; read: number; verify: number };
+    const round = async (slowest: Slowest): Promise<void> => {
+      const timed = async (name: keyof Slowest, send: () => Promise<Reply>): Promise<Reply> => {
+        const startedAt = performance.now();
+        const reply = await send();
+        slowest[name] = Math.max(slowest[name], performance.now() - startedAt);
+        return reply;
+      };
+      const opened = await timed("open", () =>
+        service.post("/v1/warrants", service.body({ amount: "1", spec }), { as: innocent.live.as }),
+      );
+      const read = await timed("read", () =>
+        service.get(`/v1/warrants/${opened.body.id}`, { as: innocent.live.as }),
+      );
+      const verified = await timed("verify", () => verify(innocent, opened.body.id, url));
+      expect([opened.status, read.status, verified.body.state]).toEqual([201, 200, "released"]);
+    };
+    // Together, so that the evaluator's children are up; then alone, to know how long this machine takes.
+    const calm: Slowest = { open: 0, read: 0, verify: 0 };
+    await Promise.all(Array.from({ length: 16 }, () => round({ ...calm })));
+    for (let count = 0; count < 20; count++) await round(calm);
+
     let running = true;
     const verifies = Promise.all(hostile.map(([, url], index) => verify(villain, ids[index]!, url)));
     const deliverable = { reached: true, raw: JSON.stringify(ITEMS) };
@@ -260,30 +288,13 @@ describe("while hostile verifies and benches run", () => {
       running = false;
     });
 
-    const slowest = { open: 0, read: 0, verify: 0 };
-    const timed = async (name: keyof typeof slowest, send: () => Promise<Reply>): Promise<Reply> => {
-      const startedAt = performance.now();
-      const reply = await send();
-      slowest[name] = Math.max(slowest[name], performance.now() - startedAt);
-      return reply;
-    };
-    const url = source.gives({ rows: [1] });
-    const spec = { clauses: [{ kind: "json.jsonpath", path: "$.rows[0]", equals: 1 }] };
+    const beside: Slowest = { open: 0, read: 0, verify: 0 };
     let rounds = 0;
-    for (; running; rounds++) {
-      const opened = await timed("open", () =>
-        service.post("/v1/warrants", service.body({ amount: "1", spec }), { as: innocent.live.as }),
-      );
-      const read = await timed("read", () =>
-        service.get(`/v1/warrants/${opened.body.id}`, { as: innocent.live.as }),
-      );
-      const verified = await timed("verify", () => verify(innocent, opened.body.id, url));
-      expect([opened.status, read.status, verified.body.state]).toEqual([201, 200, "released"]);
-    }
+    for (; running; rounds++) await round(beside);
     expect(rounds).toBeGreaterThan(3);
-    expect(slowest.open).toBeLessThan(CALM_MS);
-    expect(slowest.read).toBeLessThan(CALM_MS);
-    expect(slowest.verify).toBeLessThan(CALM_MS);
+    expect(beside.open - calm.open).toBeLessThan(DELAY_MS_MAX);
+    expect(beside.read - calm.read).toBeLessThan(DELAY_MS_MAX);
+    expect(beside.verify - calm.verify).toBeLessThan(DELAY_MS_MAX);
 
     const [decided, benched] = await all;
     for (const reply of decided) expect([reply.status, reply.code]).toEqual([200, null]);

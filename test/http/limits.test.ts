@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type Counted, createRateCounters } from "../../src/http/limits.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { type Client, type Credentials, freshKey, NOBODY, type Reply } from "../support/client.ts";
@@ -144,4 +145,28 @@ test("a write that met 429 is retried with its key, and one that had passed repl
   const retried = await write(as, turned);
   expect([retried.status, retried.headers.get("idempotent-replayed")]).toEqual([201, null]);
   expect(service.books(home).held).toBe(held + 1n);
+});
+
+test("/healthz costs nothing and always answers, and says what is left", async () => {
+  const from = service.from("203.0.113.11");
+  const health = async (left: number): Promise<void> => {
+    const { status, headers } = await from.get("/healthz");
+    expect([status, headers.get("ratelimit-remaining")]).toEqual([200, String(left)]);
+  };
+  for (let again = 0; again < LIMITS.read + 2; again++) await health(LIMITS.read);
+  await exhaust(LIMITS.read, () => read(NOBODY, from));
+  await health(0);
+});
+
+test("where very many addresses call, newcomers share a counter, and keys and people keep theirs", () => {
+  const counters = createRateCounters({ read: 5, write: 5, bench: 5 }, 3);
+  const left = (kind: Counted["kind"], id: string): number =>
+    counters.take("read", { kind, id }, 0).remaining;
+  expect(["a", "b", "c"].map((id) => left("address", id))).toEqual([4, 4, 4]);
+  expect(["d", "e", "f"].map((id) => left("address", id))).toEqual([4, 3, 2]);
+  expect(left("address", "a")).toBe(3);
+  expect(["key_1", "usr_1"].map((id) => left("account", id))).toEqual([4, 4]);
+  // An address that looks like a key is none.
+  expect(counters.peek("read", { kind: "address", id: "key_1" }, 0).remaining).toBe(2);
+  expect(counters.take("read", { kind: "address", id: "d" }, 60_000).remaining).toBe(4);
 });

@@ -8,6 +8,7 @@ import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
+import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
@@ -43,6 +44,7 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
       verify: async (password, hash) => hash === `test:${password}`,
     },
     signInThrottle: createSignInThrottle(),
+    checkLimiter: createCheckLimiter(),
     fetchEvidence: async () => {
       const body = Buffer.from("{}");
       return {

@@ -115,7 +115,9 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-http-"));
   const config = readConfig({ ...testSettings(folder), ...settings }, {});
   if (isRefusal(config)) throw new Error(config.message);
-  const { url, ctx: real, stop } = await startServer(config);
+  const started = await startServer(config);
+  if (isRefusal(started)) throw new Error(started.message);
+  const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
   // Verification reads the algorithm from the hash: what a test keeps may be cheap.
   const ctx: Context = {

@@ -79,7 +79,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
     );
   withCommonFlags(audit).action(async () => {
     const { data, json } = audit.opts<CommonFlags>();
-    const { ctx, close } = orFail(await tools.open(given({ data })));
+    const { ctx, close } = orFail(await tools.open({ create: false, ...given({ data }) }));
     try {
       const problems = ctx.store.reader.audit();
       const ok = problems.length === 0;

@@ -30,6 +30,7 @@ export function addOrganisations(program: Command, tools: CommandLineTools): voi
       owner_password: await readSecret("--owner-password", flags.ownerPassword, flags.ownerPasswordFile),
     }),
     verb: createOrganisation,
+    create: true,
     tell: ({ organisation, owner }) =>
       report(`Created the organisation ${organisation.name}.`, [
         ["organisation", organisation.id],

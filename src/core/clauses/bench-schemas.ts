@@ -102,7 +102,7 @@ const receipt = object({
     }),
   },
   anchor: { type: ["object", "null"] },
-  signature: text,
+  signature: orNull(text),
 });
 
 const named = (schemas: Readonly<Record<string, JsonSchema>>): Schemas =>

@@ -52,11 +52,14 @@ export function mayBeObject(body: Uint8Array): boolean {
   return body.length > LEADING_MAX;
 }
 
-/** Epoch ms of a top-level `generated_at`; null where the body has none that can be read. */
-export function statedTimeOf(body: Uint8Array): number | null {
-  if (!mayBeObject(body)) return null;
+/**
+ * Epoch ms of a top-level `generated_at`; undefined where the body has none. One that cannot be read is null: the body says
+ * when it was made, and nothing else may say it for it.
+ */
+export function statedTimeOf(body: Uint8Array): number | null | undefined {
+  if (!mayBeObject(body)) return undefined;
   const value = documentOf(body)?.value;
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, "generated_at")) return null;
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, "generated_at")) return undefined;
   return parseTime((value as { generated_at: unknown }).generated_at);
 }
 

@@ -129,7 +129,8 @@ function statusIs(status: number | null, wanted: number): Finding {
 }
 
 function isFresh(evidence: ReachedEvidence, ageMaxSeconds: number, now: number): Finding {
-  const madeAt = evidence.generatedAt ?? statedTimeOf(evidence.body) ?? evidence.lastModifiedAt;
+  const statedAt = evidence.generatedAt ?? statedTimeOf(evidence.body);
+  const madeAt = statedAt === undefined ? evidence.lastModifiedAt : statedAt;
   if (madeAt === null || !Number.isFinite(madeAt)) return found("no_timestamp");
   const ageMs = now - madeAt;
   const fresh = ageMs <= ageMaxSeconds * SECOND_MS && ageMs >= -FUTURE_MAX_MS;

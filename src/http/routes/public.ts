@@ -44,6 +44,8 @@ export const publicRoutes = new Elysia({ aot: false, normalize: false })
       summary: "Whether the service answers",
       access: null,
       bucket: "read",
+      // Strangers behind the same proxy must not make a healthy service look ill.
+      counted: false,
       responses: { "200": "It does." },
     }),
   });

@@ -23,14 +23,6 @@ const MOVED = {
   "409": "illegal_transition, version_conflict, …",
 };
 
-/** Parameters arrive as text; digits become the numbers that the model asks for. */
-function readNumbers(query: Record<string, unknown>, names: readonly string[]): void {
-  for (const name of names) {
-    const text = query[name];
-    if (typeof text === "string" && /^[0-9]{1,9}$/.test(text)) query[name] = Number(text);
-  }
-}
-
 /** A person settles directly; the three routes differ in the decision alone. */
 async function settle(
   call: Call,
@@ -64,7 +56,6 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
     },
   )
   .get("", ({ call, query }) => respond(call, listWarrants(call.ctx, callerOf(call), query)), {
-    transform: ({ query }) => readNumbers(query, ["limit", "offset"]),
     query: listQuery,
     detail: route({
       tags,

@@ -4,6 +4,9 @@ import { MINUTE_MS } from "../../core/time.ts";
 const WINDOW_MS = 15 * MINUTE_MS;
 const FAILURES_OF_PAIR_MAX = 10;
 const FAILURES_OF_ADDRESS_MAX = 100;
+/** Counters in a window. Beyond them all newcomers share one, with an address's limit: refused rather than uncounted. */
+const COUNTERS_MAX = 200_000;
+const OVERFLOW = "*";
 
 /** Counts failed sign-ins in process memory (decisions.md, Sign-in, roles, passkeys). */
 export type SignInThrottle = {
@@ -13,36 +16,43 @@ export type SignInThrottle = {
   forget(email: string, address: string, now: number): void;
 };
 
-export function createSignInThrottle(): SignInThrottle {
+type Counter = { readonly key: string; readonly max: number };
+
+/** `countersMax` caps what is kept in memory. */
+export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle {
   let window = -1;
   let failures = new Map<string, number>();
 
-  function failuresIn(now: number): Map<string, number> {
+  /** The counters of an attempt, each with its limit. */
+  function countersOf(email: string, address: string, now: number): readonly Counter[] {
     const current = Math.floor(now / WINDOW_MS);
     if (current !== window) {
       window = current;
       failures = new Map();
     }
-    return failures;
+    const own: readonly Counter[] = [
+      { key: JSON.stringify([address, email]), max: FAILURES_OF_PAIR_MAX },
+      { key: address, max: FAILURES_OF_ADDRESS_MAX },
+    ];
+    const known = own.filter(({ key }) => failures.has(key));
+    const news = own.length - known.length;
+    if (news === 0 || failures.size + news <= countersMax) return own;
+    return [...known, { key: OVERFLOW, max: FAILURES_OF_ADDRESS_MAX }];
   }
 
-  function count(email: string, address: string, now: number, by: 1 | -1): void {
-    const counts = failuresIn(now);
-    for (const key of [pairOf(email, address), address])
-      counts.set(key, Math.max(0, (counts.get(key) ?? 0) + by));
-  }
-
-  const pairOf = (email: string, address: string) => JSON.stringify([address, email]);
+  const failuresOf = (key: string): number => failures.get(key) ?? 0;
 
   return {
     admit(email, address, now) {
-      const counts = failuresIn(now);
-      const exceeded =
-        (counts.get(pairOf(email, address)) ?? 0) >= FAILURES_OF_PAIR_MAX ||
-        (counts.get(address) ?? 0) >= FAILURES_OF_ADDRESS_MAX;
-      if (!exceeded) count(email, address, now, 1);
-      return !exceeded;
+      const counters = countersOf(email, address, now);
+      if (counters.some(({ key, max }) => failuresOf(key) >= max)) return false;
+      for (const { key } of counters) failures.set(key, failuresOf(key) + 1);
+      return true;
     },
-    forget: (email, address, now) => count(email, address, now, -1),
+    forget(email, address, now) {
+      for (const { key } of countersOf(email, address, now)) {
+        failures.set(key, Math.max(0, failuresOf(key) - 1));
+      }
+    },
   };
 }

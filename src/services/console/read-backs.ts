@@ -33,7 +33,7 @@ export function readPolicies(ctx: Context, caller: Caller) {
   );
 }
 
-/** Those that wait for a person first, the newest of them first. */
+/** Those that wait for a person first, the longest of them before the others. */
 export function readEscalations(ctx: Context, caller: Caller) {
   return (
     refuseAccess(caller, ACCESS.readConsole) ??

@@ -17,6 +17,8 @@ export type ListInput = {
 };
 
 const PAGE_DEFAULT = 25;
+/** The deepest offset that a list takes (decisions.md, Warrants); `sort=created` goes further. */
+export const OFFSET_MAX = 100_000;
 
 /** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created` (decisions.md, Warrants). */
 export function listWarrants(ctx: Context, caller: Caller, input: ListInput) {
@@ -41,7 +43,7 @@ function listByDeadline(ctx: Context, caller: Caller, filter: WarrantFilter, inp
     data: rows.slice(0, limit).map(warrantResource),
     has_more: hasMore,
     sort: "deadline" as const,
-    next_offset: hasMore ? offset + limit : null,
+    next_offset: hasMore && offset + limit <= OFFSET_MAX ? offset + limit : null,
     next_cursor: null,
   };
 }

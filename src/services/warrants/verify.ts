@@ -26,6 +26,7 @@ import {
   replayOf,
 } from "../intent.ts";
 import { warrantResource } from "../resources.ts";
+import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
 import { moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
@@ -58,11 +59,26 @@ export async function verifyWarrant(
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.verifyWarrant);
   if (refused) return refused;
-  const begun = await beginCheck(ctx, caller, input, intent);
-  if (isRefusal(begun) || "replayed" in begun) return begun;
+  const admitted = ctx.checkLimiter.enter(caller.organisationId);
   try {
-    const schemas = ctx.store.reader.schemas.named(caller.organisationId, schemaNamesOf(begun.spec.clauses));
-    const fetched = await ctx.fetchEvidence(input.sourceUrl);
+    const begun = await beginCheck(ctx, caller, input, intent, admitted);
+    if (isRefusal(begun) || "replayed" in begun) return begun;
+    return await runCheck(ctx, begun, input.sourceUrl, intent);
+  } finally {
+    if (admitted) ctx.checkLimiter.leave(caller.organisationId);
+  }
+}
+
+/** Fetches, evaluates and completes a check that has begun. */
+async function runCheck(
+  ctx: Context,
+  begun: Warrant,
+  sourceUrl: string,
+  intent: Intent,
+): Promise<Answer | Refusal> {
+  try {
+    const schemas = ctx.store.reader.schemas.named(begun.organisationId, schemaNamesOf(begun.spec.clauses));
+    const fetched = await ctx.fetchEvidence(sourceUrl);
     const evaluation = await ctx.evaluate({
       clauses: begun.spec.clauses,
       evidence: fetched.evidence,
@@ -70,22 +86,28 @@ export async function verifyWarrant(
         schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
       ),
       now: ctx.now(),
-      callerKey: caller.organisationId,
+      callerKey: begun.organisationId,
     });
-    return await completeCheck(ctx, begun, input.sourceUrl, fetched, evaluation, intent);
+    return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation, intent);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
     await interruptCheck(ctx, begun);
+    // The evaluator was busy for too long.
+    if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
 }
 
-/** held → verifying, and the key bound. A warrant past its deadline expires instead, and the verify is refused. */
+/**
+ * held → verifying, and the key bound. A warrant past its deadline expires instead, and the verify is refused. What is
+ * not admitted begins nothing, and is still replayed or told what else is wrong.
+ */
 function beginCheck(
   ctx: Context,
   caller: Caller,
   input: VerifyInput,
   intent: Intent,
+  admitted: boolean,
 ): Promise<Warrant | Answer | Refusal> {
   const eventId = ctx.newId("event");
   const now = ctx.now();
@@ -125,6 +147,7 @@ function beginCheck(
       }
       const foreign = refuseForeignKey(snapshot, caller, warrant);
       if (foreign) return { answer: foreign };
+      if (!admitted) return { answer: TOO_MANY_CHECKS };
       return {
         answer: moved.warrant,
         change: { ...moved.change, idempotency: bindKey(intent, warrant.id, now) },

@@ -1,4 +1,4 @@
-import type { Database } from "bun:sqlite";
+import { type Database, SQLiteError } from "bun:sqlite";
 import type { Refusal } from "../../core/errors.ts";
 import type { Command } from "../store.ts";
 import type { Apply } from "./apply.ts";
@@ -6,6 +6,9 @@ import type { Load } from "./load.ts";
 
 /** How many commands share one fsync at most. */
 const BATCH_MAX = 256;
+/** Another process's transaction is short. It is waited for without holding up the event loop, and not for ever. */
+const BUSY_RETRY_MS = 10;
+const BUSY_MS_MAX = 5_000;
 
 /** An async decide would be applied after its transaction, or never: its type forbids it, and so does this. */
 function refusePromise(decision: object): void {
@@ -19,6 +22,7 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
 };
 
 type Job = {
+  readonly queuedAt: number;
   /** Loads, decides and applies; returns what to call when it is on disk. */
   readonly run: () => () => void;
   readonly fail: (error: unknown) => void;
@@ -45,19 +49,31 @@ export function createCommitQueue(
   let scheduled = false;
   let closed = false;
 
+  /** Whether a transaction is open for the jobs. While another process holds the ledger they wait in the queue, up to a bound. */
+  function begins(jobs: readonly Job[]): boolean {
+    try {
+      begin.run();
+      return true;
+    } catch (error) {
+      const busy = error instanceof SQLiteError && error.code === "SQLITE_BUSY";
+      const waiting = jobs.filter((job) => busy && performance.now() - job.queuedAt < BUSY_MS_MAX);
+      for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
+      if (waiting.length > 0) {
+        queue = [...waiting, ...queue];
+        scheduled = true;
+        setTimeout(flush, BUSY_RETRY_MS);
+      }
+      return false;
+    }
+  }
+
   /**
    * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
    * every page that it touches. So the batch is undone instead, and its halves run again, down to the job that fails by itself;
    * deciding is pure.
    */
   function commitTogether(jobs: readonly Job[]): void {
-    try {
-      begin.run();
-    } catch (error) {
-      // Another process holds the ledger, and was waited for: waiting again for each half would stop the server.
-      for (const job of jobs) job.fail(error);
-      return;
-    }
+    if (!begins(jobs)) return;
     let settlements: readonly (() => void)[];
     try {
       settlements = jobs.map((job) => job.run());
@@ -92,6 +108,7 @@ export function createCommitQueue(
       return new Promise((resolve, reject) => {
         if (closed) throw new Error("the store is closed");
         queue.push({
+          queuedAt: performance.now(),
           run: () => {
             const decision = decide(load(scope, needs));
             refusePromise(decision);

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
@@ -10,8 +10,10 @@ export type Tables = BunSQLiteDatabase;
 /** A connection: drizzle's view of it, and bun's own for pragmas and transactions. */
 export type Connection = { readonly tables: Tables; readonly raw: Database };
 
-/** How long a statement waits for another process's short transaction, such as a command line's. */
-const BUSY_TIMEOUT_MS = 5_000;
+/** How long opening waits for another process that brings the tables up to date. */
+const OPENING_TIMEOUT_MS = 5_000;
+/** How long a statement waits for another process's short transaction. It waits on the main thread: the queue tries again. */
+const BUSY_TIMEOUT_MS = 20;
 
 /** Pages of the log before they are copied into the file, 32 MB: a page that changes often is copied once. */
 const CHECKPOINT_PAGES = 8_192;
@@ -24,7 +26,7 @@ function connect(file: string, options: { readonly readonly: boolean }): Connect
       ? { readonly: true, safeIntegers: true }
       : { create: true, readwrite: true, safeIntegers: true },
   );
-  raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  raw.run(`PRAGMA busy_timeout = ${OPENING_TIMEOUT_MS}`);
   if (!options.readonly) {
     raw.run("PRAGMA journal_mode = WAL");
     raw.run("PRAGMA synchronous = FULL");
@@ -45,16 +47,21 @@ type Migrator = {
   session: unknown;
 };
 
+const fileIn = (dataFolder: string): string => join(dataFolder, "holdfast.db");
+
+export const hasLedger = (dataFolder: string): boolean => existsSync(fileIn(dataFolder));
+
 /** Opens the ledger in a data folder, making both where they are missing, and brings its tables up to date. */
 export function openLedger(dataFolder: string): {
   readonly writer: Connection;
   readonly readers: Connection;
 } {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  const file = join(dataFolder, "holdfast.db");
+  const file = fileIn(dataFolder);
   const writer = connect(file, { readonly: false });
   chmodSync(file, 0o600);
   const { dialect, session } = writer.tables as unknown as Migrator;
   dialect.migrate(embeddedMigrations() as MigrationMeta[], session);
+  writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   return { writer, readers: connect(file, { readonly: true }) };
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { jsonEquals } from "../../../src/core/clauses/document.ts";
 import { parseJsonPath, select } from "../../../src/core/clauses/jsonpath.ts";
+import { fastestMs } from "../../support/fastest.ts";
 
 /** The public compliance suite of RFC 9535 is not copied into the project. */
 const SUITE = join(import.meta.dir, "../../../../shared/data/jsonpath-cts.json");
@@ -67,9 +68,10 @@ describe("a path", () => {
 
   test("is parsed at once, however it is nested", () => {
     const nested = [`$[?${"(".repeat(500)}@.a${")".repeat(500)}]`, `$${"[?@".repeat(250)}${"]".repeat(250)}`];
-    const started = performance.now();
-    for (const path of nested) expect(parseJsonPath(path)).toBeNull();
-    expect(performance.now() - started).toBeLessThan(500);
+    const parse = (): void => {
+      for (const path of nested) expect(parseJsonPath(path)).toBeNull();
+    };
+    expect(fastestMs(parse)).toBeLessThan(500);
   });
 
   test("finds only what an object holds itself", () => {
@@ -97,10 +99,11 @@ describe("match() and search()", () => {
   });
 
   test("do not backtrack, so that a negated match cannot pass by giving up", () => {
-    const started = performance.now();
-    expect([...select("$[?!match(@, '(a+)+b')]", [`${"a".repeat(20_000)}b`])]).toEqual([]);
-    expect([...select("$[?search(@, '(a|a)*c')]", ["a".repeat(20_000)])]).toEqual([]);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    const match = (): void => {
+      expect([...select("$[?!match(@, '(a+)+b')]", [`${"a".repeat(20_000)}b`])]).toEqual([]);
+      expect([...select("$[?search(@, '(a|a)*c')]", ["a".repeat(20_000)])]).toEqual([]);
+    };
+    expect(fastestMs(match)).toBeLessThan(1_000);
   });
 
   test("throw on a pattern beyond the limits, so that a negated match cannot pass by it", () => {

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { Escalation } from "../../../core/records.ts";
 import type { Reader, Scope, WarrantFilter } from "../../store.ts";
 import type { Tables } from "../open.ts";
 import { traceEntryOf } from "../rows.ts";
@@ -110,19 +111,28 @@ export function createChecksReader(tables: Tables): Reader["checks"] {
 }
 
 export function createEscalationsReader(tables: Tables): Reader["escalations"] {
+  const inStatus = ({ organisationId, mode }: Scope, status: Escalation["status"], limit: number) =>
+    tables
+      .select()
+      .from(escalations)
+      .where(
+        and(
+          eq(escalations.organisationId, organisationId),
+          eq(escalations.mode, mode),
+          eq(escalations.status, status),
+        ),
+      )
+      // Who has waited longest comes first; of what is decided, the latest.
+      .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
+      .limit(limit)
+      .all();
   return {
-    list: ({ organisationId, mode }, limit) =>
-      tables
-        .select()
-        .from(escalations)
-        .where(and(eq(escalations.organisationId, organisationId), eq(escalations.mode, mode)))
-        // `disputed`, `open`, `resolved`: what waits for a person comes first, the newest of each first.
-        .orderBy(
-          sql`${escalations.status} = 'resolved'`,
-          sql`${escalations.status} = 'disputed'`,
-          desc(escalations.id),
-        )
-        .limit(limit)
-        .all(),
+    list: (scope, limit) => {
+      const rows: Escalation[] = [];
+      for (const status of ["open", "disputed", "resolved"] as const) {
+        if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length));
+      }
+      return rows;
+    },
   };
 }

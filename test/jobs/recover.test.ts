@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { recoverAtStart, recoverOverdueChecks } from "../../src/jobs/recover.ts";
+import type { Context } from "../../src/services/context.ts";
+import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
+
+/** What was being checked is undone; what cannot be undone stops nothing else. */
+
+let ctx: TestContext;
+let gate: PromiseWithResolvers<void>;
+let running: Promise<unknown>[];
+let ids: string[];
+beforeEach(async () => {
+  gate = Promise.withResolvers();
+  ctx = createTestContext({
+    ...SCRIPTED,
+    fetchEvidence: async (url) => {
+      await gate.promise;
+      return SCRIPTED.fetchEvidence(url);
+    },
+  });
+  const stage = await createStage(ctx, { funds: "1000" });
+  const agent = await createCaller(stage);
+  ids = [];
+  for (let count = 0; count < 3; count++) ids.push(warrantIn(await open(stage, agent)).id);
+  running = ids.map((id) => verify(stage, agent, id));
+  await Bun.sleep(5);
+  expect(states()).toEqual(["verifying", "verifying", "verifying"]);
+});
+afterEach(async () => {
+  gate.resolve();
+  await Promise.all(running);
+  await ctx.close();
+});
+
+const states = () => ids.map((id) => ctx.store.reader.warrants.find(id)?.state as string);
+
+test.each([
+  ["at start", recoverAtStart],
+  ["while running", recoverOverdueChecks],
+])("%s, one that cannot be undone is told, and the others are undone", async (_, recover) => {
+  const broken: Context = {
+    ...ctx,
+    store: {
+      ...ctx.store,
+      reader: ctx.store.reader,
+      execute: async (command) => {
+        if (command.needs.warrantId === ids[1]) throw new Error("broken");
+        return ctx.store.execute(command);
+      },
+    },
+  };
+  ctx.clock.now += CHECK_LEASE_MS;
+  const told: string[] = [];
+  const onFault = (error: unknown, warrantId: string) => told.push(`${warrantId}: ${error}`);
+  expect(await recover(broken, onFault)).toBe(2);
+  expect(told).toEqual([`${ids[1]}: Error: broken`]);
+  expect(states()).toEqual(["held", "verifying", "held"]);
+  expect(await recover(ctx, onFault)).toBe(1);
+});
+
+test("while running, a check within its lease is left alone", async () => {
+  ctx.clock.now += CHECK_LEASE_MS - 1;
+  expect(await recoverOverdueChecks(ctx, () => {})).toBe(0);
+  expect(states()).toEqual(["verifying", "verifying", "verifying"]);
+});
