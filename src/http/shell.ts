@@ -60,19 +60,20 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
         `Over the limit; it is whole again in ${call.budget.resetSeconds} seconds.`,
       );
     }
-    if (rule.access) {
-      if (!call.caller) {
-        return refuse("not_authenticated", "Send a valid API key as Authorization: Bearer, or sign in.");
-      }
-      const refused = refuseAccess(call.caller, rule.access);
-      if (refused) return refused;
-    }
+    const refused = refuseCaller(call, rule);
+    if (refused) return refused;
     const key = rule.idempotent ? readIdempotencyKey(request.headers) : null;
     if (isRefusal(key)) return key;
     const body = await readJsonBody(request, rule.bodyBytesMax, options.bodyMsMax ?? BODY_MS_MAX);
     call.closes = body === TOOK_TOO_LONG;
     if (isRefusal(body)) return body;
     call.body = body;
+    if (body !== null && call.signedIn) {
+      // A body may take its time, and the person may have signed out meanwhile. Of a key the commit itself asks.
+      Object.assign(call, await identify(ctx, request));
+      const gone = refuseCaller(call, rule);
+      if (gone) return gone;
+    }
     if (key !== null) call.intent = intentOfRequest(key, request.method, path, body);
     return null;
   }
@@ -113,6 +114,14 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     if (call.closes) response.headers.set("Connection", "close");
     return received.method === "HEAD" ? new Response(null, response) : response;
   };
+}
+
+/** Whether the route is open to whoever calls. */
+function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
+  if (!access) return null;
+  return caller
+    ? refuseAccess(caller, access)
+    : refuse("not_authenticated", "Send a valid API key as Authorization: Bearer, or sign in.");
 }
 
 /** Counters are per caller: a person, a key, or an address (interface.md, Rate-limit rules). */

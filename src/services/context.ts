@@ -1,3 +1,4 @@
+import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
@@ -31,6 +32,12 @@ export type Passwords = {
   /** Takes as long where there is no hash as where there is one. */
   verify(password: string, hash: string | null): Promise<boolean>;
 };
+
+/** Where the evaluator had no place, that is the answer; another fault stays one. */
+export function refusedBusy(error: unknown): Refusal {
+  if (isRefusal(error)) return error;
+  throw error;
+}
 
 export type FetchEvidence = Fetcher["fetch"];
 export type FetchedEvidence = Awaited<ReturnType<FetchEvidence>>;

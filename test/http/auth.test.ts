@@ -116,6 +116,8 @@ describe("guessing", () => {
     for (const password of ["wrong", PASSWORD]) {
       const reply = await signIn(email, password);
       expect([reply.status, reply.code]).toEqual([429, "rate_limit_exceeded"]);
+      // The clock stands at noon: a quarter-hour begins.
+      expect(reply.headers.get("retry-after")).toBe("900");
     }
     // Neither another address, nor another person, nor who is signed in, waits for it.
     expect((await signIn(email, PASSWORD, {}, service.from("203.0.113.2"))).status).toBe(201);

@@ -1,8 +1,10 @@
 import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
+import type { Budget } from "../../core/rate.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { SESSION_MAX_MS } from "../../services/auth/callers.ts";
 import { authSessionResource, signIn, signOut } from "../../services/auth/sign-in.ts";
+import { FAILURES_OF_PAIR_MAX } from "../../services/auth/throttle.ts";
 import { respond } from "../answers.ts";
 import type { Call } from "../call.ts";
 import { sessionCookie } from "../caller.ts";
@@ -18,6 +20,14 @@ function signedInOf(call: Call) {
   return call.signedIn;
 }
 
+/** Too many failed sign-ins: the headers tell of that window, which is longer than the bucket's. */
+const throttledBudget = ({ ctx }: Call): Budget => ({
+  limit: FAILURES_OF_PAIR_MAX,
+  remaining: 0,
+  resetSeconds: ctx.signInThrottle.resetSeconds(ctx.now()),
+  exceeded: true,
+});
+
 /** `/auth/session` (interface.md, Sign-in; decisions.md, Sign-in, roles, passkeys). */
 export const authRoutes = new Elysia({ prefix: "/auth/session", aot: false, normalize: false })
   .use(withCall)
@@ -25,7 +35,10 @@ export const authRoutes = new Elysia({ prefix: "/auth/session", aot: false, norm
     "",
     async ({ call, body }) => {
       const session = await signIn(call.ctx, body, call.address());
-      if (isRefusal(session)) return refusalResponse(call, session);
+      if (isRefusal(session)) {
+        if (session.refused === "rate_limit_exceeded") call.budget = throttledBudget(call);
+        return refusalResponse(call, session);
+      }
       const response = respond(call, session.resource, 201);
       response.headers.set(
         "Set-Cookie",

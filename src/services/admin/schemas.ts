@@ -2,7 +2,7 @@ import { hashJson } from "../../core/canonical.ts";
 import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
 import type { NamedSchema } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import type { Context } from "../context.ts";
+import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
@@ -28,7 +28,7 @@ export async function createSchema(
       `must be 1 to ${SCHEMA_NAME_LENGTH_MAX} characters of A-Z, a-z, 0-9, '.', '_' and '-'`,
     );
   }
-  const parsed = await ctx.parseSchema(input.schema);
+  const parsed = await ctx.parseSchema(input.schema).catch(refusedBusy);
   if (isRefusal(parsed)) return parsed;
   const row: NamedSchema = {
     id: ctx.newId("schema"),

@@ -2,7 +2,7 @@ import { MINUTE_MS } from "../../core/time.ts";
 
 /** Failed sign-ins in a quarter of an hour: so many for one e-mail from one address, so many for an address. */
 const WINDOW_MS = 15 * MINUTE_MS;
-const FAILURES_OF_PAIR_MAX = 10;
+export const FAILURES_OF_PAIR_MAX = 10;
 const FAILURES_OF_ADDRESS_MAX = 100;
 /** Counters in a window. Beyond them all newcomers share one, with an address's limit: refused rather than uncounted. */
 const COUNTERS_MAX = 200_000;
@@ -12,6 +12,8 @@ const OVERFLOW = "*";
 export type SignInThrottle = {
   /** Whether one more attempt may be made. It counts as failed until `forget` says otherwise, so that many at once count too. */
   admit(email: string, address: string, now: number): boolean;
+  /** Seconds until the counts start anew. */
+  resetSeconds(now: number): number;
   /** The attempt did not fail. */
   forget(email: string, address: string, now: number): void;
 };
@@ -49,6 +51,7 @@ export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle
       for (const { key } of counters) failures.set(key, failuresOf(key) + 1);
       return true;
     },
+    resetSeconds: (now) => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000),
     forget(email, address, now) {
       for (const { key } of countersOf(email, address, now)) {
         failures.set(key, Math.max(0, failuresOf(key) - 1));

@@ -3,7 +3,7 @@ import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../../c
 import { parseClauses } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { parseTime } from "../../core/time.ts";
-import type { Context } from "../context.ts";
+import { type Context, refusedBusy } from "../context.ts";
 import { checkResultResource } from "../resources.ts";
 
 /** The body of `POST /bench/run` (interface.md, Bench): a deliverable that is described, not fetched. */
@@ -39,15 +39,18 @@ export async function runBench(ctx: Context, input: BenchInput, callerKey: strin
     emittedTopics: deliverable.emitted_topics ?? null,
     judgeScore: deliverable.judge_score ?? null,
   };
-  const evaluation = await ctx.evaluateBench({
-    clauses,
-    evidence: deliverable.reached
-      ? reachedEvidence({ ...supplied, status: deliverable.status ?? null, body, generatedAt })
-      : unreachedEvidence("source_unreachable", supplied),
-    schemas: benchSchemas,
-    now: now ?? ctx.now(),
-    callerKey,
-  });
+  const evaluation = await ctx
+    .evaluateBench({
+      clauses,
+      evidence: deliverable.reached
+        ? reachedEvidence({ ...supplied, status: deliverable.status ?? null, body, generatedAt })
+        : unreachedEvidence("source_unreachable", supplied),
+      schemas: benchSchemas,
+      now: now ?? ctx.now(),
+      callerKey,
+    })
+    .catch(refusedBusy);
+  if (isRefusal(evaluation)) return evaluation;
   return checkResultResource(evaluation);
 }
 

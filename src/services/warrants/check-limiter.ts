@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
 
 /** Checks in flight in the process, each with a deliverable of up to 10 MiB, as sent and as decoded. */
-export const CHECKS_MAX = 64;
+export const CHECKS_MAX = 256;
 
 export const TOO_MANY_CHECKS: Refusal = refuse(
   "rate_limit_exceeded",

@@ -93,6 +93,10 @@ const CASES: readonly [Clause, Evidence, string | null, unknown][] = [
   [fresh60, json([{ generated_at: "2026-03-01T12:00:00Z" }]), "no_timestamp", null],
   [fresh60, json({}), "no_timestamp", null],
   [fresh60, text("hello", { lastModifiedAt: NOW - 5_000 }), null, 5],
+  // What the body says of itself cannot be read: the header does not speak for it.
+  [fresh60, json({ generated_at: "2020-01-01 00:00:00" }, { lastModifiedAt: NOW }), "no_timestamp", null],
+  [fresh60, json({ generated_at: null }, { lastModifiedAt: NOW }), "no_timestamp", null],
+  [fresh60, json({ other: 1 }, { lastModifiedAt: NOW - 1_000 }), null, 1],
   [fresh60, json({ generated_at: "2026-03-01T11:00:00Z" }, { lastModifiedAt: NOW }), "data_stale", 3_600],
   [fresh60, json({ generated_at: "2026-03-01T11:00:00Z" }, { generatedAt: NOW - 1_000 }), null, 1],
   [fresh60, text(`${" ".repeat(2_000)}{"generated_at":"2026-03-01T12:00:00Z"}`), null, 0],

@@ -24,15 +24,15 @@ import {
 /** How many checks may run at once, and for how long. */
 
 describe("the limiter", () => {
-  test("admits 64, of one organisation 32, and again who has left", () => {
+  test("admits 256, of one organisation 128, and again who has left", () => {
     const limiter = createCheckLimiter();
     const entered = (organisationId: string) =>
       Array.from({ length: CHECKS_MAX }, () => limiter.enter(organisationId)).filter(Boolean).length;
-    expect([entered("a"), entered("b"), entered("c")]).toEqual([32, 32, 0]);
+    expect([entered("a"), entered("b"), entered("c")]).toEqual([128, 128, 0]);
     limiter.leave("a");
     expect([entered("b"), entered("c"), entered("a")]).toEqual([0, 1, 0]);
-    for (let count = 0; count < 31; count++) limiter.leave("a");
-    expect([entered("c"), entered("a")]).toEqual([31, 0]);
+    for (let count = 0; count < 127; count++) limiter.leave("a");
+    expect([entered("c"), entered("a")]).toEqual([127, 0]);
   });
 });
 
