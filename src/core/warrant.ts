@@ -97,6 +97,15 @@ export const TRANSITIONS: Readonly<Record<State, Moves>> = {
   expired: {},
 };
 
+/** Where what a policy or a person decided leads. */
+export const STATE_OF = {
+  release: "released",
+  partial_release: "partially_released",
+  refund: "refunded",
+  escalate: "escalated",
+  dispute: "disputed",
+} as const satisfies Readonly<Record<string, State>>;
+
 export type Move = {
   readonly to: State;
   readonly by: Mover;

@@ -25,15 +25,3 @@ export function createPaint(colour: boolean): Paint {
     fail: bad("✗"),
   };
 }
-
-/** Columns as wide as their widest cell: the first to the left, the figures of the others to the right. */
-export function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join("   "),
-  );
-}

@@ -1,9 +1,9 @@
+import { columns } from "../core/columns.ts";
 import { displayAmount, shareOf } from "../core/money.ts";
 import type { Check } from "../core/records.ts";
 import type { receiptResource } from "../services/resources.ts";
 import type { Client } from "./client.ts";
 import type { Demo } from "./demo.ts";
-import { columns } from "./paint.ts";
 import { same } from "./same.ts";
 import { PAYEE, POLICY_NAME, PROMISE, RULES } from "./scenes.ts";
 import type { LedgerLine, Played, WarrantBody } from "./story.ts";

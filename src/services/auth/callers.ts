@@ -33,13 +33,7 @@ export async function signedInBy(ctx: Context, token: string): Promise<SignedIn 
   const user = ctx.store.reader.users.get(session.userId);
   if (!user) return null;
   const renewed = renewedSession(session, ctx.now());
-  if (renewed) {
-    await ctx.store.execute({
-      scope: { organisationId: user.organisationId, mode: session.mode },
-      needs: {},
-      decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: renewed }] } }),
-    });
-  }
+  if (renewed) await saveAuthSession(ctx, user, renewed);
   return {
     caller: {
       kind: "person",
@@ -57,4 +51,13 @@ export async function signedInBy(ctx: Context, token: string): Promise<SignedIn 
 function renewedSession(session: AuthSession, now: number): AuthSession | null {
   const expiresAt = Math.min(now + SESSION_IDLE_MS, session.createdAt + SESSION_MAX_MS);
   return expiresAt - session.expiresAt >= RENEW_AFTER_MS ? { ...session, expiresAt } : null;
+}
+
+/** Writes a session as it now is: new, renewed or ended. */
+export async function saveAuthSession(ctx: Context, user: User, session: AuthSession): Promise<void> {
+  await ctx.store.execute({
+    scope: { organisationId: user.organisationId, mode: session.mode },
+    needs: {},
+    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: session }] } }),
+  });
 }

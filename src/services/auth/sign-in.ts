@@ -4,7 +4,7 @@ import { type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import type { Context } from "../context.ts";
-import { SESSION_IDLE_MS } from "./callers.ts";
+import { SESSION_IDLE_MS, saveAuthSession } from "./callers.ts";
 
 /** The body of `POST /auth/session`. */
 export type SignInInput = { readonly email: string; readonly password: string; readonly mode?: Mode };
@@ -43,22 +43,14 @@ export async function signIn(
     createdAt: now,
     expiresAt: now + SESSION_IDLE_MS,
   };
-  await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: session }] } }),
-  });
+  await saveAuthSession(ctx, user, session);
   return { token, resource: authSessionResource(ctx, user, session) };
 }
 
 /** Signs out: the session ends now, whoever else holds its cookie. */
 export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
   const ended = { ...session, expiresAt: Math.min(session.expiresAt, ctx.now()) };
-  await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: ended }] } }),
-  });
+  await saveAuthSession(ctx, user, ended);
 }
 
 /** Who is signed in (decisions.md, Sign-in, roles, passkeys). */

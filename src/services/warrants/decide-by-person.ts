@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
 import { actorOf, type Caller, roleIsAtLeast } from "../../core/roles.ts";
-import type { Mover, State, Warrant } from "../../core/warrant.ts";
+import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
@@ -14,13 +14,6 @@ export type PersonInput = {
   readonly releasedBps: number | null;
   readonly note: string | null;
   readonly ifMatch: number | null;
-};
-
-const STATE_OF: Readonly<Record<PersonDecision, State>> = {
-  release: "released",
-  partial_release: "partially_released",
-  refund: "refunded",
-  dispute: "disputed",
 };
 
 type Target = {

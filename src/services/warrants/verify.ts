@@ -3,16 +3,10 @@ import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { schemaNamesOf } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { shareOf } from "../../core/money.ts";
-import {
-  BUILT_IN_RULES,
-  decideOutcome,
-  type Outcome,
-  type PolicyDecision,
-  scoreInBps,
-} from "../../core/policy.ts";
+import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
 import { type Check, checkHashOf } from "../../core/records.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
-import type { State, Warrant } from "../../core/warrant.ts";
+import { STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Row, Snapshot } from "../../store/store.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import {
@@ -30,14 +24,6 @@ import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
 import { moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
-
-/** The state that each outcome of a policy leads to. */
-const STATE_OF: Readonly<Record<Outcome, State>> = {
-  release: "released",
-  partial_release: "partially_released",
-  escalate: "escalated",
-  refund: "refunded",
-};
 
 export type VerifyInput = {
   readonly warrantId: string;
