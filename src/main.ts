@@ -6,6 +6,9 @@ import { DEFAULTS, type Given, readConfig } from "./config.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
+import { createPaint } from "./demo/paint.ts";
+import { inJson } from "./demo/record.ts";
+import { inWords } from "./demo/tell.ts";
 import { openApiDocument } from "./http/app.ts";
 import { errorBody } from "./http/errors.ts";
 import { runEvaluatorChild } from "./platform/evaluator-child.ts";
@@ -48,15 +51,14 @@ const tools: CommandLineTools = {
       stopped: untilSignal().then(server.stop).then(exitSoon),
     };
   },
-  async demo({ data, exit }) {
+  async demo({ data, exit, json }) {
     const config = readConfig({});
     if (isRefusal(config)) return config;
     return runDemo({
       config,
       data: data ?? null,
       keepServing: !exit,
-      colour: process.stdout.isTTY && process.stdout.hasColors(),
-      print: tools.print,
+      telling: json ? inJson(tools.print) : inWords({ paint: createPaint(hasColours()), print: tools.print }),
       untilStopped: untilSignal,
     });
   },
@@ -75,6 +77,8 @@ function docsUrl(): string {
   const config = readConfig({});
   return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
 }
+
+const hasColours = (): boolean => process.stdout.isTTY && process.stdout.hasColors();
 
 /** Flags that were given. */
 const flags = (given: Given): Given =>

@@ -98,6 +98,57 @@ async function demoWorks(): Promise<void> {
   const story = await holdfast(emptyFolder("demo"), ["demo", "--exit"]);
   assert.match(story, /released/);
   passed("demo --exit, from an empty folder");
+
+  const record = oneObject(
+    await holdfast(emptyFolder("demo-exit"), ["demo", "--exit", "--json", "--data", "books"]),
+  );
+  assert.partialDeepStrictEqual(record, { object: "demo", audit: { ok: true, problems: [] }, yours: null });
+  passed("demo --exit --json prints one object");
+  await demoServesOn();
+}
+
+/** `demo --json` says one object once it serves, what is in it is so, and nothing follows it. */
+async function demoServesOn(): Promise<void> {
+  const settings = { HOLDFAST_PORT: String(await freePort()) };
+  const demo = Bun.spawn(
+    [BINARY, "demo", "--json", "--data", "books"],
+    spawnOptions(emptyFolder("demo-serves"), settings),
+  );
+  try {
+    const late = setTimeout(() => demo.kill("SIGKILL"), READY_MS);
+    const reader = demo.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "";
+    const readOn = async () => {
+      const { value, done } = await reader.read();
+      said += value ?? "";
+      return !done;
+    };
+    while (!said.includes("\n")) assert.ok(await readOn(), `demo ended early, having said: ${said}`);
+    clearTimeout(late);
+    const { warrants } = oneObject(said);
+    assert.ok(Array.isArray(warrants) && warrants.length > 0, "a demo without warrants");
+    for (const { id, state, amount, released_bps, score, passed, reason_codes, receipt_url } of warrants) {
+      assert.partialDeepStrictEqual(await (await fetch(receipt_url)).json(), {
+        warrant: { id, state, amount, released_bps },
+        checks: [{ score, passed, reason_codes }],
+      });
+    }
+    demo.kill("SIGTERM");
+    const tooLong = setTimeout(() => demo.kill("SIGKILL"), DRAIN_MS);
+    while (await readOn());
+    assert.equal(await demo.exited, 0, "demo must end with 0 within 10 s of SIGTERM");
+    clearTimeout(tooLong);
+    oneObject(said);
+    passed("demo --json prints one object that its receipts agree with, serves, and ends with 0");
+  } finally {
+    demo.kill("SIGKILL");
+  }
+}
+
+/** The stdout of a command with `--json`: one line, one object. */
+function oneObject(stdout: string): Json {
+  assert.match(stdout, /^\{.*\}\n$/, `not one line with one object: ${stdout}`);
+  return JSON.parse(stdout);
 }
 
 /** A folder belongs to whoever wrote into it: what Bun itself would load from there must not reach the service. */

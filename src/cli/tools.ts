@@ -8,7 +8,7 @@ export type CommandLineTools = {
   open(options: DataOption & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
   /** Starts the server, and resolves once it listens. */
   serve(options: ServeOptions): Promise<RunningServer | Refusal>;
-  /** Tells its story through `print`. Resolves when it is over, or when a signal has stopped the server that it keeps. */
+  /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
   demo(options: DemoOptions): Promise<Refusal | null>;
   openApiDocument(): unknown;
   /** Where a server with this configuration listens. */
@@ -44,4 +44,4 @@ export type ServeOptions = DataOption &
     readonly fetchSeconds?: string;
     readonly trustProxy?: string;
   };
-export type DemoOptions = DataOption & { readonly exit: boolean };
+export type DemoOptions = DataOption & { readonly exit: boolean; readonly json: boolean };

@@ -19,6 +19,19 @@ export type ClientRequest = {
 
 const TIMEOUT_MS = 30_000;
 
+/** Where the tour goes; it tells the same paths that it asks. */
+export const PATHS = {
+  warrants: "/v1/warrants",
+  warrant: (id: string) => `/v1/warrants/${id}`,
+  verify: (id: string) => `/v1/warrants/${id}/verify`,
+  release: (id: string) => `/v1/warrants/${id}/release`,
+  trace: (id: string) => `/v1/warrants/${id}/trace`,
+  resolve: (id: string) => `/v1/console/escalations/${id}/resolve`,
+  receipt: (id: string) => `/t/${id}`,
+  signIn: "/auth/session",
+  bench: "/bench/run",
+} as const;
+
 export const bearer = (apiKey: string): Credentials => ({ Authorization: `Bearer ${apiKey}` });
 
 export function createClient(url: string): Client {
@@ -44,7 +57,7 @@ export function createClient(url: string): Client {
       (await request(sent, status)).json() as Promise<Body>,
     async signIn(email, password) {
       const body = { email, password, mode: "sandbox" };
-      const response = await request({ method: "POST", path: "/auth/session", body }, 201);
+      const response = await request({ method: "POST", path: PATHS.signIn, body }, 201);
       const cookie = response.headers.getSetCookie()[0]?.split(";")[0];
       if (cookie === undefined) throw new Error("the sign-in set no cookie");
       return { Cookie: cookie };

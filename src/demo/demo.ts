@@ -3,13 +3,9 @@ import type { Config } from "../config.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createClient } from "./client.ts";
 import { chooseFolder } from "./folder.ts";
-import { createPaint, type Paint } from "./paint.ts";
-import { SCENES } from "./scenes.ts";
 import { openSeller, type Seller } from "./seller.ts";
 import { type Cast, setStage } from "./stage.ts";
-import { playStory } from "./story.ts";
-import { tellAudit, tellMoney, tellPolicy, tellPromise, tellReceipts } from "./tell.ts";
-import { tellWhatToTry } from "./try-it.ts";
+import { openAsAgent, playStory, type Story, type WarrantBody } from "./story.ts";
 
 export type DemoSettings = {
   readonly config: Config;
@@ -17,10 +13,18 @@ export type DemoSettings = {
   readonly data: string | null;
   /** Whether server and seller go on after the story. */
   readonly keepServing: boolean;
-  readonly colour: boolean;
-  readonly print: (text: string) => void;
+  readonly telling: Telling;
   /** Resolves when the demo shall stop serving. */
   readonly untilStopped: () => Promise<void>;
+};
+
+/** How the tour is told: `inWords` for people, `inJson` for programs. It is called at these three moments. */
+export type Telling = {
+  /** All is set up, and nothing has happened yet. */
+  ready(demo: Demo): void;
+  /** @param yours one more warrant, held for whoever watches; null where nothing goes on serving */
+  played(demo: Demo, story: Story, yours: WarrantBody | null): void;
+  over(demo: Demo): void;
 };
 
 /** What the parts of the demo work with. */
@@ -28,43 +32,43 @@ export type Demo = {
   readonly server: RunningServer;
   /** Where the server is reached from this machine. */
   readonly url: string;
+  /** The configured port, where another program has it. */
+  readonly portTaken: number | null;
   readonly seller: Seller;
   readonly cast: Cast;
   readonly folder: string;
-  readonly paint: Paint;
-  readonly print: (text: string) => void;
+  readonly keepServing: boolean;
 };
+
+/** Held for whoever watches: 10.00 USDC. */
+const YOURS = 10_000_000n;
 
 /**
  * The guided tour: a server, a seller and a sandbox organisation, four warrants and what becomes of their money. Throws
  * where anything comes out other than told.
  */
 export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
-  const { print, keepServing } = settings;
+  const { telling, keepServing, config } = settings;
   const folder = await chooseFolder(settings.data);
   if (isRefusal(folder)) return folder;
-  const paint = createPaint(settings.colour);
-  print(`${paint.bold("Holdfast, a guided tour")}   ${paint.sandbox("SANDBOX")} no real money moves\n`);
-  print(paint.bold("Getting ready"));
-  const server = await startOnFreePort(demoConfig(settings.config, folder));
+  const server = await startOnFreePort(demoConfig(config, folder));
   if (isRefusal(server)) return server;
   try {
     const seller = openSeller();
     try {
       const url = reachableUrl(server.url);
-      const { port } = settings.config;
-      const elsewhere = port === 0 || url.endsWith(`:${port}`) ? "" : `, since port ${port} is taken`;
-      print(`  ${paint.pass} server   ${url}${elsewhere}`);
-      print(`  ${paint.pass} data     ${folder}`);
-      print(`  ${paint.pass} seller   ${seller.url}, with ${SCENES.length} forecasts: one is good`);
-      const cast = await setStage(server.ctx, (line) => print(`  ${paint.pass} ${line}`));
-      const demo: Demo = { server, url, seller, cast, folder, paint, print };
-      await play(demo);
-      if (keepServing) {
-        await tellWhatToTry(demo);
-        await settings.untilStopped();
-      }
-      print(`\n${keepServing ? "Stopped" : "Done"}. The data stays in ${folder}: delete it when you like.`);
+      const portTaken = config.port === 0 || url.endsWith(`:${config.port}`) ? null : config.port;
+      const cast = await setStage(server.ctx);
+      const demo: Demo = { server, url, portTaken, seller, cast, folder, keepServing };
+      telling.ready(demo);
+      const client = createClient(url);
+      const story = await playStory(demo, client);
+      const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
+      // Who reads the last line may ask for the stop at once.
+      const stopped = keepServing ? settings.untilStopped() : null;
+      telling.played(demo, story, yours);
+      await stopped;
+      telling.over(demo);
       return null;
     } finally {
       await seller.close();
@@ -72,16 +76,6 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   } finally {
     await server.stop();
   }
-}
-
-async function play(demo: Demo): Promise<void> {
-  const client = createClient(demo.url);
-  tellPolicy(demo);
-  tellPromise(demo);
-  const played = await playStory(demo, client);
-  tellMoney(demo, played.ledger);
-  await tellReceipts(demo, client, played.warrants);
-  tellAudit(demo);
 }
 
 /** The demo's folder, links that work on this machine, and sources on it; the rest is the operator's configuration. */

@@ -1,5 +1,4 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
-import { displayAmount } from "../core/money.ts";
 import { createAgent } from "../services/admin/agents.ts";
 import { MACHINE } from "../services/admin/authority.ts";
 import { fundBalance, showBalances } from "../services/admin/balances.ts";
@@ -8,21 +7,22 @@ import { createOrganisation } from "../services/admin/organisations.ts";
 import { createPolicy } from "../services/admin/policies.ts";
 import { createSchema } from "../services/admin/schemas.ts";
 import type { Context } from "../services/context.ts";
+import type { organisationResource } from "../services/resources.ts";
 import { type Books, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
 
 /** Who acts in the tour, with their credentials: all of them of the sandbox, and made for this run. */
 export type Cast = {
-  readonly organisationId: string;
+  readonly organisation: ReturnType<typeof organisationResource>;
   readonly owner: { readonly email: string; readonly password: string };
-  readonly agentId: string;
+  readonly agent: { readonly id: string; readonly name: string };
   readonly apiKey: string;
 };
 
 /** More than the tour and its sequel can fail: the agent must not pause itself while somebody tries things. */
 const FAILURE_BUDGET = 1_000;
 
-/** Makes the organisation, its agent and its policy, as the command line would, and says so line by line. */
-export async function setStage(ctx: Context, say: (line: string) => void): Promise<Cast> {
+/** Makes the organisation, its agent and its policy, as the command line would. */
+export async function setStage(ctx: Context): Promise<Cast> {
   const owner = { email: freeEmail(ctx), password: `demo-${crypto.randomUUID()}` };
   const { organisation } = must(
     await createOrganisation(ctx, {
@@ -32,27 +32,21 @@ export async function setStage(ctx: Context, say: (line: string) => void): Promi
     }),
   );
   const organisation_id = organisation.id;
-  say(`owner    ${owner.email} owns the organisation ${organisation.name}`);
   const books = { organisation_id, mode: "sandbox" } as const;
   must(await fundBalance(ctx, MACHINE, { ...books, amount: `${FUNDS}`, reference: "play money" }));
-  say(`balance  ${displayAmount(FUNDS, "USDC")} of play money came in`);
   const agent = must(
     await createAgent(ctx, MACHINE, { ...books, name: "buyer", failure_budget: FAILURE_BUDGET }),
   );
   const { secret: apiKey } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
-  say(
-    `agent    ${agent.name} has an API key, ${apiKey.slice(0, 12)}…: it opens and verifies, and cannot settle`,
-  );
   must(await createSchema(ctx, MACHINE, { organisation_id, name: SCHEMA_NAME, schema: SCHEMA }));
   must(await createPolicy(ctx, MACHINE, { organisation_id, name: POLICY_NAME, rules: RULES }));
-  say(`rules    the schema ${SCHEMA_NAME} and the policy ${POLICY_NAME} are saved`);
-  return { organisationId: organisation_id, owner, agentId: agent.id, apiKey };
+  return { organisation, owner, agent: { id: agent.id, name: agent.name }, apiKey };
 }
 
 /** What is on the organisation's books. */
-export async function readBooks(ctx: Context, { organisationId }: Cast): Promise<Books> {
+export async function readBooks(ctx: Context, { organisation }: Cast): Promise<Books> {
   const { balances } = must(
-    await showBalances(ctx, MACHINE, { organisation_id: organisationId, mode: "sandbox" }),
+    await showBalances(ctx, MACHINE, { organisation_id: organisation.id, mode: "sandbox" }),
   );
   const [usdc] = balances;
   if (!usdc) throw new Error("the sandbox has no balance");

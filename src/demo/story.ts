@@ -1,135 +1,152 @@
 import type { Check } from "../core/records.ts";
-import type { warrantResource } from "../services/resources.ts";
-import { bearer, type Client } from "./client.ts";
+import type { receiptResource, warrantResource } from "../services/resources.ts";
+import { bearer, type Client, PATHS } from "./client.ts";
 import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";
 import { type Books, CLAUSES, FUNDS, JUDGEMENT, PAYEE, SCENES, type Scene } from "./scenes.ts";
 import { readBooks } from "./stage.ts";
-import { tellClauses, tellDecision, tellOutcome } from "./tell.ts";
+
+/** What happens in the tour, as data; how it is told is `tell.ts` for people and `record.ts` for programs. */
 
 export type WarrantBody = ReturnType<typeof warrantResource>;
+export type ReceiptBody = ReturnType<typeof receiptResource>;
+
+/** A scene that was played: its warrant as the open and the verify answered it, and the check between them. */
+export type PlayedScene = {
+  readonly scene: Scene;
+  readonly opened: WarrantBody;
+  readonly sourceUrl: string;
+  readonly check: Check;
+  readonly verified: WarrantBody;
+};
+
+/** What the owner made of the warrant that was left to a person, after the agent's key was refused it. */
+export type Decision = { readonly refusedCode: string; readonly warrant: WarrantBody };
 
 /** The books after a step. */
 export type LedgerLine = { readonly step: string; readonly books: Books };
 
-export type Played = {
-  readonly warrants: readonly { readonly scene: Scene; readonly id: string }[];
+export type Story = {
+  /** With the receipts as they are in the end. */
+  readonly scenes: readonly (PlayedScene & { readonly receipt: ReceiptBody })[];
+  readonly decision: Decision;
+  /** Before, after each scene, and after the decision. */
   readonly ledger: readonly LedgerLine[];
+  /** What the audit found; a story with any ends before it can be told. */
+  readonly problems: readonly string[];
 };
 
 /** Plays every scene over HTTP, as a client would, then lets the owner decide what was left to a person. */
-export async function playStory(demo: Demo, client: Client): Promise<Played> {
-  const ledger: LedgerLine[] = [{ step: "before", books: await readBooks(demo.server.ctx, demo.cast) }];
-  same("the balance before", ledger[0]?.books, { available: FUNDS, held: 0n, paid: 0n });
-  const warrants: { scene: Scene; id: string }[] = [];
-  for (const [index, scene] of SCENES.entries()) {
-    demo.print(`\n${demo.paint.bold(`${index + 1} of ${SCENES.length}  ${scene.name}`)}`);
-    const { id } = await playScene(demo, client, scene);
-    warrants.push({ scene, id });
-    ledger.push({
-      step: `${index + 1}  ${scene.deliverable}: ${scene.state}`,
-      books: await checkBooks(demo, scene.name, scene.books),
-    });
+export async function playStory(demo: Demo, client: Client): Promise<Story> {
+  const ledger: LedgerLine[] = [];
+  const enter = async (step: string, wanted: Books) => {
+    const books = await readBooks(demo.server.ctx, demo.cast);
+    same(`the balance, ${step}`, books, wanted);
+    ledger.push({ step, books });
+  };
+  await enter("before", { available: FUNDS, held: 0n, paid: 0n });
+  const played: PlayedScene[] = [];
+  for (const scene of SCENES) {
+    played.push(await playScene(demo, client, scene));
+    await enter(`${scene.deliverable}: ${scene.state}`, scene.books);
   }
-  const waiting = warrants.find(({ scene }) => scene.state === "escalated");
-  if (waiting) {
-    await decideAsOwner(demo, client, waiting.id);
-    ledger.push({
-      step: `   ${waiting.scene.deliverable}: the owner decides`,
-      books: await checkBooks(demo, "the owner's decision", JUDGEMENT.books),
-    });
-  }
-  return { warrants, ledger };
+  const waiting = played.find(({ verified }) => verified.state === "escalated");
+  if (!waiting) throw new Error("no scene leaves anything to a person");
+  const decision = await decideAsOwner(demo, client, waiting.opened.id);
+  await enter(`${waiting.scene.deliverable}: the owner decides`, JUDGEMENT.books);
+  const scenes = await Promise.all(
+    played.map(async (one) => ({ ...one, receipt: await readReceipt(client, one) })),
+  );
+  const problems = demo.server.ctx.store.reader.audit();
+  same("the audit", problems, []);
+  return { scenes, decision, ledger, problems };
 }
 
-async function playScene(demo: Demo, client: Client, scene: Scene): Promise<WarrantBody> {
-  const { paint, print, seller, cast } = demo;
-  const as = bearer(cast.apiKey);
-  const opened = await client.send<WarrantBody>(
+async function playScene(demo: Demo, client: Client, scene: Scene): Promise<PlayedScene> {
+  const opened = await openAsAgent(demo, client, `open-${scene.deliverable}`, scene.amount);
+  const sourceUrl = demo.seller.urlOf(scene.deliverable);
+  const verified = await client.send<WarrantBody>(
     {
       method: "POST",
-      path: "/v1/warrants",
-      as,
-      idempotencyKey: `${cast.organisationId}-open-${scene.deliverable}`,
-      body: warrantFor(demo, scene.amount),
-    },
-    201,
-  );
-  same(`the warrant of ${scene.name}`, opened.state, "held");
-  print(`  ${paint.quiet("POST /v1/warrants")}`);
-  tellOutcome(demo, opened);
-  const source = seller.urlOf(scene.deliverable);
-  print(`  ${paint.quiet(`POST /v1/warrants/${opened.id}/verify`)}`);
-  print(`    Holdfast itself fetches ${source}`);
-  const settled = await client.send<WarrantBody>(
-    {
-      method: "POST",
-      path: `/v1/warrants/${opened.id}/verify`,
-      as,
-      idempotencyKey: `${cast.organisationId}-verify-${scene.deliverable}`,
-      body: { source_url: source },
+      path: PATHS.verify(opened.id),
+      as: bearer(demo.cast.apiKey),
+      idempotencyKey: keyOf(demo, `verify-${scene.deliverable}`),
+      body: { source_url: sourceUrl },
     },
     200,
   );
   const [check] = demo.server.ctx.store.reader.checks.of(opened.id);
   if (!check) throw new Error(`${scene.name} left no record of its check`);
-  tellClauses(demo, check);
-  tellDecision(demo, check);
-  checkScene(scene, settled, check);
-  tellOutcome(demo, settled);
-  return settled;
-}
-
-/** The body of an open: the same promise each time, for a month, in the agent's name. */
-export const warrantFor = ({ cast }: Demo, amount: bigint) => ({
-  amount: `${amount}`,
-  payee: PAYEE,
-  deadline: new Date(Date.now() + 30 * 24 * 3_600_000).toISOString(),
-  agent_id: cast.agentId,
-  spec: { clauses: CLAUSES },
-});
-
-function checkScene(scene: Scene, settled: WarrantBody, check: Check): void {
   const codes = check.details.map((detail) => detail.reason_code);
   same(`the clauses of ${scene.name}`, codes, scene.codes);
-  same(`the state of ${scene.name}`, settled.state, scene.state);
+  same(`the state of ${scene.name}`, verified.state, scene.state);
+  return { scene, opened, sourceUrl, check, verified };
 }
 
-async function checkBooks(demo: Demo, after: string, wanted: Books): Promise<Books> {
-  const books = await readBooks(demo.server.ctx, demo.cast);
-  same(`the balance after ${after}`, books, wanted);
-  return books;
+/** Opens a warrant of the tour's promise with the agent's key. */
+export async function openAsAgent(
+  demo: Demo,
+  client: Client,
+  intent: string,
+  amount: bigint,
+): Promise<WarrantBody> {
+  const opened = await client.send<WarrantBody>(
+    {
+      method: "POST",
+      path: PATHS.warrants,
+      as: bearer(demo.cast.apiKey),
+      idempotencyKey: keyOf(demo, intent),
+      body: {
+        amount: `${amount}`,
+        payee: PAYEE,
+        deadline: inAMonth(),
+        agent_id: demo.cast.agent.id,
+        spec: { clauses: CLAUSES },
+      },
+    },
+    201,
+  );
+  same(`the warrant of ${intent}`, opened.state, "held");
+  return opened;
 }
+
+export const inAMonth = (): string => new Date(Date.now() + 30 * 24 * 3_600_000).toISOString();
+
+/** An idempotency key for an intent of this run. */
+const keyOf = ({ cast }: Demo, intent: string): string => `${cast.organisation.id}-${intent}`;
 
 /** The key is refused what only a person may do; the owner signs in and decides. */
-async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Promise<void> {
-  const { paint, print, cast } = demo;
-  print(`\n${paint.bold("A person decides what the policy left open")}`);
-  const release = { method: "POST", path: `/v1/warrants/${warrantId}/release` } as const;
+async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Promise<Decision> {
+  const { cast } = demo;
   const refused = await client.send<{ error: { code: string } }>(
-    { ...release, as: bearer(cast.apiKey), idempotencyKey: `${cast.organisationId}-not-allowed` },
+    {
+      method: "POST",
+      path: PATHS.release(warrantId),
+      as: bearer(cast.apiKey),
+      idempotencyKey: keyOf(demo, "not-allowed"),
+    },
     403,
   );
   same("the answer to the agent's key", refused.error.code, "user_session_required");
-  print(`  ${paint.quiet(`POST ${release.path}`)}`);
-  print(`    ${paint.fail} with the agent's key: 403 ${paint.bad(refused.error.code)}`);
-  print(`  ${paint.quiet("POST /auth/session")}`);
-  const as = await client.signIn(cast.owner.email, cast.owner.password);
-  print(`    ${paint.pass} ${cast.owner.email} signs in`);
   const { releasedBps, note } = JUDGEMENT;
-  const path = `/v1/console/escalations/${warrantId}/resolve`;
   const { warrant } = await client.send<{ warrant: WarrantBody }>(
     {
       method: "POST",
-      path,
-      as,
-      idempotencyKey: `${cast.organisationId}-decide`,
+      path: PATHS.resolve(warrantId),
+      as: await client.signIn(cast.owner.email, cast.owner.password),
+      idempotencyKey: keyOf(demo, "decide"),
       body: { decision: "partial_release", released_bps: releasedBps, note },
     },
     200,
   );
-  print(`  ${paint.quiet(`POST ${path}`)}`);
-  print(`    "${note}"`);
   same("the state after the owner's decision", warrant.state, JUDGEMENT.state);
-  tellOutcome(demo, warrant);
+  return { refusedCode: refused.error.code, warrant };
+}
+
+/** As anybody can read it: without a credential. */
+async function readReceipt(client: Client, { scene, opened }: PlayedScene): Promise<ReceiptBody> {
+  const path = PATHS.receipt(opened.id);
+  const receipt = await client.send<ReceiptBody>({ method: "GET", path }, 200);
+  same(`the receipt of ${scene.name}`, [receipt.warrant.id, receipt.mode], [opened.id, "sandbox"]);
+  return receipt;
 }

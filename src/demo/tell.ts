@@ -1,21 +1,64 @@
 import { columns } from "../core/columns.ts";
 import { displayAmount, shareOf } from "../core/money.ts";
 import type { Check } from "../core/records.ts";
-import type { receiptResource } from "../services/resources.ts";
-import type { Client } from "./client.ts";
-import type { Demo } from "./demo.ts";
-import { same } from "./same.ts";
-import { PAYEE, POLICY_NAME, PROMISE, RULES } from "./scenes.ts";
-import type { LedgerLine, Played, WarrantBody } from "./story.ts";
+import { PATHS } from "./client.ts";
+import type { Demo, Telling } from "./demo.ts";
+import type { Paint } from "./paint.ts";
+import { FUNDS, JUDGEMENT, PAYEE, POLICY_NAME, PROMISE, RULES, SCENES, SCHEMA_NAME } from "./scenes.ts";
+import type { Decision, LedgerLine, PlayedScene, Story, WarrantBody } from "./story.ts";
+import { tellWhatToTry } from "./try-it.ts";
 
-/** The words of the tour. */
+/** What the words of the tour are said with. */
+export type Voice = { readonly paint: Paint; readonly print: (text: string) => void };
 
 const OBSERVED_LENGTH_MAX = 44;
 const ASSET = "USDC";
 
+/** The tour for people. */
+export const inWords = (voice: Voice): Telling => ({
+  ready(demo) {
+    tellStage(voice, demo);
+    tellPolicy(voice);
+    tellPromise(voice);
+  },
+  played(demo, { scenes, decision, ledger }, yours) {
+    for (const [index, scene] of scenes.entries()) tellScene(voice, index, scene);
+    tellJudgement(voice, demo, decision);
+    tellMoney(voice, ledger);
+    tellReceipts(voice, demo, scenes);
+    // A story with problems is not told.
+    voice.print(
+      `\n  ${voice.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
+    );
+    if (yours) tellWhatToTry(voice, demo, yours);
+  },
+  over({ folder, keepServing }) {
+    voice.print(
+      `\n${keepServing ? "Stopped" : "Done"}. The data stays in ${folder}: delete it when you like.`,
+    );
+  },
+});
+
+function tellStage({ paint, print }: Voice, { url, portTaken, folder, seller, cast }: Demo): void {
+  print(`${paint.bold("Holdfast, a guided tour")}   ${paint.sandbox("SANDBOX")} no real money moves\n`);
+  print(paint.bold("Getting ready"));
+  const { organisation, owner, agent, apiKey } = cast;
+  const elsewhere = portTaken === null ? "" : `, since port ${portTaken} is taken`;
+  for (const line of [
+    `server   ${url}${elsewhere}`,
+    `data     ${folder}`,
+    `seller   ${seller.url}, with ${SCENES.length} forecasts: one is good`,
+    `owner    ${owner.email} owns the organisation ${organisation.name}`,
+    `balance  ${displayAmount(FUNDS, ASSET)} of play money came in`,
+    `agent    ${agent.name} has an API key, ${apiKey.slice(0, 12)}…: it opens and verifies, and cannot settle`,
+    `rules    the schema ${SCHEMA_NAME} and the policy ${POLICY_NAME} are saved`,
+  ])
+    print(`  ${paint.pass} ${line}`);
+}
+
 const percent = (bps: number): string => `${bps / 100} %`;
 
-export function tellPolicy({ paint, print }: Demo): void {
+function tellPolicy({ paint, print }: Voice): void {
   print(`\n${paint.bold("The policy decides by the share of clauses that pass")}`);
   const tell = (when: string, outcome: string, means: string) =>
     print(`  ${when.padEnd(18)} ${outcome.padEnd(16)} ${paint.quiet(means)}`.trimEnd());
@@ -42,14 +85,30 @@ export function tellPolicy({ paint, print }: Demo): void {
   tell(`above ${displayAmount(BigInt(RULES.maxAmount), ASSET)}`, "refused", "when it is opened");
 }
 
-export function tellPromise({ paint, print }: Demo): void {
+function tellPromise({ paint, print }: Voice): void {
   print(`\n${paint.bold("The promise: a week's weather for Oslo")}`);
   for (const { clause, asks, inWords } of PROMISE) {
     print(`  ${clause.kind.padEnd(16)} ${asks.padEnd(16)} ${paint.quiet(inWords)}`);
   }
 }
 
-export function tellClauses({ paint, print }: Demo, check: Check): void {
+function tellScene(
+  voice: Voice,
+  index: number,
+  { scene, opened, sourceUrl, check, verified }: PlayedScene,
+): void {
+  const { paint, print } = voice;
+  print(`\n${paint.bold(`${index + 1} of ${SCENES.length}  ${scene.name}`)}`);
+  print(`  ${paint.quiet(`POST ${PATHS.warrants}`)}`);
+  tellOutcome(voice, opened);
+  print(`  ${paint.quiet(`POST ${PATHS.verify(opened.id)}`)}`);
+  print(`    Holdfast itself fetches ${sourceUrl}`);
+  tellClauses(voice, check);
+  tellRule(voice, check);
+  tellOutcome(voice, verified);
+}
+
+function tellClauses({ paint, print }: Voice, check: Check): void {
   for (const [index, { kind, passed, reason_code: code, observed }] of check.details.entries()) {
     const asks = PROMISE[index]?.asks ?? "";
     const found = code === null ? "" : `${paint.bad(code)}  `;
@@ -67,7 +126,7 @@ function shown(kind: string, observed: unknown): string {
 }
 
 /** Which rule of the policy decided: a reason code that is always so, else the band. */
-export function tellDecision({ print }: Demo, check: Check): void {
+function tellRule({ print }: Voice, check: Check): void {
   const passed = check.details.filter((detail) => detail.passed).length;
   const always: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];
   const code = check.reasonCodes.find((candidate) => always.includes(candidate));
@@ -76,7 +135,7 @@ export function tellDecision({ print }: Demo, check: Check): void {
 }
 
 /** What the state means for the money. */
-export function tellOutcome({ paint, print }: Demo, warrant: WarrantBody): void {
+function tellOutcome({ paint, print }: Voice, warrant: WarrantBody): void {
   const amount = BigInt(warrant.amount);
   const paid = shareOf(amount, warrant.released_bps ?? 0);
   const money = (units: bigint) => displayAmount(units, warrant.asset);
@@ -93,7 +152,19 @@ export function tellOutcome({ paint, print }: Demo, warrant: WarrantBody): void 
   }
 }
 
-export function tellMoney({ paint, print }: Demo, ledger: readonly LedgerLine[]): void {
+function tellJudgement(voice: Voice, { cast }: Demo, { refusedCode, warrant }: Decision): void {
+  const { paint, print } = voice;
+  print(`\n${paint.bold("A person decides what the policy left open")}`);
+  print(`  ${paint.quiet(`POST ${PATHS.release(warrant.id)}`)}`);
+  print(`    ${paint.fail} with the agent's key: 403 ${paint.bad(refusedCode)}`);
+  print(`  ${paint.quiet(`POST ${PATHS.signIn}`)}`);
+  print(`    ${paint.pass} ${cast.owner.email} signs in`);
+  print(`  ${paint.quiet(`POST ${PATHS.resolve(warrant.id)}`)}`);
+  print(`    "${JUDGEMENT.note}"`);
+  tellOutcome(voice, warrant);
+}
+
+function tellMoney({ paint, print }: Voice, ledger: readonly LedgerLine[]): void {
   print(`\n${paint.bold("What happened to the money")}`);
   const [header = "", ...lines] = columns([
     ["", "available", "held", "paid"],
@@ -106,24 +177,9 @@ export function tellMoney({ paint, print }: Demo, ledger: readonly LedgerLine[])
   for (const line of lines) print(`  ${line}`);
 }
 
-/** The receipts are read as anybody can: without a credential. */
-export async function tellReceipts(
-  { paint, print, url }: Demo,
-  client: Client,
-  warrants: Played["warrants"],
-): Promise<void> {
+function tellReceipts({ paint, print }: Voice, { url }: Demo, scenes: Story["scenes"]): void {
   print(`\n${paint.bold("Receipts, for anybody to read")}`);
-  for (const { scene, id } of warrants) {
-    const path = `/t/${id}`;
-    const receipt = await client.send<ReturnType<typeof receiptResource>>({ method: "GET", path }, 200);
-    same(`the receipt of ${scene.name}`, [receipt.warrant.id, receipt.mode], [id, "sandbox"]);
-    print(`  ${scene.deliverable.padEnd(7)} ${url}${path}`);
+  for (const { scene, receipt } of scenes) {
+    print(`  ${scene.deliverable.padEnd(7)} ${url}${PATHS.receipt(receipt.warrant.id)}`);
   }
-}
-
-export function tellAudit({ paint, print, server }: Demo): void {
-  same("the audit", server.ctx.store.reader.audit(), []);
-  print(
-    `\n  ${paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
-  );
 }

@@ -52,7 +52,7 @@ describe("the help", () => {
       expect([code, err]).toEqual([0, ""]);
       expect(out).toStartWith(`Usage: holdfast ${leaf.join(" ")}`);
       expect(out).toContain("--data <folder>");
-      if (leaf[0] !== "demo") expect(out).toContain("--json");
+      expect(out).toContain("--json");
       // Options without a word of explanation would end their line.
       expect(out).not.toMatch(/^ {2}--\S+( <\S+>)?$/m);
     });
@@ -147,8 +147,15 @@ test("demo hands its flags on, and a refusal back", async () => {
   });
   expect(await cli.run("demo")).toEqual({ code: 0, out: "", err: "" });
   expect((await cli.run("demo", "--exit", "--data", "d")).code).toBe(0);
-  expect((await cli.run("demo", "--data", "full")).code).toBe(1);
-  expect(seen).toEqual([{ exit: false }, { exit: true, data: "d" }, { exit: false, data: "full" }]);
+  const refused = await cli.run("demo", "--data", "full", "--json");
+  expect([refused.code, refused.out, JSON.parse(refused.err).error.message]).toEqual([
+    ...[1, "", "the folder is not empty"],
+  ]);
+  expect(seen).toEqual([
+    { exit: false, json: false },
+    { exit: true, json: false, data: "d" },
+    { exit: false, json: true, data: "full" },
+  ]);
 });
 
 describe("health", () => {

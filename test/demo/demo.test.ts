@@ -4,23 +4,44 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../../src/config.ts";
 import { isRefusal } from "../../src/core/errors.ts";
-import { type DemoSettings, runDemo } from "../../src/demo/demo.ts";
-import { SCENES } from "../../src/demo/scenes.ts";
+import { type DemoSettings, runDemo, type Telling } from "../../src/demo/demo.ts";
+import { createPaint } from "../../src/demo/paint.ts";
+import { inJson } from "../../src/demo/record.ts";
+import { FUNDS, JUDGEMENT, SCENES } from "../../src/demo/scenes.ts";
+import type { ReceiptBody } from "../../src/demo/story.ts";
+import { inWords } from "../../src/demo/tell.ts";
 import { must } from "../support/stage.ts";
 
 const root = mkdtempSync(join(tmpdir(), "holdfast-demo-test-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
+type Print = (text: string) => void;
+const inPlainWords = (print: Print) => inWords({ paint: createPaint(false), print });
+const inColour = (print: Print) => inWords({ paint: createPaint(true), print });
+
+type RunSettings = Partial<Omit<DemoSettings, "telling" | "untilStopped">> & {
+  readonly tell?: (print: Print) => Telling;
+  /** What happens while the demo serves, after it has told its lines. */
+  readonly meanwhile?: (lines: readonly string[]) => Promise<void>;
+};
+
 /** Runs the demo on a free port; its lines, and what it returned. */
-async function run(settings: Partial<DemoSettings> = {}) {
+async function run({ tell = inPlainWords, meanwhile, ...settings }: RunSettings = {}) {
   const lines: string[] = [];
+  const told = tell((text) => void lines.push(...text.split("\n")));
+  const played = Promise.withResolvers<void>();
   const refused = await runDemo({
     config: must(readConfig({ PORT: "0" }, {})),
     data: join(root, "data"),
-    keepServing: false,
-    colour: false,
-    print: (text) => void lines.push(...text.split("\n")),
-    untilStopped: () => Promise.reject(new Error("nobody asked for serving")),
+    keepServing: meanwhile !== undefined,
+    telling: {
+      ...told,
+      played(...story) {
+        told.played(...story);
+        played.resolve();
+      },
+    },
+    untilStopped: () => played.promise.then(() => meanwhile?.(lines)),
     ...settings,
   });
   return { refused, lines, text: lines.join("\n") };
@@ -65,7 +86,7 @@ describe("the tour", () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     try {
       const config = must(readConfig({ PORT: String(other.port) }, {}));
-      const { refused, text } = await run({ config, colour: true });
+      const { refused, text } = await run({ config, tell: inColour });
       expect(refused).toBeNull();
       for (const said of ["ada+2@", `since port ${other.port} is taken`, "\u001b["])
         expect(text).toContain(said);
@@ -86,11 +107,8 @@ describe("the tour", () => {
 
 test.skipIf(!Bun.which("curl"))("the lines to copy work as they stand, in order", async () => {
   const answers: Record<string, unknown>[] = [];
-  const lines: string[] = [];
   const { refused } = await run({
-    keepServing: true,
-    print: (text) => void lines.push(...text.split("\n")),
-    async untilStopped() {
+    async meanwhile(lines) {
       for (const line of lines.filter((candidate) => candidate.startsWith("curl "))) {
         const shell = Bun.spawn(["sh", "-c", line], { stdout: "pipe", stderr: "inherit" });
         answers.push(JSON.parse(await shell.stdout.text()));
@@ -102,4 +120,86 @@ test.skipIf(!Bun.which("curl"))("the lines to copy work as they stand, in order"
     ...["held", "held", "escalated", "auth_session", "released", "list", "receipt", "list"],
     ["value_mismatch"],
   ]);
+});
+
+describe("the tour as one object", () => {
+  const digits = (books: Record<"available" | "held" | "paid", bigint>) =>
+    Object.fromEntries(Object.entries(books).map(([name, amount]) => [name, `${amount}`]));
+
+  test("has every warrant, the books after each step, and no secret once nothing serves", async () => {
+    const { refused, lines, text } = await run({ tell: inJson });
+    expect(refused).toBeNull();
+    expect(lines).toHaveLength(1);
+    const record = JSON.parse(text);
+    expect(record).toMatchObject({
+      ...{ object: "demo", mode: "sandbox", data_folder: join(root, "data"), yours: null },
+      ...{
+        organisation: { object: "organisation", name: "Oslo Picnics" },
+        audit: { ok: true, problems: [] },
+      },
+    });
+    expect(text).not.toContain("hf_test_");
+    expect(record.warrants).toMatchObject(
+      SCENES.map(({ deliverable, amount, state, codes }) => ({
+        ...{ deliverable, amount: `${amount}`, asset: "USDC" },
+        state: state === "escalated" ? JUDGEMENT.state : state,
+        passed: codes.every((code) => code === null),
+        score: (codes.filter((code) => code === null).length * 10_000) / codes.length,
+        reason_codes: [...new Set(codes.filter((code) => code !== null))],
+      })),
+    );
+    expect(record.balances).toEqual([
+      { step: "before", ...digits({ available: FUNDS, held: 0n, paid: 0n }) },
+      ...SCENES.map(({ deliverable, state, books }) => ({
+        step: `${deliverable}: ${state}`,
+        ...digits(books),
+      })),
+      { step: "stale: the owner decides", ...digits(JUDGEMENT.books) },
+    ]);
+  });
+
+  test("agrees with what the service says, which goes on with what is needed to try it", async () => {
+    let compared = 0;
+    const { refused, lines } = await run({
+      tell: inJson,
+      async meanwhile(printed) {
+        const { url, warrants, yours } = JSON.parse(printed.join("\n"));
+        const read = async (path: string) => {
+          const headers = { Authorization: `Bearer ${yours.api_key}` };
+          return (await fetch(`${url}/v1/warrants/${path}`, { headers })).json();
+        };
+        for (const {
+          deliverable,
+          receipt_url,
+          score,
+          passed,
+          reason_codes,
+          outcome,
+          ...warrant
+        } of warrants) {
+          const receipt = (await (await fetch(receipt_url)).json()) as ReceiptBody;
+          expect(receipt.warrant).toMatchObject(warrant);
+          expect(receipt.checks).toMatchObject([{ score, passed, reason_codes, outcome }]);
+          expect(await read(warrant.id)).toMatchObject(warrant);
+          expect(receipt.checks[0]?.source_origin).toBe(new URL(yours.seller_url).origin);
+          compared += 1;
+        }
+        expect(await read(yours.warrant.id)).toEqual(yours.warrant);
+        const session = await fetch(`${url}/auth/session`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ ...yours.owner, mode: "sandbox" }),
+        });
+        expect(session.status).toBe(201);
+      },
+    });
+    expect([refused, compared, lines.length]).toEqual([null, SCENES.length, 1]);
+  });
+
+  test("is not there where the demo is refused", async () => {
+    const folder = mkdtempSync(join(root, "real-"));
+    writeFileSync(join(folder, "holdfast.db"), "");
+    const { refused, lines } = await run({ data: folder, tell: inJson });
+    expect([isRefusal(refused), lines]).toEqual([true, []]);
+  });
 });

@@ -50,12 +50,14 @@ export function addDemo(program: Command, tools: CommandLineTools): void {
     );
   demo
     .option("--data <folder>", "a new or empty folder, or an earlier demo's (default: a temporary one)")
-    .option("--exit", "stop instead of serving on")
-    .action(async () => {
-      const { data, exit = false } = demo.opts<{ data?: string; exit?: boolean }>();
-      const refused = await tools.demo({ exit, ...given({ data }) });
-      if (refused) throw new CommandFailure(refused);
-    });
+    .option("--json", "print exactly one JSON object, once the story is over")
+    .option("--exit", "stop instead of serving on");
+  examples(demo, "holdfast demo", "holdfast demo --exit --json");
+  demo.action(async () => {
+    const { data, json = false, exit = false } = demo.opts<CommonFlags & { exit?: boolean }>();
+    const refused = await tools.demo({ exit, json, ...given({ data }) });
+    if (refused) throw new CommandFailure(refused);
+  });
 }
 
 export function addOpenApi(program: Command, tools: CommandLineTools): void {

@@ -1,0 +1,50 @@
+import { PATHS } from "./client.ts";
+import type { Demo, Telling } from "./demo.ts";
+import type { LedgerLine, Story, WarrantBody } from "./story.ts";
+
+/** The tour for programs: one object once the story is over, and not a word before or after. */
+export const inJson = (print: (text: string) => void): Telling => ({
+  ready() {},
+  played: (demo, story, yours) => print(JSON.stringify(demoRecord(demo, story, yours))),
+  over() {},
+});
+
+const demoRecord = (demo: Demo, { scenes, ledger, problems }: Story, yours: WarrantBody | null) => ({
+  object: "demo" as const,
+  mode: "sandbox" as const,
+  url: demo.url,
+  data_folder: demo.folder,
+  organisation: demo.cast.organisation,
+  warrants: scenes.map((scene) => warrantRecord(demo, scene)),
+  balances: ledger.map(balanceRecord),
+  audit: { ok: problems.length === 0, problems },
+  // Secrets only where somebody can use them: the server that takes them goes on.
+  yours: yours && {
+    warrant: yours,
+    api_key: demo.cast.apiKey,
+    owner: demo.cast.owner,
+    seller_url: demo.seller.url,
+  },
+});
+
+/** As its receipt has it, and what the policy said of the deliverable. */
+const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"][number]) => ({
+  deliverable: scene.deliverable,
+  id: receipt.warrant.id,
+  state: receipt.warrant.state,
+  amount: receipt.warrant.amount,
+  asset: receipt.warrant.asset,
+  released_bps: receipt.warrant.released_bps,
+  score: check.score,
+  passed: check.passed,
+  reason_codes: check.reasonCodes,
+  outcome: check.outcome,
+  receipt_url: url + PATHS.receipt(receipt.warrant.id),
+});
+
+const balanceRecord = ({ step, books }: LedgerLine) => ({
+  step,
+  available: `${books.available}`,
+  held: `${books.held}`,
+  paid: `${books.paid}`,
+});
