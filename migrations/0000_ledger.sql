@@ -1,3 +1,18 @@
+CREATE TABLE `admin_acts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`actor_kind` text NOT NULL,
+	`actor_id` text,
+	`action` text NOT NULL,
+	`subject` text NOT NULL,
+	`before` text,
+	`after` text,
+	`recorded_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "admin_acts_actor" CHECK(("admin_acts"."actor_kind" = 'machine') = ("admin_acts"."actor_id" IS NULL))
+);
+--> statement-breakpoint
+CREATE INDEX `admin_acts_by_organisation` ON `admin_acts` (`organisation_id`,`id`);--> statement-breakpoint
 CREATE TABLE `agents` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -24,6 +39,8 @@ CREATE TABLE `api_keys` (
 	`secret_hash` text NOT NULL,
 	`last_four` text NOT NULL,
 	`created_at` integer NOT NULL,
+	`expires_at` integer,
+	`last_used_at` integer,
 	`revoked_at` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action,
@@ -31,6 +48,7 @@ CREATE TABLE `api_keys` (
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_by_hash` ON `api_keys` (`secret_hash`);--> statement-breakpoint
+CREATE INDEX `api_keys_by_organisation` ON `api_keys` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
 CREATE TABLE `auth_sessions` (
 	`token_hash` text PRIMARY KEY NOT NULL,
 	`user_id` text NOT NULL,
@@ -41,10 +59,54 @@ CREATE TABLE `auth_sessions` (
 	CONSTRAINT "auth_sessions_mode" CHECK("auth_sessions"."mode" IN ('sandbox', 'live'))
 );
 --> statement-breakpoint
+CREATE INDEX `auth_sessions_by_user` ON `auth_sessions` (`user_id`);--> statement-breakpoint
 CREATE TABLE `organisations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
+	`kill_switch` integer NOT NULL,
+	`passkey_threshold` integer,
 	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `passkey_approvals` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`passkey_id` text NOT NULL,
+	`warrant_id` text NOT NULL,
+	`version` integer NOT NULL,
+	`decision` text NOT NULL,
+	`released_bps` integer,
+	`assertion` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`used_at` integer,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE TABLE `passkeys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`user_id` text NOT NULL,
+	`name` text NOT NULL,
+	`public_key` text NOT NULL,
+	`counter` integer NOT NULL,
+	`transports` text NOT NULL,
+	`counts_for_threshold` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`last_used_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE INDEX `passkeys_by_user` ON `passkeys` (`user_id`,`created_at`);--> statement-breakpoint
+CREATE INDEX `passkeys_of_organisation` ON `passkeys` (`organisation_id`) WHERE "passkeys"."counts_for_threshold" = 1;--> statement-breakpoint
+CREATE TABLE `password_resets` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`used_at` integer,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
 CREATE TABLE `policies` (
@@ -99,12 +161,14 @@ CREATE TABLE `users` (
 	`name` text NOT NULL,
 	`role` text NOT NULL,
 	`password_hash` text NOT NULL,
+	`password_reset_at` integer,
+	`removed_at` integer,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "users_role" CHECK("users"."role" IN ('viewer', 'operator', 'admin', 'owner'))
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `users_by_email` ON `users` (`email`);--> statement-breakpoint
+CREATE UNIQUE INDEX `users_by_email` ON `users` (`email`) WHERE "users"."removed_at" IS NULL;--> statement-breakpoint
 CREATE INDEX `users_by_organisation` ON `users` (`organisation_id`);--> statement-breakpoint
 CREATE TABLE `verifiers` (
 	`id` text PRIMARY KEY NOT NULL,

@@ -126,3 +126,15 @@ BEGIN SELECT RAISE(ABORT, 'an agent stays in its organisation and mode'); END;
 CREATE TRIGGER `idempotency_outcomes_are_final` BEFORE UPDATE ON `idempotency_keys`
 WHEN OLD.`status` IS NOT NULL OR OLD.`fingerprint` <> NEW.`fingerprint`
 BEGIN SELECT RAISE(ABORT, 'a key stands for one request, and its outcome is recorded once'); END;
+--> statement-breakpoint
+CREATE TRIGGER `admin_acts_are_not_changed` BEFORE UPDATE ON `admin_acts`
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+--> statement-breakpoint
+CREATE TRIGGER `admin_acts_are_not_deleted` BEFORE DELETE ON `admin_acts`
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+--> statement-breakpoint
+CREATE TRIGGER `passkey_approvals_are_used_once` BEFORE UPDATE ON `passkey_approvals` WHEN OLD.`used_at` IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'an approval is good for one use'); END;
+--> statement-breakpoint
+CREATE TRIGGER `password_resets_are_used_once` BEFORE UPDATE ON `password_resets` WHEN OLD.`used_at` IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'a reset link is good for one use'); END;

@@ -17,6 +17,7 @@ export const ID_PREFIXES = {
   request: "req_",
   deposit: "dep_",
   instance: "ins_",
+  adminAct: "act_",
 } as const;
 
 export type Noun = keyof typeof ID_PREFIXES;

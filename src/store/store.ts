@@ -1,10 +1,14 @@
 import type { Agent } from "../core/agent.ts";
 import type {
+  AdminAct,
   ApiKey,
   AuthSession,
   Deposit,
   NamedSchema,
   Organisation,
+  Passkey,
+  PasskeyApproval,
+  PasswordReset,
   SavedVerifier,
   User,
 } from "../core/directory.ts";
@@ -65,6 +69,11 @@ export type Needs = {
   readonly apiKeyId?: string;
   readonly balanceOf?: string;
   readonly userEmail?: string;
+  /** A person of the scope's organisation, and whether it has another owner. */
+  readonly userId?: string;
+  readonly passkeyId?: string;
+  readonly approvalHash?: string;
+  readonly passwordResetHash?: string;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -95,6 +104,12 @@ export type Snapshot = {
   readonly escalation: Escalation | null;
   readonly user: User | null;
   readonly hasSecondPerson: boolean;
+  readonly hasOtherOwner: boolean;
+  /** For an open: whether anybody of the organisation has a passkey that counts for the threshold. */
+  readonly hasPasskey: boolean;
+  readonly passkey: Passkey | null;
+  readonly approval: PasskeyApproval | null;
+  readonly passwordReset: PasswordReset | null;
   readonly apiKey: ApiKey | null;
 };
 
@@ -118,6 +133,13 @@ export type Change = {
   readonly idempotency?: IdempotencyRecord;
   /** Frees the keys in flight that wait for this warrant's check. */
   readonly freesKeysOf?: string;
+  /** Ends a person's sign-ins, but for the one named. */
+  readonly endsSignInsOf?: {
+    readonly userId: string;
+    readonly exceptTokenHash: string | null;
+    readonly at: number;
+  };
+  readonly removesPasskeys?: readonly string[];
   readonly rows?: readonly Row[];
 };
 
@@ -143,11 +165,15 @@ export type Row =
   | { readonly kind: "authSession"; readonly row: AuthSession }
   | { readonly kind: "organisation"; readonly row: Organisation }
   | { readonly kind: "user"; readonly row: User }
+  | { readonly kind: "passkey"; readonly row: Passkey }
+  | { readonly kind: "passkeyApproval"; readonly row: PasskeyApproval }
+  | { readonly kind: "passwordReset"; readonly row: PasswordReset }
   | { readonly kind: "policy"; readonly row: Policy }
   | { readonly kind: "verifier"; readonly row: SavedVerifier }
   | { readonly kind: "schema"; readonly row: NamedSchema }
   | { readonly kind: "check"; readonly row: Check }
-  | { readonly kind: "deposit"; readonly row: Deposit };
+  | { readonly kind: "deposit"; readonly row: Deposit }
+  | { readonly kind: "adminAct"; readonly row: AdminAct };
 
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 
@@ -199,10 +225,22 @@ export interface Reader {
   readonly schemas: { named(organisationId: string, names: readonly string[]): readonly NamedSchema[] };
   readonly organisations: { get(id: string): Organisation | null };
   readonly users: {
+    /** Also somebody who was removed. */
     get(id: string): User | null;
     byEmail(email: string): User | null;
+    list(organisationId: string): readonly User[];
   };
-  readonly apiKeys: { byHash(secretHash: string): ApiKey | null; get(id: string): ApiKey | null };
+  readonly passkeys: { get(id: string): Passkey | null; of(userId: string): readonly Passkey[] };
+  readonly passwordResets: { byHash(tokenHash: string): PasswordReset | null };
+  readonly apiKeys: {
+    byHash(secretHash: string): ApiKey | null;
+    get(id: string): ApiKey | null;
+    list(scope: Scope): readonly ApiKey[];
+  };
+  /** Newest first, those older than the given one. */
+  readonly adminActs: {
+    list(organisationId: string, olderThan: string | null, limit: number): readonly AdminAct[];
+  };
   readonly authSessions: { byHash(tokenHash: string): AuthSession | null };
   readonly balances: {
     list(scope: Scope): readonly { readonly asset: string; readonly balance: Balance }[];

@@ -40,7 +40,7 @@ test("the reads of one turn share a snapshot until a request arrives", () => {
 test("whoever has a command's answer reads what it says", async () => {
   const { reader, execute } = service.ctx.store;
   const before = reader.organisations.get("org_new");
-  const row = { id: "org_new", name: "New", createdAt: 1 };
+  const row = { id: "org_new", name: "New", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
   const answered = execute({
     scope: { organisationId: row.id, mode: "live" },
     needs: {},

@@ -32,7 +32,13 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
-  const organisation = { id: organisationId, name: "Simulation", createdAt };
+  const organisation = {
+    id: organisationId,
+    name: "Simulation",
+    killSwitch: false,
+    passkeyThreshold: null,
+    createdAt,
+  };
   const userIds = {
     viewer: ctx.newId("user"),
     operator: ctx.newId("user"),
@@ -72,6 +78,8 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
         name: role,
         role,
         passwordHash: "",
+        passwordResetAt: null,
+        removedAt: null,
         createdAt,
       },
     })),
@@ -85,6 +93,8 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
         mode,
         secretHash: fresh(agent.id),
         lastFour: "0000",
+        expiresAt: null,
+        lastUsedAt: null,
         createdAt,
         revokedAt: null,
       },

@@ -29,7 +29,7 @@ test("a command waits for another process's transaction without holding up the e
   const other = new Database(join(folder, "holdfast.db"));
   other.run("BEGIN IMMEDIATE");
   let answered = false;
-  const row = { id: "org_1", name: "One", createdAt: 1 };
+  const row = { id: "org_1", name: "One", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
   const command = store
     .execute({
       scope: { organisationId: row.id, mode: "live" },

@@ -23,6 +23,8 @@ describe("the store", () => {
   const organisation = (name: string): Organisation => ({
     id: ctx.newId("organisation"),
     name,
+    killSwitch: false,
+    passkeyThreshold: null,
     createdAt: 0,
   });
   const scopeOf = ({ id }: Organisation): Scope => ({ organisationId: id, mode: "live" });
@@ -97,7 +99,21 @@ describe("the store", () => {
           change: {
             rows: [
               { kind: "organisation", row: half },
-              { kind: "organisation", row: { ...half } },
+              // Of nobody: a user's organisation must be there.
+              {
+                kind: "user",
+                row: {
+                  id: "usr_1",
+                  organisationId: "org_unknown",
+                  email: "half@example.com",
+                  name: "half",
+                  role: "owner",
+                  passwordHash: "",
+                  passwordResetAt: null,
+                  removedAt: null,
+                  createdAt: 0,
+                },
+              },
             ],
           },
         }),

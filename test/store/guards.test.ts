@@ -382,7 +382,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two keys of one secret",
       () =>
-        "INSERT INTO api_keys SELECT 'key_new', organisation_id, agent_id, mode, secret_hash, last_four, 0, NULL FROM api_keys LIMIT 1",
+        "INSERT INTO api_keys SELECT 'key_new', organisation_id, agent_id, mode, secret_hash, last_four, 0, NULL, NULL, NULL FROM api_keys LIMIT 1",
       /UNIQUE constraint failed: api_keys.secret_hash/,
     ],
     [
@@ -432,7 +432,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a live key of a sandbox agent",
       () =>
-        "INSERT INTO api_keys SELECT 'key_new', organisation_id, id, 'live', 'h', 'last', 0, NULL FROM agents WHERE mode = 'sandbox'",
+        "INSERT INTO api_keys SELECT 'key_new', organisation_id, id, 'live', 'h', 'last', 0, NULL, NULL, NULL FROM agents WHERE mode = 'sandbox'",
       /an API key has its agent's organisation and mode/,
     ],
     [

@@ -30,6 +30,8 @@ export async function createKey(
     secretHash: hashSecret(secret),
     lastFour: secret.slice(-4),
     createdAt: ctx.now(),
+    expiresAt: null,
+    lastUsedAt: null,
     revokedAt: null,
   };
   return ctx.store.execute({

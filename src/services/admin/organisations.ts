@@ -29,6 +29,8 @@ export async function createOrganisation(
   const organisation: Organisation = {
     id: ctx.newId("organisation"),
     name: input.name,
+    killSwitch: false,
+    passkeyThreshold: null,
     createdAt: ctx.now(),
   };
   const owner = await newUser(ctx, {

@@ -52,6 +52,8 @@ export async function newUser(ctx: Context, input: UserInput): Promise<User> {
     name: input.name ?? email.slice(0, email.lastIndexOf("@")).slice(0, 200),
     role: input.role,
     passwordHash: await ctx.passwords.hash(input.password),
+    passwordResetAt: null,
+    removedAt: null,
     createdAt: ctx.now(),
   };
 }

@@ -1,8 +1,8 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, ne, or, sql } from "drizzle-orm";
 import type { State, Warrant } from "../../core/warrant.ts";
 import type { Change, Row, Scope } from "../store.ts";
 import type { Tables } from "./open.ts";
-import { placeholdersOf, traceRowOf } from "./rows.ts";
+import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 
@@ -11,13 +11,13 @@ export type Apply = (scope: Scope, change: Change) => void;
 
 const { placeholder } = sql;
 
-/** How each kind of row is written: those that change are inserted or brought up to date, the others inserted. */
-function prepareRows(
-  tables: Tables,
-): Readonly<Record<Row["kind"], { run(values: Record<string, unknown>): unknown }>> {
-  const { agents, apiKeys, authSessions, organisations, policies, schemas, spendSessions, users, verifiers } =
-    directory;
-  const { checks, deposits, escalations } = ledger;
+/** Writes one row. */
+type Write = { run(values: Record<string, unknown>): unknown };
+
+/** Rows of spending that change: inserted, or brought up to date. */
+function prepareSpendingRows(tables: Tables) {
+  const { agents, apiKeys, spendSessions } = directory;
+  const { escalations } = ledger;
   return {
     agent: tables
       .insert(agents)
@@ -25,6 +25,18 @@ function prepareRows(
       .onConflictDoUpdate({
         target: agents.id,
         set: { status: sql`excluded.status`, failureCount: sql`excluded.failure_count` },
+      })
+      .prepare(),
+    apiKey: tables
+      .insert(apiKeys)
+      .values(placeholdersOf(apiKeys))
+      .onConflictDoUpdate({
+        target: apiKeys.id,
+        set: {
+          expiresAt: sql`excluded.expires_at`,
+          lastUsedAt: sql`excluded.last_used_at`,
+          revokedAt: sql`excluded.revoked_at`,
+        },
       })
       .prepare(),
     spendSession: tables
@@ -56,23 +68,79 @@ function prepareRows(
         },
       })
       .prepare(),
-    apiKey: tables
-      .insert(apiKeys)
-      .values(placeholdersOf(apiKeys))
-      .onConflictDoUpdate({ target: apiKeys.id, set: { revokedAt: sql`excluded.revoked_at` } })
+  };
+}
+
+/** Rows of an organisation and its people that change: inserted, or brought up to date. */
+function preparePeopleRows(tables: Tables) {
+  const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
+  return {
+    organisation: tables
+      .insert(organisations)
+      .values(placeholdersOf(organisations))
+      .onConflictDoUpdate({
+        target: organisations.id,
+        set: {
+          name: sql`excluded.name`,
+          killSwitch: sql`excluded.kill_switch`,
+          passkeyThreshold: sql`excluded.passkey_threshold`,
+        },
+      })
+      .prepare(),
+    user: tables
+      .insert(users)
+      .values(placeholdersOf(users))
+      .onConflictDoUpdate({
+        target: users.id,
+        set: {
+          name: sql`excluded.name`,
+          role: sql`excluded.role`,
+          passwordHash: sql`excluded.password_hash`,
+          passwordResetAt: sql`excluded.password_reset_at`,
+          removedAt: sql`excluded.removed_at`,
+        },
+      })
       .prepare(),
     authSession: tables
       .insert(authSessions)
       .values(placeholdersOf(authSessions))
       .onConflictDoUpdate({ target: authSessions.tokenHash, set: { expiresAt: sql`excluded.expires_at` } })
       .prepare(),
-    organisation: tables.insert(organisations).values(placeholdersOf(organisations)).prepare(),
-    user: tables.insert(users).values(placeholdersOf(users)).prepare(),
+    passwordReset: tables
+      .insert(passwordResets)
+      .values(placeholdersOf(passwordResets))
+      .onConflictDoUpdate({
+        target: passwordResets.tokenHash,
+        set: { expiresAt: sql`excluded.expires_at`, usedAt: sql`excluded.used_at` },
+      })
+      .prepare(),
+    passkey: tables
+      .insert(passkeys)
+      .values(placeholdersOf(passkeys))
+      .onConflictDoUpdate({
+        target: passkeys.id,
+        set: { counter: sql`excluded.counter`, lastUsedAt: sql`excluded.last_used_at` },
+      })
+      .prepare(),
+    passkeyApproval: tables
+      .insert(passkeyApprovals)
+      .values(placeholdersOf(passkeyApprovals))
+      .onConflictDoUpdate({ target: passkeyApprovals.tokenHash, set: { usedAt: sql`excluded.used_at` } })
+      .prepare(),
+  };
+}
+
+/** Rows that are written once. */
+function prepareFinalRows(tables: Tables) {
+  const { adminActs, policies, schemas, verifiers } = directory;
+  const { checks, deposits } = ledger;
+  return {
     policy: tables.insert(policies).values(placeholdersOf(policies)).prepare(),
     verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)).prepare(),
     schema: tables.insert(schemas).values(placeholdersOf(schemas)).prepare(),
     check: tables.insert(checks).values(placeholdersOf(checks)).prepare(),
     deposit: tables.insert(deposits).values(placeholdersOf(deposits)).prepare(),
+    adminAct: tables.insert(adminActs).values(placeholdersOf(adminActs)).prepare(),
   };
 }
 
@@ -130,6 +198,20 @@ function prepareMoves(tables: Tables) {
         },
       })
       .prepare(),
+    endSignIns: tables
+      .update(directory.authSessions)
+      .set({ expiresAt: sql`${placeholder("at")}` })
+      .where(
+        and(
+          eq(directory.authSessions.userId, placeholder("userId")),
+          gt(directory.authSessions.expiresAt, placeholder("at")),
+          or(
+            sql`${placeholder("exceptTokenHash")} IS NULL`,
+            ne(directory.authSessions.tokenHash, placeholder("exceptTokenHash")),
+          ),
+        ),
+      )
+      .prepare(),
     freeKeys: tables
       .delete(idempotencyKeys)
       .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status)))
@@ -139,7 +221,11 @@ function prepareMoves(tables: Tables) {
 
 export function createApply(tables: Tables): Apply {
   const moves = prepareMoves(tables);
-  const rows = prepareRows(tables);
+  const rows: Readonly<Record<Row["kind"], Write>> = {
+    ...prepareSpendingRows(tables),
+    ...preparePeopleRows(tables),
+    ...prepareFinalRows(tables),
+  };
 
   const countKeys = ({ organisationId, mode, agentId }: Warrant, state: State) => ({
     organisationId,
@@ -166,7 +252,15 @@ export function createApply(tables: Tables): Apply {
       moves.insertTrace.run({ ...traceRowOf(change.trace), position: null });
     }
     // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
-    for (const { kind, row } of change.rows ?? []) rows[kind].run(row);
+    for (const { kind, row } of change.rows ?? [])
+      rows[kind].run(kind === "adminAct" ? adminActRowOf(row) : row);
+    if (change.endsSignInsOf) moves.endSignIns.run(change.endsSignInsOf);
+    if (change.removesPasskeys && change.removesPasskeys.length > 0) {
+      tables
+        .delete(directory.passkeys)
+        .where(inArray(directory.passkeys.id, [...change.removesPasskeys]))
+        .run();
+    }
     if (change.posting) {
       const { legs, ...posting } = change.posting;
       const rail = ledger.RAIL_OF_MODE[mode];

@@ -17,12 +17,12 @@ export const bool = customType<{ data: boolean; driverData: bigint | number }>({
   toDriver: (value) => (value ? 1 : 0),
 });
 
-/** A JSON document as text. */
+/** A JSON document as text; null where there is none. */
 export const json = <Data>(name: string) =>
-  customType<{ data: Data; driverData: string }>({
+  customType<{ data: Data; driverData: string | null }>({
     dataType: () => "text",
-    fromDriver: (text) => JSON.parse(text) as Data,
-    toDriver: (value) => JSON.stringify(value),
+    fromDriver: (text) => JSON.parse(text ?? "null") as Data,
+    toDriver: (value) => (value === null ? null : JSON.stringify(value)),
   })(name);
 
 /** `column IN ('a', 'b')` for a CHECK. The values are the code's own. */

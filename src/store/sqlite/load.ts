@@ -1,10 +1,13 @@
-import { and, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import type { Needs, Scope, Snapshot } from "../store.ts";
+import {
+  prepareCountingPasskey,
+  prepareDirectoryLookups,
+  prepareLedgerLookups,
+  preparePeopleLookups,
+} from "./lookups.ts";
 import type { Tables } from "./open.ts";
 import { balanceOf, idempotencyOf } from "./rows.ts";
-import * as directory from "./tables/directory.ts";
-import * as ledger from "./tables/ledger.ts";
 
 /** Reads what commands name. Called inside the transaction that decides, so nothing here is ever stale. */
 export type Load = (scope: Scope, needs: Needs) => Snapshot;
@@ -27,132 +30,49 @@ const NOTHING: Snapshot = {
   escalation: null,
   user: null,
   hasSecondPerson: false,
+  hasOtherOwner: false,
+  hasPasskey: false,
+  passkey: null,
+  approval: null,
+  passwordReset: null,
   apiKey: null,
 };
-
-const { placeholder } = sql;
-
-/** Where a look-up finds the scope's organisation, and its mode. */
-const inOrganisation = (table: { readonly organisationId: Column }) =>
-  eq(table.organisationId, placeholder("organisationId"));
-const inScope = (table: { readonly organisationId: Column; readonly mode: Column }) =>
-  and(inOrganisation(table), eq(table.mode, placeholder("mode")));
-
-/** The id of an owner's newest policy row. By `max`: SQLite would plan a `LIMIT ?` anew at every call. */
-const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
-  tables
-    .select({ id: max(directory.policies.id) })
-    .from(directory.policies)
-    .where(and(inOrganisation(directory.policies), owner))
-    .prepare();
-
-function prepareDirectoryLookups(tables: Tables) {
-  const { agents, apiKeys, organisations, policies, schemas, spendSessions, users, verifiers } = directory;
-  const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
-    eq(table.id, placeholder("id"));
-  const newestSession = tables
-    .select({ id: max(spendSessions.id) })
-    .from(spendSessions)
-    .where(eq(spendSessions.agentId, placeholder("agentId")));
-  return {
-    organisation: tables
-      .select()
-      .from(organisations)
-      .where(eq(organisations.id, placeholder("organisationId")))
-      .prepare(),
-    agent: tables
-      .select()
-      .from(agents)
-      .where(and(byId(agents), inScope(agents)))
-      .prepare(),
-    apiKey: tables
-      .select()
-      .from(apiKeys)
-      .where(and(byId(apiKeys), inScope(apiKeys)))
-      .prepare(),
-    session: tables
-      .select()
-      .from(spendSessions)
-      .where(eq(spendSessions.id, placeholder("id")))
-      .prepare(),
-    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
-    policy: tables
-      .select()
-      .from(policies)
-      .where(and(byId(policies), inOrganisation(policies)))
-      .prepare(),
-    policyNamed: newestPolicy(
-      tables,
-      and(sql`${policies.agentId} IS ${placeholder("agentId")}`, eq(policies.name, placeholder("name"))),
-    ),
-    agentPolicy: newestPolicy(tables, eq(policies.agentId, placeholder("agentId"))),
-    organisationPolicy: newestPolicy(tables, isNull(policies.agentId)),
-    verifier: tables
-      .select()
-      .from(verifiers)
-      .where(and(byId(verifiers), inOrganisation(verifiers)))
-      .prepare(),
-    schema: tables
-      .select()
-      .from(schemas)
-      .where(and(inOrganisation(schemas), eq(schemas.name, placeholder("name"))))
-      .prepare(),
-    secondPerson: tables
-      .select({ id: max(users.id) })
-      .from(users)
-      .where(
-        and(
-          inOrganisation(users),
-          ne(users.id, placeholder("userId")),
-          inArray(users.role, ["admin", "owner"]),
-        ),
-      )
-      .prepare(),
-    userByEmail: tables
-      .select()
-      .from(users)
-      .where(eq(users.email, placeholder("email")))
-      .prepare(),
-  };
-}
-
-function prepareLedgerLookups(tables: Tables) {
-  const { balances, escalations, idempotencyKeys, warrants } = ledger;
-  const newestEscalation = tables
-    .select({ id: max(escalations.id) })
-    .from(escalations)
-    .where(or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))));
-  return {
-    idempotency: tables
-      .select()
-      .from(idempotencyKeys)
-      .where(and(inScope(idempotencyKeys), eq(idempotencyKeys.key, placeholder("key"))))
-      .prepare(),
-    warrant: tables
-      .select()
-      .from(warrants)
-      .where(and(eq(warrants.id, placeholder("id")), inScope(warrants)))
-      .prepare(),
-    balance: tables
-      .select()
-      .from(balances)
-      .where(and(inScope(balances), eq(balances.asset, placeholder("asset"))))
-      .prepare(),
-    escalation: tables
-      .select()
-      .from(escalations)
-      .where(and(eq(escalations.id, newestEscalation), inScope(escalations)))
-      .prepare(),
-  };
-}
 
 const balanceOrNull = (row: Parameters<typeof balanceOf>[0] | undefined) => (row ? balanceOf(row) : null);
 
 type Keys = { organisationId: string; mode: Mode };
 type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
 
+/** What the commands of people, and over them, name. */
+function createLoadPeople(tables: Tables) {
+  const lookups = preparePeopleLookups(tables);
+  return (keys: Keys, needs: Needs, snapshot: Loading): void => {
+    if (needs.userEmail !== undefined)
+      snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
+    if (needs.userId !== undefined) {
+      snapshot.user = lookups.user.get({ ...keys, userId: needs.userId }) ?? null;
+      snapshot.hasOtherOwner = Boolean(lookups.otherOwner.get({ ...keys, userId: needs.userId })?.id);
+    }
+    if (needs.secondPersonThan !== undefined) {
+      const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
+      snapshot.hasSecondPerson = Boolean(found?.id);
+    }
+    if (needs.passkeyId !== undefined)
+      snapshot.passkey = lookups.passkey.get({ ...keys, id: needs.passkeyId }) ?? null;
+    if (needs.approvalHash !== undefined)
+      snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
+    if (needs.passwordResetHash !== undefined)
+      snapshot.passwordReset = lookups.passwordReset.get({ hash: needs.passwordResetHash }) ?? null;
+  };
+}
+
 export function createLoad(tables: Tables): Load {
-  const lookups = { ...prepareDirectoryLookups(tables), ...prepareLedgerLookups(tables) };
+  const lookups = {
+    ...prepareDirectoryLookups(tables),
+    ...prepareLedgerLookups(tables),
+    countingPasskey: prepareCountingPasskey(tables),
+  };
+  const loadPeople = createLoadPeople(tables);
 
   const loadAgent = (keys: Keys, id: string | null) =>
     id === null ? null : (lookups.agent.get({ ...keys, id }) ?? null);
@@ -196,6 +116,8 @@ export function createLoad(tables: Tables): Load {
     const savedSchema = verifier?.type === "json.schema" ? [String(verifier.config.schema)] : [];
     const ownPolicy = (id: string) => loadPolicy(keys, lookups.agentPolicy.get({ ...keys, agentId: id }));
     return {
+      organisation: lookups.organisation.get(keys) ?? null,
+      hasPasskey: Boolean(lookups.countingPasskey.get(keys)?.id),
       agent,
       session: agent === null ? null : (lookups.newestSession.get({ agentId: agent.id }) ?? null),
       policy: named,
@@ -225,8 +147,6 @@ export function createLoad(tables: Tables): Load {
       snapshot.apiKey = lookups.apiKey.get({ ...keys, id: needs.apiKeyId }) ?? null;
     if (needs.balanceOf !== undefined)
       snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
-    if (needs.userEmail !== undefined)
-      snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
     if (needs.schemaNames) snapshot.schemas = loadSchemas(keys, needs.schemaNames);
     if (needs.policyNamed) {
       const { agentId, name } = needs.policyNamed;
@@ -245,13 +165,10 @@ export function createLoad(tables: Tables): Load {
     if (needs.warrantId !== undefined) Object.assign(snapshot, loadWarrant(keys, needs.warrantId));
     if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
     loadDirectory(keys, needs, snapshot);
+    loadPeople(keys, needs, snapshot);
     if (needs.callerAgentId !== undefined) {
       const isLoaded = snapshot.agent?.id === needs.callerAgentId;
       snapshot.callerAgent = isLoaded ? snapshot.agent : loadAgent(keys, needs.callerAgentId);
-    }
-    if (needs.secondPersonThan !== undefined) {
-      const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
-      snapshot.hasSecondPerson = Boolean(found?.id);
     }
     return snapshot;
   };

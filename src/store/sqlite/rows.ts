@@ -1,8 +1,10 @@
 import type { Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
+import type { AdminAct } from "../../core/directory.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { TraceEntry } from "../../core/trace.ts";
 import type { IdempotencyRecord } from "../store.ts";
+import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
 
 /**
@@ -11,6 +13,7 @@ import type * as ledger from "./tables/ledger.ts";
 
 export type WarrantRow = typeof ledger.warrants.$inferSelect;
 type TraceRow = typeof ledger.trace.$inferSelect;
+type AdminActRow = typeof directory.adminActs.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
 
 export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
@@ -47,6 +50,18 @@ export function traceEntryOf(row: TraceRow): TraceEntry {
     event: eventId === null || eventType === null ? null : { id: eventId, type: eventType },
   };
 }
+
+export const adminActRowOf = ({ actor, ...act }: AdminAct): AdminActRow => ({
+  ...act,
+  actorKind: actor.kind,
+  actorId: actor.id,
+});
+
+export const adminActOf = ({ actorKind, actorId, ...act }: AdminActRow): AdminAct => ({
+  ...act,
+  actor:
+    actorKind === "user" && actorId !== null ? { kind: "user", id: actorId } : { kind: "machine", id: null },
+});
 
 export const idempotencyOf = (row: IdempotencyRow): IdempotencyRecord => ({
   key: row.key,

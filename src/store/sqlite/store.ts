@@ -6,6 +6,7 @@ import { createLoad } from "./load.ts";
 import { openLedger } from "./open.ts";
 import { createDirectoryReader } from "./readers/directory.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
+import { createPeopleReader } from "./readers/people.ts";
 import {
   createChecksReader,
   createEscalationsReader,
@@ -33,6 +34,7 @@ export function openSqliteStore(dataFolder: string): Store {
         checks: createChecksReader(readers.tables),
         escalations: createEscalationsReader(readers.tables),
         ...createDirectoryReader(readers.tables),
+        ...createPeopleReader(readers.tables),
       }),
       refresh: snapshot.refresh,
       newestIdTime: () => newestIdTime(readers.tables),

@@ -6,12 +6,10 @@ import { balanceOf } from "../rows.ts";
 import {
   agents,
   apiKeys,
-  authSessions,
   organisations,
   policies,
   schemas,
   spendSessions,
-  users,
   verifiers,
 } from "../tables/directory.ts";
 import { balances, warrantCounts } from "../tables/ledger.ts";
@@ -20,15 +18,7 @@ const { placeholder } = sql;
 
 type DirectoryReader = Pick<
   Reader,
-  | "agents"
-  | "policies"
-  | "verifiers"
-  | "schemas"
-  | "organisations"
-  | "users"
-  | "apiKeys"
-  | "authSessions"
-  | "balances"
+  "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances"
 >;
 
 function createAgentsReader(tables: Tables): Reader["agents"] {
@@ -129,16 +119,6 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     .from(apiKeys)
     .where(eq(apiKeys.secretHash, placeholder("hash")))
     .prepare();
-  const authSessionByHash = tables
-    .select()
-    .from(authSessions)
-    .where(eq(authSessions.tokenHash, placeholder("hash")))
-    .prepare();
-  const user = tables
-    .select()
-    .from(users)
-    .where(eq(users.id, placeholder("id")))
-    .prepare();
   return {
     agents: createAgentsReader(tables),
     policies: createPoliciesReader(tables),
@@ -164,15 +144,17 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     organisations: {
       get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
     },
-    users: {
-      get: (id) => user.get({ id }) ?? null,
-      byEmail: (email) => tables.select().from(users).where(eq(users.email, email)).get() ?? null,
-    },
     apiKeys: {
       byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
       get: (id) => tables.select().from(apiKeys).where(eq(apiKeys.id, id)).get() ?? null,
+      list: ({ organisationId, mode }) =>
+        tables
+          .select()
+          .from(apiKeys)
+          .where(and(eq(apiKeys.organisationId, organisationId), eq(apiKeys.mode, mode)))
+          .orderBy(asc(apiKeys.id))
+          .all(),
     },
-    authSessions: { byHash: (hash) => authSessionByHash.get({ hash }) ?? null },
     balances: {
       list: ({ organisationId, mode }) =>
         tables

@@ -3,7 +3,9 @@ import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite
 import { AGENT_STATUSES } from "../../../core/agent.ts";
 import { CLAUSE_KINDS, type ClauseKind } from "../../../core/clauses/registry.ts";
 import type { JsonSchema } from "../../../core/clauses/schema.ts";
+import { ADMIN_ACTIONS } from "../../../core/directory.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
+import { DECISIONS } from "../../../core/records.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
 import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 
@@ -12,6 +14,8 @@ import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 export const organisations = sqliteTable("organisations", {
   id: text("id").primaryKey(),
   name: text("name").notNull(),
+  killSwitch: bool("kill_switch").notNull(),
+  passkeyThreshold: amount("passkey_threshold"),
   createdAt: int("created_at").notNull(),
 });
 
@@ -19,6 +23,11 @@ export const organisationColumn = () =>
   text("organisation_id")
     .notNull()
     .references(() => organisations.id);
+
+const userColumn = () =>
+  text("user_id")
+    .notNull()
+    .references(() => users.id);
 
 export const users = sqliteTable(
   "users",
@@ -29,10 +38,12 @@ export const users = sqliteTable(
     name: text("name").notNull(),
     role: text("role", { enum: ROLES }).notNull(),
     passwordHash: text("password_hash").notNull(),
+    passwordResetAt: int("password_reset_at"),
+    removedAt: int("removed_at"),
     createdAt: int("created_at").notNull(),
   },
   (t) => [
-    uniqueIndex("users_by_email").on(t.email),
+    uniqueIndex("users_by_email").on(t.email).where(sql`${t.removedAt} IS NULL`),
     index("users_by_organisation").on(t.organisationId),
     check("users_role", oneOf(t.role, ROLES)),
   ],
@@ -42,14 +53,74 @@ export const authSessions = sqliteTable(
   "auth_sessions",
   {
     tokenHash: text("token_hash").primaryKey(),
-    userId: text("user_id")
-      .notNull()
-      .references(() => users.id),
+    userId: userColumn(),
     mode: modeColumn(),
     createdAt: int("created_at").notNull(),
     expiresAt: int("expires_at").notNull(),
   },
-  (t) => [check("auth_sessions_mode", oneOf(t.mode, MODES))],
+  (t) => [index("auth_sessions_by_user").on(t.userId), check("auth_sessions_mode", oneOf(t.mode, MODES))],
+);
+
+export const passwordResets = sqliteTable("password_resets", {
+  tokenHash: text("token_hash").primaryKey(),
+  userId: userColumn(),
+  createdAt: int("created_at").notNull(),
+  expiresAt: int("expires_at").notNull(),
+  usedAt: int("used_at"),
+});
+
+export const passkeys = sqliteTable(
+  "passkeys",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    userId: userColumn(),
+    name: text("name").notNull(),
+    publicKey: text("public_key").notNull(),
+    counter: int("counter").notNull(),
+    transports: json<readonly string[]>("transports").notNull(),
+    countsForThreshold: bool("counts_for_threshold").notNull(),
+    createdAt: int("created_at").notNull(),
+    lastUsedAt: int("last_used_at"),
+  },
+  (t) => [
+    index("passkeys_by_user").on(t.userId, t.createdAt),
+    index("passkeys_of_organisation").on(t.organisationId).where(sql`${t.countsForThreshold} = 1`),
+  ],
+);
+
+export const passkeyApprovals = sqliteTable("passkey_approvals", {
+  tokenHash: text("token_hash").primaryKey(),
+  userId: userColumn(),
+  passkeyId: text("passkey_id").notNull(),
+  warrantId: text("warrant_id").notNull(),
+  version: int("version").notNull(),
+  decision: text("decision", { enum: DECISIONS }).notNull(),
+  releasedBps: int("released_bps"),
+  assertion: text("assertion").notNull(),
+  createdAt: int("created_at").notNull(),
+  expiresAt: int("expires_at").notNull(),
+  usedAt: int("used_at"),
+});
+
+/** The audit log: append-only, by triggers. */
+export const adminActs = sqliteTable(
+  "admin_acts",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    actorKind: text("actor_kind", { enum: ["user", "machine"] }).notNull(),
+    actorId: text("actor_id"),
+    action: text("action", { enum: ADMIN_ACTIONS }).notNull(),
+    subject: text("subject").notNull(),
+    before: json<object | null>("before"),
+    after: json<object | null>("after"),
+    recordedAt: int("recorded_at").notNull(),
+  },
+  (t) => [
+    index("admin_acts_by_organisation").on(t.organisationId, t.id),
+    check("admin_acts_actor", sql`(${t.actorKind} = 'machine') = (${t.actorId} IS NULL)`),
+  ],
 );
 
 export const agents = sqliteTable(
@@ -86,9 +157,15 @@ export const apiKeys = sqliteTable(
     secretHash: text("secret_hash").notNull(),
     lastFour: text("last_four").notNull(),
     createdAt: int("created_at").notNull(),
+    expiresAt: int("expires_at"),
+    lastUsedAt: int("last_used_at"),
     revokedAt: int("revoked_at"),
   },
-  (t) => [uniqueIndex("api_keys_by_hash").on(t.secretHash), check("api_keys_mode", oneOf(t.mode, MODES))],
+  (t) => [
+    uniqueIndex("api_keys_by_hash").on(t.secretHash),
+    index("api_keys_by_organisation").on(t.organisationId, t.mode, t.id),
+    check("api_keys_mode", oneOf(t.mode, MODES)),
+  ],
 );
 
 export const spendSessions = sqliteTable(

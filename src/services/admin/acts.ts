@@ -1,0 +1,29 @@
+import type { AdminAction } from "../../core/directory.ts";
+import type { Row } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import type { Authority } from "./authority.ts";
+
+/** Makes the audit log's entry of an act: before and after in read-back shapes, so that no secret is in it. */
+export type RecordAct = (
+  organisationId: string,
+  subject: string,
+  before: object | null,
+  after: object | null,
+) => Row;
+
+/**
+ * Every administrative act is written to the audit log in its own commit. Called before the command, since ids and the
+ * time are inputs of its decision; one command records one act.
+ */
+export function recordingAct(ctx: Context, authority: Authority, action: AdminAction): RecordAct {
+  const id = ctx.newId("adminAct");
+  const recordedAt = ctx.now();
+  const actor =
+    authority.kind === "machine"
+      ? ({ kind: "machine", id: null } as const)
+      : ({ kind: "user", id: authority.userId } as const);
+  return (organisationId, subject, before, after) => ({
+    kind: "adminAct",
+    row: { id, organisationId, actor, action, subject, before, after, recordedAt },
+  });
+}

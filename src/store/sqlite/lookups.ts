@@ -1,0 +1,160 @@
+import { and, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } from "drizzle-orm";
+import type { Role } from "../../core/roles.ts";
+import type { Tables } from "./open.ts";
+import * as directory from "./tables/directory.ts";
+import * as ledger from "./tables/ledger.ts";
+
+/** The look-ups of commands, prepared once. */
+
+const { placeholder } = sql;
+
+/** Where a look-up finds the scope's organisation, and its mode. */
+const inOrganisation = (table: { readonly organisationId: Column }) =>
+  eq(table.organisationId, placeholder("organisationId"));
+const inScope = (table: { readonly organisationId: Column; readonly mode: Column }) =>
+  and(inOrganisation(table), eq(table.mode, placeholder("mode")));
+
+/** The id of an owner's newest policy row. By `max`: SQLite would plan a `LIMIT ?` anew at every call. */
+const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
+  tables
+    .select({ id: max(directory.policies.id) })
+    .from(directory.policies)
+    .where(and(inOrganisation(directory.policies), owner))
+    .prepare();
+
+export function prepareDirectoryLookups(tables: Tables) {
+  const { agents, apiKeys, organisations, policies, schemas, spendSessions, verifiers } = directory;
+  const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
+    eq(table.id, placeholder("id"));
+  const newestSession = tables
+    .select({ id: max(spendSessions.id) })
+    .from(spendSessions)
+    .where(eq(spendSessions.agentId, placeholder("agentId")));
+  return {
+    organisation: tables
+      .select()
+      .from(organisations)
+      .where(eq(organisations.id, placeholder("organisationId")))
+      .prepare(),
+    agent: tables
+      .select()
+      .from(agents)
+      .where(and(byId(agents), inScope(agents)))
+      .prepare(),
+    apiKey: tables
+      .select()
+      .from(apiKeys)
+      .where(and(byId(apiKeys), inScope(apiKeys)))
+      .prepare(),
+    session: tables
+      .select()
+      .from(spendSessions)
+      .where(eq(spendSessions.id, placeholder("id")))
+      .prepare(),
+    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
+    policy: tables
+      .select()
+      .from(policies)
+      .where(and(byId(policies), inOrganisation(policies)))
+      .prepare(),
+    policyNamed: newestPolicy(
+      tables,
+      and(sql`${policies.agentId} IS ${placeholder("agentId")}`, eq(policies.name, placeholder("name"))),
+    ),
+    agentPolicy: newestPolicy(tables, eq(policies.agentId, placeholder("agentId"))),
+    organisationPolicy: newestPolicy(tables, isNull(policies.agentId)),
+    verifier: tables
+      .select()
+      .from(verifiers)
+      .where(and(byId(verifiers), inOrganisation(verifiers)))
+      .prepare(),
+    schema: tables
+      .select()
+      .from(schemas)
+      .where(and(inOrganisation(schemas), eq(schemas.name, placeholder("name"))))
+      .prepare(),
+  };
+}
+
+export const prepareCountingPasskey = (tables: Tables) =>
+  tables
+    .select({ id: max(directory.passkeys.id) })
+    .from(directory.passkeys)
+    .where(and(inOrganisation(directory.passkeys), sql`${directory.passkeys.countsForThreshold} = 1`))
+    .prepare();
+
+export function preparePeopleLookups(tables: Tables) {
+  const { passkeyApprovals, passkeys, passwordResets, users } = directory;
+  const someoneElse = (...roles: readonly Role[]) =>
+    tables
+      .select({ id: max(users.id) })
+      .from(users)
+      .where(
+        and(
+          inOrganisation(users),
+          isNull(users.removedAt),
+          ne(users.id, placeholder("userId")),
+          inArray(users.role, [...roles]),
+        ),
+      )
+      .prepare();
+  return {
+    secondPerson: someoneElse("admin", "owner"),
+    otherOwner: someoneElse("owner"),
+    user: tables
+      .select()
+      .from(users)
+      .where(and(eq(users.id, placeholder("userId")), inOrganisation(users), isNull(users.removedAt)))
+      .prepare(),
+    userByEmail: tables
+      .select()
+      .from(users)
+      .where(and(eq(users.email, placeholder("email")), isNull(users.removedAt)))
+      .prepare(),
+    passkey: tables
+      .select()
+      .from(passkeys)
+      .where(and(eq(passkeys.id, placeholder("id")), inOrganisation(passkeys)))
+      .prepare(),
+    approval: tables
+      .select()
+      .from(passkeyApprovals)
+      .where(eq(passkeyApprovals.tokenHash, placeholder("hash")))
+      .prepare(),
+    passwordReset: tables
+      .select()
+      .from(passwordResets)
+      .where(eq(passwordResets.tokenHash, placeholder("hash")))
+      .prepare(),
+  };
+}
+
+export function prepareLedgerLookups(tables: Tables) {
+  const { balances, escalations, idempotencyKeys, warrants } = ledger;
+  const newestEscalation = tables
+    .select({ id: max(escalations.id) })
+    .from(escalations)
+    .where(or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))));
+  return {
+    idempotency: tables
+      .select()
+      .from(idempotencyKeys)
+      .where(and(inScope(idempotencyKeys), eq(idempotencyKeys.key, placeholder("key"))))
+      .prepare(),
+    warrant: tables
+      .select()
+      .from(warrants)
+      .where(and(eq(warrants.id, placeholder("id")), inScope(warrants)))
+      .prepare(),
+    balance: tables
+      .select()
+      .from(balances)
+      .where(and(inScope(balances), eq(balances.asset, placeholder("asset"))))
+      .prepare(),
+    escalation: tables
+      .select()
+      .from(escalations)
+      .where(and(eq(escalations.id, newestEscalation), inScope(escalations)))
+      .prepare(),
+  };
+}

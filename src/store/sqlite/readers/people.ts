@@ -1,0 +1,71 @@
+import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
+import type { Reader } from "../../store.ts";
+import type { Tables } from "../open.ts";
+import { adminActOf } from "../rows.ts";
+import { adminActs, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
+
+const { placeholder } = sql;
+
+type PeopleReader = Pick<Reader, "users" | "passkeys" | "passwordResets" | "adminActs" | "authSessions">;
+
+export function createPeopleReader(tables: Tables): PeopleReader {
+  const authSessionByHash = tables
+    .select()
+    .from(authSessions)
+    .where(eq(authSessions.tokenHash, placeholder("hash")))
+    .prepare();
+  const user = tables
+    .select()
+    .from(users)
+    .where(eq(users.id, placeholder("id")))
+    .prepare();
+  return {
+    users: {
+      get: (id) => user.get({ id }) ?? null,
+      byEmail: (email) =>
+        tables
+          .select()
+          .from(users)
+          .where(and(eq(users.email, email), isNull(users.removedAt)))
+          .get() ?? null,
+      list: (organisationId) =>
+        tables
+          .select()
+          .from(users)
+          .where(and(eq(users.organisationId, organisationId), isNull(users.removedAt)))
+          .orderBy(asc(users.id))
+          .all(),
+    },
+    passkeys: {
+      get: (id) => tables.select().from(passkeys).where(eq(passkeys.id, id)).get() ?? null,
+      of: (userId) =>
+        tables
+          .select()
+          .from(passkeys)
+          .where(eq(passkeys.userId, userId))
+          .orderBy(asc(passkeys.createdAt), asc(passkeys.id))
+          .all(),
+    },
+    passwordResets: {
+      byHash: (hash) =>
+        tables.select().from(passwordResets).where(eq(passwordResets.tokenHash, hash)).get() ?? null,
+    },
+    adminActs: {
+      list: (organisationId, olderThan, limit) =>
+        tables
+          .select()
+          .from(adminActs)
+          .where(
+            and(
+              eq(adminActs.organisationId, organisationId),
+              olderThan === null ? undefined : lt(adminActs.id, olderThan),
+            ),
+          )
+          .orderBy(desc(adminActs.id))
+          .limit(limit)
+          .all()
+          .map(adminActOf),
+    },
+    authSessions: { byHash: (hash) => authSessionByHash.get({ hash }) ?? null },
+  };
+}
