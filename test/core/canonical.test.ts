@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { canonicalJson, hashJson, sha256 } from "../../src/core/canonical.ts";
 
@@ -131,6 +132,22 @@ describe("of any JSON value", () => {
         expect(hashJson(reversed(value))).toBe(hashJson(value));
       }),
     );
+  });
+
+  test("the text is the package's, whatever the keys are", () => {
+    const key = fc.oneof(
+      fc.constantFrom("10", "9", "-1", "__proto__", "toJSON", "constructor", "", "a", "é", "amount"),
+      fc.string({ unit: "grapheme-composite" }),
+    );
+    const { tree } = fc.letrec((tie) => ({
+      tree: fc.oneof(
+        { maxDepth: 5 },
+        fc.jsonValue({ maxDepth: 0, stringUnit: "grapheme-composite" }),
+        fc.array(tie("tree")),
+        fc.dictionary(key, tie("tree")),
+      ),
+    }));
+    fc.assert(fc.property(tree, (value) => expect(canonicalJson(value)).toBe(canonicalize(value) ?? "")));
   });
 
   test("the text reads back as the value, and is its own canonical form", () => {

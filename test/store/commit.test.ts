@@ -236,7 +236,7 @@ describe("the commit queue", () => {
           faults.get(row as never)?.();
         }
       },
-      () => statements.push("committed"),
+      { onBegun: () => {}, onUndone: () => {}, onCommitted: () => statements.push("committed") },
     );
     return (name: string, fault?: () => void) => {
       if (fault) faults.set(name, fault);

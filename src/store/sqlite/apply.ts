@@ -1,7 +1,9 @@
 import { and, eq, gt, inArray, isNull, ne, or, sql } from "drizzle-orm";
 import type { State, Warrant } from "../../core/warrant.ts";
 import type { Change, Row, Scope } from "../store.ts";
-import type { Tables } from "./open.ts";
+import type { KnownRows } from "./known-rows.ts";
+import type { Connection, Tables } from "./open.ts";
+import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
 import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
@@ -11,11 +13,8 @@ export type Apply = (scope: Scope, change: Change) => void;
 
 const { placeholder } = sql;
 
-/** Writes one row. */
-type Write = { run(values: Record<string, unknown>): unknown };
-
 /** Rows of spending that change: inserted, or brought up to date. */
-function prepareSpendingRows(tables: Tables) {
+function spendingRows(tables: Tables) {
   const { agents, apiKeys, spendSessions } = directory;
   const { escalations } = ledger;
   return {
@@ -25,8 +24,7 @@ function prepareSpendingRows(tables: Tables) {
       .onConflictDoUpdate({
         target: agents.id,
         set: { status: sql`excluded.status`, failureCount: sql`excluded.failure_count` },
-      })
-      .prepare(),
+      }),
     apiKey: tables
       .insert(apiKeys)
       .values(placeholdersOf(apiKeys))
@@ -37,8 +35,7 @@ function prepareSpendingRows(tables: Tables) {
           lastUsedAt: sql`excluded.last_used_at`,
           revokedAt: sql`excluded.revoked_at`,
         },
-      })
-      .prepare(),
+      }),
     spendSession: tables
       .insert(spendSessions)
       .values(placeholdersOf(spendSessions))
@@ -50,8 +47,7 @@ function prepareSpendingRows(tables: Tables) {
           failureCount: sql`excluded.failure_count`,
           revokedAt: sql`excluded.revoked_at`,
         },
-      })
-      .prepare(),
+      }),
     escalation: tables
       .insert(escalations)
       .values(placeholdersOf(escalations))
@@ -66,13 +62,12 @@ function prepareSpendingRows(tables: Tables) {
           resolvedBy: sql`excluded.resolved_by`,
           resolvedAt: sql`excluded.resolved_at`,
         },
-      })
-      .prepare(),
+      }),
   };
 }
 
 /** Rows of an organisation and its people that change: inserted, or brought up to date. */
-function preparePeopleRows(tables: Tables) {
+function peopleRows(tables: Tables) {
   const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
   return {
     organisation: tables
@@ -85,8 +80,7 @@ function preparePeopleRows(tables: Tables) {
           killSwitch: sql`excluded.kill_switch`,
           passkeyThreshold: sql`excluded.passkey_threshold`,
         },
-      })
-      .prepare(),
+      }),
     user: tables
       .insert(users)
       .values(placeholdersOf(users))
@@ -99,52 +93,47 @@ function preparePeopleRows(tables: Tables) {
           passwordResetAt: sql`excluded.password_reset_at`,
           removedAt: sql`excluded.removed_at`,
         },
-      })
-      .prepare(),
+      }),
     authSession: tables
       .insert(authSessions)
       .values(placeholdersOf(authSessions))
-      .onConflictDoUpdate({ target: authSessions.tokenHash, set: { expiresAt: sql`excluded.expires_at` } })
-      .prepare(),
+      .onConflictDoUpdate({ target: authSessions.tokenHash, set: { expiresAt: sql`excluded.expires_at` } }),
     passwordReset: tables
       .insert(passwordResets)
       .values(placeholdersOf(passwordResets))
       .onConflictDoUpdate({
         target: passwordResets.tokenHash,
         set: { expiresAt: sql`excluded.expires_at`, usedAt: sql`excluded.used_at` },
-      })
-      .prepare(),
+      }),
     passkey: tables
       .insert(passkeys)
       .values(placeholdersOf(passkeys))
       .onConflictDoUpdate({
         target: passkeys.id,
         set: { counter: sql`excluded.counter`, lastUsedAt: sql`excluded.last_used_at` },
-      })
-      .prepare(),
+      }),
     passkeyApproval: tables
       .insert(passkeyApprovals)
       .values(placeholdersOf(passkeyApprovals))
-      .onConflictDoUpdate({ target: passkeyApprovals.tokenHash, set: { usedAt: sql`excluded.used_at` } })
-      .prepare(),
+      .onConflictDoUpdate({ target: passkeyApprovals.tokenHash, set: { usedAt: sql`excluded.used_at` } }),
   };
 }
 
 /** Rows that are written once. */
-function prepareFinalRows(tables: Tables) {
+function finalRows(tables: Tables) {
   const { adminActs, policies, schemas, verifiers } = directory;
   const { checks, deposits } = ledger;
   return {
-    policy: tables.insert(policies).values(placeholdersOf(policies)).prepare(),
-    verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)).prepare(),
-    schema: tables.insert(schemas).values(placeholdersOf(schemas)).prepare(),
-    check: tables.insert(checks).values(placeholdersOf(checks)).prepare(),
-    deposit: tables.insert(deposits).values(placeholdersOf(deposits)).prepare(),
-    adminAct: tables.insert(adminActs).values(placeholdersOf(adminActs)).prepare(),
+    policy: tables.insert(policies).values(placeholdersOf(policies)),
+    verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)),
+    schema: tables.insert(schemas).values(placeholdersOf(schemas)),
+    check: tables.insert(checks).values(placeholdersOf(checks)),
+    deposit: tables.insert(deposits).values(placeholdersOf(deposits)),
+    adminAct: tables.insert(adminActs).values(placeholdersOf(adminActs)),
   };
 }
 
-function prepareMoves(tables: Tables) {
+function movesOf(tables: Tables) {
   const { idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
   const counted = and(
     eq(warrantCounts.organisationId, placeholder("organisationId")),
@@ -153,7 +142,7 @@ function prepareMoves(tables: Tables) {
     eq(warrantCounts.state, placeholder("state")),
   );
   return {
-    insertWarrant: tables.insert(warrants).values(placeholdersOf(warrants)).prepare(),
+    insertWarrant: tables.insert(warrants).values(placeholdersOf(warrants)),
     moveWarrant: tables
       .update(warrants)
       .set({
@@ -164,8 +153,7 @@ function prepareMoves(tables: Tables) {
         movedAt: sql`${placeholder("movedAt")}`,
         settledAt: sql`${placeholder("settledAt")}`,
       })
-      .where(eq(warrants.id, placeholder("id")))
-      .prepare(),
+      .where(eq(warrants.id, placeholder("id"))),
     countIn: tables
       .insert(warrantCounts)
       .values({ ...placeholdersOf(warrantCounts), count: 1 })
@@ -177,15 +165,13 @@ function prepareMoves(tables: Tables) {
           warrantCounts.state,
         ],
         set: { count: sql`${warrantCounts.count} + 1` },
-      })
-      .prepare(),
+      }),
     countOut: tables
       .update(warrantCounts)
       .set({ count: sql`${warrantCounts.count} - 1` })
-      .where(counted)
-      .prepare(),
-    insertPosting: tables.insert(postings).values(placeholdersOf(postings)).prepare(),
-    insertTrace: tables.insert(trace).values(placeholdersOf(trace)).prepare(),
+      .where(counted),
+    insertPosting: tables.insert(postings).values(placeholdersOf(postings)),
+    insertTrace: tables.insert(trace).values(placeholdersOf(trace)),
     putIdempotencyKey: tables
       .insert(idempotencyKeys)
       .values(placeholdersOf(idempotencyKeys))
@@ -196,8 +182,7 @@ function prepareMoves(tables: Tables) {
           status: sql`excluded.status`,
           body: sql`excluded.body`,
         },
-      })
-      .prepare(),
+      }),
     endSignIns: tables
       .update(directory.authSessions)
       .set({ expiresAt: sql`${placeholder("at")}` })
@@ -210,22 +195,20 @@ function prepareMoves(tables: Tables) {
             ne(directory.authSessions.tokenHash, placeholder("exceptTokenHash")),
           ),
         ),
-      )
-      .prepare(),
+      ),
     freeKeys: tables
       .delete(idempotencyKeys)
-      .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status)))
-      .prepare(),
+      .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status))),
   };
 }
 
-export function createApply(tables: Tables): Apply {
-  const moves = prepareMoves(tables);
-  const rows: Readonly<Record<Row["kind"], Write>> = {
-    ...prepareSpendingRows(tables),
-    ...preparePeopleRows(tables),
-    ...prepareFinalRows(tables),
-  };
+export function createApply({ tables, raw }: Connection, known: KnownRows): Apply {
+  const moves = prepareWrites(raw, movesOf(tables));
+  const rows: Readonly<Record<Row["kind"], PreparedWrite>> = prepareWrites(raw, {
+    ...spendingRows(tables),
+    ...peopleRows(tables),
+    ...finalRows(tables),
+  });
 
   const countKeys = ({ organisationId, mode, agentId }: Warrant, state: State) => ({
     organisationId,
@@ -237,39 +220,42 @@ export function createApply(tables: Tables): Apply {
   function writeWarrant({ before, after }: NonNullable<Change["warrant"]>, traceHead: string): void {
     const row = { ...after, traceHead };
     if (before === null) {
-      moves.insertWarrant.run(row);
+      moves.insertWarrant(row);
     } else {
-      moves.moveWarrant.run(row);
-      moves.countOut.run(countKeys(before, before.state));
+      moves.moveWarrant(row);
+      moves.countOut(countKeys(before, before.state));
     }
-    moves.countIn.run(countKeys(after, after.state));
+    moves.countIn(countKeys(after, after.state));
   }
 
   return ({ organisationId, mode }, change) => {
     if (change.warrant) {
       if (!change.trace) throw new Error("a warrant moves with a trace entry");
       writeWarrant(change.warrant, change.trace.entryHash);
-      moves.insertTrace.run({ ...traceRowOf(change.trace), position: null });
+      moves.insertTrace({ ...traceRowOf(change.trace), position: null });
     }
     // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
-    for (const { kind, row } of change.rows ?? [])
-      rows[kind].run(kind === "adminAct" ? adminActRowOf(row) : row);
-    if (change.endsSignInsOf) moves.endSignIns.run(change.endsSignInsOf);
+    for (const { kind, row } of change.rows ?? []) {
+      rows[kind](kind === "adminAct" ? adminActRowOf(row) : row);
+      known.forget(kind);
+    }
+    if (change.endsSignInsOf) moves.endSignIns(change.endsSignInsOf);
     if (change.removesPasskeys && change.removesPasskeys.length > 0) {
       tables
         .delete(directory.passkeys)
         .where(inArray(directory.passkeys.id, [...change.removesPasskeys]))
         .run();
+      known.forget("passkey");
     }
     if (change.posting) {
       const { legs, ...posting } = change.posting;
       const rail = ledger.RAIL_OF_MODE[mode];
-      moves.insertPosting.run({ ...posting, ...legs, organisationId, mode, rail, id: null });
+      moves.insertPosting({ ...posting, ...legs, organisationId, mode, rail, id: null });
     }
-    if (change.freesKeysOf !== undefined) moves.freeKeys.run({ warrantId: change.freesKeysOf });
+    if (change.freesKeysOf !== undefined) moves.freeKeys({ warrantId: change.freesKeysOf });
     if (change.idempotency) {
       const { outcome, ...record } = change.idempotency;
-      moves.putIdempotencyKey.run({
+      moves.putIdempotencyKey({
         ...record,
         organisationId,
         mode,

@@ -35,12 +35,20 @@ export type CommitQueue = {
   close(): void;
 };
 
-/** `onCommitted` is called when a batch is on disk, before any of it is answered. */
+/** What else must happen as transactions come and go. */
+export type Transactions = {
+  /** The ledger is locked, and nothing is read yet. */
+  readonly onBegun: () => void;
+  readonly onUndone: () => void;
+  /** A batch is on disk, and none of it is answered yet. */
+  readonly onCommitted: () => void;
+};
+
 export function createCommitQueue(
   database: Database,
   load: Load,
   apply: Apply,
-  onCommitted: () => void,
+  { onBegun, onUndone, onCommitted }: Transactions,
 ): CommitQueue {
   const begin = database.query("BEGIN IMMEDIATE");
   const commit = database.query("COMMIT");
@@ -76,10 +84,12 @@ export function createCommitQueue(
     if (!begins(jobs)) return;
     let settlements: readonly (() => void)[];
     try {
+      onBegun();
       settlements = jobs.map((job) => job.run());
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
+      onUndone();
       if (jobs.length === 1) jobs[0]?.fail(error);
       else for (const half of halvesOf(jobs)) commitTogether(half);
       return;

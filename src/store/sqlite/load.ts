@@ -1,11 +1,7 @@
 import type { Mode } from "../../core/roles.ts";
 import type { Needs, Scope, Snapshot } from "../store.ts";
-import {
-  prepareCountingPasskey,
-  prepareDirectoryLookups,
-  prepareLedgerLookups,
-  preparePeopleLookups,
-} from "./lookups.ts";
+import type { KnownRows } from "./known-rows.ts";
+import { prepareDirectoryLookups, prepareLedgerLookups, preparePeopleLookups } from "./lookups.ts";
 import type { Tables } from "./open.ts";
 import { balanceOf, idempotencyOf } from "./rows.ts";
 
@@ -66,22 +62,59 @@ function createLoadPeople(tables: Tables) {
   };
 }
 
-export function createLoad(tables: Tables): Load {
-  const lookups = {
-    ...prepareDirectoryLookups(tables),
-    ...prepareLedgerLookups(tables),
-    countingPasskey: prepareCountingPasskey(tables),
+/** What seldom changes: read once, and known until it does. */
+function createDirectory(tables: Tables, known: KnownRows) {
+  const lookups = prepareDirectoryLookups(tables);
+
+  const policy = (keys: Keys, id: string | null) =>
+    id === null
+      ? null
+      : known.get(
+          "policy",
+          `${keys.organisationId} ${id}`,
+          () => lookups.policy.get({ ...keys, id }) ?? null,
+        );
+
+  return {
+    policy,
+    organisation: (keys: Keys) =>
+      known.get("organisation", keys.organisationId, () => lookups.organisation.get(keys) ?? null),
+    agent: (keys: Keys, id: string | null) =>
+      id === null
+        ? null
+        : known.get("agent", `${scopeKey(keys)} ${id}`, () => lookups.agent.get({ ...keys, id }) ?? null),
+    apiKey: (keys: Keys, id: string) =>
+      known.get("apiKey", `${scopeKey(keys)} ${id}`, () => lookups.apiKey.get({ ...keys, id }) ?? null),
+    newestPolicy: (keys: Keys, agentId: string | null) =>
+      known.get("policy", `newest ${keys.organisationId} ${agentId}`, () => {
+        const lookup = agentId === null ? lookups.organisationPolicy : lookups.agentPolicy;
+        return policy(keys, lookup.get({ ...keys, agentId })?.id ?? null);
+      }),
+    policyNamed: (keys: Keys, agentId: string | null, name: string) =>
+      policy(keys, lookups.policyNamed.get({ ...keys, agentId, name })?.id ?? null),
+    verifier: (keys: Keys, id: string | null) =>
+      id === null ? null : (lookups.verifier.get({ ...keys, id }) ?? null),
+    schemas: (keys: Keys, names: readonly string[]) =>
+      names.flatMap(
+        (name) =>
+          known.get(
+            "schema",
+            `${keys.organisationId} ${name}`,
+            () => lookups.schema.get({ ...keys, name }) ?? null,
+          ) ?? [],
+      ),
+    /** Whether anybody of the organisation has a passkey that counts for the threshold. */
+    hasPasskey: (keys: Keys) =>
+      known.get("passkey", keys.organisationId, () => Boolean(lookups.countingPasskey.get(keys)?.id)),
   };
+}
+
+const scopeKey = ({ organisationId, mode }: Keys): string => `${organisationId} ${mode}`;
+
+export function createLoad(tables: Tables, known: KnownRows): Load {
+  const lookups = prepareLedgerLookups(tables);
+  const directory = createDirectory(tables, known);
   const loadPeople = createLoadPeople(tables);
-
-  const loadAgent = (keys: Keys, id: string | null) =>
-    id === null ? null : (lookups.agent.get({ ...keys, id }) ?? null);
-
-  const loadPolicy = (keys: Keys, found: { readonly id: string | null } | undefined) =>
-    typeof found?.id === "string" ? (lookups.policy.get({ ...keys, id: found.id }) ?? null) : null;
-
-  const loadPolicyNamed = (keys: Keys, agentId: string | null, name: string) =>
-    loadPolicy(keys, lookups.policyNamed.get({ ...keys, agentId, name }));
 
   /** A warrant and all that a move of it touches. */
   function loadWarrant(keys: Keys, id: string): Partial<Snapshot> {
@@ -91,15 +124,11 @@ export function createLoad(tables: Tables): Load {
       row.state === "held" || row.state === "verifying" ? undefined : lookups.escalation.get({ ...keys, id });
     return {
       warrant: row,
-      agent: loadAgent(keys, row.agentId),
+      agent: directory.agent(keys, row.agentId),
       session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
-      policy: loadPolicy(keys, { id: row.policyId }),
+      policy: directory.policy(keys, row.policyId),
       escalation: escalation ?? null,
     };
-  }
-
-  function loadSchemas(keys: Keys, names: readonly string[]) {
-    return names.flatMap((name) => lookups.schema.get({ ...keys, name }) ?? []);
   }
 
   function loadOpening(
@@ -107,26 +136,23 @@ export function createLoad(tables: Tables): Load {
     opening: NonNullable<Needs["opening"]>,
     callerAgentId: string | undefined,
   ): Partial<Snapshot> {
-    const named = loadPolicy(keys, { id: opening.policyId });
-    const agent = loadAgent(keys, opening.agentId);
-    const verifier =
-      opening.verifierId === null
-        ? null
-        : (lookups.verifier.get({ ...keys, id: opening.verifierId }) ?? null);
+    const named = directory.policy(keys, opening.policyId);
+    const agent = directory.agent(keys, opening.agentId);
+    const verifier = directory.verifier(keys, opening.verifierId);
     const savedSchema = verifier?.type === "json.schema" ? [String(verifier.config.schema)] : [];
-    const ownPolicy = (id: string) => loadPolicy(keys, lookups.agentPolicy.get({ ...keys, agentId: id }));
     return {
-      organisation: lookups.organisation.get(keys) ?? null,
-      hasPasskey: Boolean(lookups.countingPasskey.get(keys)?.id),
+      organisation: directory.organisation(keys),
+      hasPasskey: directory.hasPasskey(keys),
       agent,
       session: agent === null ? null : (lookups.newestSession.get({ agentId: agent.id }) ?? null),
       policy: named,
-      policyNewest: named && loadPolicyNamed(keys, named.agentId, named.name),
-      agentPolicy: agent && ownPolicy(agent.id),
-      callerAgentPolicy: named && callerAgentId !== undefined ? ownPolicy(callerAgentId) : null,
-      organisationPolicy: loadPolicy(keys, lookups.organisationPolicy.get(keys)),
+      policyNewest: named && directory.policyNamed(keys, named.agentId, named.name),
+      agentPolicy: agent && directory.newestPolicy(keys, agent.id),
+      callerAgentPolicy:
+        named && callerAgentId !== undefined ? directory.newestPolicy(keys, callerAgentId) : null,
+      organisationPolicy: directory.newestPolicy(keys, null),
       verifier,
-      schemas: loadSchemas(keys, [...new Set([...opening.schemaNames, ...savedSchema])]),
+      schemas: directory.schemas(keys, [...new Set([...opening.schemaNames, ...savedSchema])]),
       balance: balanceOrNull(lookups.balance.get({ ...keys, asset: opening.asset })),
     };
   }
@@ -138,19 +164,18 @@ export function createLoad(tables: Tables): Load {
 
   /** What the administration's commands name. */
   function loadDirectory(keys: Keys, needs: Needs, snapshot: Loading): void {
-    if (needs.organisation) snapshot.organisation = lookups.organisation.get(keys) ?? null;
+    if (needs.organisation) snapshot.organisation = directory.organisation(keys);
     if (needs.agentId !== undefined) {
-      snapshot.agent = loadAgent(keys, needs.agentId);
+      snapshot.agent = directory.agent(keys, needs.agentId);
       snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
     }
-    if (needs.apiKeyId !== undefined)
-      snapshot.apiKey = lookups.apiKey.get({ ...keys, id: needs.apiKeyId }) ?? null;
+    if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
     if (needs.balanceOf !== undefined)
       snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
-    if (needs.schemaNames) snapshot.schemas = loadSchemas(keys, needs.schemaNames);
+    if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);
     if (needs.policyNamed) {
       const { agentId, name } = needs.policyNamed;
-      snapshot.policyNewest = loadPolicyNamed(keys, agentId, name);
+      snapshot.policyNewest = directory.policyNamed(keys, agentId, name);
     }
   }
 
@@ -166,10 +191,7 @@ export function createLoad(tables: Tables): Load {
     if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
     loadDirectory(keys, needs, snapshot);
     loadPeople(keys, needs, snapshot);
-    if (needs.callerAgentId !== undefined) {
-      const isLoaded = snapshot.agent?.id === needs.callerAgentId;
-      snapshot.callerAgent = isLoaded ? snapshot.agent : loadAgent(keys, needs.callerAgentId);
-    }
+    if (needs.callerAgentId !== undefined) snapshot.callerAgent = directory.agent(keys, needs.callerAgentId);
     return snapshot;
   };
 }

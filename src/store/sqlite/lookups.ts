@@ -23,13 +23,9 @@ const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
     .prepare();
 
 export function prepareDirectoryLookups(tables: Tables) {
-  const { agents, apiKeys, organisations, policies, schemas, spendSessions, verifiers } = directory;
+  const { agents, apiKeys, organisations, passkeys, policies, schemas, verifiers } = directory;
   const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
     eq(table.id, placeholder("id"));
-  const newestSession = tables
-    .select({ id: max(spendSessions.id) })
-    .from(spendSessions)
-    .where(eq(spendSessions.agentId, placeholder("agentId")));
   return {
     organisation: tables
       .select()
@@ -46,12 +42,6 @@ export function prepareDirectoryLookups(tables: Tables) {
       .from(apiKeys)
       .where(and(byId(apiKeys), inScope(apiKeys)))
       .prepare(),
-    session: tables
-      .select()
-      .from(spendSessions)
-      .where(eq(spendSessions.id, placeholder("id")))
-      .prepare(),
-    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
     policy: tables
       .select()
       .from(policies)
@@ -63,6 +53,11 @@ export function prepareDirectoryLookups(tables: Tables) {
     ),
     agentPolicy: newestPolicy(tables, eq(policies.agentId, placeholder("agentId"))),
     organisationPolicy: newestPolicy(tables, isNull(policies.agentId)),
+    countingPasskey: tables
+      .select({ id: max(passkeys.id) })
+      .from(passkeys)
+      .where(and(inOrganisation(passkeys), sql`${passkeys.countsForThreshold} = 1`))
+      .prepare(),
     verifier: tables
       .select()
       .from(verifiers)
@@ -75,13 +70,6 @@ export function prepareDirectoryLookups(tables: Tables) {
       .prepare(),
   };
 }
-
-export const prepareCountingPasskey = (tables: Tables) =>
-  tables
-    .select({ id: max(directory.passkeys.id) })
-    .from(directory.passkeys)
-    .where(and(inOrganisation(directory.passkeys), sql`${directory.passkeys.countsForThreshold} = 1`))
-    .prepare();
 
 export function preparePeopleLookups(tables: Tables) {
   const { passkeyApprovals, passkeys, passwordResets, users } = directory;
@@ -131,11 +119,22 @@ export function preparePeopleLookups(tables: Tables) {
 
 export function prepareLedgerLookups(tables: Tables) {
   const { balances, escalations, idempotencyKeys, warrants } = ledger;
+  const { spendSessions } = directory;
   const newestEscalation = tables
     .select({ id: max(escalations.id) })
     .from(escalations)
     .where(or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))));
+  const newestSession = tables
+    .select({ id: max(spendSessions.id) })
+    .from(spendSessions)
+    .where(eq(spendSessions.agentId, placeholder("agentId")));
   return {
+    session: tables
+      .select()
+      .from(spendSessions)
+      .where(eq(spendSessions.id, placeholder("id")))
+      .prepare(),
+    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
     idempotency: tables
       .select()
       .from(idempotencyKeys)

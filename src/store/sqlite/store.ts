@@ -2,6 +2,7 @@ import type { Store } from "../store.ts";
 import { createApply } from "./apply.ts";
 import { auditLedger } from "./audit.ts";
 import { createCommitQueue } from "./commit.ts";
+import { createKnownRows } from "./known-rows.ts";
 import { createLoad } from "./load.ts";
 import { openLedger } from "./open.ts";
 import { createDirectoryReader } from "./readers/directory.ts";
@@ -19,11 +20,12 @@ import { createReadSnapshot, readingFrom } from "./snapshot.ts";
 export function openSqliteStore(dataFolder: string): Store {
   const { writer, readers } = openLedger(dataFolder);
   const snapshot = createReadSnapshot(readers.raw);
+  const known = createKnownRows(writer.raw);
   const commits = createCommitQueue(
     writer.raw,
-    createLoad(writer.tables),
-    createApply(writer.tables),
-    snapshot.end,
+    createLoad(writer.tables, known),
+    createApply(writer, known),
+    { onBegun: known.begin, onUndone: known.forgetAll, onCommitted: snapshot.end },
   );
   return {
     execute: commits.execute,
