@@ -60,6 +60,14 @@ CREATE TABLE `auth_sessions` (
 );
 --> statement-breakpoint
 CREATE INDEX `auth_sessions_by_user` ON `auth_sessions` (`user_id`);--> statement-breakpoint
+CREATE INDEX `auth_sessions_by_end` ON `auth_sessions` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `instances` (
+	`id` text PRIMARY KEY NOT NULL,
+	`created_at` integer NOT NULL,
+	`restored_at` integer,
+	`acknowledged_at` integer
+);
+--> statement-breakpoint
 CREATE TABLE `organisations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -268,6 +276,7 @@ CREATE TABLE `idempotency_keys` (
 	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL))
 );
 --> statement-breakpoint
+CREATE INDEX `idempotency_keys_by_creation` ON `idempotency_keys` (`created_at`);--> statement-breakpoint
 CREATE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`warrant_id`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
 CREATE TABLE `postings` (
 	`id` integer PRIMARY KEY NOT NULL,
@@ -366,4 +375,51 @@ CREATE INDEX `warrants_by_agent_and_creation` ON `warrants` (`agent_id`,`id`) WH
 CREATE INDEX `warrants_by_agent_and_deadline` ON `warrants` (`agent_id`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `warrants_by_agent_and_state` ON `warrants` (`agent_id`,`state`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `warrants_overdue` ON `warrants` (`deadline`) WHERE "warrants"."state" = 'held';--> statement-breakpoint
-CREATE INDEX `warrants_verifying` ON `warrants` (`id`) WHERE "warrants"."state" = 'verifying';
+CREATE INDEX `warrants_verifying` ON `warrants` (`id`) WHERE "warrants"."state" = 'verifying';--> statement-breakpoint
+CREATE TABLE `webhook_deliveries` (
+	`id` text PRIMARY KEY NOT NULL,
+	`webhook_id` text NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`event` text NOT NULL,
+	`event_id` text NOT NULL,
+	`warrant_id` text,
+	`sequence` integer,
+	`status` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`response_code` integer,
+	`response_start` text,
+	`duration_ms` integer,
+	`claimed_until` integer,
+	`next_attempt_at` integer,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`webhook_id`) REFERENCES `webhooks`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "webhook_deliveries_mode" CHECK("webhook_deliveries"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "webhook_deliveries_attempts" CHECK("webhook_deliveries"."attempts" BETWEEN 0 AND 4),
+	CONSTRAINT "webhook_deliveries_of_an_entry" CHECK(("webhook_deliveries"."warrant_id" IS NULL) = ("webhook_deliveries"."sequence" IS NULL)),
+	CONSTRAINT "webhook_deliveries_work" CHECK(("webhook_deliveries"."status" IN ('pending', 'failed')) = (("webhook_deliveries"."claimed_until" IS NOT NULL) + ("webhook_deliveries"."next_attempt_at" IS NOT NULL) = 1)),
+	CONSTRAINT "webhook_deliveries_delivered" CHECK("webhook_deliveries"."status" <> 'delivered' OR "webhook_deliveries"."response_code" BETWEEN 200 AND 299)
+);
+--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_by_organisation` ON `webhook_deliveries` (`organisation_id`,`mode`,`created_at`);--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_due` ON `webhook_deliveries` (`webhook_id`,`next_attempt_at`) WHERE "webhook_deliveries"."next_attempt_at" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_next` ON `webhook_deliveries` (`next_attempt_at`) WHERE "webhook_deliveries"."next_attempt_at" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_claimed` ON `webhook_deliveries` (`claimed_until`) WHERE "webhook_deliveries"."claimed_until" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_first` ON `webhook_deliveries` (`webhook_id`,`warrant_id`,`sequence`) WHERE "webhook_deliveries"."attempts" < 2 AND ("webhook_deliveries"."next_attempt_at" IS NOT NULL OR "webhook_deliveries"."claimed_until" IS NOT NULL);--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_exhausted` ON `webhook_deliveries` (`webhook_id`,`created_at`) WHERE "webhook_deliveries"."status" = 'exhausted';--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_by_creation` ON `webhook_deliveries` (`created_at`);--> statement-breakpoint
+CREATE TABLE `webhooks` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`url` text NOT NULL,
+	`events` text NOT NULL,
+	`sealed_secret` text NOT NULL,
+	`disabled` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "webhooks_mode" CHECK("webhooks"."mode" IN ('sandbox', 'live'))
+);
+--> statement-breakpoint
+CREATE INDEX `webhooks_by_organisation` ON `webhooks` (`organisation_id`,`mode`,`id`);

@@ -138,3 +138,12 @@ BEGIN SELECT RAISE(ABORT, 'an approval is good for one use'); END;
 --> statement-breakpoint
 CREATE TRIGGER `password_resets_are_used_once` BEFORE UPDATE ON `password_resets` WHEN OLD.`used_at` IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'a reset link is good for one use'); END;
+--> statement-breakpoint
+CREATE TRIGGER `webhook_deliveries_are_of_their_endpoint` BEFORE INSERT ON `webhook_deliveries`
+WHEN NOT EXISTS (
+  SELECT 1 FROM `webhooks` WHERE `id` = NEW.`webhook_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
+)
+BEGIN SELECT RAISE(ABORT, 'a delivery has its endpoint''s organisation and mode'); END;
+--> statement-breakpoint
+CREATE TRIGGER `webhook_deliveries_end_once` BEFORE UPDATE ON `webhook_deliveries` WHEN OLD.`status` IN ('delivered', 'exhausted')
+BEGIN SELECT RAISE(ABORT, 'a delivery that ended is never tried again'); END;

@@ -105,6 +105,11 @@ export const ADMIN_ACTIONS = [
   "verifier.created",
   "schema.created",
   "balance.funded",
+  "webhook.created",
+  "webhook.disabled",
+  "delivery.redelivered",
+  "webhook.recovered",
+  "webhook.example_sent",
   "kill_switch.changed",
   "passkey_threshold.changed",
 ] as const;
@@ -127,6 +132,16 @@ export type AdminAct = {
   readonly before: object | null;
   readonly after: object | null;
   readonly recordedAt: number;
+};
+
+/** This installation: the ledger and its keys (decisions.md, Identifiers and Money in and out). */
+export type Instance = {
+  readonly id: string;
+  readonly createdAt: number;
+  /** When the ledger was restored from a backup; an old copy has forgotten keys and payments. */
+  readonly restoredAt: number | null;
+  /** Until somebody has acknowledged it, live opens and payments are refused. */
+  readonly acknowledgedAt: number | null;
 };
 
 /** An agent's credential; only a hash of the secret is kept. */

@@ -1,4 +1,5 @@
 import { decodeTime, encodeTime } from "ulid";
+import { sha256 } from "./canonical.ts";
 
 /** Identifiers are a prefix and a ULID, so they sort by creation (decisions.md, Identifiers). */
 export const ID_PREFIXES = {
@@ -15,6 +16,8 @@ export const ID_PREFIXES = {
   organisation: "org_",
   event: "evt_",
   request: "req_",
+  webhook: "whk_",
+  delivery: "whd_",
   deposit: "dep_",
   instance: "ins_",
   adminAct: "act_",
@@ -41,6 +44,19 @@ function encodeHalf(half: number): string {
     rest = Math.floor(rest / 32);
   }
   return text;
+}
+
+/**
+ * The id that follows from another and a salt: the same each time it is asked for, at the other's time, and as hard to guess
+ * as the two are.
+ */
+export function derivedId(noun: Noun, from: string, salt: string): string {
+  const digest = sha256(`${from} ${salt}`);
+  const halves = [digest.slice(0, 10), digest.slice(10, 20)].map((hex) =>
+    encodeHalf(Number.parseInt(hex, 16)),
+  );
+  const time = from.slice(from.indexOf("_") + 1).slice(0, 10);
+  return ID_PREFIXES[noun] + time + halves.join("");
 }
 
 /** The time in an id, epoch milliseconds. */

@@ -4,6 +4,7 @@ import type {
   ApiKey,
   AuthSession,
   Deposit,
+  Instance,
   NamedSchema,
   Organisation,
   Passkey,
@@ -20,6 +21,7 @@ import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { State, Warrant } from "../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 
 /**
  * THE SEAM between what Holdfast decides and where it is kept, in domain types.
@@ -29,10 +31,22 @@ import type { State, Warrant } from "../core/warrant.ts";
  */
 export interface Store {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
+  /** Deletes what nobody needs any more, at most `rowsMax` rows of a kind; how many it deleted. */
+  forget(retention: Retention, rowsMax: number): Promise<number>;
   readonly reader: Reader;
   /** Commits what is queued, then closes. */
   close(): Promise<void>;
 }
+
+/** Rows older than these times are forgotten; epoch milliseconds. */
+export type Retention = {
+  /** Keys with an outcome, by when they were bound. */
+  readonly idempotencyKeysBefore: number;
+  /** Sign-ins, one-time links and approvals, by when they ended. */
+  readonly endedBefore: number;
+  /** Deliveries that will not be tried again, by when they were made. */
+  readonly deliveriesBefore: number;
+};
 
 /** Whose world a command or a read is in. */
 export type Scope = { readonly organisationId: string; readonly mode: Mode };
@@ -74,6 +88,8 @@ export type Needs = {
   readonly passkeyId?: string;
   readonly approvalHash?: string;
   readonly passwordResetHash?: string;
+  readonly webhookId?: string;
+  readonly deliveryId?: string;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -110,6 +126,12 @@ export type Snapshot = {
   readonly passkey: Passkey | null;
   readonly approval: PasskeyApproval | null;
   readonly passwordReset: PasswordReset | null;
+  /** The endpoints of the scope that are not disabled: with a warrant, and for an open. */
+  readonly webhooks: readonly WebhookEndpoint[];
+  readonly webhook: WebhookEndpoint | null;
+  readonly delivery: WebhookDelivery | null;
+  /** For an open. */
+  readonly instance: Instance | null;
   readonly apiKey: ApiKey | null;
 };
 
@@ -168,6 +190,9 @@ export type Row =
   | { readonly kind: "passkey"; readonly row: Passkey }
   | { readonly kind: "passkeyApproval"; readonly row: PasskeyApproval }
   | { readonly kind: "passwordReset"; readonly row: PasswordReset }
+  | { readonly kind: "instance"; readonly row: Instance }
+  | { readonly kind: "webhook"; readonly row: WebhookEndpoint }
+  | { readonly kind: "delivery"; readonly row: WebhookDelivery }
   | { readonly kind: "policy"; readonly row: Policy }
   | { readonly kind: "verifier"; readonly row: SavedVerifier }
   | { readonly kind: "schema"; readonly row: NamedSchema }
@@ -198,6 +223,8 @@ export interface Reader {
     ): readonly Warrant[];
     /** Held warrants past their deadline, of all organisations, soonest first. */
     overdue(now: number, limit: number): readonly Warrant[];
+    /** How many there are in each state, of all organisations. */
+    countsByState(): Readonly<Partial<Record<State, number>>>;
     /** Those whose check is running or was interrupted, of all organisations, after an id, in order of id. */
     verifying(afterId: string, limit: number): readonly Warrant[];
     ofAgent(agentId: string, state: State, limit: number): readonly Warrant[];
@@ -242,7 +269,35 @@ export interface Reader {
     list(organisationId: string, olderThan: string | null, limit: number): readonly AdminAct[];
   };
   readonly authSessions: { byHash(tokenHash: string): AuthSession | null };
+  /** Null before the first start. */
+  readonly instance: { get(): Instance | null };
+  readonly webhooks: {
+    get(id: string): WebhookEndpoint | null;
+    list(scope: Scope): readonly WebhookEndpoint[];
+    /** Of all organisations, those that have something to deliver now or later. */
+    withWork(): readonly WebhookEndpoint[];
+  };
+  readonly deliveries: {
+    get(id: string): WebhookDelivery | null;
+    /** The most recent ones, newest first. */
+    list(scope: Scope, limit: number): readonly WebhookDelivery[];
+    /**
+     * Those of an endpoint that are due, the longest waiting first. A warrant's later event is not due before the first
+     * attempt of its earlier one has ended.
+     */
+    due(webhookId: string, now: number, limit: number): readonly WebhookDelivery[];
+    /** Whose attempt should have ended by this time. */
+    cutOff(time: number, limit: number): readonly WebhookDelivery[];
+    /** An endpoint's exhausted ones that were made since this time, and never delivered after all, oldest first. */
+    exhaustedSince(webhookId: string, since: number, limit: number): readonly WebhookDelivery[];
+    /** How many wait for an attempt or are under way. */
+    waiting(): number;
+    /** When the next attempt of any is due, epoch milliseconds; null where none is. */
+    nextAttemptAt(): number | null;
+  };
   readonly balances: {
+    /** Of all organisations together. */
+    totals(): readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[];
     list(scope: Scope): readonly { readonly asset: string; readonly balance: Balance }[];
   };
   /** Every disagreement in the books, one message each (decisions.md, `holdfast audit`). */

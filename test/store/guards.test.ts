@@ -526,11 +526,12 @@ describe("a wrong Change", () => {
   });
 
   const opening = (warrant: Warrant): Change =>
-    changeOf(openingOf(warrant), null, {
-      actor: { kind: "user", id: "usr_x" },
-      eventId: ctx.newId("event"),
-      schemaHashes: {},
-    });
+    changeOf(
+      openingOf(warrant),
+      { warrant: null, webhooks: [] },
+      { actor: { kind: "user", id: "usr_x" }, eventId: ctx.newId("event"), schemaHashes: {} },
+      [],
+    );
 
   const withPosting = (warrant: Warrant, wrong: Partial<Posting>): Change => {
     const change = opening(warrant);
@@ -669,10 +670,12 @@ describe("a wrong Change", () => {
       ctx.now(),
     );
     if ("refused" in transition) throw new Error(transition.message);
-    const change = changeOf(transition, before, {
-      actor: { kind: "user", id: "usr_x" },
-      eventId: ctx.newId("event"),
-    });
+    const change = changeOf(
+      transition,
+      { warrant: before, webhooks: [] },
+      { actor: { kind: "user", id: "usr_x" }, eventId: ctx.newId("event") },
+      [],
+    );
     if (!change.posting || !change.warrant?.before) throw new Error("no posting");
     return {
       change: {

@@ -150,13 +150,15 @@ function decideOpen(
   const warrant = newWarrant(caller, opening, { clauses, session, policy }, ids.warrantId, now);
   const { answer, idempotency } = recordAnswer(intent, 201, warrantResource(warrant), now);
   const schemaHashes = Object.fromEntries(snapshot.schemas.map((schema) => [schema.name, schema.schemaHash]));
+  const change = changeOf(
+    openingOf(warrant),
+    snapshot,
+    { actor: actorOf(caller), eventId: ids.eventId, schemaHashes },
+    session ? [{ kind: "spendSession", row: session }] : [],
+  );
   return {
     answer,
-    change: {
-      ...changeOf(openingOf(warrant), null, { actor: actorOf(caller), eventId: ids.eventId, schemaHashes }),
-      rows: session ? [{ kind: "spendSession", row: session }] : [],
-      idempotency,
-    },
+    change: { ...change, idempotency },
   };
 }
 

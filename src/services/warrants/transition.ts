@@ -3,17 +3,22 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { giveBack } from "../../core/session.ts";
 import { type TraceDetails, traceOf } from "../../core/trace.ts";
 import { decide, type Move, type Transition, type Warrant } from "../../core/warrant.ts";
+import { deliveriesOf } from "../../core/webhook.ts";
 import type { Change, Row, Snapshot } from "../../store/store.ts";
 
-/** Everything that a transition writes, but for what is particular to the verb. */
+/** Everything that a transition writes: `rows` are what is particular to the verb, the deliveries of its event join them. */
 export function changeOf(
   { from, warrant, legs }: Transition,
-  before: Warrant | null,
+  { warrant: before, webhooks }: Pick<Snapshot, "warrant" | "webhooks">,
   details: TraceDetails,
+  rows: readonly Row[],
 ): Change {
+  const trace = traceOf({ from, warrant, legs }, details);
+  const deliveries = deliveriesOf(webhooks, trace);
   return {
     warrant: { before, after: warrant },
-    trace: traceOf({ from, warrant, legs }, details),
+    trace,
+    rows: [...rows, ...deliveries.map((row) => ({ kind: "delivery" as const, row }))],
     ...(legs && {
       posting: {
         legs,
@@ -58,14 +63,11 @@ export function moveWarrant(
   if (!before) return warrantNotFound();
   const transition = decide(before, move, details.now);
   if (isRefusal(transition)) return transition;
-  const change = changeOf(transition, before, details);
   const returned = transition.legs?.available ?? 0n;
+  const counters = countersAfter(snapshot, returned, details.verdict ?? "neither");
   return {
     warrant: transition.warrant,
-    change: {
-      ...change,
-      rows: [...countersAfter(snapshot, returned, details.verdict ?? "neither"), ...(details.rows ?? [])],
-    },
+    change: changeOf(transition, snapshot, details, [...counters, ...(details.rows ?? [])]),
   };
 }
 

@@ -7,6 +7,7 @@ import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
 import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
+import { deliveries, webhooks } from "./tables/webhooks.ts";
 
 /** Writes a Change, inside the transaction that decided it. */
 export type Apply = (scope: Scope, change: Change) => void;
@@ -119,6 +120,39 @@ function peopleRows(tables: Tables) {
   };
 }
 
+/** The instance, endpoints and deliveries: inserted, or brought up to date. */
+function operationRows(tables: Tables) {
+  const { instances } = directory;
+  return {
+    instance: tables
+      .insert(instances)
+      .values(placeholdersOf(instances))
+      .onConflictDoUpdate({
+        target: instances.id,
+        set: { restoredAt: sql`excluded.restored_at`, acknowledgedAt: sql`excluded.acknowledged_at` },
+      }),
+    webhook: tables
+      .insert(webhooks)
+      .values(placeholdersOf(webhooks))
+      .onConflictDoUpdate({ target: webhooks.id, set: { disabled: sql`excluded.disabled` } }),
+    delivery: tables
+      .insert(deliveries)
+      .values(placeholdersOf(deliveries))
+      .onConflictDoUpdate({
+        target: deliveries.id,
+        set: {
+          status: sql`excluded.status`,
+          attempts: sql`excluded.attempts`,
+          responseCode: sql`excluded.response_code`,
+          responseStart: sql`excluded.response_start`,
+          durationMs: sql`excluded.duration_ms`,
+          claimedUntil: sql`excluded.claimed_until`,
+          nextAttemptAt: sql`excluded.next_attempt_at`,
+        },
+      }),
+  };
+}
+
 /** Rows that are written once. */
 function finalRows(tables: Tables) {
   const { adminActs, policies, schemas, verifiers } = directory;
@@ -207,6 +241,7 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
   const rows: Readonly<Record<Row["kind"], PreparedWrite>> = prepareWrites(raw, {
     ...spendingRows(tables),
     ...peopleRows(tables),
+    ...operationRows(tables),
     ...finalRows(tables),
   });
 

@@ -31,6 +31,8 @@ type Job = {
 /** Group commit: commands of concurrent requests share a transaction and its fsync. */
 export type CommitQueue = {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
+  /** Work that decides nothing, in a transaction like the commands'. */
+  run<Result>(work: () => Result): Promise<Result>;
   /** Commits what is queued; what comes later is refused. */
   close(): void;
 };
@@ -113,24 +115,32 @@ export function createCommitQueue(
     setImmediate(flush);
   }
 
-  return {
-    execute({ scope, needs, decide }) {
-      return new Promise((resolve, reject) => {
-        if (closed) throw new Error("the store is closed");
-        queue.push({
-          queuedAt: performance.now(),
-          run: () => {
-            const decision = decide(load(scope, needs));
-            refusePromise(decision);
-            const { answer, change } = decision;
-            if (change) apply(scope, change);
-            return () => resolve(answer);
-          },
-          fail: reject,
-        });
-        schedule();
+  /** Queues what gives an answer, which is resolved when it is on disk. */
+  function enqueue<Answer>(work: () => Answer): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (closed) throw new Error("the store is closed");
+      queue.push({
+        queuedAt: performance.now(),
+        run: () => {
+          const answer = work();
+          return () => resolve(answer);
+        },
+        fail: reject,
       });
-    },
+      schedule();
+    });
+  }
+
+  return {
+    run: enqueue,
+    execute: ({ scope, needs, decide }) =>
+      enqueue(() => {
+        const decision = decide(load(scope, needs));
+        refusePromise(decision);
+        const { answer, change } = decision;
+        if (change) apply(scope, change);
+        return answer;
+      }),
     close() {
       closed = true;
       while (queue.length > 0) flush();

@@ -1,7 +1,12 @@
 import type { Mode } from "../../core/roles.ts";
 import type { Needs, Scope, Snapshot } from "../store.ts";
 import type { KnownRows } from "./known-rows.ts";
-import { prepareDirectoryLookups, prepareLedgerLookups, preparePeopleLookups } from "./lookups.ts";
+import {
+  prepareDirectoryLookups,
+  prepareLedgerLookups,
+  prepareOperationLookups,
+  preparePeopleLookups,
+} from "./lookups.ts";
 import type { Tables } from "./open.ts";
 import { balanceOf, idempotencyOf } from "./rows.ts";
 
@@ -31,6 +36,10 @@ const NOTHING: Snapshot = {
   passkey: null,
   approval: null,
   passwordReset: null,
+  webhooks: [],
+  webhook: null,
+  delivery: null,
+  instance: null,
   apiKey: null,
 };
 
@@ -64,7 +73,7 @@ function createLoadPeople(tables: Tables) {
 
 /** What seldom changes: read once, and known until it does. */
 function createDirectory(tables: Tables, known: KnownRows) {
-  const lookups = prepareDirectoryLookups(tables);
+  const lookups = { ...prepareDirectoryLookups(tables), ...prepareOperationLookups(tables) };
 
   const policy = (keys: Keys, id: string | null) =>
     id === null
@@ -103,6 +112,11 @@ function createDirectory(tables: Tables, known: KnownRows) {
             () => lookups.schema.get({ ...keys, name }) ?? null,
           ) ?? [],
       ),
+    instance: () => known.get("instance", "", () => lookups.instance.get() ?? null),
+    /** The endpoints that are not disabled. */
+    webhooks: (keys: Keys) => known.get("webhook", scopeKey(keys), () => lookups.webhooks.all(keys)),
+    webhook: (keys: Keys, id: string) => lookups.webhook.get({ ...keys, id }) ?? null,
+    delivery: (keys: Keys, id: string) => lookups.delivery.get({ ...keys, id }) ?? null,
     /** Whether anybody of the organisation has a passkey that counts for the threshold. */
     hasPasskey: (keys: Keys) =>
       known.get("passkey", keys.organisationId, () => Boolean(lookups.countingPasskey.get(keys)?.id)),
@@ -123,6 +137,7 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     const escalation =
       row.state === "held" || row.state === "verifying" ? undefined : lookups.escalation.get({ ...keys, id });
     return {
+      webhooks: directory.webhooks(keys),
       warrant: row,
       agent: directory.agent(keys, row.agentId),
       session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
@@ -141,6 +156,8 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     const verifier = directory.verifier(keys, opening.verifierId);
     const savedSchema = verifier?.type === "json.schema" ? [String(verifier.config.schema)] : [];
     return {
+      instance: directory.instance(),
+      webhooks: directory.webhooks(keys),
       organisation: directory.organisation(keys),
       hasPasskey: directory.hasPasskey(keys),
       agent,
@@ -172,6 +189,8 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
     if (needs.balanceOf !== undefined)
       snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
+    if (needs.webhookId !== undefined) snapshot.webhook = directory.webhook(keys, needs.webhookId);
+    if (needs.deliveryId !== undefined) snapshot.delivery = directory.delivery(keys, needs.deliveryId);
     if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);
     if (needs.policyNamed) {
       const { agentId, name } = needs.policyNamed;

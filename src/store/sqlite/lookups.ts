@@ -3,6 +3,7 @@ import type { Role } from "../../core/roles.ts";
 import type { Tables } from "./open.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
+import { deliveries, webhooks } from "./tables/webhooks.ts";
 
 /** The look-ups of commands, prepared once. */
 
@@ -116,6 +117,25 @@ export function preparePeopleLookups(tables: Tables) {
       .prepare(),
   };
 }
+
+export const prepareOperationLookups = (tables: Tables) => ({
+  instance: tables.select().from(directory.instances).prepare(),
+  webhooks: tables
+    .select()
+    .from(webhooks)
+    .where(and(inScope(webhooks), sql`${webhooks.disabled} = 0`))
+    .prepare(),
+  webhook: tables
+    .select()
+    .from(webhooks)
+    .where(and(eq(webhooks.id, placeholder("id")), inScope(webhooks)))
+    .prepare(),
+  delivery: tables
+    .select()
+    .from(deliveries)
+    .where(and(eq(deliveries.id, placeholder("id")), inScope(deliveries)))
+    .prepare(),
+});
 
 export function prepareLedgerLookups(tables: Tables) {
   const { balances, escalations, idempotencyKeys, warrants } = ledger;

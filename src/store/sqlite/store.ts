@@ -2,6 +2,7 @@ import type { Store } from "../store.ts";
 import { createApply } from "./apply.ts";
 import { auditLedger } from "./audit.ts";
 import { createCommitQueue } from "./commit.ts";
+import { createForget } from "./forget.ts";
 import { createKnownRows } from "./known-rows.ts";
 import { createLoad } from "./load.ts";
 import { openLedger } from "./open.ts";
@@ -14,6 +15,7 @@ import {
   createTraceReader,
   createWarrantsReader,
 } from "./readers/warrants.ts";
+import { createDeliveriesReader, createWebhooksReader } from "./readers/webhooks.ts";
 import { createReadSnapshot, readingFrom } from "./snapshot.ts";
 
 /** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
@@ -27,8 +29,10 @@ export function openSqliteStore(dataFolder: string): Store {
     createApply(writer, known),
     { onBegun: known.begin, onUndone: known.forgetAll, onCommitted: snapshot.end },
   );
+  const forget = createForget(writer.raw);
   return {
     execute: commits.execute,
+    forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     reader: {
       ...readingFrom(snapshot, {
         warrants: createWarrantsReader(readers.tables),
@@ -36,6 +40,8 @@ export function openSqliteStore(dataFolder: string): Store {
         checks: createChecksReader(readers.tables),
         escalations: createEscalationsReader(readers.tables),
         ...createDirectoryReader(readers.tables),
+        webhooks: createWebhooksReader(readers.tables),
+        deliveries: createDeliveriesReader(readers.tables),
         ...createPeopleReader(readers.tables),
       }),
       refresh: snapshot.refresh,

@@ -6,6 +6,7 @@ import { balanceOf } from "../rows.ts";
 import {
   agents,
   apiKeys,
+  instances,
   organisations,
   policies,
   schemas,
@@ -18,7 +19,7 @@ const { placeholder } = sql;
 
 type DirectoryReader = Pick<
   Reader,
-  "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances"
+  "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
 function createAgentsReader(tables: Tables): Reader["agents"] {
@@ -155,7 +156,21 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
           .orderBy(asc(apiKeys.id))
           .all(),
     },
+    instance: { get: () => tables.select().from(instances).get() ?? null },
     balances: {
+      totals: () =>
+        tables
+          .select({
+            mode: balances.mode,
+            asset: balances.asset,
+            available: sql<bigint>`sum(${balances.available})`,
+            held: sql<bigint>`sum(${balances.held})`,
+            paid: sql<bigint>`sum(${balances.paid})`,
+          })
+          .from(balances)
+          .groupBy(balances.mode, balances.asset)
+          .all()
+          .map(({ mode, asset, ...balance }) => ({ mode, asset, balance })),
       list: ({ organisationId, mode }) =>
         tables
           .select()

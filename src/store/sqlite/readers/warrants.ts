@@ -1,9 +1,10 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Escalation } from "../../../core/records.ts";
+import type { State } from "../../../core/warrant.ts";
 import type { Reader, Scope, WarrantFilter } from "../../store.ts";
 import type { Tables } from "../open.ts";
 import { traceEntryOf } from "../rows.ts";
-import { checks, escalations, trace, warrants } from "../tables/ledger.ts";
+import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
 
 const { placeholder } = sql;
 
@@ -71,6 +72,15 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .orderBy(asc(warrants.deadline))
         .limit(limit)
         .all(),
+    countsByState: () =>
+      Object.fromEntries(
+        tables
+          .select({ state: warrantCounts.state, count: sql<bigint>`sum(${warrantCounts.count})` })
+          .from(warrantCounts)
+          .groupBy(warrantCounts.state)
+          .all()
+          .map(({ state, count }) => [state, Number(count)]),
+      ) as Partial<Record<State, number>>,
     verifying: (afterId, limit) =>
       tables
         .select()

@@ -11,6 +11,13 @@ import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 
 /** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
 
+export const instances = sqliteTable("instances", {
+  id: text("id").primaryKey(),
+  createdAt: int("created_at").notNull(),
+  restoredAt: int("restored_at"),
+  acknowledgedAt: int("acknowledged_at"),
+});
+
 export const organisations = sqliteTable("organisations", {
   id: text("id").primaryKey(),
   name: text("name").notNull(),
@@ -58,7 +65,11 @@ export const authSessions = sqliteTable(
     createdAt: int("created_at").notNull(),
     expiresAt: int("expires_at").notNull(),
   },
-  (t) => [index("auth_sessions_by_user").on(t.userId), check("auth_sessions_mode", oneOf(t.mode, MODES))],
+  (t) => [
+    index("auth_sessions_by_user").on(t.userId),
+    index("auth_sessions_by_end").on(t.expiresAt),
+    check("auth_sessions_mode", oneOf(t.mode, MODES)),
+  ],
 );
 
 export const passwordResets = sqliteTable("password_resets", {

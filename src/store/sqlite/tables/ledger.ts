@@ -242,6 +242,7 @@ export const idempotencyKeys = sqliteTable(
   },
   (t) => [
     primaryKey({ columns: [t.organisationId, t.mode, t.key] }),
+    index("idempotency_keys_by_creation").on(t.createdAt),
     index("idempotency_keys_in_flight").on(t.warrantId).where(sql`${t.status} IS NULL`),
     check("idempotency_keys_outcome", sql`(${t.status} IS NULL) = (${t.body} IS NULL)`),
   ],

@@ -1,0 +1,163 @@
+import { createHmac } from "node:crypto";
+import { derivedId } from "./ids.ts";
+import type { Mode } from "./roles.ts";
+import { isoTime, SECOND_MS } from "./time.ts";
+import type { TraceEntry } from "./trace.ts";
+import type { EventType } from "./warrant.ts";
+
+/** Where an organisation wants to hear of its events (interface.md, Webhook endpoint and delivery). */
+export type WebhookEndpoint = {
+  readonly id: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly url: string;
+  /** Empty means all. */
+  readonly events: readonly EventType[];
+  /** The signing secret, encrypted with the instance's master key. */
+  readonly sealedSecret: string;
+  readonly disabled: boolean;
+  readonly createdAt: number;
+};
+
+/** `failed` will be tried again, `exhausted` never (decisions.md, Webhooks). */
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "exhausted"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One event on its way to one endpoint. */
+export type WebhookDelivery = {
+  readonly id: string;
+  readonly webhookId: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly event: EventType;
+  readonly eventId: string;
+  /** The trace entry that the body carries; both are null in an example, which nothing happened for. */
+  readonly warrantId: string | null;
+  readonly sequence: number | null;
+  readonly status: DeliveryStatus;
+  /** Attempts begun. */
+  readonly attempts: number;
+  /** Of the last attempt; null where no response came. */
+  readonly responseCode: number | null;
+  readonly responseStart: string | null;
+  readonly durationMs: number | null;
+  /** While an attempt is under way: when it must have ended. Null otherwise. */
+  readonly claimedUntil: number | null;
+  /** Null while an attempt is under way, and once there will be none. */
+  readonly nextAttemptAt: number | null;
+  readonly createdAt: number;
+};
+
+export const ATTEMPT_TIMEOUT_MS = 10 * SECOND_MS;
+/** Waits between the four attempts (interface.md, Events, rule 6). */
+const WAITS_MS = [SECOND_MS, 5 * SECOND_MS, 25 * SECOND_MS] as const;
+/** An attempt that has not ended by then was cut off: longer than an attempt takes. */
+const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
+
+export const listensTo = (endpoint: WebhookEndpoint, event: EventType): boolean =>
+  !endpoint.disabled && (endpoint.events.length === 0 || endpoint.events.includes(event));
+
+/** What an entry of the trace sends out, one delivery for each endpoint that listens. Their ids follow from the event's. */
+export function deliveriesOf(
+  endpoints: readonly WebhookEndpoint[],
+  entry: Pick<TraceEntry, "warrantId" | "sequence" | "recordedAt" | "event">,
+): readonly WebhookDelivery[] {
+  const { event } = entry;
+  if (event === null) return [];
+  return endpoints
+    .filter((endpoint) => listensTo(endpoint, event.type))
+    .map((endpoint) =>
+      newDelivery(endpoint, derivedId("delivery", event.id, endpoint.id), {
+        event: event.type,
+        eventId: event.id,
+        warrantId: entry.warrantId,
+        sequence: entry.sequence,
+        createdAt: entry.recordedAt,
+      }),
+    );
+}
+
+/** A delivery of which nothing has been attempted; due at once. */
+export const newDelivery = (
+  endpoint: WebhookEndpoint,
+  id: string,
+  of: Pick<WebhookDelivery, "event" | "eventId" | "warrantId" | "sequence" | "createdAt">,
+): WebhookDelivery => ({
+  ...of,
+  id,
+  webhookId: endpoint.id,
+  organisationId: endpoint.organisationId,
+  mode: endpoint.mode,
+  status: "pending",
+  attempts: 0,
+  responseCode: null,
+  responseStart: null,
+  durationMs: null,
+  claimedUntil: null,
+  nextAttemptAt: of.createdAt,
+});
+
+/** The delivery with its next attempt begun, which nobody else begins then; null where none is due. */
+export function beginAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
+  if (delivery.nextAttemptAt === null || delivery.nextAttemptAt > now) return null;
+  return {
+    ...delivery,
+    attempts: delivery.attempts + 1,
+    claimedUntil: now + CLAIM_MS,
+    nextAttemptAt: null,
+  };
+}
+
+/** How an attempt ended. `code` is null where no response came. */
+export type AttemptResult = {
+  readonly code: number | null;
+  /** The response's first kilobyte, as text. */
+  readonly responseStart: string | null;
+  readonly durationMs: number | null;
+};
+
+/** An attempt that a crash cut off: whether it arrived is not known, so it is tried again. */
+export const CUT_OFF: AttemptResult = { code: null, responseStart: null, durationMs: null };
+
+/** The delivery after its attempt: 2xx is success; after the fourth failure it is exhausted and never tried again. */
+export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now: number): WebhookDelivery {
+  const { code, responseStart, durationMs } = result;
+  const ended = { ...delivery, responseCode: code, responseStart, durationMs, claimedUntil: null };
+  if (code !== null && code >= 200 && code <= 299) {
+    return { ...ended, status: "delivered", nextAttemptAt: null };
+  }
+  const wait = WAITS_MS[delivery.attempts - 1];
+  return wait === undefined
+    ? { ...ended, status: "exhausted", nextAttemptAt: null }
+    : { ...ended, status: "failed", nextAttemptAt: now + wait };
+}
+
+/** The body of an event (decisions.md, Webhooks): `data` is the trace payload, as `payload_hash` hashes it. */
+export const eventBody = (
+  event: { readonly id: string; readonly type: EventType },
+  mode: Mode,
+  recordedAt: number,
+  payload: string,
+): string =>
+  JSON.stringify({
+    id: event.id,
+    object: "event",
+    type: event.type,
+    mode,
+    created_at: isoTime(recordedAt),
+    data: JSON.parse(payload) as unknown,
+  });
+
+export const SECRET_PREFIX = "whsec_";
+
+/** `Service-Signature`, keyed with the whole secret string as UTF-8 (interface.md, Events, rule 5). */
+export function serviceSignature(secret: string, seconds: number, body: string): string {
+  const v1 = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
+  return `t=${seconds},v1=${v1}`;
+}
+
+/** `webhook-signature` of the Standard Webhooks specification, keyed with the secret's decoded part. */
+export function standardSignature(secret: string, id: string, seconds: number, body: string): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
+  return `v1,${createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64")}`;
+}
