@@ -1,4 +1,5 @@
-import { type Refusal, refuseField } from "./core/errors.ts";
+import { readFileSync } from "node:fs";
+import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
@@ -20,6 +21,16 @@ export type Config = {
   /** Proxies whose `X-Forwarded-For` is believed. */
   readonly trustProxy: readonly Network[];
   readonly rateLimits: RateLimits;
+  /** How long an Idempotency-Key is remembered. */
+  readonly idempotencyDays: number;
+};
+
+/** What nobody but its user may see: apart from the rest, so that no log or page shows it by mistake. */
+export type Secrets = {
+  /** 32 bytes; null means the one in the data folder. */
+  readonly masterKey: Uint8Array | null;
+  /** Null closes the worker's route. */
+  readonly workerSecret: string | null;
 };
 
 /** Settings as they were given, by their names without `HOLDFAST_`: flags of the command line, then the environment. */
@@ -65,42 +76,93 @@ const SETTINGS = {
   RATE_READ: RATE,
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
+  IDEMPOTENCY_DAYS: integer(1, 3_650),
 } satisfies Record<string, Parse<unknown>>;
 
-type Values = {
-  [Name in keyof typeof SETTINGS]?: Exclude<ReturnType<(typeof SETTINGS)[Name]>, { problem: string }>;
+/** Settings that are secrets. Each may also come from a file, whose path the variable of the same name and `_FILE` tells. */
+const SECRETS = {
+  MASTER_KEY: (text) => {
+    const bytes = /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
+    return bytes ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
+  },
+  WORKER_SECRET: (text) =>
+    /^[\x21-\x7e]{16,256}$/.test(text)
+      ? text
+      : { problem: "must be 16 to 256 printable ASCII characters without spaces" },
+} satisfies Record<string, Parse<unknown>>;
+
+type Table = Readonly<Record<string, Parse<unknown>>>;
+type Values<T extends Table> = {
+  [Name in keyof T]?: Exclude<ReturnType<T[Name]>, { problem: string }>;
 };
+
+const PREFIX = "HOLDFAST_";
+const FILE = "_FILE";
+const SECRETS_AND_FILES = Object.keys(SECRETS).flatMap((name) => [name, name + FILE]);
+const KNOWN: readonly string[] = [...Object.keys(SETTINGS), ...SECRETS_AND_FILES];
 
 /**
  * The configuration from flags and environment; flags win, an empty value is as if unset. An unknown `HOLDFAST_…` variable or
  * a bad value is refused by its name.
  */
 export function readConfig(flags: Given, environment: Given = process.env): Config | Refusal {
-  const values: Record<string, unknown> = {};
-  const prefix = "HOLDFAST_";
-  const variables = Object.entries(environment).filter(([name]) => name.startsWith(prefix));
-  for (const [name, given] of [
-    ...variables,
-    ...Object.entries(flags).map(([flag, to]) => [prefix + flag, to] as const),
-  ]) {
-    const setting = name.slice(prefix.length);
-    if (!Object.hasOwn(SETTINGS, setting)) {
-      return refuseField(
-        name,
-        `is not a setting; known are ${Object.keys(SETTINGS)
-          .map((known) => prefix + known)
-          .join(", ")}`,
-      );
-    }
-    if (given === undefined || given === "") continue;
-    const value = SETTINGS[setting as keyof typeof SETTINGS](given);
-    if (typeof value === "object" && "problem" in value) return refuseField(name, value.problem);
-    values[setting] = value;
+  const variables = Object.entries(environment).filter(([name]) => name.startsWith(PREFIX));
+  const unknown = variables.find(([name]) => !KNOWN.includes(name.slice(PREFIX.length)));
+  if (unknown) {
+    return refuseField(
+      unknown[0],
+      `is not a setting; known are ${KNOWN.map((known) => PREFIX + known).join(", ")}`,
+    );
   }
-  return configOf(values as Values);
+  const set = parseAll(SETTINGS, environment);
+  if (isRefusal(set)) return set;
+  const given = parseAll(
+    SETTINGS,
+    Object.fromEntries(Object.entries(flags).map(([flag, to]) => [PREFIX + flag, to])),
+  );
+  return isRefusal(given) ? given : configOf({ ...set, ...given });
 }
 
-const configOf = (values: Values): Config => ({
+/** The secrets of the environment, or of the files that it names. No message repeats one. */
+export function readSecrets(
+  environment: Given = process.env,
+  readFile: (path: string) => string = (path) => readFileSync(path, "utf8"),
+): Secrets | Refusal {
+  const given: Record<string, string | undefined> = {};
+  for (const secret of Object.keys(SECRETS)) {
+    const name = PREFIX + secret;
+    const path = environment[name + FILE];
+    given[name] = environment[name];
+    if (path === undefined || path === "") continue;
+    if (given[name]) return refuseField(name + FILE, `give it, or ${name}, and not both`);
+    try {
+      given[name] = readFile(path).replace(/\r?\n$/, "");
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      return refuseField(name + FILE, `cannot be read${typeof code === "string" ? ` (${code})` : ""}`);
+    }
+  }
+  const values = parseAll(SECRETS, given);
+  if (isRefusal(values)) return values;
+  return { masterKey: values.MASTER_KEY ?? null, workerSecret: values.WORKER_SECRET ?? null };
+}
+
+/** The settings that are given, parsed; the first that is wrong is refused by its name. */
+function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal {
+  const values: Record<string, unknown> = {};
+  for (const [setting, parse] of Object.entries(table)) {
+    const text = given[PREFIX + setting];
+    if (text === undefined || text === "") continue;
+    const value = parse(text);
+    if (typeof value === "object" && value !== null && "problem" in value) {
+      return refuseField(PREFIX + setting, String(value.problem));
+    }
+    values[setting] = value;
+  }
+  return values as Values<T>;
+}
+
+const configOf = (values: Values<typeof SETTINGS>): Config => ({
   data: values.DATA ?? "./data",
   host: values.HOST ?? "127.0.0.1",
   port: values.PORT ?? 8080,
@@ -114,6 +176,7 @@ const configOf = (values: Values): Config => ({
     write: values.RATE_WRITE ?? 60,
     bench: values.RATE_BENCH ?? 30,
   },
+  idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
 });
 
 /** What holds where nothing is set. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Config, readConfig } from "../src/config.ts";
+import { type Config, readConfig, readSecrets } from "../src/config.ts";
 import { isRefusal } from "../src/core/errors.ts";
 
 const DEFAULTS: Config = {
@@ -12,6 +12,7 @@ const DEFAULTS: Config = {
   fetchSeconds: 10,
   trustProxy: [],
   rateLimits: { read: 600, write: 60, bench: 30 },
+  idempotencyDays: 30,
 };
 
 test("without settings the defaults hold", () => {
@@ -145,4 +146,48 @@ describe("a flag", () => {
       host: "::",
     });
   });
+});
+
+describe("secrets", () => {
+  const KEY = Buffer.alloc(32, 7).toString("base64");
+  const files: Readonly<Record<string, string>> = { "/run/worker": "a-worker-secret-of-a-file\n" };
+  const read = (environment: Record<string, string>) =>
+    readSecrets(environment, (path) => {
+      const text = files[path];
+      if (text === undefined) throw Object.assign(new Error("no"), { code: "ENOENT" });
+      return text;
+    });
+
+  test("are null where nothing is set", () =>
+    expect(read({ HOLDFAST_MASTER_KEY: "" })).toEqual({ masterKey: null, workerSecret: null }));
+
+  test("come from the environment, or from a file without its last newline", () => {
+    expect(read({ HOLDFAST_MASTER_KEY: KEY, HOLDFAST_WORKER_SECRET_FILE: "/run/worker" })).toEqual({
+      masterKey: new Uint8Array(32).fill(7),
+      workerSecret: "a-worker-secret-of-a-file",
+    });
+  });
+
+  const REFUSED: readonly (readonly [environment: Record<string, string>, start: string])[] = [
+    [{ HOLDFAST_MASTER_KEY: "c2hvcnQ=" }, "HOLDFAST_MASTER_KEY: must be 32 bytes"],
+    [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
+    [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],
+    [
+      { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_MASTER_KEY_FILE: "/run/worker" },
+      "HOLDFAST_MASTER_KEY_FILE: give it, or HOLDFAST_MASTER_KEY",
+    ],
+  ];
+  for (const [environment, start] of REFUSED) {
+    test(`are refused by name, without being repeated: ${start}`, () => {
+      const refused = read(environment);
+      if (!("refused" in refused)) throw new Error("taken");
+      expect(refused.message.slice(0, start.length)).toBe(start);
+      for (const value of Object.values(environment)) expect(refused.message).not.toContain(value);
+    });
+  }
+
+  test("are settings that the configuration knows", () =>
+    expect(readConfig({}, { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_WORKER_SECRET_FILE: "/x" })).toEqual(
+      DEFAULTS,
+    ));
 });

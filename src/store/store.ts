@@ -90,6 +90,7 @@ export type Needs = {
   readonly passwordResetHash?: string;
   readonly webhookId?: string;
   readonly deliveryId?: string;
+  readonly instance?: boolean;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -130,7 +131,7 @@ export type Snapshot = {
   readonly webhooks: readonly WebhookEndpoint[];
   readonly webhook: WebhookEndpoint | null;
   readonly delivery: WebhookDelivery | null;
-  /** For an open. */
+  /** Also for an open. */
   readonly instance: Instance | null;
   readonly apiKey: ApiKey | null;
 };

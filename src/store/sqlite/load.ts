@@ -189,6 +189,7 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
     if (needs.balanceOf !== undefined)
       snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
+    if (needs.instance) snapshot.instance = directory.instance();
     if (needs.webhookId !== undefined) snapshot.webhook = directory.webhook(keys, needs.webhookId);
     if (needs.deliveryId !== undefined) snapshot.delivery = directory.delivery(keys, needs.deliveryId);
     if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);

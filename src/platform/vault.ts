@@ -1,0 +1,35 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+
+/** Keeps secrets that must be read again, such as webhooks' signing secrets, encrypted in the ledger. */
+export type Vault = {
+  /** `name` says what the secret is of: it cannot be opened under another. */
+  seal(secret: string, name: string): string;
+  /** Throws where the text was not sealed with this key, under this name. */
+  open(sealed: string, name: string): string;
+};
+
+const CIPHER = "aes-256-gcm";
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+export const MASTER_KEY_BYTES = 32;
+
+/** AES-256-GCM under the instance's master key (decisions.md, Trace, log, receipts). Sealed: base64 of nonce, tag and text. */
+export function createVault(masterKey: Uint8Array): Vault {
+  return {
+    seal(secret, name) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(CIPHER, masterKey, nonce).setAAD(Buffer.from(name));
+      const text = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
+      return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64");
+    },
+    open(sealed, name) {
+      const bytes = Buffer.from(sealed, "base64");
+      const nonce = bytes.subarray(0, NONCE_BYTES);
+      const decipher = createDecipheriv(CIPHER, masterKey, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(Buffer.from(name))
+        .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      const text = bytes.subarray(NONCE_BYTES + TAG_BYTES);
+      return Buffer.concat([decipher.update(text), decipher.final()]).toString("utf8");
+    },
+  };
+}
