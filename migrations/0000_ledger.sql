@@ -270,6 +270,7 @@ CREATE TABLE `idempotency_keys` (
 	`warrant_id` text,
 	`status` integer,
 	`body` text,
+	`content_hash` text,
 	`created_at` integer NOT NULL,
 	PRIMARY KEY(`organisation_id`, `mode`, `key`),
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
@@ -376,6 +377,57 @@ CREATE INDEX `warrants_by_agent_and_deadline` ON `warrants` (`agent_id`,`deadlin
 CREATE INDEX `warrants_by_agent_and_state` ON `warrants` (`agent_id`,`state`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `warrants_overdue` ON `warrants` (`deadline`) WHERE "warrants"."state" = 'held';--> statement-breakpoint
 CREATE INDEX `warrants_verifying` ON `warrants` (`id`) WHERE "warrants"."state" = 'verifying';--> statement-breakpoint
+CREATE TABLE `contents` (
+	`hash` text PRIMARY KEY NOT NULL,
+	`bytes` blob NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `purchases` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	`idempotency_key` text NOT NULL,
+	`agent_id` text,
+	`method` text NOT NULL,
+	`url` text NOT NULL,
+	`max_amount` integer NOT NULL,
+	`phase` text NOT NULL,
+	`quoted_amount` integer,
+	`quoted_asset` text,
+	`quoted_payee` text,
+	`timeout_seconds` integer,
+	`pays` text,
+	`warrant_id` text,
+	`payer` text,
+	`chain_id` integer,
+	`contract` text,
+	`nonce` text,
+	`valid_before` integer,
+	`header` text,
+	`attempt` text,
+	`known` text,
+	`known_by` text,
+	`transaction_id` text,
+	`response_status` integer,
+	`response_hash` text,
+	`created_at` integer NOT NULL,
+	`answered_at` integer,
+	`ended_at` integer,
+	`next_check_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "purchases_mode" CHECK("purchases"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "purchases_phase" CHECK("purchases"."phase" IN ('quoting', 'held', 'signed', 'answered', 'ended')),
+	CONSTRAINT "purchases_held" CHECK("purchases"."phase" IN ('quoting', 'ended') OR "purchases"."warrant_id" IS NOT NULL),
+	CONSTRAINT "purchases_signed" CHECK("purchases"."phase" NOT IN ('signed', 'answered') OR "purchases"."header" IS NOT NULL),
+	CONSTRAINT "purchases_ended" CHECK(("purchases"."phase" = 'ended') = ("purchases"."ended_at" IS NOT NULL))
+);
+--> statement-breakpoint
+CREATE INDEX `purchases_by_organisation` ON `purchases` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `purchases_of_warrant` ON `purchases` (`warrant_id`) WHERE "purchases"."warrant_id" IS NOT NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `purchases_one_of_a_nonce` ON `purchases` (`payer`,`nonce`) WHERE "purchases"."nonce" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `purchases_unfinished` ON `purchases` (`id`) WHERE "purchases"."phase" <> 'ended';--> statement-breakpoint
+CREATE INDEX `purchases_to_check` ON `purchases` (`next_check_at`) WHERE "purchases"."next_check_at" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `purchases_of_wallet` ON `purchases` (`payer`,`chain_id`,`contract`,`answered_at`) WHERE "purchases"."payer" IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `webhook_deliveries` (
 	`id` text PRIMARY KEY NOT NULL,
 	`webhook_id` text NOT NULL,

@@ -147,3 +147,23 @@ BEGIN SELECT RAISE(ABORT, 'a delivery has its endpoint''s organisation and mode'
 --> statement-breakpoint
 CREATE TRIGGER `webhook_deliveries_end_once` BEFORE UPDATE ON `webhook_deliveries` WHEN OLD.`status` IN ('delivered', 'exhausted')
 BEGIN SELECT RAISE(ABORT, 'a delivery that ended is never tried again'); END;
+--> statement-breakpoint
+-- Only the identical header is ever sent again, and what is known stays known.
+CREATE TRIGGER `purchases_do_not_go_back` BEFORE UPDATE ON `purchases`
+WHEN OLD.`phase` = 'ended' AND (NEW.`phase` <> 'ended' OR OLD.`known` IN ('paid', 'unpaid') AND NEW.`known` IS NOT OLD.`known`)
+  OR OLD.`header` IS NOT NULL AND NEW.`header` IS NOT OLD.`header`
+  OR OLD.`nonce` IS NOT NULL AND NEW.`nonce` IS NOT OLD.`nonce`
+  OR OLD.`warrant_id` IS NOT NULL AND NEW.`warrant_id` IS NOT OLD.`warrant_id`
+BEGIN SELECT RAISE(ABORT, 'a purchase does not go back'); END;
+--> statement-breakpoint
+CREATE TRIGGER `purchases_are_not_deleted` BEFORE DELETE ON `purchases` WHEN OLD.`phase` <> 'quoting'
+BEGIN SELECT RAISE(ABORT, 'purchases are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `purchases_of_a_known_warrant` BEFORE UPDATE OF `warrant_id` ON `purchases`
+WHEN NEW.`warrant_id` IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
+)
+BEGIN SELECT RAISE(ABORT, 'a purchase has its warrant''s organisation and mode'); END;
+--> statement-breakpoint
+CREATE TRIGGER `contents_are_not_changed` BEFORE UPDATE ON `contents`
+BEGIN SELECT RAISE(ABORT, 'kept answers are not changed'); END;

@@ -1,4 +1,4 @@
-import type { Config } from "./config.ts";
+import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
@@ -9,9 +9,11 @@ import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
 import { startScheduler } from "./jobs/scheduler.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
+import { KEY_FILES, keyFile } from "./platform/key-files.ts";
 import { logError } from "./platform/log.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
+import { createTokens, newSigningKey } from "./platform/tokens.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
@@ -44,6 +46,7 @@ type Listener = { readonly address: string; readonly port: number };
 /** The composition root: config and adapters make the context that every verb works with. */
 function openContext(
   config: Config,
+  secrets: Secrets,
   baseUrl: string,
   warmChildren: number,
   listeners: () => readonly Listener[],
@@ -80,6 +83,7 @@ function openContext(
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
+    tokens: createTokens(secrets.signingKey ?? keyFile(config.data, KEY_FILES.signing, newSigningKey)),
     baseUrl,
   };
   return {
@@ -102,8 +106,8 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
   config.docsUrl ?? `${baseUrlOf(config, port)}/docs`;
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
-export const openForCommands = (config: Config): Opened =>
-  openContext(config, baseUrlOf(config, config.port), 0, () => []);
+export const openForCommands = (config: Config, secrets = NO_SECRETS): Opened =>
+  openContext(config, secrets, baseUrlOf(config, config.port), 0, () => []);
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -114,7 +118,7 @@ export type RunningServer = {
 };
 
 /** Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder; throws where the port is taken. */
-export async function startServer(config: Config): Promise<RunningServer | Refusal> {
+export async function startServer(config: Config, secrets = NO_SECRETS): Promise<RunningServer | Refusal> {
   const lock = lockForServer(config.data);
   if (!lock) {
     return refuseField(
@@ -123,14 +127,14 @@ export async function startServer(config: Config): Promise<RunningServer | Refus
     );
   }
   try {
-    return await startLocked(config, lock);
+    return await startLocked(config, secrets, lock);
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function startLocked(config: Config, lock: ServerLock): Promise<RunningServer> {
+async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): Promise<RunningServer> {
   const inFlight = new Set<Promise<Response>>();
   // The port is known, and ours, once the server listens; what comes before all is recovered waits for that.
   const ready = Promise.withResolvers<Shell>();
@@ -153,7 +157,7 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
   });
   const port = server.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
-  const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
+  const { ctx, close } = openContext(config, secrets, baseUrl, 2, () => [{ address: config.host, port }]);
   await recoverAtStart(ctx, onRecoveryFault);
   await followAgents(ctx);
   ready.resolve(

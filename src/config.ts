@@ -1,8 +1,11 @@
+import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
+import { type AssetRule, findAsset } from "./core/x402/assets.ts";
+import { chainOfCaip2 } from "./core/x402/chains.ts";
 
 /** The checked configuration (decisions.md, Configuration). Nothing else reads the environment. */
 export type Config = {
@@ -23,6 +26,12 @@ export type Config = {
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
   readonly idempotencyDays: number;
+  /** Networks that a seller of x402 may be on besides the public ones. */
+  readonly x402AllowNetworks: readonly string[];
+  /** Tokens that are paid with besides the known ones. */
+  readonly x402Assets: readonly AssetRule[];
+  /** JSON-RPC endpoints by chain id. They may carry their provider's key: not for logs. */
+  readonly evmRpc: ReadonlyMap<number, string>;
 };
 
 /** What nobody but its user may see: apart from the rest, so that no log or page shows it by mistake. */
@@ -31,6 +40,22 @@ export type Secrets = {
   readonly masterKey: Uint8Array | null;
   /** Null closes the worker's route. */
   readonly workerSecret: string | null;
+  /** PEM: the Ed25519 key that signs, then those that were rotated out; null means those in the data folder. */
+  readonly signingKey: string | null;
+  /** The wallets' private keys as `0x` and 64 hex digits, in lower case; null where a mode has no wallet. */
+  readonly x402SandboxKey: PrivateKey | null;
+  readonly x402LiveKey: PrivateKey | null;
+};
+
+export type PrivateKey = `0x${string}`;
+
+/** What holds where no secret is set. */
+export const NO_SECRETS: Secrets = {
+  masterKey: null,
+  workerSecret: null,
+  signingKey: null,
+  x402SandboxKey: null,
+  x402LiveKey: null,
 };
 
 /** Settings as they were given, by their names without `HOLDFAST_`: flags of the command line, then the environment. */
@@ -61,6 +86,41 @@ const networks: Parse<readonly string[]> = (text) => {
     : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is none` };
 };
 
+const ASSET = /^(eip155:[0-9]+)\/(0x[0-9a-fA-F]{40})=([A-Za-z0-9._-]{1,32}):([^:]{1,64}):([^:]{1,16})$/;
+
+/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, the books' asset, the EIP-712 name and version. */
+const assets: Parse<readonly AssetRule[]> = (text) => {
+  const rules: AssetRule[] = [];
+  for (const entry of text.split(",").map((entry) => entry.trim())) {
+    const [, chain = "", address = "", asset = "", tokenName = "", tokenVersion = ""] =
+      ASSET.exec(entry) ?? [];
+    const chainId = chainOfCaip2(chain);
+    if (chainId === null) {
+      return { problem: `must be tokens such as eip155:84532/0x…=USDC:USD Coin:2; ${entry} is none` };
+    }
+    const contract = address.toLowerCase();
+    if (findAsset(rules, chainId, contract))
+      return { problem: `must be tokens, each once; ${entry} is there twice` };
+    rules.push({ chainId, contract, asset, tokenName, tokenVersion });
+  }
+  return rules;
+};
+
+/** Entries such as `eip155:84532=https://…`. No message repeats one, since the URL may carry a key. */
+const endpoints: Parse<ReadonlyMap<number, string>> = (text) => {
+  const urls = new Map<number, string>();
+  for (const entry of text.split(",").map((entry) => entry.trim())) {
+    const [, chain = "", url = ""] = /^([^=]+)=(.+)$/.exec(entry) ?? [];
+    const chainId = chainOfCaip2(chain);
+    if (chainId === null || checkSourceUrl(url) !== null) {
+      return { problem: "must be chains and their JSON-RPC URLs, such as eip155:84532=https://rpc.example" };
+    }
+    if (urls.has(chainId)) return { problem: `must be chains, each once; ${chain} is there twice` };
+    urls.set(chainId, url);
+  }
+  return urls;
+};
+
 const text: Parse<string> = (given) => given;
 const RATE = integer(1, 100_000_000);
 
@@ -77,7 +137,21 @@ const SETTINGS = {
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
   IDEMPOTENCY_DAYS: integer(1, 3_650),
+  X402_ALLOW_NETWORKS: networks,
+  X402_ASSETS: assets,
+  EVM_RPC: endpoints,
 } satisfies Record<string, Parse<unknown>>;
+
+/** The order of secp256k1: a private key is a number above zero and below it. */
+const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+const privateKey: Parse<PrivateKey> = (text) => {
+  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1]?.toLowerCase() ?? "0";
+  const scalar = BigInt(`0x${digits}`);
+  return scalar > 0n && scalar < CURVE_ORDER
+    ? `0x${digits}`
+    : { problem: "must be a wallet's private key: 32 bytes in hex" };
+};
 
 /** Settings that are secrets. Each may also come from a file, whose path the variable of the same name and `_FILE` tells. */
 const SECRETS = {
@@ -89,7 +163,24 @@ const SECRETS = {
     /^[\x21-\x7e]{16,256}$/.test(text)
       ? text
       : { problem: "must be 16 to 256 printable ASCII characters without spaces" },
+  SIGNING_KEY: (text) =>
+    isSigningKey(text)
+      ? text
+      : { problem: "must be an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it" },
+  X402_SANDBOX_KEY: privateKey,
+  X402_LIVE_KEY: privateKey,
 } satisfies Record<string, Parse<unknown>>;
+
+/** A private key; others, of which the public half is enough, may follow. */
+function isSigningKey(text: string): boolean {
+  const blocks = text.split(/(?=-----BEGIN )/);
+  try {
+    const keys = blocks.map((block) => createPublicKey(block));
+    return createPrivateKey(blocks[0] ?? "") && keys.every((key) => key.asymmetricKeyType === "ed25519");
+  } catch {
+    return false;
+  }
+}
 
 type Table = Readonly<Record<string, Parse<unknown>>>;
 type Values<T extends Table> = {
@@ -144,7 +235,13 @@ export function readSecrets(
   }
   const values = parseAll(SECRETS, given);
   if (isRefusal(values)) return values;
-  return { masterKey: values.MASTER_KEY ?? null, workerSecret: values.WORKER_SECRET ?? null };
+  return {
+    masterKey: values.MASTER_KEY ?? null,
+    workerSecret: values.WORKER_SECRET ?? null,
+    signingKey: values.SIGNING_KEY ?? null,
+    x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
+    x402LiveKey: values.X402_LIVE_KEY ?? null,
+  };
 }
 
 /** The settings that are given, parsed; the first that is wrong is refused by its name. */
@@ -177,6 +274,9 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
     bench: values.RATE_BENCH ?? 30,
   },
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
+  x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
+  x402Assets: values.X402_ASSETS ?? [],
+  evmRpc: values.EVM_RPC ?? new Map(),
 });
 
 /** What holds where nothing is set. */

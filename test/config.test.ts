@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Config, readConfig, readSecrets } from "../src/config.ts";
+import { type Config, NO_SECRETS, readConfig, readSecrets } from "../src/config.ts";
 import { isRefusal } from "../src/core/errors.ts";
 
 const DEFAULTS: Config = {
@@ -13,7 +13,12 @@ const DEFAULTS: Config = {
   trustProxy: [],
   rateLimits: { read: 600, write: 60, bench: 30 },
   idempotencyDays: 30,
+  x402AllowNetworks: [],
+  x402Assets: [],
+  evmRpc: new Map(),
 };
+
+const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 
 test("without settings the defaults hold", () => {
   expect(readConfig({}, {})).toEqual(DEFAULTS);
@@ -41,6 +46,33 @@ describe("a good value", () => {
     ["RATE_READ", "1", { rateLimits: { ...RATES, read: 1 } }],
     ["RATE_WRITE", "100000000", { rateLimits: { ...RATES, write: 100_000_000 } }],
     ["RATE_BENCH", "007", { rateLimits: { ...RATES, bench: 7 } }],
+    ["X402_ALLOW_NETWORKS", "10.0.0.0/8", { x402AllowNetworks: ["10.0.0.0/8"] }],
+    ["X402_ASSETS", `eip155:84532/${TOKEN}=USDC:USDC:2`, { x402Assets: [rule()] }],
+    [
+      "X402_ASSETS",
+      `eip155:84532/${TOKEN}=USDC:USDC:2, eip155:31337/${TOKEN}=EURC:USD Coin:1.0`,
+      {
+        x402Assets: [
+          rule(),
+          rule({ chainId: 31_337, asset: "EURC", tokenName: "USD Coin", tokenVersion: "1.0" }),
+        ],
+      },
+    ],
+    [
+      "EVM_RPC",
+      "eip155:1=https://rpc.example/v2/key?a=b",
+      { evmRpc: new Map([[1, "https://rpc.example/v2/key?a=b"]]) },
+    ],
+    [
+      "EVM_RPC",
+      "eip155:84532=http://127.0.0.1:8545, eip155:8453=https://rpc.example",
+      {
+        evmRpc: new Map([
+          [84_532, "http://127.0.0.1:8545"],
+          [8_453, "https://rpc.example"],
+        ]),
+      },
+    ],
   ];
   for (const [name, value, config] of TABLE) {
     test(`of ${name}, ${value}, is taken from the environment and from a flag`, () => {
@@ -57,6 +89,18 @@ describe("a good value", () => {
     ]);
   });
 });
+
+/** The token of the tables, as a rule. */
+function rule(overrides: object = {}) {
+  return {
+    chainId: 84_532,
+    contract: TOKEN.toLowerCase(),
+    asset: "USDC",
+    tokenName: "USDC",
+    tokenVersion: "2",
+    ...overrides,
+  };
+}
 
 describe("a bad value stops the start, by its name", () => {
   const INTEGERS = ["-1", "+1", "1.5", "1e1", "0x10", " 1", "1 ", "1\n", "one", "١", "9".repeat(30)];
@@ -75,6 +119,19 @@ describe("a bad value stops the start, by its name", () => {
     DOCS_URL: [...URLS, "https://h.example#f", "https://user:password@h.example"],
     ALLOW_NETWORKS: NETWORKS,
     TRUST_PROXY: NETWORKS,
+    X402_ALLOW_NETWORKS: NETWORKS,
+    X402_ASSETS: [
+      ...[",", `base/${TOKEN}=USDC:USDC:2`, `eip155:0/${TOKEN}=USDC:USDC:2`, `eip155:1/${TOKEN}`],
+      ...[`eip155:1/${TOKEN}=USDC`, `eip155:1/${TOKEN}=USDC:USDC`, `eip155:1/${TOKEN}=:USDC:2`],
+      ...[`eip155:1/${TOKEN.slice(0, -1)}=USDC:USDC:2`, `eip155:1/${TOKEN}0=USDC:USDC:2`],
+      ...[`eip155:1/${TOKEN}=US DC:USDC:2`, `eip155:1/${TOKEN}=USDC:USDC:2,`],
+      `eip155:1/${TOKEN}=USDC:USDC:2,eip155:1/${TOKEN.toLowerCase()}=EURC:EURC:2`,
+    ],
+    EVM_RPC: [
+      ...["https://rpc.example", "eip155:1", "eip155:1=", "eip155:1=rpc.example", "base=https://rpc.example"],
+      ...["eip155:01=https://rpc.example", "eip155:1=ftp://rpc.example", "eip155:1=https://a:b@rpc.example"],
+      ...["eip155:1=https://rpc.example,", "eip155:1=https://a.example,eip155:1=https://b.example"],
+    ],
   };
   for (const [name, values] of Object.entries(TABLE)) {
     for (const value of values) {
@@ -95,6 +152,11 @@ describe("a bad value stops the start, by its name", () => {
   test("of a list names the entry", () => {
     const refusal = readConfig({}, { HOLDFAST_ALLOW_NETWORKS: "10.0.0.0/8,nowhere" });
     expect(isRefusal(refusal) && refusal.message).toContain("nowhere");
+  });
+
+  test("of an endpoint does not repeat it: it may carry a key", () => {
+    const refusal = readConfig({}, { HOLDFAST_EVM_RPC: "eip155:one=https://rpc.example/v2/the-key" });
+    expect(isRefusal(refusal) && refusal.message).not.toContain("the-key");
   });
 
   test("even where a flag would win", () => {
@@ -158,17 +220,37 @@ describe("secrets", () => {
       return text;
     });
 
-  test("are null where nothing is set", () =>
-    expect(read({ HOLDFAST_MASTER_KEY: "" })).toEqual({ masterKey: null, workerSecret: null }));
+  test("are null where nothing is set", () => expect(read({ HOLDFAST_MASTER_KEY: "" })).toEqual(NO_SECRETS));
 
   test("come from the environment, or from a file without its last newline", () => {
     expect(read({ HOLDFAST_MASTER_KEY: KEY, HOLDFAST_WORKER_SECRET_FILE: "/run/worker" })).toEqual({
+      ...NO_SECRETS,
       masterKey: new Uint8Array(32).fill(7),
       workerSecret: "a-worker-secret-of-a-file",
     });
   });
 
+  test("of wallets are taken with and without 0x, in either case", () => {
+    const digits = "aB".repeat(32);
+    expect(read({ HOLDFAST_X402_SANDBOX_KEY: digits, HOLDFAST_X402_LIVE_KEY: `0x${digits}` })).toEqual({
+      ...NO_SECRETS,
+      x402SandboxKey: `0x${digits.toLowerCase()}`,
+      x402LiveKey: `0x${digits.toLowerCase()}`,
+    });
+  });
+
+  const NO_KEYS = [
+    "ab".repeat(31),
+    `${"ab".repeat(32)}00`,
+    "xy".repeat(32),
+    "00".repeat(32),
+    "ff".repeat(32),
+  ];
   const REFUSED: readonly (readonly [environment: Record<string, string>, start: string])[] = [
+    ...NO_KEYS.map(
+      (key) => [{ HOLDFAST_X402_LIVE_KEY: key }, "HOLDFAST_X402_LIVE_KEY: must be a wallet's"] as const,
+    ),
+    [{ HOLDFAST_X402_SANDBOX_KEY: "0x" }, "HOLDFAST_X402_SANDBOX_KEY: must be a wallet's"],
     [{ HOLDFAST_MASTER_KEY: "c2hvcnQ=" }, "HOLDFAST_MASTER_KEY: must be 32 bytes"],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],

@@ -18,6 +18,7 @@ export const ID_PREFIXES = {
   request: "req_",
   webhook: "whk_",
   delivery: "whd_",
+  purchase: "pur_",
   deposit: "dep_",
   instance: "ins_",
   adminAct: "act_",

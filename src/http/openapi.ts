@@ -40,6 +40,7 @@ const ANSWERS: Readonly<Record<string, keyof typeof responseModels | "text/html"
   "DELETE /auth/session": null,
   "GET /t/{id}": "Receipt",
   "POST /bench/run": "CheckResult",
+  "GET /.well-known/jwks.json": "JsonWebKeySet",
   "GET /healthz": "Health",
   "GET /docs": "text/html",
   "GET /docs/api-reference/errors": "text/html",

@@ -254,6 +254,11 @@ export const responseModels = {
     mode,
     expires_at: time,
   }),
+  JsonWebKeySet: object({
+    keys: Type.Array(
+      object({ kty: is("OKP"), crv: is("Ed25519"), x: text, kid: text, alg: is("EdDSA"), use: is("sig") }),
+    ),
+  }),
   Health: object({ object: is("health"), status: is("ok") }),
   Error: object({
     error: object({

@@ -11,7 +11,7 @@ import {
 import { join } from "node:path";
 
 /** The keys of an instance, each in a file of the data folder that only its owner reads (decisions.md, Trace, log, receipts). */
-export const KEY_FILES = { master: "master.key" } as const;
+export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
 
 /**
  * The text of a key's file. It is made where it is missing, whole or not at all: of two processes that start together one

@@ -2,6 +2,7 @@ import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { Tokens } from "../platform/tokens.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
@@ -23,6 +24,8 @@ export type Context = {
   readonly parseSchema: Evaluator["parseSchema"];
   /** The bench has a pool of its own, so that its strangers cannot delay a verification. */
   readonly evaluateBench: Evaluate;
+  /** Signs as this instance. */
+  readonly tokens: Tokens;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
 };

@@ -73,7 +73,7 @@ export function recordAnswer(
   resource: Versioned,
   now: number,
 ): { answer: Answer; idempotency: IdempotencyRecord } {
-  const outcome = { status, body: JSON.stringify(resource) };
+  const outcome = { status, body: JSON.stringify(resource), contentHash: null };
   return {
     answer: { ...outcome, version: versionIn(resource), replayed: false },
     idempotency: { ...intent, warrantId: null, outcome, createdAt: now },

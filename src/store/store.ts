@@ -22,6 +22,7 @@ import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Purchase } from "../core/x402/purchase.ts";
 
 /**
  * THE SEAM between what Holdfast decides and where it is kept, in domain types.
@@ -91,6 +92,16 @@ export type Needs = {
   readonly webhookId?: string;
   readonly deliveryId?: string;
   readonly instance?: boolean;
+  /** With its warrant, and all that a move of it touches. */
+  readonly purchaseId?: string;
+  /** What a wallet has signed of a token and may still be taken. */
+  readonly authorizationsOf?: {
+    readonly payer: string;
+    readonly chainId: number;
+    readonly contract: string;
+    /** When the wallet's balance was read: what was answered since is not in it. */
+    readonly since: number;
+  };
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -130,6 +141,9 @@ export type Snapshot = {
   /** The endpoints of the scope that are not disabled: with a warrant, and for an open. */
   readonly webhooks: readonly WebhookEndpoint[];
   readonly webhook: WebhookEndpoint | null;
+  /** The one named, else the one that the warrant was opened for. */
+  readonly purchase: Purchase | null;
+  readonly openAuthorizations: bigint;
   readonly delivery: WebhookDelivery | null;
   /** Also for an open. */
   readonly instance: Instance | null;
@@ -146,7 +160,15 @@ export type IdempotencyRecord = {
   readonly createdAt: number;
 };
 
-export type RecordedOutcome = { readonly status: number; readonly body: string };
+export type RecordedOutcome = {
+  readonly status: number;
+  readonly body: string;
+  /** SHA-256 of what the answer's `body` field is filled with: kept once, by hash (decisions.md, x402). Null where there is none. */
+  readonly contentHash: string | null;
+};
+
+/** Bytes that are kept once, by their SHA-256. */
+export type Content = { readonly hash: string; readonly bytes: Uint8Array };
 
 /** Everything that a command writes, as data. */
 export type Change = {
@@ -163,6 +185,8 @@ export type Change = {
     readonly at: number;
   };
   readonly removesPasskeys?: readonly string[];
+  /** A purchase of which nothing was held, and its key with it. */
+  readonly forgetsPurchase?: Purchase;
   readonly rows?: readonly Row[];
 };
 
@@ -193,6 +217,8 @@ export type Row =
   | { readonly kind: "passwordReset"; readonly row: PasswordReset }
   | { readonly kind: "instance"; readonly row: Instance }
   | { readonly kind: "webhook"; readonly row: WebhookEndpoint }
+  | { readonly kind: "purchase"; readonly row: Purchase }
+  | { readonly kind: "content"; readonly row: Content }
   | { readonly kind: "delivery"; readonly row: WebhookDelivery }
   | { readonly kind: "policy"; readonly row: Policy }
   | { readonly kind: "verifier"; readonly row: SavedVerifier }
@@ -278,6 +304,16 @@ export interface Reader {
     /** Of all organisations, those that have something to deliver now or later. */
     withWork(): readonly WebhookEndpoint[];
   };
+  readonly purchases: {
+    get(id: string): Purchase | null;
+    /** Newest first, those older than the given one. */
+    list(scope: Scope, olderThan: string | null, limit: number): readonly Purchase[];
+    /** Those that have not ended, of all organisations, after an id, in order of id. */
+    unfinished(afterId: string, limit: number): readonly Purchase[];
+    /** Those whose payment is to be looked for by now. */
+    toCheck(now: number, limit: number): readonly Purchase[];
+  };
+  readonly contents: { get(hash: string): Uint8Array | null };
   readonly deliveries: {
     get(id: string): WebhookDelivery | null;
     /** The most recent ones, newest first. */

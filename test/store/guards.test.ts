@@ -641,7 +641,7 @@ describe("a wrong Change", () => {
           key: "half",
           fingerprint: "f",
           warrantId: null,
-          outcome: { status: 201, body: null as never },
+          outcome: { status: 201, body: null as never, contentHash: null },
           createdAt: 0,
         },
       }),

@@ -6,6 +6,7 @@ import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
+import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
@@ -57,6 +58,7 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
     evaluate: inProcess,
     parseSchema: async (schema) => parseSchema(schema),
     evaluateBench: inProcess,
+    tokens: createTokens(newSigningKey()),
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,

@@ -8,7 +8,7 @@ import { withCall } from "../with-call.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
 
-/** What anyone may call: the public receipt, the bench, and whether the service is up. */
+/** What anyone may call: the public receipt, the keys to check it with, the bench, and whether the service is up. */
 export const publicRoutes = new Elysia({ aot: false, normalize: false })
   .use(withCall)
   .get("/t/:id", ({ call, params }) => respond(call, readReceipt(call.ctx, params.id)), {
@@ -37,6 +37,16 @@ export const publicRoutes = new Elysia({ aot: false, normalize: false })
       }),
     },
   )
+  .get("/.well-known/jwks.json", ({ call }) => respond(call, call.ctx.tokens.jwks), {
+    query: noQuery,
+    detail: route({
+      tags: ["Receipts"],
+      summary: "The public keys of vouchers and receipts, those that were rotated out among them",
+      access: null,
+      bucket: "read",
+      responses: { "200": "A JSON Web Key Set." },
+    }),
+  })
   .get("/healthz", ({ call }) => respond(call, { object: "health", status: "ok" }), {
     query: noQuery,
     detail: route({

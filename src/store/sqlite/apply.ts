@@ -4,9 +4,10 @@ import type { Change, Row, Scope } from "../store.ts";
 import type { KnownRows } from "./known-rows.ts";
 import type { Connection, Tables } from "./open.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
+import { adminActRowOf, placeholdersOf, purchaseRowOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
+import { contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
 /** Writes a Change, inside the transaction that decided it. */
@@ -120,6 +121,43 @@ function peopleRows(tables: Tables) {
   };
 }
 
+/** Purchases, and the answers that were paid for. */
+function purchaseRows(tables: Tables) {
+  return {
+    purchase: tables
+      .insert(purchases)
+      .values(placeholdersOf(purchases))
+      .onConflictDoUpdate({
+        target: purchases.id,
+        set: {
+          phase: sql`excluded.phase`,
+          quotedAmount: sql`excluded.quoted_amount`,
+          quotedAsset: sql`excluded.quoted_asset`,
+          quotedPayee: sql`excluded.quoted_payee`,
+          timeoutSeconds: sql`excluded.timeout_seconds`,
+          pays: sql`excluded.pays`,
+          warrantId: sql`excluded.warrant_id`,
+          payer: sql`excluded.payer`,
+          chainId: sql`excluded.chain_id`,
+          contract: sql`excluded.contract`,
+          nonce: sql`excluded.nonce`,
+          validBefore: sql`excluded.valid_before`,
+          header: sql`excluded.header`,
+          attempt: sql`excluded.attempt`,
+          known: sql`excluded.known`,
+          knownBy: sql`excluded.known_by`,
+          transaction: sql`excluded.transaction_id`,
+          responseStatus: sql`excluded.response_status`,
+          responseHash: sql`excluded.response_hash`,
+          answeredAt: sql`excluded.answered_at`,
+          endedAt: sql`excluded.ended_at`,
+          nextCheckAt: sql`excluded.next_check_at`,
+        },
+      }),
+    content: tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),
+  };
+}
+
 /** The instance, endpoints and deliveries: inserted, or brought up to date. */
 function operationRows(tables: Tables) {
   const { instances } = directory;
@@ -215,6 +253,7 @@ function movesOf(tables: Tables) {
           fingerprint: sql`excluded.fingerprint`,
           status: sql`excluded.status`,
           body: sql`excluded.body`,
+          contentHash: sql`excluded.content_hash`,
         },
       }),
     endSignIns: tables
@@ -230,10 +269,29 @@ function movesOf(tables: Tables) {
           ),
         ),
       ),
+    forgetPurchase: tables
+      .delete(purchases)
+      .where(and(eq(purchases.id, placeholder("id")), eq(purchases.phase, sql`'quoting'`))),
+    forgetKey: tables
+      .delete(idempotencyKeys)
+      .where(
+        and(
+          eq(idempotencyKeys.organisationId, placeholder("organisationId")),
+          eq(idempotencyKeys.mode, placeholder("mode")),
+          eq(idempotencyKeys.key, placeholder("idempotencyKey")),
+          isNull(idempotencyKeys.status),
+        ),
+      ),
     freeKeys: tables
       .delete(idempotencyKeys)
       .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status))),
   };
+}
+
+/** The row as its table has it. */
+function rowOf({ kind, row }: Row): Readonly<Record<string, unknown>> {
+  if (kind === "adminAct") return adminActRowOf(row);
+  return kind === "purchase" ? purchaseRowOf(row) : row;
 }
 
 export function createApply({ tables, raw }: Connection, known: KnownRows): Apply {
@@ -242,6 +300,7 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
     ...spendingRows(tables),
     ...peopleRows(tables),
     ...operationRows(tables),
+    ...purchaseRows(tables),
     ...finalRows(tables),
   });
 
@@ -270,9 +329,9 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
       moves.insertTrace({ ...traceRowOf(change.trace), position: null });
     }
     // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
-    for (const { kind, row } of change.rows ?? []) {
-      rows[kind](kind === "adminAct" ? adminActRowOf(row) : row);
-      known.forget(kind);
+    for (const row of change.rows ?? []) {
+      rows[row.kind](rowOf(row));
+      known.forget(row.kind);
     }
     if (change.endsSignInsOf) moves.endSignIns(change.endsSignInsOf);
     if (change.removesPasskeys && change.removesPasskeys.length > 0) {
@@ -287,6 +346,10 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
       const rail = ledger.RAIL_OF_MODE[mode];
       moves.insertPosting({ ...posting, ...legs, organisationId, mode, rail, id: null });
     }
+    if (change.forgetsPurchase) {
+      moves.forgetPurchase(change.forgetsPurchase);
+      moves.forgetKey(change.forgetsPurchase);
+    }
     if (change.freesKeysOf !== undefined) moves.freeKeys({ warrantId: change.freesKeysOf });
     if (change.idempotency) {
       const { outcome, ...record } = change.idempotency;
@@ -296,6 +359,7 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
         mode,
         status: outcome?.status ?? null,
         body: outcome?.body ?? null,
+        contentHash: outcome?.contentHash ?? null,
       });
     }
   };

@@ -6,9 +6,10 @@ import {
   prepareLedgerLookups,
   prepareOperationLookups,
   preparePeopleLookups,
+  preparePurchaseLookups,
 } from "./lookups.ts";
 import type { Tables } from "./open.ts";
-import { balanceOf, idempotencyOf } from "./rows.ts";
+import { balanceOf, idempotencyOf, purchaseOf } from "./rows.ts";
 
 /** Reads what commands name. Called inside the transaction that decides, so nothing here is ever stale. */
 export type Load = (scope: Scope, needs: Needs) => Snapshot;
@@ -40,10 +41,14 @@ const NOTHING: Snapshot = {
   webhook: null,
   delivery: null,
   instance: null,
+  purchase: null,
+  openAuthorizations: 0n,
   apiKey: null,
 };
 
 const balanceOrNull = (row: Parameters<typeof balanceOf>[0] | undefined) => (row ? balanceOf(row) : null);
+
+const purchaseOrNull = (row: Parameters<typeof purchaseOf>[0] | undefined) => (row ? purchaseOf(row) : null);
 
 type Keys = { organisationId: string; mode: Mode };
 type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
@@ -126,7 +131,7 @@ function createDirectory(tables: Tables, known: KnownRows) {
 const scopeKey = ({ organisationId, mode }: Keys): string => `${organisationId} ${mode}`;
 
 export function createLoad(tables: Tables, known: KnownRows): Load {
-  const lookups = prepareLedgerLookups(tables);
+  const lookups = { ...prepareLedgerLookups(tables), ...preparePurchaseLookups(tables) };
   const directory = createDirectory(tables, known);
   const loadPeople = createLoadPeople(tables);
 
@@ -143,7 +148,15 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
       session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
       policy: directory.policy(keys, row.policyId),
       escalation: escalation ?? null,
+      purchase: purchaseOrNull(lookups.purchaseOfWarrant.get({ warrantId: id })),
     };
+  }
+
+  /** A purchase, with its warrant where there is one. */
+  function loadPurchase(keys: Keys, id: string): Partial<Snapshot> {
+    const purchase = purchaseOrNull(lookups.purchase.get({ ...keys, id }));
+    const warrant = purchase?.warrantId ? loadWarrant(keys, purchase.warrantId) : {};
+    return { ...warrant, purchase };
   }
 
   function loadOpening(
@@ -208,6 +221,10 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     }
     if (needs.opening) Object.assign(snapshot, loadOpening(keys, needs.opening, needs.callerAgentId));
     if (needs.warrantId !== undefined) Object.assign(snapshot, loadWarrant(keys, needs.warrantId));
+    if (needs.purchaseId !== undefined) Object.assign(snapshot, loadPurchase(keys, needs.purchaseId));
+    if (needs.authorizationsOf) {
+      snapshot.openAuthorizations = lookups.openAuthorizations.get(needs.authorizationsOf)?.sum ?? 0n;
+    }
     if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
     loadDirectory(keys, needs, snapshot);
     loadPeople(keys, needs, snapshot);

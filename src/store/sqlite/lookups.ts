@@ -3,6 +3,7 @@ import type { Role } from "../../core/roles.ts";
 import type { Tables } from "./open.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
+import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
 /** The look-ups of commands, prepared once. */
@@ -134,6 +135,33 @@ export const prepareOperationLookups = (tables: Tables) => ({
     .select()
     .from(deliveries)
     .where(and(eq(deliveries.id, placeholder("id")), inScope(deliveries)))
+    .prepare(),
+});
+
+export const preparePurchaseLookups = (tables: Tables) => ({
+  purchase: tables
+    .select()
+    .from(purchases)
+    .where(and(eq(purchases.id, placeholder("id")), inScope(purchases)))
+    .prepare(),
+  purchaseOfWarrant: tables
+    .select()
+    .from(purchases)
+    .where(eq(purchases.warrantId, placeholder("warrantId")))
+    .prepare(),
+  /** Signed or about to be, and not known to be spent before the balance was read, nor to be void. */
+  openAuthorizations: tables
+    .select({ sum: sql<bigint | null>`sum(${purchases.quotedAmount})` })
+    .from(purchases)
+    .where(
+      and(
+        eq(purchases.payer, placeholder("payer")),
+        eq(purchases.chainId, placeholder("chainId")),
+        eq(purchases.contract, placeholder("contract")),
+        sql`${purchases.known} IS NOT 'unpaid'`,
+        sql`(${purchases.known} IS NOT 'paid' OR ${purchases.answeredAt} >= ${placeholder("since")})`,
+      ),
+    )
     .prepare(),
 });
 

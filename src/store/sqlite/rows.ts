@@ -3,9 +3,11 @@ import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
 import type { AdminAct } from "../../core/directory.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { TraceEntry } from "../../core/trace.ts";
+import type { Purchase } from "../../core/x402/purchase.ts";
 import type { IdempotencyRecord } from "../store.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
+import type { purchases } from "./tables/purchases.ts";
 
 /**
  * Domain values to rows and back, where the two differ. The other nouns are kept field by field under the same names.
@@ -63,11 +65,47 @@ export const adminActOf = ({ actorKind, actorId, ...act }: AdminActRow): AdminAc
     actorKind === "user" && actorId !== null ? { kind: "user", id: actorId } : { kind: "machine", id: null },
 });
 
+type PurchaseRow = typeof purchases.$inferSelect;
+
+export const purchaseRowOf = ({ quote, ...purchase }: Purchase): PurchaseRow => ({
+  ...purchase,
+  quotedAmount: quote?.amount ?? null,
+  quotedAsset: quote?.asset ?? null,
+  quotedPayee: quote?.payee ?? null,
+  timeoutSeconds: quote?.timeoutSeconds ?? null,
+  pays: quote?.pays ?? null,
+  chainId: quote?.pays.kind === "exact" ? quote.pays.chainId : null,
+  contract: quote?.pays.kind === "exact" ? quote.pays.contract : null,
+});
+
+export function purchaseOf(row: PurchaseRow): Purchase {
+  const {
+    quotedAmount,
+    quotedAsset,
+    quotedPayee,
+    timeoutSeconds,
+    pays,
+    chainId: _,
+    contract: __,
+    ...rest
+  } = row;
+  const isQuoted = quotedAmount !== null && quotedAsset !== null && quotedPayee !== null && pays !== null;
+  return {
+    ...rest,
+    quote: isQuoted
+      ? { amount: quotedAmount, asset: quotedAsset, payee: quotedPayee, timeoutSeconds, pays }
+      : null,
+  };
+}
+
 export const idempotencyOf = (row: IdempotencyRow): IdempotencyRecord => ({
   key: row.key,
   fingerprint: row.fingerprint,
   warrantId: row.warrantId,
-  outcome: row.status === null || row.body === null ? null : { status: row.status, body: row.body },
+  outcome:
+    row.status === null || row.body === null
+      ? null
+      : { status: row.status, body: row.body, contentHash: row.contentHash },
   createdAt: row.createdAt,
 });
 

@@ -9,6 +9,7 @@ import { openLedger } from "./open.ts";
 import { createDirectoryReader } from "./readers/directory.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
 import { createPeopleReader } from "./readers/people.ts";
+import { createPurchasesReader } from "./readers/purchases.ts";
 import {
   createChecksReader,
   createEscalationsReader,
@@ -42,6 +43,7 @@ export function openSqliteStore(dataFolder: string): Store {
         ...createDirectoryReader(readers.tables),
         webhooks: createWebhooksReader(readers.tables),
         deliveries: createDeliveriesReader(readers.tables),
+        ...createPurchasesReader(readers.tables),
         ...createPeopleReader(readers.tables),
       }),
       refresh: snapshot.refresh,

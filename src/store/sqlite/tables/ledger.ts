@@ -238,6 +238,7 @@ export const idempotencyKeys = sqliteTable(
     /** Null while the request is running. */
     status: int("status"),
     body: text("body"),
+    contentHash: text("content_hash"),
     createdAt: int("created_at").notNull(),
   },
   (t) => [

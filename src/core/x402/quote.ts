@@ -1,0 +1,132 @@
+import { type Refusal, refuse } from "../errors.ts";
+import type { Mode } from "../roles.ts";
+import { type AssetRule, findAsset, isEvmAddress } from "./assets.ts";
+import { caip2Of, chainOfNetwork, isTestNetwork } from "./chains.ts";
+import type { Challenge, ChallengeEntry } from "./challenge.ts";
+import type { JsonObject } from "./json-header.ts";
+
+/** How a purchase is paid: by a promise on the books, or by a transfer on a chain that cannot be called back. */
+export type Pays = { readonly kind: "voucher" } | ExactPayment;
+
+export type ExactPayment = {
+  readonly kind: "exact";
+  readonly protocol: 1 | 2;
+  /** As the entry names it: version 1 has names of its own. */
+  readonly network: string;
+  readonly chainId: number;
+  /** The token's address, in lower case. */
+  readonly contract: string;
+  /** An EVM address, as the seller wrote it. */
+  readonly payTo: string;
+  readonly tokenName: string;
+  readonly tokenVersion: string;
+  /** The chosen entry as given: version 2 sends it back as `accepted`. */
+  readonly entry: JsonObject;
+  /** Version 2's `resource`, which goes back too; null where there is none. */
+  readonly resource: JsonObject | null;
+};
+
+/** What a purchase costs, to whom, and how it is paid. */
+export type Quote = {
+  /** Above zero, at most the caller's ceiling. */
+  readonly amount: bigint;
+  /** The books' asset. */
+  readonly asset: string;
+  readonly payee: string;
+  /** What the seller allows for it; null where it does not say. */
+  readonly timeoutSeconds: number | null;
+  readonly pays: Pays;
+};
+
+/** What this instance can pay besides vouchers. */
+export type Payable = {
+  /** Whether the mode has a wallet. */
+  readonly hasWallet: boolean;
+  /** The tokens that it pays with; the first rule of a token counts. */
+  readonly assets: readonly AssetRule[];
+};
+
+export type Buyer = {
+  readonly mode: Mode;
+  /** The caller's ceiling, in the units of whatever asset is quoted. */
+  readonly maxAmount: bigint;
+  readonly payable: Payable;
+};
+
+/**
+ * The first entry that this mode can pay and that is within the ceiling. None payable: `x402_scheme_unsupported`; payable
+ * ones only above: `x402_quote_above_max` (decisions.md, x402).
+ */
+export function chooseEntry(challenge: Challenge, buyer: Buyer): Quote | Refusal {
+  const offers =
+    challenge.kind === "simple"
+      ? [voucherQuote(challenge)]
+      : challenge.entries.map((entry) => exactQuote(entry, challenge, buyer));
+  const quotes = offers.filter((offer) => typeof offer !== "string");
+  const [first] = quotes;
+  if (!first) {
+    const reasons = offers.filter((offer) => typeof offer === "string").join("; ");
+    return refuse(
+      "x402_scheme_unsupported",
+      `Nothing that the seller accepts can be paid in ${buyer.mode}: ${reasons}.`,
+    );
+  }
+  const { maxAmount } = buyer;
+  return (
+    quotes.find(({ amount }) => amount <= maxAmount) ??
+    refuse("x402_quote_above_max", `The seller asks ${first.amount} ${first.asset}, above ${maxAmount}.`)
+  );
+}
+
+const voucherQuote = ({ amount, asset, payee }: Challenge & { readonly kind: "simple" }): Quote => ({
+  amount,
+  asset,
+  payee,
+  timeoutSeconds: null,
+  pays: { kind: "voucher" },
+});
+
+/** An entry's quote, or why it cannot be paid. */
+function exactQuote(
+  entry: ChallengeEntry,
+  { protocol, resource }: Challenge & { readonly kind: "protocol" },
+  { mode, payable }: Buyer,
+): Quote | string {
+  const { path, scheme, network, amount, asset, payTo, timeoutSeconds } = entry;
+  if (scheme !== "exact") return `${path}: the scheme ${scheme} is not known`;
+  const chainId = chainOfNetwork(protocol, network);
+  if (chainId === null) return `${path}: the network ${network} is not known`;
+  // The first question is whose money: nothing below may let the sandbox spend any that is real.
+  if (isTestNetwork(chainId) !== (mode === "sandbox")) {
+    return `${path}: ${network} is ${mode === "sandbox" ? "not a" : "a"} test network`;
+  }
+  const rule = findAsset(payable.assets, chainId, asset);
+  if (!rule) return `${path}: the token ${asset} of ${caip2Of(chainId)} is not one that is paid with`;
+  if (!payable.hasWallet) return `${path}: there is no wallet for ${mode}`;
+  const problem = problemWithTerms(entry, rule);
+  if (problem !== null) return `${path}: ${problem}`;
+  const { contract, tokenName, tokenVersion } = rule;
+  return {
+    amount,
+    asset: rule.asset,
+    payee: payTo,
+    timeoutSeconds,
+    pays: {
+      kind: "exact",
+      ...{ protocol, network, chainId, contract, payTo, tokenName, tokenVersion },
+      ...{ entry: entry.given, resource },
+    },
+  };
+}
+
+/** What an authorization by EIP-3009 could not keep, or null. A signature for another domain would be money promised for nothing. */
+function problemWithTerms({ payTo, extra }: ChallengeEntry, rule: AssetRule): string | null {
+  const { assetTransferMethod = "eip3009", paymentFlow = "authorization" } = extra;
+  const { name = rule.tokenName, version = rule.tokenVersion } = extra;
+  if (!isEvmAddress(payTo)) return "payTo is not an address of the network";
+  if (assetTransferMethod !== "eip3009") return "the transfer is not one by EIP-3009";
+  if (paymentFlow !== "authorization" && paymentFlow !== "upfront") return "the payment flow is not known";
+  return name === rule.tokenName && version === rule.tokenVersion
+    ? null
+    : `the token's EIP-712 domain is ${rule.tokenName} ${rule.tokenVersion}, and the seller says another`;
+}

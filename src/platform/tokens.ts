@@ -1,0 +1,68 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
+import { CompactSign } from "jose";
+
+/** Signs what others verify offline: vouchers now, receipts later (decisions.md, x402 and Trace, log, receipts). */
+export type Tokens = {
+  /**
+   * A compact JWS of a text (EdDSA, `kid` in its header).
+   *
+   * @param type the header's `typ`: what is of one type must not pass for another
+   */
+  sign(payload: string, type: string): Promise<string>;
+  /** The public keys, as `/.well-known/jwks.json` shows them. */
+  readonly jwks: { readonly keys: readonly PublicKey[] };
+};
+
+export type PublicKey = {
+  readonly kty: "OKP";
+  readonly crv: "Ed25519";
+  readonly x: string;
+  /** The key's RFC 7638 thumbprint. */
+  readonly kid: string;
+  readonly alg: typeof ALGORITHM;
+  readonly use: "sig";
+};
+
+const ALGORITHM = "EdDSA";
+const PEM_BLOCK = /-----BEGIN ([A-Z ]+)-----[A-Za-z0-9+/=\s]+-----END \1-----/g;
+
+/** A new signing key: PKCS8 in PEM, as `openssl genpkey -algorithm ed25519` makes it. */
+export const newSigningKey = (): string =>
+  generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString().trim();
+
+/**
+ * Signs with the first key of a PEM text. Those after it were rotated out: they sign nothing more and stay in the JWKS, so
+ * what they signed still verifies; of them a public key is enough. Throws where the text is not Ed25519 keys, a private one
+ * first.
+ */
+export function createTokens(pem: string): Tokens {
+  const { signingKey, current, rotated } = readKeys(pem);
+  // A reader that finds two keys of one kid takes neither.
+  const keys = new Map([current, ...rotated].map((key) => [key.kid, key]));
+  return {
+    jwks: { keys: [...keys.values()] },
+    sign: (payload, type) =>
+      new CompactSign(new TextEncoder().encode(payload))
+        .setProtectedHeader({ alg: ALGORITHM, kid: current.kid, typ: type })
+        .sign(signingKey),
+  };
+}
+
+function readKeys(pem: string) {
+  const blocks = pem.match(PEM_BLOCK) ?? [];
+  try {
+    const [current, ...rotated] = blocks.map(publicKeyOf);
+    if (blocks[0] && current) return { signingKey: createPrivateKey(blocks[0]), current, rotated };
+  } catch {
+    // What is wrong may say something of the key.
+  }
+  throw new Error("the signing key must be Ed25519 keys in PEM, a private one first");
+}
+
+/** Of a private key the public half. */
+function publicKeyOf(pem: string): PublicKey {
+  const { kty, crv, x } = createPublicKey(pem).export({ format: "jwk" });
+  if (kty !== "OKP" || crv !== "Ed25519" || x === undefined) throw new Error("not an Ed25519 key");
+  const kid = createHash("sha256").update(JSON.stringify({ crv, kty, x })).digest("base64url");
+  return { kty, crv, x, kid, alg: ALGORITHM, use: "sig" };
+}

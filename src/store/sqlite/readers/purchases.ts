@@ -1,0 +1,47 @@
+import { and, asc, desc, eq, gt, isNotNull, lt, lte, ne } from "drizzle-orm";
+import type { Reader } from "../../store.ts";
+import type { Tables } from "../open.ts";
+import { purchaseOf } from "../rows.ts";
+import { contents, purchases } from "../tables/purchases.ts";
+
+export function createPurchasesReader(tables: Tables): Pick<Reader, "purchases" | "contents"> {
+  const rows = () => tables.select().from(purchases);
+  return {
+    purchases: {
+      get(id) {
+        const row = rows().where(eq(purchases.id, id)).get();
+        return row ? purchaseOf(row) : null;
+      },
+      list: ({ organisationId, mode }, olderThan, limit) =>
+        rows()
+          .where(
+            and(
+              eq(purchases.organisationId, organisationId),
+              eq(purchases.mode, mode),
+              olderThan === null ? undefined : lt(purchases.id, olderThan),
+            ),
+          )
+          .orderBy(desc(purchases.id))
+          .limit(limit)
+          .all()
+          .map(purchaseOf),
+      unfinished: (afterId, limit) =>
+        rows()
+          .where(and(ne(purchases.phase, "ended"), gt(purchases.id, afterId)))
+          .orderBy(asc(purchases.id))
+          .limit(limit)
+          .all()
+          .map(purchaseOf),
+      toCheck: (now, limit) =>
+        rows()
+          .where(and(isNotNull(purchases.nextCheckAt), lte(purchases.nextCheckAt, now)))
+          .orderBy(asc(purchases.nextCheckAt))
+          .limit(limit)
+          .all()
+          .map(purchaseOf),
+    },
+    contents: {
+      get: (hash) => tables.select().from(contents).where(eq(contents.hash, hash)).get()?.bytes ?? null,
+    },
+  };
+}

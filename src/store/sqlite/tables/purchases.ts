@@ -1,0 +1,68 @@
+import { sql } from "drizzle-orm";
+import { blob, check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { MODES } from "../../../core/roles.ts";
+import { ATTEMPTS, type PaymentHeader, PHASES } from "../../../core/x402/purchase.ts";
+import type { Pays } from "../../../core/x402/quote.ts";
+import { amount, int, json, modeColumn, oneOf } from "../columns.ts";
+import { organisationColumn } from "./directory.ts";
+
+/** Purchases by x402: what was meant, what was signed, and what is known. Triggers keep a phase from going back. */
+
+export const purchases = sqliteTable(
+  "purchases",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    mode: modeColumn(),
+    idempotencyKey: text("idempotency_key").notNull(),
+    agentId: text("agent_id"),
+    method: text("method", { enum: ["GET", "POST"] }).notNull(),
+    url: text("url").notNull(),
+    maxAmount: amount("max_amount").notNull(),
+    phase: text("phase", { enum: PHASES }).notNull(),
+    quotedAmount: amount("quoted_amount"),
+    quotedAsset: text("quoted_asset"),
+    quotedPayee: text("quoted_payee"),
+    timeoutSeconds: int("timeout_seconds"),
+    pays: json<Pays | null>("pays"),
+    warrantId: text("warrant_id"),
+    payer: text("payer"),
+    /** Of the token that `exact` is paid with, so that a wallet's open authorizations are found. */
+    chainId: int("chain_id"),
+    contract: text("contract"),
+    nonce: text("nonce"),
+    validBefore: int("valid_before"),
+    header: json<PaymentHeader | null>("header"),
+    attempt: text("attempt", { enum: ATTEMPTS }),
+    known: text("known", { enum: ["paid", "unpaid", "unknown"] }),
+    knownBy: text("known_by", { enum: ["receipt", "chain", "person"] }),
+    transaction: text("transaction_id"),
+    responseStatus: int("response_status"),
+    responseHash: text("response_hash"),
+    createdAt: int("created_at").notNull(),
+    answeredAt: int("answered_at"),
+    endedAt: int("ended_at"),
+    nextCheckAt: int("next_check_at"),
+  },
+  (t) => [
+    index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),
+    uniqueIndex("purchases_of_warrant").on(t.warrantId).where(sql`${t.warrantId} IS NOT NULL`),
+    uniqueIndex("purchases_one_of_a_nonce").on(t.payer, t.nonce).where(sql`${t.nonce} IS NOT NULL`),
+    index("purchases_unfinished").on(t.id).where(sql`${t.phase} <> 'ended'`),
+    index("purchases_to_check").on(t.nextCheckAt).where(sql`${t.nextCheckAt} IS NOT NULL`),
+    index("purchases_of_wallet")
+      .on(t.payer, t.chainId, t.contract, t.answeredAt)
+      .where(sql`${t.payer} IS NOT NULL`),
+    check("purchases_mode", oneOf(t.mode, MODES)),
+    check("purchases_phase", oneOf(t.phase, PHASES)),
+    check("purchases_held", sql`${t.phase} IN ('quoting', 'ended') OR ${t.warrantId} IS NOT NULL`),
+    check("purchases_signed", sql`${t.phase} NOT IN ('signed', 'answered') OR ${t.header} IS NOT NULL`),
+    check("purchases_ended", sql`(${t.phase} = 'ended') = (${t.endedAt} IS NOT NULL)`),
+  ],
+);
+
+/** Bytes that are kept once, by their SHA-256: the paid answers. */
+export const contents = sqliteTable("contents", {
+  hash: text("hash").primaryKey(),
+  bytes: blob("bytes", { mode: "buffer" }).notNull(),
+});

@@ -1,0 +1,183 @@
+import { describe, expect, test } from "bun:test";
+import type { ReasonCode } from "../../../src/core/clauses/reason-codes.ts";
+import { isRefusal } from "../../../src/core/errors.ts";
+import { OUTCOMES, type Outcome, type PolicyDecision } from "../../../src/core/policy.ts";
+import {
+  ATTEMPTS,
+  type Attempt,
+  decideSettlement,
+  decideUnknown,
+  FINDINGS,
+  type Finding,
+  type Known,
+  knownOf,
+  NEXT_PHASES,
+  PHASES,
+  type Phase,
+  RECOVERY,
+  type Recovery,
+  refuseMove,
+} from "../../../src/core/x402/purchase.ts";
+
+const KNOWN: readonly Known[] = ["paid", "unpaid", "unknown"];
+
+describe("the phases", () => {
+  test("lead forwards only, and each to its end", () => {
+    for (const [index, phase] of PHASES.entries()) {
+      for (const next of NEXT_PHASES[phase]) expect(PHASES.indexOf(next)).toBeGreaterThan(index);
+      expect(NEXT_PHASES[phase].includes("ended")).toBe(phase !== "ended");
+    }
+  });
+
+  test("let nothing be sent that was not kept, nor anything be signed that was not held", () => {
+    const before = (phase: Phase) => PHASES.filter((other) => NEXT_PHASES[other].includes(phase));
+    expect(before("signed")).toEqual(["held"]);
+    expect(before("answered")).toEqual(["signed"]);
+  });
+
+  const TABLE: readonly (readonly [phase: Phase, voucher: Recovery, exact: Recovery])[] = [
+    ["quoting", "forget", "forget"],
+    ["held", "refund", "refund"],
+    ["signed", "refund", "escalate"],
+    ["answered", "settle", "settle"],
+    ["ended", "nothing", "nothing"],
+  ];
+  for (const [phase, voucher, exact] of TABLE) {
+    test(`a crash while ${phase}: a voucher's recovery is ${voucher}, that of exact ${exact}`, () =>
+      expect(RECOVERY[phase]).toEqual({ voucher, exact }));
+  }
+  test("are all in the table", () => expect(TABLE.map(([phase]) => phase)).toEqual([...PHASES]));
+});
+
+describe("what is known of the money", () => {
+  const TABLE: Readonly<Record<Attempt, Readonly<Record<Finding, Known>>>> = {
+    never_connected: { used: "paid", unused: "unpaid", expired: "unpaid", away: "unpaid", none: "unpaid" },
+    no_answer: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
+    answered: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
+    receipted: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "paid" },
+  };
+  for (const attempt of ATTEMPTS) {
+    for (const finding of FINDINGS) {
+      const known = TABLE[attempt][finding];
+      test(`exact, ${attempt}, and the chain says ${finding}: ${known}`, () =>
+        expect(knownOf("exact", attempt, finding)).toBe(known));
+      test(`a voucher, ${attempt}, moves no money, whatever a chain says (${finding})`, () =>
+        expect(knownOf("voucher", attempt, finding)).toBe("unpaid"));
+    }
+  }
+});
+
+describe("the settlement", () => {
+  const decided: Readonly<Record<Outcome, PolicyDecision>> = {
+    release: { outcome: "release", releasedBps: 10_000, bandLabel: "all" },
+    partial_release: { outcome: "partial_release", releasedBps: 5_000, bandLabel: "half" },
+    escalate: { outcome: "escalate", releasedBps: 0, bandLabel: "doubt" },
+    refund: { outcome: "refund", releasedBps: 0, bandLabel: "none" },
+  };
+
+  for (const known of KNOWN) {
+    for (const outcome of OUTCOMES) {
+      test(`of a voucher is the policy's: ${outcome}`, () =>
+        expect(decideSettlement("voucher", known, decided[outcome])).toEqual({
+          decision: decided[outcome],
+          reasonCode: null,
+        }));
+    }
+    test("of a voucher that had no answer is a refund", () =>
+      expect(decideSettlement("voucher", known, null)).toEqual({
+        decision: { outcome: "refund", releasedBps: 0, bandLabel: null },
+        reasonCode: "source_unreachable",
+      }));
+  }
+
+  type Row = readonly [policy: Outcome | "none", outcome: Outcome, reasonCode: ReasonCode | null];
+  const EXACT: Readonly<Record<Known, readonly Row[]>> = {
+    paid: [
+      ["release", "release", null],
+      ["partial_release", "escalate", "payment_irrevocable"],
+      ["escalate", "escalate", "payment_irrevocable"],
+      ["refund", "escalate", "payment_irrevocable"],
+      ["none", "escalate", "payment_irrevocable"],
+    ],
+    unpaid: [
+      ["release", "refund", null],
+      ["partial_release", "refund", null],
+      ["escalate", "refund", null],
+      ["refund", "refund", null],
+      ["none", "refund", "source_unreachable"],
+    ],
+    unknown: [
+      ["release", "escalate", "payment_unknown"],
+      ["partial_release", "escalate", "payment_unknown"],
+      ["escalate", "escalate", "payment_unknown"],
+      ["refund", "escalate", "payment_unknown"],
+      ["none", "escalate", "payment_unknown"],
+    ],
+  };
+  for (const known of KNOWN) {
+    for (const [policy, outcome, reasonCode] of EXACT[known]) {
+      test(`of exact, ${known}, where the policy says ${policy}: ${outcome} ${reasonCode ?? ""}`, () => {
+        const settlement = decideSettlement("exact", known, policy === "none" ? null : decided[policy]);
+        expect(settlement).toEqual({
+          decision: outcome === "release" ? decided.release : { outcome, releasedBps: 0, bandLabel: null },
+          reasonCode,
+        });
+      });
+    }
+    test(`of exact, ${known}, is decided for every policy`, () =>
+      expect(EXACT[known].map(([policy]) => policy)).toEqual([...OUTCOMES, "none"]));
+  }
+});
+
+describe("an unknown payment", () => {
+  const EXPIRY = 60_000;
+  const TABLE: Readonly<Record<Finding, readonly [before: string, at: string, after: string]>> = {
+    used: ["irrevocable", "irrevocable", "irrevocable"],
+    unused: ["wait", "wait", "wait"],
+    expired: ["refund", "refund", "refund"],
+    away: ["wait", "wait", "wait"],
+    none: ["wait", "wait", "attest"],
+  };
+  for (const finding of FINDINGS) {
+    const [before, at, after] = TABLE[finding];
+    test(`where the chain says ${finding}: ${before} before the expiry, then ${after}`, () =>
+      expect([-1, 0, 1].map((ms) => decideUnknown(finding, EXPIRY, EXPIRY + ms))).toEqual([
+        before,
+        at,
+        after,
+      ] as never));
+  }
+});
+
+describe("a move of a warrant that a purchase opened", () => {
+  const TO = ["released", "partially_released", "refunded", "expired", "disputed"] as const;
+  const LEGAL: Readonly<Record<Known, readonly string[]>> = {
+    paid: ["released"],
+    unpaid: ["refunded"],
+    unknown: [],
+  };
+  for (const known of KNOWN) {
+    for (const to of TO) {
+      test(`to ${to} is ${LEGAL[known].includes(to) ? "legal" : "refused"} where exact is ${known}`, () => {
+        const refused = refuseMove("exact", known, to);
+        expect(isRefusal(refused) ? refused.refused : "legal").toBe(
+          LEGAL[known].includes(to) ? "legal" : "illegal_transition",
+        );
+        expect(refuseMove("voucher", known, to)).toBeNull();
+      });
+    }
+  }
+
+  test("is legal wherever the settlement leads, so that nothing is decided that cannot be done", () => {
+    for (const known of KNOWN) {
+      for (const outcome of [...OUTCOMES, null]) {
+        const policy = outcome && { outcome, releasedBps: 1, bandLabel: null };
+        const { decision } = decideSettlement("exact", known, policy);
+        if (decision.outcome === "escalate") continue;
+        expect(
+          refuseMove("exact", known, decision.outcome === "release" ? "released" : "refunded"),
+        ).toBeNull();
+      }
+    }
+  });
+});
