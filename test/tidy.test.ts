@@ -15,11 +15,15 @@ type Import = {
 };
 
 const read = (path: string): string => readFileSync(join(REPOSITORY, path), "utf8");
+const isOurs = (path: string): boolean => !path.includes("node_modules/");
 const filesOf = (pattern: string): SourceFile[] =>
-  [...new Bun.Glob(pattern).scanSync(REPOSITORY)].sort().map((path) => {
-    const text = read(path);
-    return { path, text, lines: text.split("\n") };
-  });
+  [...new Bun.Glob(pattern).scanSync(REPOSITORY)]
+    .filter(isOurs)
+    .sort()
+    .map((path) => {
+      const text = read(path);
+      return { path, text, lines: text.split("\n") };
+    });
 
 const sources = filesOf("src/**/*.{ts,tsx}");
 const tests = filesOf("test/**/*.{ts,tsx}");

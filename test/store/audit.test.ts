@@ -580,7 +580,7 @@ describe("the audit itself", () => {
     withCopy(({ writer, readers }) => {
       writer.raw.run(
         `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-         INSERT INTO idempotency_keys SELECT (SELECT id FROM organisations LIMIT 1), 'live', 'stuck-' || i, 'f', NULL, NULL, NULL, 0 FROM n`,
+         INSERT INTO idempotency_keys SELECT (SELECT id FROM organisations LIMIT 1), 'live', 'stuck-' || i, 'f', NULL, NULL, NULL, NULL, 0 FROM n`,
       );
       expect(auditLedger(readers)).toHaveLength(1_000);
       expect(readers.raw.inTransaction).toBe(false);

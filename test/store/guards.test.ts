@@ -460,7 +460,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "half an outcome",
       () =>
-        "INSERT INTO idempotency_keys SELECT organisation_id, mode, 'half', fingerprint, NULL, 201, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT organisation_id, mode, 'half', fingerprint, NULL, 201, NULL, NULL, 0 FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],

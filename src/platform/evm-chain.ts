@@ -1,0 +1,177 @@
+import { BaseError, type Client, createClient, HttpRequestError, http, TimeoutError } from "viem";
+import { getBlock, getChainId, readContract } from "viem/actions";
+import { SECOND_MS } from "../core/time.ts";
+import { isTestNetwork } from "../core/x402/chains.ts";
+import type { Finding } from "../core/x402/purchase.ts";
+
+/** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
+export type EvmChains = {
+  /** Whether there is an endpoint to ask about this chain. */
+  has(chainId: number): boolean;
+  /**
+   * Whether a wallet's EIP-3009 authorization is used: at the newest block that counts as confirmed, or at the newest. An
+   * authorization that its wallet cancelled counts as used; ours never does.
+   */
+  authorizationState(
+    question: AuthorizationQuestion,
+    at?: "confirmed" | "newest",
+  ): Promise<AuthorizationState | Away>;
+  /** What a wallet has of a token at the newest block, in its smallest unit. */
+  balanceOf(chainId: number, contract: string, holder: string): Promise<TokenBalance | Away>;
+};
+
+export type AuthorizationQuestion = {
+  readonly chainId: number;
+  /** Of the token, as all addresses here `0x` and 40 hex digits. */
+  readonly contract: string;
+  readonly authorizer: string;
+  /** `0x` and 64 hex digits. */
+  readonly nonce: string;
+};
+
+/** What was so at a block. */
+export type AuthorizationState = {
+  readonly isUsed: boolean;
+  readonly blockNumber: bigint;
+  /** The block's own time, epoch milliseconds. */
+  readonly blockTime: number;
+};
+
+export type TokenBalance = { readonly balance: bigint };
+
+/**
+ * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or nothing that
+ * speaks JSON-RPC. `wrong_chain`: an endpoint of another. `no_answer`: an error, a contract that is not there, or a block that is not.
+ */
+export type Away = { readonly away: "none" | "timeout" | "unreachable" | "wrong_chain" | "no_answer" };
+
+export type EvmChainsOptions = {
+  /** How many blocks make one confirmed, its own among them. */
+  readonly confirmations?: (chainId: number) => number;
+  /** Of one request; each is tried again so many times, after a short wait that doubles. */
+  readonly timeoutMs?: number;
+  readonly retries?: number;
+  readonly retryDelayMs?: number;
+};
+
+const CONFIRMATIONS_MAIN = 12;
+const CONFIRMATIONS_TEST = 1;
+const TIMEOUT_MS = 5 * SECOND_MS;
+const RETRIES = 3;
+const RETRY_DELAY_MS = 200;
+
+const ABI = [
+  {
+    type: "function",
+    name: "authorizationState",
+    stateMutability: "view",
+    inputs: [
+      { name: "authorizer", type: "address" },
+      { name: "nonce", type: "bytes32" },
+    ],
+    outputs: [{ name: "", type: "bool" }],
+  },
+  {
+    type: "function",
+    name: "balanceOf",
+    stateMutability: "view",
+    inputs: [{ name: "account", type: "address" }],
+    outputs: [{ name: "", type: "uint256" }],
+  },
+] as const;
+
+type Hex = `0x${string}`;
+
+/** `endpoints` are JSON-RPC URLs by chain id. Nothing is asked before the first question. */
+export function createEvmChains(
+  endpoints: ReadonlyMap<number, string>,
+  options: EvmChainsOptions = {},
+): EvmChains {
+  const { confirmations = defaultConfirmations, timeoutMs = TIMEOUT_MS, retries = RETRIES } = options;
+  const { retryDelayMs = RETRY_DELAY_MS } = options;
+  const clients = new Map<number, Client>();
+  const checked = new Set<number>();
+
+  const clientOf = (chainId: number, url: string): Client => {
+    const known = clients.get(chainId);
+    if (known) return known;
+    const transport = http(url, {
+      timeout: timeoutMs,
+      retryCount: retries,
+      retryDelay: retryDelayMs,
+      fetchOptions: { redirect: "error" },
+    });
+    const client = createClient({ transport });
+    clients.set(chainId, client);
+    return client;
+  };
+
+  /** Asks, once the endpoint has said that it is of this chain: another chain's word on a nonce would be believed. */
+  async function ask<Answer>(
+    chainId: number,
+    question: (client: Client) => Promise<Answer>,
+  ): Promise<Answer | Away> {
+    const url = endpoints.get(chainId);
+    if (url === undefined) return { away: "none" };
+    const client = clientOf(chainId, url);
+    try {
+      if (!checked.has(chainId)) {
+        if ((await getChainId(client)) !== chainId) return { away: "wrong_chain" };
+        checked.add(chainId);
+      }
+      return await question(client);
+    } catch (error) {
+      return { away: reasonOf(error) };
+    }
+  }
+
+  return {
+    has: (chainId) => endpoints.has(chainId),
+    authorizationState: ({ chainId, contract, authorizer, nonce }, at = "confirmed") =>
+      ask(chainId, async (client) => {
+        const newest = await getBlock(client, { blockTag: "latest" });
+        const depth = BigInt(at === "newest" ? 0 : confirmations(chainId) - 1);
+        const blockNumber = newest.number > depth ? newest.number - depth : 0n;
+        const block = blockNumber === newest.number ? newest : await getBlock(client, { blockNumber });
+        const isUsed = await readContract(client, {
+          address: contract as Hex,
+          abi: ABI,
+          functionName: "authorizationState",
+          args: [authorizer as Hex, nonce as Hex],
+          blockNumber,
+        });
+        return { isUsed, blockNumber, blockTime: Number(block.timestamp) * SECOND_MS };
+      }),
+    balanceOf: (chainId, contract, holder) =>
+      ask(chainId, async (client) => ({
+        balance: await readContract(client, {
+          address: contract as Hex,
+          abi: ABI,
+          functionName: "balanceOf",
+          args: [holder as Hex],
+        }),
+      })),
+  };
+}
+
+const defaultConfirmations = (chainId: number): number =>
+  isTestNetwork(chainId) ? CONFIRMATIONS_TEST : CONFIRMATIONS_MAIN;
+
+/** viem wraps what went wrong. Its messages carry the endpoint's URL, and so its key: they go no further. */
+function reasonOf(error: unknown): Away["away"] {
+  if (!(error instanceof BaseError)) return "no_answer";
+  if (error.walk((cause) => cause instanceof TimeoutError) !== null) return "timeout";
+  return error.walk((cause) => cause instanceof HttpRequestError) === null ? "no_answer" : "unreachable";
+}
+
+/**
+ * What the chain's word means for an authorization (core/x402/purchase.ts, Finding). Unused at a block later than its expiry, it can
+ * never be used: blocks' times only grow.
+ *
+ * @param validBefore epoch milliseconds
+ */
+export function findingOf(state: AuthorizationState | Away, validBefore: number): Finding {
+  if ("away" in state) return state.away === "none" ? "none" : "away";
+  if (state.isUsed) return "used";
+  return state.blockTime > validBefore ? "expired" : "unused";
+}

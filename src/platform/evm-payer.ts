@@ -1,0 +1,133 @@
+import { getAddress, isAddress, isHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { AMOUNT_MAX } from "../core/money.ts";
+import type { Mode } from "../core/roles.ts";
+import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import { caip2Of, isTestNetwork } from "../core/x402/chains.ts";
+import { writeJsonHeader } from "../core/x402/json-header.ts";
+import type { ExactPayment } from "../core/x402/quote.ts";
+
+/** The wallet of a mode. It knows no chain: a signature is all that it makes. */
+export type EvmPayer = {
+  readonly mode: Mode;
+  /** The wallet's address, with its checksum. */
+  readonly address: string;
+  /**
+   * The payment header for one EIP-3009 authorization, the same for the same order. Throws `SigningRefused`, with nothing
+   * signed, where the order is not one that this wallet may sign at `now` (epoch milliseconds).
+   */
+  sign(order: PaymentOrder, now: number): Promise<PaymentHeader>;
+};
+
+export type PaymentOrder = {
+  readonly pays: ExactPayment;
+  /** In the token's smallest unit. */
+  readonly amount: bigint;
+  /** Epoch milliseconds; the chain counts whole seconds, so what is below them is cut. */
+  readonly validAfter: number;
+  /** The same, and at most AUTHORIZATION_MS ahead. */
+  readonly validBefore: number;
+  /** 32 bytes as `0x` and 64 hex digits: one for a purchase, so that the chain takes it once. */
+  readonly nonce: string;
+};
+
+export type PaymentHeader = {
+  readonly name: "X-PAYMENT" | "PAYMENT-SIGNATURE";
+  readonly value: string;
+};
+
+/** A guard has held: the caller asked for a signature that must not exist. */
+export class SigningRefused extends Error {}
+
+/** How long an authorization may be used at most (decisions.md, x402). */
+export const AUTHORIZATION_MS = MINUTE_MS;
+
+/** EIP-3009, section "Transfer With Authorization". */
+const TYPES = {
+  TransferWithAuthorization: [
+    { name: "from", type: "address" },
+    { name: "to", type: "address" },
+    { name: "value", type: "uint256" },
+    { name: "validAfter", type: "uint256" },
+    { name: "validBefore", type: "uint256" },
+    { name: "nonce", type: "bytes32" },
+  ],
+} as const;
+
+/** The wallet of a private key, given as `0x` and 64 hex digits. */
+export function createEvmPayer(mode: Mode, privateKey: `0x${string}`): EvmPayer {
+  const account = privateKeyToAccount(privateKey);
+  return {
+    mode,
+    address: account.address,
+    async sign(order, now) {
+      const { nonce, contract } = checkOrder(mode, order, now);
+      const { pays, amount } = order;
+      const to = getAddress(pays.payTo);
+      const validAfter = BigInt(Math.floor(order.validAfter / SECOND_MS));
+      const validBefore = BigInt(Math.floor(order.validBefore / SECOND_MS));
+      const signature = await account.signTypedData({
+        domain: {
+          name: pays.tokenName,
+          version: pays.tokenVersion,
+          chainId: pays.chainId,
+          verifyingContract: getAddress(contract),
+        },
+        types: TYPES,
+        primaryType: "TransferWithAuthorization",
+        message: { from: account.address, to, value: amount, validAfter, validBefore, nonce },
+      });
+      const authorization = {
+        from: account.address,
+        to,
+        value: `${amount}`,
+        validAfter: `${validAfter}`,
+        validBefore: `${validBefore}`,
+        nonce,
+      };
+      return headerOf(pays, { authorization, signature });
+    },
+  };
+}
+
+/** As `encodePaymentSignatureHeader` of @x402/core writes it, which leaves no place for a nonce of ours. */
+function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
+  const { protocol, network, entry, resource } = pays;
+  return protocol === 1
+    ? {
+        name: "X-PAYMENT",
+        value: writeJsonHeader({ x402Version: 1, scheme: "exact", network, payload }),
+      }
+    : {
+        name: "PAYMENT-SIGNATURE",
+        value: writeJsonHeader({
+          x402Version: 2,
+          payload,
+          ...(resource === null ? {} : { resource }),
+          accepted: entry,
+        }),
+      };
+}
+
+/** Nothing here is input that a caller got wrong: each is a rule that holds on the way here, held once more before money moves. */
+function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
+  const { pays, amount, validAfter, validBefore, nonce } = order;
+  const { chainId, contract, payTo } = pays;
+  if (!Number.isSafeInteger(chainId) || chainId < 1) throw new SigningRefused("not the id of a chain");
+  if (isTestNetwork(chainId) !== (mode === "sandbox")) {
+    throw new SigningRefused(`the ${mode} wallet does not sign for ${caip2Of(chainId)}`);
+  }
+  if (amount <= 0n || amount > AMOUNT_MAX) throw new SigningRefused("not an amount that can be paid");
+  if (!isAddress(contract, { strict: false }) || !isAddress(payTo, { strict: false })) {
+    throw new SigningRefused("not the addresses of a token and a payee");
+  }
+  if (!isHex(nonce) || !/^0x[0-9a-fA-F]{64}$/.test(nonce))
+    throw new SigningRefused("not a nonce of 32 bytes");
+  // Written so that what is not a number is refused too.
+  if (!(validBefore > now && validBefore <= now + AUTHORIZATION_MS)) {
+    throw new SigningRefused("an authorization holds for a minute at most");
+  }
+  if (!(validAfter >= 0 && validAfter < validBefore))
+    throw new SigningRefused("an authorization that never holds");
+  return { nonce, contract };
+}

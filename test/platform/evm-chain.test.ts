@@ -1,0 +1,256 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { FINDINGS, type Finding } from "../../src/core/x402/purchase.ts";
+import {
+  type AuthorizationState,
+  type Away,
+  createEvmChains,
+  type EvmChainsOptions,
+  findingOf,
+} from "../../src/platform/evm-chain.ts";
+
+const BASE = 8_453;
+const BASE_SEPOLIA = 84_532;
+const CONTRACT = "0x036cbd53842c5426634e7929541ec2318f3dcf7e";
+const WALLET = "0x209693bc6afc0c5328ba36faf03c514ef312287c";
+const NONCE = `0x${"07".repeat(32)}`;
+const NEWEST = 100;
+const FIRST_BLOCK_TIME = 1_800_000_000;
+
+type Asked = { readonly method: string; readonly params: readonly unknown[] };
+type Answer = (asked: Asked, count: number) => unknown | Response | Promise<Response>;
+
+const hex = (value: number | bigint): string => `0x${value.toString(16)}`;
+const word = (value: number | bigint): string => `0x${value.toString(16).padStart(64, "0")}`;
+
+const opened: { stop(force: boolean): unknown }[] = [];
+afterEach(() => {
+  for (const server of opened.splice(0)) server.stop(true);
+});
+
+/** A chain of blocks two seconds apart, in which the wallet's authorization is used from a block on. */
+function startEndpoint(
+  options: { chainId?: number; usedFrom?: number; newest?: number; instead?: Answer } = {},
+) {
+  const { chainId = BASE_SEPOLIA, usedFrom = Number.POSITIVE_INFINITY, newest = NEWEST, instead } = options;
+  const asked: Asked[] = [];
+  const numberOf = (tag: unknown) => (tag === "latest" ? newest : Number(tag));
+  const results: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
+    eth_chainId: () => hex(chainId),
+    eth_getBlockByNumber: ([tag]) => blockAt(numberOf(tag)),
+    eth_call: ([call, tag]) =>
+      (call as { data: string }).data.startsWith(BALANCE_OF)
+        ? word(12_345_678_901_234_567_890n)
+        : word(numberOf(tag) >= usedFrom ? 1 : 0),
+  };
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    async fetch(request) {
+      const { id, method, params = [] } = (await request.json()) as Asked & { id: number };
+      asked.push({ method, params });
+      const other = await instead?.({ method, params }, asked.length);
+      if (other instanceof Response) return other;
+      const body = other === undefined ? { result: results[method]?.(params) } : (other as object);
+      return Response.json({ jsonrpc: "2.0", id, ...body });
+    },
+  });
+  opened.push(server);
+  return { url: server.url.href, asked, methods: () => asked.map(({ method }) => method) };
+}
+
+const BALANCE_OF = "0x70a08231";
+
+const blockAt = (number: number) => ({
+  number: hex(number),
+  hash: word(number),
+  timestamp: hex(FIRST_BLOCK_TIME + 2 * number),
+  transactions: [],
+});
+
+const FAST: EvmChainsOptions = { timeoutMs: 100, retries: 0, retryDelayMs: 1 };
+const chainsAt = (url: string, options: EvmChainsOptions = {}, chainId = BASE_SEPOLIA) =>
+  createEvmChains(new Map([[chainId, url]]), { ...FAST, ...options });
+const question = (chainId = BASE_SEPOLIA) => ({
+  chainId,
+  contract: CONTRACT,
+  authorizer: WALLET,
+  nonce: NONCE,
+});
+const stateAt = (number: number, isUsed: boolean) => ({
+  isUsed,
+  blockNumber: BigInt(number),
+  blockTime: (FIRST_BLOCK_TIME + 2 * number) * 1_000,
+});
+
+describe("an authorization's state", () => {
+  const READ: readonly (readonly [
+    chainId: number,
+    usedFrom: number,
+    at: "confirmed" | "newest",
+    AuthorizationState,
+  ])[] = [
+    [BASE_SEPOLIA, 100, "confirmed", stateAt(100, true)],
+    [BASE_SEPOLIA, 101, "confirmed", stateAt(100, false)],
+    [BASE, 89, "confirmed", stateAt(89, true)],
+    [BASE, 90, "confirmed", stateAt(89, false)],
+    [BASE, 90, "newest", stateAt(100, true)],
+    [BASE, 101, "newest", stateAt(100, false)],
+  ];
+  for (const [chainId, usedFrom, at, state] of READ) {
+    test(`on chain ${chainId}, used from block ${usedFrom} on, at the ${at} block: ${state.isUsed}`, async () => {
+      const { url } = startEndpoint({ chainId, usedFrom });
+      const chains = chainsAt(url, {}, chainId);
+      expect(await chains.authorizationState(question(chainId), at)).toEqual(state);
+    });
+  }
+
+  test("is read where the operator says how many blocks confirm one, and never before the first", async () => {
+    const { url } = startEndpoint({ newest: 3 });
+    const deep = chainsAt(url, { confirmations: () => 3 });
+    expect(await deep.authorizationState(question())).toEqual(stateAt(1, false));
+    const deeper = chainsAt(url, { confirmations: () => 12 });
+    expect(await deeper.authorizationState(question())).toEqual(stateAt(0, false));
+  });
+
+  test("is asked of the token about the wallet and the nonce", async () => {
+    const { url, asked } = startEndpoint();
+    await chainsAt(url).authorizationState(question());
+    const data = `0xe94a0102${WALLET.slice(2).padStart(64, "0")}${NONCE.slice(2)}`;
+    expect(asked.at(-1)).toEqual({ method: "eth_call", params: [{ data, to: CONTRACT }, hex(NEWEST)] });
+  });
+});
+
+test("a balance is read to the unit, above what a double holds", async () => {
+  const { url } = startEndpoint();
+  const read = await chainsAt(url).balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
+  expect(read).toEqual({ balance: 12_345_678_901_234_567_890n });
+});
+
+describe("the chain's id", () => {
+  test("is asked once, before anything else", async () => {
+    const { url, methods } = startEndpoint();
+    const chains = chainsAt(url);
+    await chains.balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
+    await chains.balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
+    expect(methods()).toEqual(["eth_chainId", "eth_call", "eth_call"]);
+  });
+
+  test("of another chain ends it there, until the endpoint is put right", async () => {
+    let id = BASE;
+    const { url, methods } = startEndpoint({
+      instead: ({ method }) => (method === "eth_chainId" ? { result: hex(id) } : undefined),
+    });
+    const chains = chainsAt(url);
+    expect(await chains.authorizationState(question())).toEqual({ away: "wrong_chain" });
+    expect(methods()).toEqual(["eth_chainId"]);
+    id = BASE_SEPOLIA;
+    expect(await chains.authorizationState(question())).toEqual(stateAt(NEWEST, false));
+  });
+});
+
+describe("a chain that is away is not an error", () => {
+  const AWAY: Readonly<Record<string, readonly [Answer, Away["away"]]>> = {
+    "answers 500": [() => new Response("no", { status: 500 }), "unreachable"],
+    "answers 403 with its key in the text": [() => new Response("key", { status: 403 }), "unreachable"],
+    redirects: [() => Response.redirect("http://127.0.0.1:9/"), "unreachable"],
+    "answers a page": [() => new Response("<html></html>"), "unreachable"],
+    "answers with an error": [() => ({ error: { code: -32000, message: "header not found" } }), "no_answer"],
+    "never answers": [() => new Promise<Response>(() => {}), "timeout"],
+    "answers nothing to the call, as where there is no contract": [
+      ({ method }) => (method === "eth_call" ? { result: "0x" } : undefined),
+      "no_answer",
+    ],
+    "answers neither yes nor no": [
+      ({ method }) => (method === "eth_call" ? { result: word(2) } : undefined),
+      "no_answer",
+    ],
+    "has no such block": [
+      ({ method }) => (method === "eth_getBlockByNumber" ? { result: null } : undefined),
+      "no_answer",
+    ],
+  };
+  for (const [what, [instead, away]] of Object.entries(AWAY)) {
+    test(`where the endpoint ${what}: ${away}`, async () => {
+      const { url } = startEndpoint({ instead });
+      expect(await chainsAt(url).authorizationState(question())).toEqual({ away });
+    });
+  }
+
+  test("where nothing listens: unreachable", async () => {
+    const { url } = startEndpoint();
+    for (const server of opened.splice(0)) server.stop(true);
+    expect(await chainsAt(url).authorizationState(question())).toEqual({ away: "unreachable" });
+  });
+
+  test("where there is no endpoint: none, and it says so before it is asked", async () => {
+    const { url, asked } = startEndpoint();
+    const chains = chainsAt(url);
+    expect([chains.has(BASE_SEPOLIA), chains.has(BASE)]).toEqual([true, false]);
+    expect(await chains.authorizationState(question(BASE))).toEqual({ away: "none" });
+    expect(await chains.balanceOf(BASE, CONTRACT, WALLET)).toEqual({ away: "none" });
+    expect(asked).toEqual([]);
+  });
+
+  test("where addresses are none: no answer", async () => {
+    const { url } = startEndpoint();
+    const read = await chainsAt(url).authorizationState({ ...question(), authorizer: "acme" });
+    expect(read).toEqual({ away: "no_answer" });
+  });
+});
+
+describe("a request that fails is tried again", () => {
+  const failing =
+    (times: number): Answer =>
+    (_, count) =>
+      count <= times ? new Response("busy", { status: 503 }) : undefined;
+
+  test("as often as is said, and then it works", async () => {
+    const { url, asked } = startEndpoint({ instead: failing(3) });
+    expect(await chainsAt(url, { retries: 3 }).authorizationState(question())).toEqual(
+      stateAt(NEWEST, false),
+    );
+    expect(asked.length).toBe(3 + 3);
+  });
+
+  test("and no more often", async () => {
+    const { url, asked } = startEndpoint({ instead: failing(4) });
+    expect(await chainsAt(url, { retries: 3 }).authorizationState(question())).toEqual({
+      away: "unreachable",
+    });
+    expect(asked.length).toBe(4);
+  });
+
+  test("where the one before never answered", async () => {
+    const { url } = startEndpoint({
+      instead: (_, count) => (count === 1 ? new Promise<Response>(() => {}) : undefined),
+    });
+    expect(await chainsAt(url, { retries: 1 }).authorizationState(question())).toEqual(
+      stateAt(NEWEST, false),
+    );
+  });
+});
+
+describe("what it means", () => {
+  const EXPIRY = 1_800_000_060_000;
+  const state = (isUsed: boolean, blockTime: number) => ({ isUsed, blockNumber: 1n, blockTime });
+  const TABLE: readonly (readonly [AuthorizationState | Away, Finding])[] = [
+    [state(true, EXPIRY - 1_000), "used"],
+    [state(true, EXPIRY + 1_000), "used"],
+    [state(false, EXPIRY - 1_000), "unused"],
+    [state(false, EXPIRY), "unused"],
+    [state(false, EXPIRY + 1), "expired"],
+    [{ away: "none" }, "none"],
+    [{ away: "timeout" }, "away"],
+    [{ away: "unreachable" }, "away"],
+    [{ away: "wrong_chain" }, "away"],
+    [{ away: "no_answer" }, "away"],
+  ];
+  for (const [read, finding] of TABLE) {
+    test(`${JSON.stringify(read, (_, value) => (typeof value === "bigint" ? `${value}` : value))}: ${finding}`, () =>
+      expect(findingOf(read, EXPIRY)).toBe(finding));
+  }
+
+  test("is each of the findings", () =>
+    expect(new Set(TABLE.map(([, finding]) => finding))).toEqual(new Set(FINDINGS)));
+});

@@ -1,0 +1,157 @@
+import { join } from "node:path";
+import {
+  type Address,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  type Hex,
+  http,
+  publicActions,
+} from "viem";
+import { generatePrivateKey, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
+import { compileToken, TOKEN_ABI, TOKEN_NAME, TOKEN_VERSION } from "./token.ts";
+
+/** Base Sepolia's: version 1 of the protocol names its networks from a closed list, and 31337 is not on it. */
+export const CHAIN_ID = 84_532;
+export const NETWORK_V1 = "base-sepolia";
+export const NETWORK_V2 = `eip155:${CHAIN_ID}` as const;
+
+export type Wallet = { readonly address: Address; readonly key: Hex };
+
+/** A chain on 127.0.0.1 with a token on it that does EIP-3009. Each transaction is a block at once. */
+export type Chain = {
+  readonly url: string;
+  readonly token: Address;
+  /** A new wallet with so much of the token, in its smallest unit, and nothing else. */
+  wallet(amount: bigint): Promise<Wallet>;
+  balanceOf(holder: Address): Promise<bigint>;
+  /** How many transactions have moved the token since it is there, mints among them. */
+  transfers(): Promise<number>;
+  isUsed(authorizer: Address, nonce: Hex): Promise<boolean>;
+  /** Mines blocks; the first is so many seconds later than the wall's clock or the last block would have it. */
+  mine(blocks: number, laterBySeconds?: number): Promise<void>;
+  /** The process takes connections and answers nothing, until it goes on. */
+  hang(): void;
+  goOn(): void;
+  close(): Promise<void>;
+};
+
+const DEPLOYER = 0;
+const FACILITATOR = 1;
+const POLL_MS = 20;
+
+/** Hardhat's own accounts, which have ether for the gas. */
+const accountOf = (index: number) =>
+  mnemonicToAccount("test test test test test test test test test test test junk", { addressIndex: index });
+
+const chainAt = (url: string) =>
+  defineChain({
+    id: CHAIN_ID,
+    name: "local",
+    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [url] } },
+  });
+
+const walletOf = (url: string, index: number) =>
+  createWalletClient({
+    account: accountOf(index),
+    chain: chainAt(url),
+    transport: http(url),
+    pollingInterval: POLL_MS,
+  }).extend(publicActions);
+
+/** Who pays the gas of settlements. */
+export const facilitatorWallet = (chain: Chain) => walletOf(chain.url, FACILITATOR);
+
+/** Starts the chain and puts the token on it. */
+export async function startChain(): Promise<Chain> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "chain-process.ts"), `${CHAIN_ID}`], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+    // Nothing of the caller's environment; what the runtime and hardhat cache stays out of the tree.
+    env: { HOME: join(import.meta.dir, "node_modules/.cache") },
+  });
+  try {
+    const url = await firstLine(child.stdout);
+    const deployer = walletOf(url, DEPLOYER);
+    const created = await deployer.deployContract({ abi: TOKEN_ABI, bytecode: compileToken() });
+    const { contractAddress: token } = await deployer.waitForTransactionReceipt({ hash: created });
+    if (!token) throw new Error("the token was not deployed");
+    return { ...chainOf(url, token, deployer), ...processOf(child) };
+  } catch (error) {
+    child.kill("SIGKILL");
+    throw error;
+  }
+}
+
+/** What a service needs to know of the chain, as its settings say it. */
+export const settingsOf = ({ url, token }: Chain) => ({
+  EVM_RPC: `${NETWORK_V2}=${url}`,
+  X402_ASSETS: `${NETWORK_V2}/${token}=USDC:${TOKEN_NAME}:${TOKEN_VERSION}`,
+  X402_ALLOW_NETWORKS: "127.0.0.0/8",
+});
+
+function chainOf(
+  url: string,
+  token: Address,
+  deployer: ReturnType<typeof walletOf>,
+): Omit<Chain, "hang" | "goOn" | "close"> {
+  const reader = createPublicClient({ chain: chainAt(url), transport: http(url) });
+  const contract = { address: token, abi: TOKEN_ABI } as const;
+  const ask = (method: string, params: readonly unknown[]) =>
+    reader.request({ method, params } as unknown as Parameters<typeof reader.request>[0]);
+  return {
+    url,
+    token,
+    async wallet(amount) {
+      const key = generatePrivateKey();
+      const { address } = privateKeyToAccount(key);
+      const hash = await deployer.writeContract({
+        ...contract,
+        functionName: "mint",
+        args: [address, amount],
+      });
+      await deployer.waitForTransactionReceipt({ hash });
+      return { address, key };
+    },
+    balanceOf: (holder) => reader.readContract({ ...contract, functionName: "balanceOf", args: [holder] }),
+    transfers: async () => (await reader.getLogs({ address: token, event: TRANSFER, fromBlock: 0n })).length,
+    isUsed: (authorizer, nonce) =>
+      reader.readContract({ ...contract, functionName: "authorizationState", args: [authorizer, nonce] }),
+    async mine(blocks, laterBySeconds = 0) {
+      if (laterBySeconds > 0) await ask("evm_increaseTime", [laterBySeconds]);
+      await ask("hardhat_mine", [`0x${blocks.toString(16)}`]);
+    },
+  };
+}
+
+const TRANSFER = {
+  type: "event",
+  name: "Transfer",
+  inputs: [
+    { name: "from", type: "address", indexed: true },
+    { name: "to", type: "address", indexed: true },
+    { name: "value", type: "uint256" },
+  ],
+} as const;
+
+const processOf = (child: Bun.Subprocess): Pick<Chain, "hang" | "goOn" | "close"> => ({
+  hang: () => child.kill("SIGSTOP"),
+  goOn: () => child.kill("SIGCONT"),
+  async close() {
+    child.kill("SIGKILL");
+    await child.exited;
+  },
+});
+
+async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const bytes of output) {
+    text += decoder.decode(bytes, { stream: true });
+    const end = text.indexOf("\n");
+    if (end >= 0) return text.slice(0, end);
+  }
+  throw new Error("the chain's process ended before it said where it is");
+}
