@@ -2,20 +2,25 @@ import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
+import { KNOWN_ASSETS } from "./core/x402/assets.ts";
 import { createShell, type Shell } from "./http/shell.ts";
 import { followAgents } from "./jobs/agents.ts";
 import { sweepDeadlines } from "./jobs/deadlines.ts";
+import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "./jobs/purchases.ts";
 import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
 import { startScheduler } from "./jobs/scheduler.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
+import { createEvmChains, findingOf } from "./platform/evm-chain.ts";
+import { createEvmPayer } from "./platform/evm-payer.ts";
 import { createFetcher } from "./platform/fetcher.ts";
 import { KEY_FILES, keyFile } from "./platform/key-files.ts";
 import { logError } from "./platform/log.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
 import { createTokens, newSigningKey } from "./platform/tokens.ts";
+import { createX402Client } from "./platform/x402-request.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
-import type { Context } from "./services/context.ts";
+import type { Buying, Context } from "./services/context.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
 import { hasLedger } from "./store/sqlite/open.ts";
@@ -28,8 +33,11 @@ export { hasLedger };
 const DRAIN_MS = 10 * SECOND_MS;
 const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
-/** Longer than a check can take, so that a quiet connection is not cut under it. */
-const IDLE_SECONDS = 150;
+/**
+ * Longer than a check can take, so that a quiet connection is not cut under it; the most that Bun takes. A purchase whose chain is
+ * slow may take longer still: then its answer is a replay's.
+ */
+const IDLE_SECONDS = 255;
 /** Bun would answer a bare 413. The shell enforces the real caps, with an envelope, and stops reading there. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -84,6 +92,7 @@ function openContext(
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
     tokens: createTokens(secrets.signingKey ?? keyFile(config.data, KEY_FILES.signing, newSigningKey)),
+    x402: buyingWith(config, secrets, listeners),
     baseUrl,
   };
   return {
@@ -95,6 +104,34 @@ function openContext(
     },
   };
 }
+
+function buyingWith(config: Config, secrets: Secrets, listeners: () => readonly Listener[]): Buying {
+  const chains = createEvmChains(config.evmRpc);
+  const { x402SandboxKey, x402LiveKey } = secrets;
+  return {
+    ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners }),
+    wallets: {
+      sandbox: x402SandboxKey && createEvmPayer("sandbox", x402SandboxKey),
+      live: x402LiveKey && createEvmPayer("live", x402LiveKey),
+    },
+    // Of two rules for a token the first counts, so the operator's come first.
+    assets: [...config.x402Assets, ...KNOWN_ASSETS],
+    chains: {
+      has: chains.has,
+      find: async (question, at) =>
+        findingOf(await chains.authorizationState(question, at), question.validBefore),
+      async balanceOf(...question) {
+        const found = await chains.balanceOf(...question);
+        return "away" in found ? null : found.balance;
+      },
+    },
+    pause: Bun.sleep,
+    underWay: new Set(),
+  };
+}
+
+const onPurchaseFault = (error: unknown, purchaseId: string): void =>
+  logError("a purchase could not be ended", error, { purchase_id: purchaseId });
 
 const onRecoveryFault = (error: unknown, warrantId: string): void =>
   logError("a check could not be undone", error, { warrant_id: warrantId });
@@ -159,6 +196,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   const baseUrl = baseUrlOf(config, port);
   const { ctx, close } = openContext(config, secrets, baseUrl, 2, () => [{ address: config.host, port }]);
   await recoverAtStart(ctx, onRecoveryFault);
+  await recoverPurchasesAtStart(ctx, onPurchaseFault);
   await followAgents(ctx);
   ready.resolve(
     createShell(ctx, {
@@ -173,6 +211,8 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
       { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
       { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
+      { name: "purchases", everyMs: 2 * SECOND_MS, run: () => recoverPurchases(ctx, onPurchaseFault) },
+      { name: "payments", everyMs: 2 * SECOND_MS, run: () => reconcilePurchases(ctx, onPurchaseFault) },
     ],
     (job, error) => logError("job failed", error, { job }),
   );
@@ -184,7 +224,8 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
       await settledWithin(inFlight, DRAIN_MS);
       await server.stop(true);
       await stopped;
-      await scheduler.stop();
+      // A chain that hangs does not hold up the stop.
+      await settledWithin([scheduler.stop()], DRAIN_MS);
       await close();
       lock.release();
     },

@@ -2,7 +2,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { docsUrlOf, EVALUATOR_ARGUMENT, hasLedger, openForCommands, startServer } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import type { CommandLineTools } from "./cli/tools.ts";
-import { DEFAULTS, type Given, readConfig } from "./config.ts";
+import { DEFAULTS, type Given, readConfig, readSecrets } from "./config.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
@@ -27,7 +27,8 @@ const tools: CommandLineTools = {
         `there is no ledger in ${config.data}; holdfast organisations create makes one`,
       );
     }
-    return openForCommands(config);
+    const secrets = readSecrets();
+    return isRefusal(secrets) ? secrets : openForCommands(config, secrets);
   },
   async serve(options) {
     const config = readConfig(
@@ -43,7 +44,9 @@ const tools: CommandLineTools = {
       }),
     );
     if (isRefusal(config)) return config;
-    const server = await startServer(config).catch(settingRefusal);
+    const secrets = readSecrets();
+    if (isRefusal(secrets)) return secrets;
+    const server = await startServer(config, secrets).catch(settingRefusal);
     if (isRefusal(server)) return server;
     return {
       url: server.url,

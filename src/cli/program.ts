@@ -5,6 +5,7 @@ import { addOrganisations, addUsers } from "./commands/people.ts";
 import { addPolicies, addSchemas, addVerifiers } from "./commands/rules.ts";
 import { addDemo, addHealth, addOpenApi, addServe } from "./commands/service.ts";
 import { addAgents, addKeys, addSessions } from "./commands/spenders.ts";
+import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
 import type { CommandLineTools } from "./tools.ts";
 
@@ -15,7 +16,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly Add[]])[] 
   ["Run it:", [addDemo, addServe, addHealth]],
   ["Who may act:", [addOrganisations, addUsers, addAgents, addKeys, addSessions]],
   ["What decides:", [addPolicies, addVerifiers, addSchemas]],
-  ["The money:", [addBalances, addAudit]],
+  ["The money:", [addBalances, addX402, addAudit]],
   ["Reference:", [addOpenApi]],
 ];
 

@@ -105,6 +105,7 @@ export const ADMIN_ACTIONS = [
   "verifier.created",
   "schema.created",
   "balance.funded",
+  "purchase.resolved",
   "webhook.created",
   "webhook.disabled",
   "delivery.redelivered",

@@ -54,6 +54,7 @@ export const ERRORS = {
   organisation_not_found: [404, "No such organisation."],
   api_key_not_found: [404, "No such API key."],
   session_not_found: [404, "No such spend session."],
+  purchase_not_found: [404, "No such purchase."],
   illegal_transition: [409, "The move is not legal from the warrant's current state."],
   version_conflict: [409, "Someone else moved it first; read it again and retry."],
   already_exists: [409, "Something of this name exists already."],

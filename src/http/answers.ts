@@ -1,9 +1,11 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { Answer } from "../services/intent.ts";
+import type { PaymentAnswer } from "../services/x402/answer.ts";
 import type { Call } from "./call.ts";
 import { refusalResponse } from "./errors.ts";
 
 const JSON_HEADERS = { "Content-Type": "application/json" };
+const REPLAYED = { "Idempotent-Replayed": "true" };
 
 const etag = (version: number) => ({ ETag: `"${version}"` });
 
@@ -28,7 +30,21 @@ export function respondAnswer(call: Call, result: Answer | Refusal): Response {
     headers: {
       ...JSON_HEADERS,
       ...etag(version),
-      ...(replayed && { "Idempotent-Replayed": "true" }),
+      ...(replayed && REPLAYED),
+    },
+  });
+}
+
+/** What a purchase came to. It has no version of its own, so no ETag. */
+export function respondPayment(call: Call, result: PaymentAnswer | Refusal): Response {
+  if (isRefusal(result)) return refusalResponse(call, result);
+  const { status, body, bodyEncoding, replayed } = result;
+  return new Response(body, {
+    status,
+    headers: {
+      ...JSON_HEADERS,
+      ...(bodyEncoding && { "Service-Body-Encoding": bodyEncoding }),
+      ...(replayed && REPLAYED),
     },
   });
 }

@@ -7,6 +7,7 @@ import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
+import { x402Routes } from "./routes/x402.ts";
 
 /** Every route. Elysia routes; the shell around it does the rest. */
 export const app = new Elysia({ aot: false, normalize: false })
@@ -18,6 +19,7 @@ export const app = new Elysia({ aot: false, normalize: false })
     return refusalResponse(call, faultRefusal());
   })
   .use(warrantRoutes)
+  .use(x402Routes)
   .use(consoleRoutes)
   .use(authRoutes)
   .use(publicRoutes)

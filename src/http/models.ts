@@ -66,6 +66,28 @@ export const openBody = Type.Object(
   closed,
 );
 
+export const payBody = Type.Object(
+  {
+    url: Type.String({ maxLength: 8_192, description: "an http or https URL" }),
+    method: Type.Optional(literals(["GET", "POST"])),
+    headers: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, string>>>(
+        Type.Object(
+          {},
+          {
+            additionalProperties: Type.String({ description: "a string" }),
+            description: "an object of names and strings",
+          },
+        ),
+      ),
+    ),
+    max_amount: amount,
+    spec: Type.Object({ clauses }, { ...closed, description: "an object with clauses" }),
+    agent_id: Type.Optional(id),
+  },
+  closed,
+);
+
 export const verifyBody = Type.Object(
   { source_url: Type.String({ maxLength: 8_192, description: "an http or https URL" }) },
   closed,

@@ -30,6 +30,7 @@ const ANSWERS: Readonly<Record<string, keyof typeof responseModels | "text/html"
   "POST /v1/warrants/{id}/release": "Warrant",
   "POST /v1/warrants/{id}/partial": "Warrant",
   "POST /v1/warrants/{id}/refund": "Warrant",
+  "POST /v1/x402/pay": "Payment",
   "GET /v1/console/verifiers": "VerifierList",
   "GET /v1/console/agents": "AgentList",
   "GET /v1/console/policies": "PolicyList",

@@ -151,6 +151,18 @@ const receipt = object({
   signature: orNull(text),
 });
 
+const payment = object({
+  warrant_id: orNull(text),
+  state: orNull(state),
+  quoted: orNull(object({ amount, asset: text, payee: text })),
+  paid: Type.Boolean(),
+  released_bps: share,
+  passed: Type.Boolean(),
+  reason_codes: reasonCodes,
+  status: Type.Integer({ description: "Of what the seller answered; 0 where it did not." }),
+  body: Type.String({ description: "Text, or base64 with `Service-Body-Encoding: base64`." }),
+});
+
 const verifier = object({
   id: text,
   object: is("verifier"),
@@ -238,6 +250,7 @@ export const responseModels = {
   EscalationList: list(escalation),
   ResolvedEscalation: object({ ...escalationFields, warrant }),
   Receipt: receipt,
+  Payment: payment,
   Verifier: verifier,
   VerifierList: list(verifier, {
     templates: Type.Array(object({ kind: oneOf(CLAUSE_KINDS), description: text })),

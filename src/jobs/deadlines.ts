@@ -10,7 +10,9 @@ export async function sweepDeadlines(ctx: Context): Promise<number> {
   for (;;) {
     const overdue = ctx.store.reader.warrants.overdue(ctx.now(), STEP);
     const outcomes = await Promise.all(overdue.map((warrant) => expireWarrant(ctx, warrant)));
-    expired += outcomes.filter((outcome) => outcome === true).length;
-    if (overdue.length < STEP) return expired;
+    const moved = outcomes.filter((outcome) => outcome === true).length;
+    expired += moved;
+    // What cannot be expired now, such as a purchase that is under way, comes again with the next run.
+    if (overdue.length < STEP || moved === 0) return expired;
   }
 }

@@ -1,8 +1,14 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
+import type { Mode } from "../core/roles.ts";
+import type { AssetRule } from "../core/x402/assets.ts";
+import type { Finding } from "../core/x402/purchase.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
+import type { AuthorizationQuestion, EvmChains } from "../platform/evm-chain.ts";
+import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { Tokens } from "../platform/tokens.ts";
+import type { X402Client } from "../platform/x402-request.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
@@ -26,8 +32,35 @@ export type Context = {
   readonly evaluateBench: Evaluate;
   /** Signs as this instance. */
   readonly tokens: Tokens;
+  readonly x402: Buying;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
+};
+
+/** What purchases by x402 are made with. */
+export type Buying = X402Client & {
+  /** What pays by `exact`; null where a mode has no wallet. */
+  readonly wallets: Readonly<Record<Mode, EvmPayer | null>>;
+  /** The tokens that are paid with. */
+  readonly assets: readonly AssetRule[];
+  readonly chains: Chains;
+  /** Resolves after so many milliseconds. */
+  readonly pause: (ms: number) => Promise<void>;
+  /** The purchases that this process is working on. Of the others that have not ended, nobody is: they were cut off. */
+  readonly underWay: Set<string>;
+};
+
+/** The chains that the operator has endpoints of. None of it throws. */
+export type Chains = {
+  /** Whether there is an endpoint to ask about this chain. */
+  has(chainId: number): boolean;
+  /** What the chain says of an authorization, at the newest block or at the newest confirmed one. */
+  find(
+    question: AuthorizationQuestion & { readonly validBefore: number },
+    at: "confirmed" | "newest",
+  ): Promise<Finding>;
+  /** What a wallet has of a token; null where that cannot be known. */
+  balanceOf(...question: Parameters<EvmChains["balanceOf"]>): Promise<bigint | null>;
 };
 
 export type Passwords = {

@@ -24,6 +24,8 @@ export type Answer = {
   /** The warrant's, for the ETag. */
   readonly version: number;
   readonly replayed: boolean;
+  /** Of what `body` is still to be filled with; null where it is whole. */
+  readonly contentHash: string | null;
 };
 
 /** A resource that is a warrant, or carries one. */
@@ -58,8 +60,8 @@ export function refuseUsedKey(record: IdempotencyRecord | null, intent: Intent):
       );
 }
 
-/** The key bound to a request whose check is running; recovery frees it by the warrant. */
-export const bindKey = (intent: Intent, warrantId: string, now: number): IdempotencyRecord => ({
+/** The key bound to a request whose check is running, which recovery frees by the warrant; or (null) to a purchase. */
+export const bindKey = (intent: Intent, warrantId: string | null, now: number): IdempotencyRecord => ({
   ...intent,
   warrantId,
   outcome: null,
@@ -70,12 +72,19 @@ export const bindKey = (intent: Intent, warrantId: string, now: number): Idempot
 export function recordAnswer(
   intent: Intent,
   status: number,
-  resource: Versioned,
+  resource: object,
   now: number,
+  contentHash: string | null = null,
 ): { answer: Answer; idempotency: IdempotencyRecord } {
-  const outcome = { status, body: JSON.stringify(resource), contentHash: null };
+  const outcome = { status, body: JSON.stringify(resource), contentHash };
   return {
     answer: { ...outcome, version: versionIn(resource), replayed: false },
-    idempotency: { ...intent, warrantId: null, outcome, createdAt: now },
+    idempotency: {
+      key: intent.key,
+      fingerprint: intent.fingerprint,
+      warrantId: null,
+      outcome,
+      createdAt: now,
+    },
   };
 }

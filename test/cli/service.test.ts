@@ -42,6 +42,7 @@ describe("the help", () => {
           "users create",
           "verifiers create",
         ],
+        ...["x402 list", "x402 resolve", "x402 show"],
       ].sort(),
     );
   });

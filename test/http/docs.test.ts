@@ -13,14 +13,17 @@ import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { asksExact, delivers, givesAway, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { ALL_PASS, createCaller, createStage, fresh, must, SCRIPTED, type Stage } from "../support/stage.ts";
 
 let ctx: TestContext;
+let market: Market;
 let shell: Shell;
 let stage: Stage;
 beforeAll(async () => {
   FormatRegistry.Set("date-time", (value) => !Number.isNaN(Date.parse(value)));
-  ctx = createTestContext(SCRIPTED);
+  market = openMarket();
+  ctx = createTestContext({ ...SCRIPTED, x402: market.x402 });
   const rateLimits = { read: 100_000, write: 100_000, bench: 100_000 };
   shell = createShell(ctx, {
     docsUrl: "http://localhost:8080/docs",
@@ -222,7 +225,7 @@ describe("the OpenAPI document", () => {
 
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
-    expect(bodies.length).toBe(6);
+    expect(bodies.length).toBe(7);
     for (const { content } of bodies)
       expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();
     const { Clause = {}, ...schemas } = document.components.schemas ?? {};
@@ -256,6 +259,7 @@ describe("the OpenAPI document", () => {
     expect(asking.map(({ path }) => path)).toEqual([
       "/v1/warrants",
       ...["verify", "release", "partial", "refund"].map((verb) => `/v1/warrants/{id}/${verb}`),
+      "/v1/x402/pay",
       "/v1/console/escalations/{id}/resolve",
     ]);
   });
@@ -322,6 +326,18 @@ describe("the named models fit what is answered", () => {
     await answered("WarrantList", 200, send("GET", "/v1/warrants?limit=1", agent));
     await answered("TraceList", 200, send("GET", `/v1/warrants/${id}/trace`, agent));
     await answered("Receipt", 200, get(`/t/${id}`));
+  });
+
+  test("Payment", async () => {
+    const spec = { clauses: [{ kind: "json.jsonpath", path: "$.c" }] };
+    const body = { url: SELLER_URL, max_amount: "100", spec };
+    const pay = () => answered("Payment", 200, send("POST", "/v1/x402/pay", agent, body));
+    market.paid = () => delivers([null]);
+    expect(await pay()).toMatchObject({ state: "released" });
+    market.first = asksExact("100");
+    expect(await pay()).toMatchObject({ state: "escalated", reason_codes: ["payment_unknown"] });
+    market.first = givesAway("free");
+    expect(await pay()).toMatchObject({ state: null, quoted: null });
   });
 
   test("EscalationList, ResolvedEscalation", async () => {

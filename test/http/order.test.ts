@@ -3,16 +3,19 @@ import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
-import { createSession } from "../../src/services/admin/sessions.ts";
+import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { NOBODY, type SendOptions } from "../support/client.ts";
+import { asks, asksExact, asksVoucher, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
 /** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
 
 let service: ShellService;
+let market: Market;
 beforeAll(() => {
-  service = startTestShell({ rateLimits: { read: 1_000, write: 40, bench: 1_000 } });
+  market = openMarket();
+  service = startTestShell({ x402: market.x402, rateLimits: { read: 1_000, write: 40, bench: 1_000 } });
 });
 afterAll(() => service?.close());
 
@@ -320,4 +323,121 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
   );
   const released = await service.post(last.path, last.body, last.options);
   expect([released.status, released.body.state]).toEqual([200, "released"]);
+});
+
+test("a purchase that is wrong in every way is refused in the fixed order, until something is bought", async () => {
+  const home = await service.organisation(0n);
+  const { ctx } = service;
+  const scope = { organisation_id: home.id, mode: "sandbox" } as const;
+  const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
+  const named = { agent_id: agent.id };
+  must(await fundBalance(ctx, MACHINE, { ...scope, amount: "10", asset: "EUR" }));
+  const taken = service.body({ asset: "EUR", amount: "1", ...named });
+  expect((await service.post("/v1/warrants", taken, { as: agent.as, key: "taken" })).status).toBe(201);
+  await home.addPolicy({ bands: [{ minScore: 0, outcome: "release" }], maxAmount: "99" }, named);
+  must(await setAgentStatus(ctx, MACHINE, { ...named, status: "paused" }));
+  const session = async (amount_ceiling: string) =>
+    must(await createSession(ctx, MACHINE, { ...named, amount_ceiling }));
+  market.first = { problem: "it could not be reached" };
+  market.balance = 50n;
+  nextWindow();
+
+  const start: Request = {
+    path: "/v1/x402/pay",
+    body: "[]",
+    options: { as: NOBODY, key: null },
+  };
+  const asked = (first: Market["first"]) => (request: Request) => {
+    market.first = first;
+    return request;
+  };
+  const last = await walk(home, start, [
+    {
+      refused: [401, "not_authenticated"],
+      mend: (request) => ({ ...request, options: { as: home.people.viewer.as, key: null } }),
+    },
+    {
+      refused: [403, "insufficient_role"],
+      mend: (request) => ({ ...request, options: { as: agent.as, key: null } }),
+    },
+    {
+      refused: [400, "idempotency_key_required"],
+      mend: (request) => ({ ...request, options: { as: agent.as, key: "taken" } }),
+    },
+    {
+      refused: [400, "validation_failed", "body"],
+      mend: (request) => ({
+        ...request,
+        body: {
+          url: "ftp://seller.example/",
+          headers: { Host: "x" },
+          max_amount: "9223372036854775808",
+          spec: { clauses: [{ kind: "json.schema", schema: "none" }] },
+          agent_id: home.live.id,
+        },
+      }),
+    },
+    { refused: [400, "validation_failed", "url"], mend: (request) => withBody(request, { url: SELLER_URL }) },
+    {
+      refused: [400, "validation_failed", "headers.Host"],
+      mend: (request) => withBody(request, { headers: {} }),
+    },
+    {
+      refused: [400, "validation_failed", "max_amount"],
+      mend: (request) => withBody(request, { max_amount: "0" }),
+    },
+    {
+      refused: [400, "validation_failed", "spec.clauses.0.schema"],
+      mend: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
+    },
+    {
+      refused: [409, "idempotency_key_reused"],
+      mend: (request) => ({ ...request, options: { as: agent.as, key: "fresh" } }),
+    },
+    {
+      refused: [404, "agent_not_found"],
+      mend: (request) => withBody(request, { agent_id: home.sandbox.id }),
+    },
+    { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
+    { refused: [403, "agent_id_required"], mend: (request) => withBody(request, named) },
+    {
+      refused: [403, "agent_not_active"],
+      async mend(request) {
+        must(await setAgentStatus(ctx, MACHINE, { ...named, status: "active" }));
+        const { id } = await session("1");
+        must(await revokeSession(ctx, MACHINE, { session_id: id }));
+        return request;
+      },
+    },
+    {
+      refused: [403, "session_revoked"],
+      async mend(request) {
+        await session("1");
+        return request;
+      },
+    },
+    { refused: [400, "upstream_unreachable"], mend: asked(asks("<html>")) },
+    { refused: [400, "x402_challenge_invalid"], mend: asked(asksExact("100", 2, { scheme: "upto" })) },
+    { refused: [400, "x402_scheme_unsupported"], mend: asked(asksExact("100")) },
+    { refused: [403, "x402_quote_above_max"], mend: (request) => withBody(request, { max_amount: "100" }) },
+    {
+      refused: [403, "session_ceiling_exceeded"],
+      async mend(request) {
+        await session("1000");
+        return request;
+      },
+    },
+    { refused: [403, "policy_max_amount_exceeded"], mend: asked(asksExact("99")) },
+    {
+      refused: [402, "insufficient_funds", "0 USDC is available"],
+      async mend(request) {
+        must(await fundBalance(ctx, MACHINE, { ...scope, amount: "99" }));
+        return request;
+      },
+    },
+    { refused: [402, "insufficient_funds", "The wallet"], mend: asked(asksVoucher("99")) },
+  ]);
+  const bought = await service.post(last.path, last.body, last.options);
+  expect([bought.status, bought.body.state]).toEqual([200, "released"]);
+  expect(market.sent).toHaveLength(1);
 });

@@ -116,7 +116,7 @@ function expectEnvelope(status: number, body: Json, docsUrl: string): void {
   expect(body).toEqual({
     error: {
       type: status === 409 ? conflict : (TYPES[status] ?? `no type for ${status}`),
-      code: expect.stringMatching(/^[a-z_]+$/),
+      code: expect.stringMatching(/^[a-z0-9_]+$/),
       message: expect.stringMatching(/\S/),
       doc_url: `${docsUrl}/api-reference/errors#${code}`,
       request_id: expect.stringMatching(/^req_[0-9A-HJKMNP-TV-Z]{26}$/),

@@ -6,7 +6,9 @@ import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
+import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
+import { createX402Client } from "../../src/platform/x402-request.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
@@ -20,6 +22,16 @@ export type TestContext = Context & {
   readonly clock: { now: number };
   /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
   close(): Promise<void>;
+};
+
+/** Buys on this machine with vouchers: there is no wallet, and no chain to ask. */
+export const NO_MONEY: Context["x402"] = {
+  ...createX402Client({ allowNetworks: ["127.0.0.0/8"] }),
+  wallets: { sandbox: null, live: null },
+  assets: KNOWN_ASSETS,
+  chains: { has: () => false, find: async () => "none", balanceOf: async () => null },
+  pause: async () => {},
+  underWay: new Set(),
 };
 
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
@@ -59,6 +71,7 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
     parseSchema: async (schema) => parseSchema(schema),
     evaluateBench: inProcess,
     tokens: createTokens(newSigningKey()),
+    x402: NO_MONEY,
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,

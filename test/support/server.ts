@@ -104,6 +104,7 @@ export const testSettings = (data: string): Given => ({
   DATA: data,
   PORT: "0",
   ALLOW_NETWORKS: "127.0.0.0/8",
+  X402_ALLOW_NETWORKS: "127.0.0.0/8",
   FETCH_SECONDS: "1",
   RATE_READ: MANY,
   RATE_WRITE: MANY,

@@ -15,7 +15,7 @@ import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts"
 import { chargeSession, type SpendSession } from "../../core/session.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
 import { openingOf, type Warrant } from "../../core/warrant.ts";
-import type { Decision, Snapshot } from "../../store/store.ts";
+import type { Decision, Needs, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import {
   type Answer,
@@ -27,7 +27,7 @@ import {
   replayOf,
 } from "../intent.ts";
 import { warrantResource } from "../resources.ts";
-import { changeOf } from "./transition.ts";
+import { changeOf, type Moved } from "./transition.ts";
 
 const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
 
@@ -44,7 +44,7 @@ export type OpenInput = {
 };
 
 /** An opening whose every field has been read; times in epoch milliseconds. */
-type Opening = {
+export type Opening = {
   readonly amount: bigint;
   readonly asset: string;
   readonly payee: string;
@@ -64,12 +64,8 @@ function parseOpening(input: OpenInput): Opening | Refusal {
   if (deadline === null) {
     return refuseField("deadline", "must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z");
   }
-  const clauses = parseClauses(input.spec.clauses, "spec.clauses");
+  const clauses = parseSpec(input.spec);
   if (isRefusal(clauses)) return clauses;
-  for (const [index, clause] of clauses.entries()) {
-    const unsupported = refuseJsonPath(clause, `spec.clauses.${index}`);
-    if (unsupported) return unsupported;
-  }
   return {
     amount,
     asset: input.asset ?? "USDC",
@@ -80,6 +76,17 @@ function parseOpening(input: OpenInput): Opening | Refusal {
     verifierId: input.verifier_id ?? null,
     policyId: input.policy_id ?? null,
   };
+}
+
+/** The clauses of a spec, or what is wrong with the first that is none. */
+export function parseSpec(spec: OpenInput["spec"]): readonly Clause[] | Refusal {
+  const clauses = parseClauses(spec.clauses, "spec.clauses");
+  if (isRefusal(clauses)) return clauses;
+  for (const [index, clause] of clauses.entries()) {
+    const unsupported = refuseJsonPath(clause, `spec.clauses.${index}`);
+    if (unsupported) return unsupported;
+  }
+  return clauses;
 }
 
 /**
@@ -100,21 +107,21 @@ export async function openWarrant(
   const now = ctx.now();
   return ctx.store.execute({
     scope: caller,
-    needs: {
-      ...needsOf(caller, intent),
-      opening: {
-        asset: opening.asset,
-        agentId: opening.agentId,
-        policyId: opening.policyId,
-        verifierId: opening.verifierId,
-        schemaNames: schemaNamesOf(opening.clauses),
-      },
-    },
+    needs: { ...needsOf(caller, intent), opening: needsOfOpening(opening) },
     decide: (snapshot) => decideOpen(snapshot, caller, opening, intent, ids, now),
   });
 }
 
 type Ids = { readonly warrantId: string; readonly eventId: string };
+
+/** What an open looks at. */
+export const needsOfOpening = (opening: Opening): NonNullable<Needs["opening"]> => ({
+  asset: opening.asset,
+  agentId: opening.agentId,
+  policyId: opening.policyId,
+  verifierId: opening.verifierId,
+  schemaNames: schemaNamesOf(opening.clauses),
+});
 
 function decideOpen(
   snapshot: Snapshot,
@@ -128,27 +135,46 @@ function decideOpen(
   if (revoked) return { answer: revoked };
   const replay = replayOf(snapshot.idempotency, intent);
   if (replay) return { answer: replay };
-  const refused =
-    refuseDeadline(opening.deadline, now) ??
-    refuseUnknownSchema(snapshot, opening.clauses) ??
-    refuseUsedKey(snapshot.idempotency, intent) ??
-    refuseUnknownResource(snapshot, opening) ??
-    refuseAgent(snapshot, caller, opening);
+  const refused = refuseDeadline(opening.deadline, now) ?? refuseOpening(snapshot, caller, opening, intent);
   if (refused) return { answer: refused };
+  const held = decideHold(snapshot, caller, opening, ids, now);
+  if (isRefusal(held)) return { answer: held };
+  const { answer, idempotency } = recordAnswer(intent, 201, warrantResource(held.warrant), now);
+  return { answer, change: { ...held.change, idempotency } };
+}
 
+/** Why nothing opens so, whatever it costs; null where it may. Without an intent its key is bound already. */
+export const refuseOpening = (
+  snapshot: Snapshot,
+  caller: Caller,
+  opening: Opening,
+  intent: Intent | null,
+): Refusal | null =>
+  refuseUnknownSchema(snapshot, opening.clauses) ??
+  (intent && refuseUsedKey(snapshot.idempotency, intent)) ??
+  refuseUnknownResource(snapshot, opening) ??
+  refuseAgent(snapshot, caller, opening);
+
+/** (none) → held for this amount, or why not: session, policy and balance, in this order. */
+export function decideHold(
+  snapshot: Snapshot,
+  caller: Caller,
+  opening: Opening,
+  ids: Ids,
+  now: number,
+): Moved | Refusal {
   const clauses = specClauses(snapshot, opening.clauses);
-  if (isRefusal(clauses)) return { answer: clauses };
+  if (isRefusal(clauses)) return clauses;
   const session = snapshot.session && chargeSession(snapshot.session, opening.amount, opening.asset, now);
-  if (isRefusal(session)) return { answer: session };
+  if (isRefusal(session)) return session;
   const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
   const last =
     refusePolicy(snapshot, caller) ??
     refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
     refuseShortBalance(snapshot, opening);
-  if (last) return { answer: last };
+  if (last) return last;
 
   const warrant = newWarrant(caller, opening, { clauses, session, policy }, ids.warrantId, now);
-  const { answer, idempotency } = recordAnswer(intent, 201, warrantResource(warrant), now);
   const schemaHashes = Object.fromEntries(snapshot.schemas.map((schema) => [schema.name, schema.schemaHash]));
   const change = changeOf(
     openingOf(warrant),
@@ -156,10 +182,7 @@ function decideOpen(
     { actor: actorOf(caller), eventId: ids.eventId, schemaHashes },
     session ? [{ kind: "spendSession", row: session }] : [],
   );
-  return {
-    answer,
-    change: { ...change, idempotency },
-  };
+  return { warrant, change };
 }
 
 function newWarrant(

@@ -1,4 +1,4 @@
-import type { Evaluation } from "../../core/clauses/evidence.ts";
+import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { schemaNamesOf } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
@@ -7,6 +7,7 @@ import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "
 import { type Check, checkHashOf } from "../../core/records.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
 import { STATE_OF, type Warrant } from "../../core/warrant.ts";
+import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Decision, Row, Snapshot } from "../../store/store.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import {
@@ -23,7 +24,7 @@ import { warrantResource } from "../resources.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
-import { moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
+import { type Moved, moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
 
 export type VerifyInput = {
   readonly warrantId: string;
@@ -63,17 +64,8 @@ async function runCheck(
   intent: Intent,
 ): Promise<Answer | Refusal> {
   try {
-    const schemas = ctx.store.reader.schemas.named(begun.organisationId, schemaNamesOf(begun.spec.clauses));
     const fetched = await ctx.fetchEvidence(sourceUrl);
-    const evaluation = await ctx.evaluate({
-      clauses: begun.spec.clauses,
-      evidence: fetched.evidence,
-      schemas: Object.fromEntries(
-        schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
-      ),
-      now: ctx.now(),
-      callerKey: begun.organisationId,
-    });
+    const evaluation = await evaluateEvidence(ctx, begun, fetched.evidence, ctx.now());
     return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation, intent);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
@@ -82,6 +74,25 @@ async function runCheck(
     if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
+}
+
+/** Every clause of the warrant against the evidence, as of a time. Rejects with a refusal where the evaluator has no place. */
+export function evaluateEvidence(
+  ctx: Context,
+  { organisationId, spec: { clauses } }: Warrant,
+  evidence: Evidence,
+  now: number,
+): Promise<Evaluation> {
+  const schemas = ctx.store.reader.schemas.named(organisationId, schemaNamesOf(clauses));
+  return ctx.evaluate({
+    clauses,
+    evidence,
+    schemas: Object.fromEntries(
+      schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
+    ),
+    now,
+    callerKey: organisationId,
+  });
 }
 
 /**
@@ -181,34 +192,50 @@ function completeCheck(
           answer: refuse("version_conflict", "The check took too long and was interrupted. Verify again."),
         };
       }
-      const { decision, reasonCodes } = decideWarrant(snapshot, snapshot.warrant, evaluation);
-      const check: Check = {
-        id: ids.checkId,
-        warrantId: begun.id,
-        sourceUrl,
-        httpStatus: fetched.status,
-        bytes: fetched.bytes,
-        durationMs: fetched.durationMs,
-        score: scoreInBps(evaluation.score),
-        passed: evaluation.passed,
-        reasonCodes,
-        evidenceHash: evaluation.evidenceHash,
-        details: evaluation.details,
-        outcome: decision.outcome,
-        bandLabel: decision.bandLabel,
-        evaluatedAt: evaluation.evaluatedAt,
-      };
-      return decideCompletion(snapshot, check, decision, { ...ids, now, intent });
+      const decided = decideWarrant(snapshot, snapshot.warrant, evaluation);
+      const check = checkOf(begun.id, ids.checkId, sourceUrl, fetched, evaluation, decided);
+      const moved = moveByCheck(snapshot, check, decided.decision, { ...ids, now });
+      if (isRefusal(moved)) return { answer: moved };
+      const { answer, idempotency } = recordAnswer(intent, 200, warrantResource(moved.warrant), now);
+      return { answer, change: { ...moved.change, idempotency } };
     },
   });
 }
 
+/** What a check leads to, and the codes that its record shows. */
+export type Decided = { readonly decision: PolicyDecision; readonly reasonCodes: readonly ReasonCode[] };
+
+/** The record of a check. */
+export const checkOf = (
+  warrantId: string,
+  id: string,
+  sourceUrl: string,
+  fetched: FetchedEvidence,
+  evaluation: Evaluation,
+  { decision, reasonCodes }: Decided,
+): Check => ({
+  id,
+  warrantId,
+  sourceUrl,
+  httpStatus: fetched.status,
+  bytes: fetched.bytes,
+  durationMs: fetched.durationMs,
+  score: scoreInBps(evaluation.score),
+  passed: evaluation.passed,
+  reasonCodes,
+  evidenceHash: evaluation.evidenceHash,
+  details: evaluation.details,
+  outcome: decision.outcome,
+  bandLabel: decision.bandLabel,
+  evaluatedAt: evaluation.evaluatedAt,
+});
+
 /** The policy's decision, and what stands above it: a killed agent pays nobody, and no share is nothing. */
-function decideWarrant(
+export function decideWarrant(
   snapshot: Snapshot,
   warrant: Warrant,
   { score, reasonCodes }: Evaluation,
-): { decision: PolicyDecision; reasonCodes: readonly ReasonCode[] } {
+): Decided {
   if (warrant.policyId !== (snapshot.policy?.id ?? null)) throw new Error("the pinned policy is missing");
   const decision = decideOutcome(snapshot.policy?.rules ?? BUILT_IN_RULES, score, reasonCodes);
   const escalateWith = (code: ReasonCode) => ({
@@ -221,7 +248,8 @@ function decideWarrant(
   return { decision, reasonCodes };
 }
 
-function decideCompletion(
+/** verifying → what was decided, with the check's record and, where a person is to decide, the escalation. */
+export function moveByCheck(
   snapshot: Snapshot,
   check: Check,
   decision: PolicyDecision,
@@ -229,9 +257,10 @@ function decideCompletion(
     readonly escalationId: string;
     readonly eventId: string;
     readonly now: number;
-    readonly intent: Intent;
+    /** After the move, where the check is of what was bought. */
+    readonly purchase?: Purchase;
   },
-): Decision<Answer> {
+): Moved | Refusal {
   const rows: Row[] = [{ kind: "check", row: check }];
   if (decision.outcome === "escalate" && snapshot.warrant) {
     rows.push({
@@ -256,7 +285,7 @@ function decideCompletion(
     });
   }
   const settles = decision.outcome !== "escalate";
-  const moved = moveWarrant(
+  return moveWarrant(
     snapshot,
     {
       to: STATE_OF[decision.outcome],
@@ -276,9 +305,7 @@ function decideCompletion(
         evidence_hash: check.evidenceHash,
         check_hash: checkHashOf(check),
       },
+      ...(at.purchase && { purchase: at.purchase }),
     },
   );
-  if (isRefusal(moved)) return { answer: moved };
-  const { answer, idempotency } = recordAnswer(at.intent, 200, warrantResource(moved.warrant), at.now);
-  return { answer, change: { ...moved.change, idempotency } };
 }

@@ -1,0 +1,126 @@
+import type { Command } from "commander";
+import { displayAmount } from "../../core/money.ts";
+import type { Mode } from "../../core/roles.ts";
+import { MACHINE } from "../../services/admin/authority.ts";
+import { listPurchases, resolvePurchase, showPurchase } from "../../services/x402/purchases.ts";
+import { examples, group, modeOption, runsOnLedger } from "../command.ts";
+import { optionFailure } from "../failure.ts";
+import { given, wholeNumberIfGiven } from "../input.ts";
+import { report, table } from "../output.ts";
+import type { CommandLineTools } from "../tools.ts";
+
+type Shown = Exclude<Awaited<ReturnType<typeof showPurchase>>, { readonly refused: unknown }>;
+
+/** Purchases by x402: how far each came, and what is known of the money. */
+export function addX402(program: Command, tools: CommandLineTools): void {
+  const x402 = group(program, "x402", "see purchases by x402, and what is known of their payments");
+  addList(x402, tools);
+  addShow(x402, tools);
+  addResolve(x402, tools);
+}
+
+function addList(x402: Command, tools: CommandLineTools): void {
+  const list = x402
+    .command("list")
+    .summary("list purchases, newest first")
+    .description("Lists an organisation's purchases in one mode, newest first.")
+    .requiredOption("--organisation <id>", "whose purchases they are")
+    .addOption(modeOption())
+    .option("--limit <count>", "at most so many, 1 to 100 (default: 25)")
+    .option("--starting-after <purchase>", "only those older than this one");
+  type Flags = { organisation: string; mode: Mode; limit?: string; startingAfter?: string };
+  runsOnLedger(list, tools, {
+    input: ({ organisation, mode, limit, startingAfter }: Flags) => ({
+      organisation_id: organisation,
+      mode,
+      ...given({ limit: wholeNumberIfGiven(limit), starting_after: startingAfter }),
+    }),
+    verb: (ctx, input) => listPurchases(ctx, MACHINE, input),
+    tell: ({ data, has_more }, { mode }) => {
+      if (data.length === 0) return `Nothing has been bought, ${mode}.`;
+      const rows = data.map((purchase) => [
+        purchase.id,
+        purchase.phase,
+        quoteOf(purchase),
+        purchase.warrant_state ?? "nothing held",
+        knownOf(purchase),
+        purchase.url,
+      ]);
+      const lines = table([mode, "phase", "quote", "warrant", "payment", "url"], rows);
+      return has_more ? `${lines}\n\nOlder ones: --starting-after ${data.at(-1)?.id}` : lines;
+    },
+  });
+}
+
+function addShow(x402: Command, tools: CommandLineTools): void {
+  const show = x402
+    .command("show")
+    .summary("show one purchase")
+    .description("Shows a purchase: how far it came, what was asked, and what is known of the money and how.")
+    .argument("<purchase>", "the purchase's id");
+  runsOnLedger(show, tools, {
+    input: (_: object, [purchaseId = ""]) => ({ purchase_id: purchaseId }),
+    verb: (ctx, input) => showPurchase(ctx, MACHINE, input),
+    tell: (purchase) => report(`The purchase is ${purchase.phase}.`, fieldsOf(purchase)),
+  });
+}
+
+function addResolve(x402: Command, tools: CommandLineTools): void {
+  const resolve = x402
+    .command("resolve")
+    .summary("say whether a seller was paid, where no chain can tell")
+    .description(
+      "Records what you found out of a payment that is not known, where HOLDFAST_EVM_RPC has no endpoint of its chain. Unpaid: the hold returns. Paid: a person can release the warrant. It cannot be taken back.",
+    )
+    .argument("<purchase>", "the purchase's id")
+    .option("--paid", "the seller has the money")
+    .option("--unpaid", "the seller has not, and cannot get it any more")
+    .option("--note <text>", "how you know");
+  examples(resolve, 'holdfast x402 resolve pur_… --unpaid --note "not in the block explorer"');
+  runsOnLedger(resolve, tools, {
+    input: ({ paid, unpaid, note }: { paid?: boolean; unpaid?: boolean; note?: string }, [id = ""]) => {
+      if (paid === unpaid) throw optionFailure("--paid", "say --paid, or --unpaid");
+      const known = paid ? ("paid" as const) : ("unpaid" as const);
+      return { purchase_id: id, known, ...given({ note }) };
+    },
+    verb: (ctx, input) => resolvePurchase(ctx, MACHINE, input),
+    tell: (purchase) =>
+      report(
+        purchase.known === "paid" ? "The seller was paid." : "The seller was not paid; the hold returned.",
+        fieldsOf(purchase),
+        ...(purchase.known === "paid" ? ["A person can release the warrant now, and nothing else."] : []),
+      ),
+  });
+}
+
+const quoteOf = ({ quoted }: Shown): string =>
+  quoted === null ? "none" : displayAmount(BigInt(quoted.amount), quoted.asset);
+
+/** What is known of the money, and how. */
+function knownOf({ pays, known, known_by, attempt, transaction }: Shown): string {
+  if (pays?.kind === "voucher") return "a voucher, paid on the books";
+  if (known === null) return "none";
+  const source = known_by === null ? "" : `, by ${known_by}`;
+  const never = attempt === "never_connected" ? ", the seller was never reached" : "";
+  return `${known}${source}${never}${transaction === null ? "" : `, ${transaction}`}`;
+}
+
+const fieldsOf = (purchase: Shown) =>
+  [
+    ["id", purchase.id],
+    ["url", `${purchase.method} ${purchase.url}`],
+    ["phase", purchase.phase],
+    ["quote", quoteOf(purchase)],
+    ["payee", purchase.quoted?.payee ?? null],
+    ["network", purchase.pays?.kind === "exact" ? purchase.pays.network : null],
+    ["wallet", purchase.payer],
+    ["good until", purchase.valid_before],
+    ["warrant", purchase.warrant_id],
+    ["state", purchase.warrant_state],
+    ["request", purchase.attempt],
+    ["answer", purchase.response_status],
+    ["payment", knownOf(purchase)],
+    ["asked again", purchase.next_check_at],
+    ["begun", purchase.created_at],
+    ["ended", purchase.ended_at],
+  ] as const;

@@ -1,0 +1,33 @@
+import { Elysia } from "elysia";
+import { ACCESS } from "../../core/roles.ts";
+import { payForUrl } from "../../services/x402/pay.ts";
+import { respondPayment } from "../answers.ts";
+import { callerOf, intentOf } from "../call.ts";
+import { noQuery, payBody } from "../models.ts";
+import { route } from "../route.ts";
+import { withCall } from "../with-call.ts";
+
+/** `/v1/x402` (interface.md, x402 payment). */
+export const x402Routes = new Elysia({ prefix: "/v1/x402", aot: false, normalize: false })
+  .use(withCall)
+  .post(
+    "/pay",
+    async ({ call, body }) =>
+      respondPayment(call, await payForUrl(call.ctx, callerOf(call), body, intentOf(call))),
+    {
+      body: payBody,
+      query: noQuery,
+      detail: route({
+        tags: ["x402"],
+        summary: "Fetch a URL, pay what its 402 asks within a ceiling, settle on whether the answer passes",
+        access: ACCESS.openWarrant,
+        idempotent: true,
+        bucket: "write",
+        responses: {
+          "200": "What came of it: paid or not, and the seller's answer.",
+          "400": "upstream_unreachable, x402_challenge_invalid, …",
+          "402": "insufficient_funds",
+        },
+      }),
+    },
+  );

@@ -1,0 +1,53 @@
+import type { Purchase } from "../core/x402/purchase.ts";
+import type { Context } from "../services/context.ts";
+import { reconcilePurchase } from "../services/x402/reconcile.ts";
+import { recoverPurchase, recoveryOf } from "../services/x402/recover.ts";
+
+/** How many are ended at a time: each may have an answer of 10 MiB. */
+const RECOVER_STEP = 10;
+/** How many payments are asked for in one run. */
+const RECONCILE_MAX = 50;
+
+/** Hears of a purchase that could not be ended; the others are, and it is tried again with the next run. */
+type OnFault = (error: unknown, purchaseId: string) => void;
+
+/**
+ * At start nobody works on any purchase: those that need no chain and no evaluation are ended before anybody is served. The
+ * job ends the others.
+ */
+export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
+  recoverWhere(ctx, onFault, (purchase) => recoveryOf(purchase) !== "settle");
+
+/** Every purchase that has not ended and that nobody works on, since a crash or a fault cut it off, is ended. */
+export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
+  recoverWhere(ctx, onFault, () => true);
+
+async function recoverWhere(
+  ctx: Context,
+  onFault: OnFault,
+  isMeant: (purchase: Purchase) => boolean,
+): Promise<number> {
+  let recovered = 0;
+  let afterId = "";
+  for (;;) {
+    const batch = ctx.store.reader.purchases.unfinished(afterId, RECOVER_STEP);
+    const outcomes = await Promise.all(
+      batch
+        .filter(isMeant)
+        .map((purchase) => recoverPurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
+    );
+    recovered += outcomes.filter((outcome) => outcome === true).length;
+    const last = batch.at(-1);
+    if (!last || batch.length < RECOVER_STEP) return recovered;
+    afterId = last.id;
+  }
+}
+
+/** Finds out about payments that are not known: the chain is asked about those that are due. How many are known now. */
+export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
+  const due = ctx.store.reader.purchases.toCheck(ctx.now(), RECONCILE_MAX);
+  const outcomes = await Promise.all(
+    due.map((purchase) => reconcilePurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
+  );
+  return outcomes.filter((outcome) => outcome === true).length;
+}

@@ -1,0 +1,170 @@
+import { type ReachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import type { SourceCode } from "../core/clauses/reason-codes.ts";
+import { checkSourceUrl } from "../core/source-url.ts";
+import { SECOND_MS } from "../core/time.ts";
+import type { PaymentHeader } from "../core/x402/purchase.ts";
+import { createAddressRules, type OwnListeners } from "./addresses.ts";
+import { ACCEPT_ENCODING } from "./content-coding.ts";
+import { EVIDENCE_BYTES_MAX, type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
+import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
+
+/** Buys from sellers that nobody vouches for (decisions.md, x402). It never throws: what went wrong is in the answer. */
+export type X402Client = {
+  /** The first request, without payment. It follows redirects within the origin. */
+  ask(request: SellerRequest): Promise<FirstAnswer | { readonly problem: string }>;
+  /** The paid request: once, and where it is sent, without redirects. */
+  pay(request: SellerRequest, payment: PaymentHeader): Promise<PaidAnswer>;
+};
+
+export type SellerRequest = {
+  readonly url: string;
+  readonly method: "GET" | "POST";
+  /** The caller's own; a POST has no body. */
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+export type FirstAnswer = {
+  /** Where the answer came from, after redirects. */
+  readonly url: string;
+  readonly status: number;
+  /** By lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly evidence: ReachedEvidence;
+};
+
+export type PaidAnswer = {
+  /** Whether anything can have reached the seller. */
+  readonly connected: boolean;
+  /** By lower-case names; they may be there where the body could not be had. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly evidence: Fetched["evidence"];
+};
+
+export type X402ClientOptions = {
+  /** CIDRs that the operator allows besides the public addresses. */
+  readonly allowNetworks: readonly string[];
+  /** For the whole of the first request, and of the paid one. */
+  readonly askTimeoutMs?: number;
+  readonly payTimeoutMs?: number;
+  readonly bytesMax?: number;
+  readonly ownListeners?: OwnListeners;
+} & Omit<SafeRequestOptions, "rules">;
+
+const ASK_TIMEOUT_MS = 30 * SECOND_MS;
+const PAY_TIMEOUT_MS = 90 * SECOND_MS;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** Those that a POST follows as a POST: after the others it would be another request. */
+const REDIRECTS_OF_POST = new Set([307, 308]);
+const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
+
+/** Throws on a malformed CIDR. */
+export function createX402Client(options: X402ClientOptions): X402Client {
+  const { askTimeoutMs = ASK_TIMEOUT_MS, payTimeoutMs = PAY_TIMEOUT_MS } = options;
+  const bytesMax = options.bytesMax ?? EVIDENCE_BYTES_MAX;
+  const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
+  return {
+    ask: (request) =>
+      within(askTimeoutMs, async (signal) => {
+        try {
+          const { response, url } = await requestInOrigin(safe, request, signal);
+          const evidence = await readEvidence(response, bytesMax, signal);
+          return { url, status: response.status, headers: headersOf(response), evidence };
+        } catch (error) {
+          return { problem: problemOf(error) };
+        }
+      }),
+    pay: (request, payment) =>
+      within(payTimeoutMs, async (signal) => {
+        let headers: PaidAnswer["headers"] = {};
+        try {
+          const response = await requestSafely(safe, {
+            ...request,
+            url: new URL(request.url),
+            headers: { ...withDefaults(request.headers), [payment.name]: payment.value },
+            signal,
+          });
+          headers = headersOf(response);
+          return { connected: true, headers, evidence: await readEvidence(response, bytesMax, signal) };
+        } catch (error) {
+          const connected = !(error instanceof RequestFailure) || error.connected;
+          return { connected, headers, evidence: unreachedEvidence(codeOf(error, signal)) };
+        }
+      }),
+  };
+}
+
+/** Runs with a signal that aborts when the time is up, and closes whatever is still open when it is over. */
+async function within<Answer>(
+  timeoutMs: number,
+  run: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  try {
+    return await run(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    controller.abort();
+  }
+}
+
+async function requestInOrigin(safe: SafeRequestOptions, request: SellerRequest, signal: AbortSignal) {
+  const { method } = request;
+  const headers = withDefaults(request.headers);
+  let url = new URL(request.url);
+  for (let redirects = 0; ; redirects++) {
+    const response = await requestSafely(safe, { url, method, headers, signal });
+    const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+    if (location === null) return { response, url: url.href };
+    // Not awaited: a body that hangs is nobody's concern.
+    response.body?.cancel().catch(() => {});
+    if (redirects === REDIRECTS_MAX) throw new NotFollowed("it redirects too often");
+    url = redirectTarget(location, url);
+    if (method === "POST" && !REDIRECTS_OF_POST.has(response.status))
+      throw new NotFollowed("it redirects the POST to a GET");
+  }
+}
+
+function redirectTarget(location: string, from: URL): URL {
+  const target = URL.parse(location, from.href);
+  if (target === null || checkSourceUrl(target.href) !== null)
+    throw new NotFollowed("it redirects to what is no URL that is asked");
+  if (target.origin !== from.origin) throw new NotFollowed("it redirects to another origin");
+  return target;
+}
+
+/** A redirect that is not followed; the message is for people. */
+class NotFollowed extends RequestFailure {
+  constructor(message: string) {
+    super("source_blocked", message, true);
+  }
+}
+
+/** What the caller does not say of himself. */
+function withDefaults(headers: SellerRequest["headers"]): Record<string, string> {
+  const own = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const),
+  );
+  return { ...HEADERS, ...own };
+}
+
+const headersOf = (response: Response): Readonly<Record<string, string>> =>
+  Object.fromEntries(response.headers);
+
+const codeOf = (error: unknown, signal: AbortSignal): SourceCode => {
+  if (error instanceof RequestFailure) return error.code;
+  return signal.aborted ? "source_timeout" : "source_unreachable";
+};
+
+const PROBLEMS: Readonly<Record<SourceCode, string>> = {
+  source_unreachable: "it could not be reached",
+  source_timeout: "it gave no answer in time",
+  source_too_large: "its answer is larger than 10 MiB",
+  source_blocked: "its address may not be reached",
+};
+
+/** For people. What the network says of itself stays inside. */
+function problemOf(error: unknown): string {
+  if (error instanceof NotFollowed) return error.message;
+  return PROBLEMS[error instanceof RequestFailure ? error.code : "source_unreachable"];
+}

@@ -1,0 +1,54 @@
+import { SECOND_MS } from "../../core/time.ts";
+import { type Finding, type Known, knownOf, type Purchase } from "../../core/x402/purchase.ts";
+import type { Context } from "../context.ts";
+
+/** What is known of the money, and what says so. */
+export type Money = { readonly known: Known; readonly knownBy: Purchase["knownBy"] };
+
+export const UNPAID: Money = { known: "unpaid", knownBy: null };
+export const NOT_KNOWN: Money = { known: "unknown", knownBy: null };
+
+/** How long a chain's endpoint is given to hear of a settlement that the seller has a receipt of. */
+const RECEIPT_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS];
+
+/** What the chain says of a purchase's authorization. */
+export function findAuthorization(
+  ctx: Context,
+  { quote, payer, nonce, validBefore }: Purchase,
+  at: "confirmed" | "newest",
+): Promise<Finding> {
+  if (quote?.pays.kind !== "exact" || payer === null || nonce === null || validBefore === null)
+    throw new Error("no chain knows of a voucher");
+  const { chainId, contract } = quote.pays;
+  return ctx.x402.chains.find({ chainId, contract, authorizer: payer, nonce, validBefore }, at);
+}
+
+/** What is known of the money once the paid request is over. */
+export async function moneyOf(ctx: Context, purchase: Purchase): Promise<Money> {
+  const { quote, attempt } = purchase;
+  if (quote?.pays.kind !== "exact" || attempt === "never_connected") return UNPAID;
+  const finding = await findingNow(ctx, purchase);
+  const known = knownOf("exact", attempt ?? "no_answer", finding);
+  if (known === "unknown") return NOT_KNOWN;
+  return { known, knownBy: finding === "none" ? "receipt" : "chain" };
+}
+
+async function findingNow(ctx: Context, purchase: Purchase): Promise<Finding> {
+  let finding = await findAuthorization(ctx, purchase, "newest");
+  for (const waitMs of purchase.attempt === "receipted" ? RECEIPT_WAITS_MS : []) {
+    if (finding !== "unused") break;
+    await ctx.x402.pause(waitMs);
+    finding = await findAuthorization(ctx, purchase, "newest");
+  }
+  // Only a confirmed block says that it is unused for good.
+  return finding === "expired" ? findAuthorization(ctx, purchase, "confirmed") : finding;
+}
+
+const CHECK_MS_MIN = 5 * SECOND_MS;
+const CHECK_MS_MAX = 3_600 * SECOND_MS;
+
+/** When the chain is asked again: the longer it has taken already, the later. */
+export function nextCheckAt({ answeredAt, createdAt }: Purchase, now: number): number {
+  const elapsedMs = now - (answeredAt ?? createdAt);
+  return now + Math.min(CHECK_MS_MAX, Math.max(CHECK_MS_MIN, Math.floor(elapsedMs / 2)));
+}

@@ -1,0 +1,79 @@
+import type { Clause } from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { parseAmount } from "../../core/money.ts";
+import { checkSourceUrl } from "../../core/source-url.ts";
+import type { Opening } from "../warrants/open.ts";
+import { parseSpec } from "../warrants/open.ts";
+
+/** The body of `POST /v1/x402/pay` (interface.md, x402 payment). */
+export type PayInput = {
+  readonly url: string;
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly max_amount: string;
+  readonly spec: { readonly clauses: readonly unknown[] };
+  readonly agent_id?: string;
+};
+
+/** What is to be bought, every field read. */
+export type Order = {
+  readonly url: string;
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly maxAmount: bigint;
+  readonly clauses: readonly Clause[];
+  readonly agentId: string | null;
+};
+
+const HEADERS_MAX = 64;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
+
+/** Those of one connection (RFC 9110, 7.6.1), the body's, which there is none of, and those that payment travels in. */
+const HEADERS_OF_OURS = new Set([
+  ...["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"],
+  ...["te", "trailer", "transfer-encoding", "upgrade", "host", "expect"],
+  ...["content-length", "content-encoding", "content-range"],
+  ...["x-payment", "x-payment-response", "payment-signature", "payment-required", "payment-response"],
+]);
+
+/** The order, or the first field that is wrong. */
+export function parseOrder(input: PayInput): Order | Refusal {
+  const problem = checkSourceUrl(input.url);
+  if (problem !== null) return refuseField("url", problem);
+  const { headers = {} } = input;
+  const refused = refuseHeaders(headers);
+  if (refused) return refused;
+  const maxAmount = parseAmount(input.max_amount);
+  if (maxAmount === null)
+    return refuseField("max_amount", "must be a string of digits, at most 9223372036854775807");
+  const clauses = parseSpec(input.spec);
+  if (isRefusal(clauses)) return clauses;
+  const { url, method = "GET", agent_id: agentId = null } = input;
+  return { url, method, headers, maxAmount, clauses, agentId };
+}
+
+function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | null {
+  const names = Object.keys(headers);
+  if (names.length > HEADERS_MAX) return refuseField("headers", `must be at most ${HEADERS_MAX} headers`);
+  const seen = new Set<string>();
+  for (const name of names) {
+    const path = `headers.${name}`;
+    const lower = name.toLowerCase();
+    if (!HEADER_NAME.test(name)) return refuseField(path, "is not the name of a header");
+    if (HEADERS_OF_OURS.has(lower)) return refuseField(path, "is not for the caller to send");
+    if (seen.has(lower)) return refuseField(path, "is there twice");
+    seen.add(lower);
+    if (!HEADER_VALUE.test(headers[name] ?? ""))
+      return refuseField(path, "must be at most 4096 printable ASCII characters");
+  }
+  return null;
+}
+
+/** What holds an amount for the order; before there is a quote, of nothing. */
+export const openingFor = (
+  { clauses, agentId }: Order,
+  quoted: Pick<Opening, "amount" | "asset" | "payee" | "deadline"> = NOTHING_QUOTED,
+): Opening => ({ ...quoted, clauses, agentId, policyId: null, verifierId: null });
+
+const NOTHING_QUOTED = { amount: 0n, asset: "USDC", payee: "", deadline: 0 };

@@ -1,0 +1,78 @@
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { Purchase } from "../../core/x402/purchase.ts";
+import type { Context } from "../context.ts";
+import type { Answer, Intent } from "../intent.ts";
+import { type PaymentAnswer, withBody } from "./answer.ts";
+import { beginPurchase, forgetPurchase, passThrough } from "./begin.ts";
+import { holdQuote, quoteOf } from "./hold.ts";
+import { moneyOf } from "./money.ts";
+import { type Order, type PayInput, parseOrder } from "./order.ts";
+import { sendPayment, signPayment } from "./send.ts";
+import { settlePurchase } from "./settle.ts";
+
+const PAYMENT_REQUIRED = 402;
+
+/**
+ * Asks a URL for something, pays what it asks within the caller's ceiling, and settles on whether what came passes the spec
+ * (interface.md, x402 payment; decisions.md, x402). Each step is on disk before the next begins; what a crash or a fault
+ * leaves between them, recovery ends (recover.ts). Answers 200, or refuses with nothing held.
+ */
+export async function payForUrl(
+  ctx: Context,
+  caller: Caller,
+  input: PayInput,
+  intent: Intent,
+): Promise<PaymentAnswer | Refusal> {
+  const refused = refuseAccess(caller, ACCESS.openWarrant);
+  if (refused) return refused;
+  const order = parseOrder(input);
+  if (isRefusal(order)) return order;
+  const id = ctx.newId("purchase");
+  const admitted = ctx.checkLimiter.enter(caller.organisationId);
+  ctx.x402.underWay.add(id);
+  try {
+    const begun = await beginPurchase(ctx, caller, order, intent, { id, admitted });
+    const isOver = isRefusal(begun) || "replayed" in begun;
+    const answer = isOver ? begun : await buy(ctx, caller, order, intent, begun);
+    return isRefusal(answer) ? answer : withBody(ctx, answer);
+  } finally {
+    ctx.x402.underWay.delete(id);
+    if (admitted) ctx.checkLimiter.leave(caller.organisationId);
+  }
+}
+
+async function buy(
+  ctx: Context,
+  caller: Caller,
+  order: Order,
+  intent: Intent,
+  quoting: Purchase,
+): Promise<Answer | Refusal> {
+  const { url, method, headers } = order;
+  const first = await ctx.x402.ask({ url, method, headers });
+  if ("problem" in first) {
+    const unreachable = refuse(
+      "upstream_unreachable",
+      `The seller was not asked with success: ${first.problem}.`,
+    );
+    return refuseForgetting(ctx, quoting, unreachable);
+  }
+  if (first.status !== PAYMENT_REQUIRED) return passThrough(ctx, quoting, first);
+  const quote = quoteOf(ctx, caller, order, first);
+  if (isRefusal(quote)) return refuseForgetting(ctx, quoting, quote);
+  const held = await holdQuote(ctx, caller, order, intent, quoting, quote);
+  if (isRefusal(held)) return held;
+  const signed = await signPayment(ctx, held, first.url);
+  if (isRefusal(signed) || "replayed" in signed) return signed;
+  // Once, and never again: whether a request that broke off was taken, nobody here can know.
+  const answered = await sendPayment(ctx, signed, { url: first.url, method, headers });
+  if (isRefusal(answered)) return answered;
+  const { purchase, evidence } = answered;
+  return settlePurchase(ctx, purchase, evidence, await moneyOf(ctx, purchase));
+}
+
+async function refuseForgetting(ctx: Context, quoting: Purchase, refusal: Refusal): Promise<Refusal> {
+  await forgetPurchase(ctx, quoting);
+  return refusal;
+}

@@ -1,0 +1,44 @@
+import { isRefusal } from "../../core/errors.ts";
+import { type Purchase, RECOVERY, type Recovery } from "../../core/x402/purchase.ts";
+import type { Context } from "../context.ts";
+import { forgetPurchase } from "./begin.ts";
+import { evidenceKept } from "./content.ts";
+import { moneyOf, NOT_KNOWN } from "./money.ts";
+import { refundPurchase, settlePurchase } from "./settle.ts";
+
+/** What recovery does with a purchase that was cut off. */
+export const recoveryOf = ({ phase, quote }: Purchase): Recovery =>
+  RECOVERY[phase][quote?.pays.kind ?? "voucher"];
+
+/**
+ * Ends a purchase that nobody works on any more, since the process ended or a step failed (decisions.md, x402). Its key gets its
+ * answer, or is free where nothing was held. Whether it ended; a purchase that is under way is left alone.
+ */
+export async function recoverPurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
+  const { underWay } = ctx.x402;
+  if (underWay.has(purchase.id)) return false;
+  underWay.add(purchase.id);
+  try {
+    // It may have moved on since it was found, and ended.
+    const current = ctx.store.reader.purchases.get(purchase.id);
+    const ended = current ? await endOf(ctx, current) : false;
+    return !isRefusal(ended) && ended !== false;
+  } finally {
+    underWay.delete(purchase.id);
+  }
+}
+
+async function endOf(ctx: Context, purchase: Purchase) {
+  switch (recoveryOf(purchase)) {
+    case "forget":
+      return forgetPurchase(ctx, purchase);
+    case "refund":
+      return refundPurchase(ctx, purchase, { reasonCode: "source_unreachable" });
+    case "escalate":
+      return settlePurchase(ctx, purchase, evidenceKept(ctx, purchase), NOT_KNOWN);
+    case "settle":
+      return settlePurchase(ctx, purchase, evidenceKept(ctx, purchase), await moneyOf(ctx, purchase));
+    case "nothing":
+      return false;
+  }
+}

@@ -1,0 +1,113 @@
+import type { Refusal } from "../../core/errors.ts";
+import { SECOND_MS } from "../../core/time.ts";
+import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.ts";
+import { readReceipt } from "../../core/x402/receipt.ts";
+import { VOUCHER_TYPE, voucherClaims, voucherHeader } from "../../core/x402/voucher.ts";
+import type { PaidAnswer, SellerRequest } from "../../platform/x402-request.ts";
+import type { Decision } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { ensureInstance } from "../instance.ts";
+import type { Answer } from "../intent.ts";
+import { keptContent } from "./content.ts";
+import type { Held } from "./hold.ts";
+import { decideRefund, newIds } from "./settle.ts";
+
+/** Sellers' and chains' clocks may be slow. */
+const CLOCK_SKEW_MS = 600 * SECOND_MS;
+
+/**
+ * Signs what was intended, and keeps the header before anything is sent: from here on it counts as sent. An agent that was
+ * killed meanwhile signs nothing: the hold returns.
+ *
+ * @param url what is asked for with the payment
+ */
+export async function signPayment(
+  ctx: Context,
+  held: Held,
+  url: string,
+): Promise<Purchase | Answer | Refusal> {
+  const header = await headerOf(ctx, held, url);
+  const signed: Purchase = { ...held.purchase, phase: "signed", header };
+  const ids = newIds(ctx);
+  const now = ctx.now();
+  return ctx.store.execute<Purchase | Answer>({
+    scope: signed,
+    needs: { purchaseId: signed.id, idempotencyKey: signed.idempotencyKey },
+    decide: (snapshot): Decision<Purchase | Answer> => {
+      if (snapshot.purchase?.phase !== "held") throw new Error(`the purchase ${signed.id} is not held`);
+      if (snapshot.agent?.status === "killed") {
+        return decideRefund(snapshot, held.purchase, { ids, now, reasonCode: "agent_killed" });
+      }
+      return { answer: signed, change: { rows: [{ kind: "purchase", row: signed }] } };
+    },
+  });
+}
+
+async function headerOf(ctx: Context, { purchase, warrant }: Held, url: string): Promise<PaymentHeader> {
+  const { quote, nonce, validBefore, mode } = purchase;
+  if (!quote) throw new Error("nothing is signed without a quote");
+  const now = ctx.now();
+  if (quote.pays.kind === "voucher") {
+    const promised = { ...warrant, warrantId: warrant.id, url };
+    const claims = voucherClaims(promised, ctx.baseUrl, now, warrant.deadline);
+    const voucher = await ctx.tokens.sign(JSON.stringify(claims), VOUCHER_TYPE);
+    return { name: "X-PAYMENT", value: voucherHeader((await ensureInstance(ctx)).id, voucher) };
+  }
+  const wallet = ctx.x402.wallets[mode];
+  if (!wallet || nonce === null || validBefore === null)
+    throw new Error("nothing is signed without a wallet");
+  const { pays, amount } = quote;
+  return wallet.sign({ pays, amount, nonce, validBefore, validAfter: now - CLOCK_SKEW_MS }, now);
+}
+
+export type Answered = { readonly purchase: Purchase; readonly evidence: PaidAnswer["evidence"] };
+
+/** Sends the paid request, once, and keeps what came of it. */
+export async function sendPayment(
+  ctx: Context,
+  signed: Purchase,
+  request: SellerRequest,
+): Promise<Answered | Refusal> {
+  if (!signed.header) throw new Error("nothing is sent that was not signed");
+  const paid = await ctx.x402.pay(request, signed.header);
+  const { evidence } = paid;
+  const content = evidence.reached ? keptContent(evidence) : null;
+  const purchase: Purchase = {
+    ...signed,
+    ...attemptOf(signed, paid),
+    phase: "answered",
+    responseStatus: evidence.reached ? evidence.status : null,
+    responseHash: content?.hash ?? null,
+    answeredAt: ctx.now(),
+  };
+  return ctx.store.execute<Answered>({
+    scope: signed,
+    needs: { purchaseId: signed.id },
+    decide: (snapshot) => {
+      if (snapshot.purchase?.phase !== "signed") throw new Error(`the purchase ${signed.id} is not signed`);
+      return {
+        answer: { purchase, evidence },
+        change: {
+          rows: [
+            ...(content ? [{ kind: "content" as const, row: content }] : []),
+            { kind: "purchase", row: purchase },
+          ],
+        },
+      };
+    },
+  });
+}
+
+/** How the request went. A receipt counts also where the body could not be had: the money has moved. */
+function attemptOf(
+  { quote, payer }: Purchase,
+  { connected, headers, evidence }: PaidAnswer,
+): { readonly attempt: Attempt; readonly transaction: string | null } {
+  if (!connected) return { attempt: "never_connected", transaction: null };
+  const answered = evidence.reached ? "answered" : "no_answer";
+  if (quote?.pays.kind !== "exact" || payer === null) return { attempt: answered, transaction: null };
+  const receipt = readReceipt(headers, quote.pays, quote.amount, payer);
+  return "problem" in receipt
+    ? { attempt: answered, transaction: null }
+    : { attempt: "receipted", transaction: receipt.transaction };
+}

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { KeyCaller } from "../../src/core/roles.ts";
+import { settleWarrant } from "../../src/services/warrants/settle.ts";
+import { payForUrl } from "../../src/services/x402/pay.ts";
+import { type CommandLine, createCommandLine } from "../support/command-line.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import {
+  asksExact,
+  delivers,
+  givesAway,
+  type Market,
+  openMarket,
+  RECEIPT,
+  SELLER_URL,
+  silence,
+} from "../support/market.ts";
+import { codeOf, createCaller, createStage, intentOf, must, type Stage } from "../support/stage.ts";
+
+/** `holdfast x402 list|show|resolve`: how far purchases came, and what is known of the money. */
+
+let market: Market;
+let ctx: TestContext;
+let cli: CommandLine;
+let stage: Stage;
+let caller: KeyCaller;
+beforeEach(async () => {
+  market = openMarket();
+  ctx = createTestContext({ x402: market.x402 });
+  cli = createCommandLine(ctx);
+  stage = await createStage(ctx, { mode: "sandbox", funds: "1000000" });
+  caller = await createCaller(stage);
+});
+afterEach(() => ctx.close());
+
+async function buy(): Promise<string> {
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
+  must(await payForUrl(ctx, caller, { url: SELLER_URL, max_amount: "1000000", spec }, intentOf()));
+  return ctx.store.reader.purchases.list(stage, null, 1)[0]!.id;
+}
+const buyUnknown = (): Promise<string> => {
+  market.first = asksExact("250000");
+  market.paid = () => silence(true);
+  return buy();
+};
+const list = () => ["x402", "list", "--organisation", stage.organisationId, "--mode", "sandbox"];
+const failure = (err: string) => JSON.parse(err).error;
+
+test("list and show say what was asked, how far it came, and what is known of the money", async () => {
+  expect((await cli.run(...list())).out).toBe("Nothing has been bought, sandbox.\n");
+  const voucher = await buy();
+  market.first = givesAway("free");
+  const free = await buy();
+  const unknown = await buyUnknown();
+  market.paid = () => delivers({ ok: 1 }, RECEIPT);
+  const paid = await buy();
+
+  const listed = await cli.json(...list());
+  expect(listed).toMatchObject({
+    object: "list",
+    has_more: false,
+    data: [
+      {
+        id: paid,
+        phase: "ended",
+        quoted: { amount: "250000", asset: "USDC" },
+        known: "paid",
+        known_by: "receipt",
+      },
+      { id: unknown, known: "unknown", warrant_state: "escalated", attempt: "no_answer" },
+      { id: free, quoted: null, pays: null, warrant_id: null, response_status: 200 },
+      { id: voucher, pays: { kind: "voucher" }, warrant_state: "escalated" },
+    ],
+  });
+  const { out } = await cli.run(...list());
+  for (const text of ["0.25 USDC", "paid, by receipt", "a voucher, paid on the books", "nothing held"])
+    expect(out).toContain(text);
+  const page = await cli.json(...list(), "--limit", "1", "--starting-after", paid);
+  expect(page).toMatchObject({ has_more: true, data: [{ id: unknown }] });
+
+  const shown = await cli.json("x402", "show", unknown);
+  expect(shown).toMatchObject({
+    id: unknown,
+    object: "purchase",
+    pays: { kind: "exact", protocol: 2, network: "eip155:84532" },
+    valid_before: expect.stringMatching(/Z$/),
+    next_check_at: expect.stringMatching(/Z$/),
+  });
+  expect((await cli.run("x402", "show", unknown)).out).toContain("payment      unknown");
+});
+
+test.each([
+  ["unpaid", "refunded", 0n],
+  ["paid", "escalated", 250_000n],
+])("resolve --%s where no chain can tell, once the authorization has expired", async (known, state, held) => {
+  const id = await buyUnknown();
+  const early = await cli.run("x402", "resolve", id, `--${known}`);
+  expect([early.code, failure(early.err).code]).toEqual([1, "illegal_transition"]);
+  expect(failure(early.err).message).toStartWith("The seller may still take the payment until ");
+  ctx.clock.now += 60_001;
+  const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
+  expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
+  expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
+  const act = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
+  expect(act).toMatchObject({
+    action: "purchase.resolved",
+    subject: id,
+    before: { known: "unknown", warrant_state: "escalated" },
+    after: { known, warrant_state: state },
+  });
+  const [open, closed] = ctx.store.reader.escalations.list(stage, 10);
+  expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
+
+  const again = await cli.run("x402", "resolve", id, "--unpaid");
+  expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
+  if (known === "unpaid") return;
+  expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
+  const settle = (decision: "release" | "refund") => {
+    const warrantId = String(resolved.warrant_id);
+    return settleWarrant(
+      ctx,
+      stage.operator,
+      { warrantId, decision, releasedBps: null, ifMatch: null },
+      intentOf(),
+    );
+  };
+  expect(codeOf(await settle("refund"))).toBe("illegal_transition");
+  expect(codeOf(await settle("release"))).toBe(200);
+});
+
+test("resolve is refused where a chain decides, nothing is open, or neither is said", async () => {
+  const voucher = await buy();
+  market.first = givesAway("free");
+  const free = await buy();
+  const unknown = await buyUnknown();
+  ctx.clock.now += 60_001;
+  market.findings = ["away"];
+  const rows: readonly (readonly [args: readonly string[], code: string, message: string])[] = [
+    [
+      [unknown, "--unpaid"],
+      "illegal_transition",
+      "HOLDFAST_EVM_RPC reaches eip155:84532: the chain decides, and is asked again.",
+    ],
+    [[voucher, "--paid"], "illegal_transition", "A voucher moves no money; there is nothing to find out."],
+    [[free, "--paid"], "illegal_transition", "Nothing had to be paid for it."],
+    [["pur_none", "--paid"], "purchase_not_found", "There is no such purchase."],
+    [[unknown], "validation_failed", "--paid: say --paid, or --unpaid"],
+    [[unknown, "--paid", "--unpaid"], "validation_failed", "--paid: say --paid, or --unpaid"],
+  ];
+  for (const [args, code, message] of rows) {
+    const { code: exit, err } = await cli.run("x402", "resolve", ...args);
+    expect([exit, failure(err).code, failure(err).message]).toEqual([1, code, message]);
+  }
+  expect(failure((await cli.run("x402", "show", "pur_none")).err).code).toBe("purchase_not_found");
+});

@@ -1,0 +1,274 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { revokeKey } from "../../src/services/admin/keys.ts";
+import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import {
+  asks,
+  asksExact,
+  asksVoucher,
+  encoded,
+  type Market,
+  openMarket,
+  SELLER_URL,
+} from "../support/market.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
+import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
+
+/** POST /v1/x402/pay, refused: nothing is held, no purchase is left, no key is burnt and nobody was paid. */
+
+let market: Market;
+let service: ShellService;
+let home: TestOrganisation;
+beforeAll(async () => {
+  market = openMarket();
+  service = startTestShell({ x402: market.x402 });
+  home = await service.organisation();
+});
+afterAll(() => service?.close());
+beforeEach(() => {
+  market.first = asksVoucher("100");
+  market.findings = ["none"];
+  market.balance = null;
+});
+
+const body = (overrides: object = {}) => ({
+  url: SELLER_URL,
+  max_amount: "1000",
+  spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+  ...overrides,
+});
+
+/** Refused, and everything as it was; the same key then buys, so it was not burnt. */
+async function refuses(refused: Refused, overrides: object = {}, as = home.sandbox.as): Promise<void> {
+  const sent = market.sent.length;
+  await service.refuses(home, refused, () =>
+    service.post("/v1/x402/pay", body(overrides), { as, key: "the-key" }),
+  );
+  expect(market.sent.length).toBe(sent);
+  expect(market.x402.underWay.size).toBe(0);
+}
+
+describe("the body", () => {
+  const wrong: readonly (readonly [what: string, overrides: object, start: string])[] = [
+    ["no url", { url: undefined }, "url: is required"],
+    ["another scheme", { url: "ftp://seller.example/" }, "url: must be an http or https URL"],
+    ["a file", { url: "file:///etc/passwd" }, "url"],
+    ["credentials", { url: "http://a:b@seller.example/" }, "url: must not carry credentials"],
+    ["a long url", { url: `http://seller.example/${"x".repeat(2_048)}` }, "url: must be at most 2048"],
+    ["another method", { method: "PUT" }, "method: must be one of GET, POST"],
+    ["a number", { max_amount: 100 }, "max_amount: must be a string of digits"],
+    ["a fraction", { max_amount: "1.5" }, "max_amount"],
+    ["too much", { max_amount: "9223372036854775808" }, "max_amount"],
+    ["no clauses", { spec: { clauses: [] } }, "spec.clauses"],
+    ["a ninth kind", { spec: { clauses: [{ kind: "custom" }] } }, "spec.clauses.0.kind"],
+    [
+      "an unknown schema",
+      { spec: { clauses: [{ kind: "json.schema", schema: "no" }] } },
+      "spec.clauses.0.schema",
+    ],
+    ["an unknown field", { amount: "1" }, "amount: unknown field"],
+    ["headers in a list", { headers: ["a"] }, "headers: must be an object"],
+    ["a header that is no text", { headers: { a: 1 } }, "headers.a: must be a string"],
+    ["a header without a name", { headers: { "": "x" } }, "headers.: is not the name of a header"],
+    ["a name with a space", { headers: { "a b": "x" } }, "headers.a b: is not the name of a header"],
+    ["a value with a line", { headers: { a: "x\r\nHost: y" } }, "headers.a: must be at most 4096 printable"],
+    ["a long value", { headers: { a: "x".repeat(4_097) } }, "headers.a"],
+    ["a name twice", { headers: { Accept: "a", accept: "b" } }, "headers.accept: is there twice"],
+    [
+      "many headers",
+      { headers: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`h${i}`, ""])) },
+      "headers",
+    ],
+  ];
+  for (const [what, overrides, start] of wrong)
+    test(what, () => refuses([400, "validation_failed", start], overrides));
+
+  const ours = [
+    ...[
+      "Host",
+      "Connection",
+      "Keep-Alive",
+      "Proxy-Authorization",
+      "TE",
+      "Trailer",
+      "Transfer-Encoding",
+      "Upgrade",
+    ],
+    ...[
+      "Content-Length",
+      "X-PAYMENT",
+      "PAYMENT-SIGNATURE",
+      "PAYMENT-REQUIRED",
+      "x-payment-response",
+      "payment-response",
+    ],
+  ];
+  for (const name of ours) {
+    test(`the header ${name} is not the caller's`, () =>
+      refuses([400, "validation_failed", `headers.${name}: is not for the caller`], {
+        headers: { [name]: "x" },
+      }));
+  }
+
+  test("a wrong one asks nobody", () => expect(market.asked).toEqual([]));
+});
+
+describe("the first request", () => {
+  test("that fails", async () => {
+    market.first = { problem: "it could not be reached" };
+    await refuses([400, "upstream_unreachable"]);
+  });
+
+  const unreadable: readonly (readonly [what: string, first: Market["first"]])[] = [
+    ["a number", asks({ amount: 100, asset: "USDC", payee: "acme" })],
+    ["negative", asks({ amount: "-1", asset: "USDC", payee: "acme" })],
+    ["nothing", asks({ amount: "0", asset: "USDC", payee: "acme" })],
+    ["HTML", asks("<html><body>Pay!</body></html>")],
+    ["no body", asks("")],
+    ["a header that is no base64", asks({}, { "payment-required": "%%%" })],
+    ["an empty list", asks({ x402Version: 1, accepts: [] })],
+    [
+      "a header of the other version",
+      asks({}, { "payment-required": encoded({ x402Version: 1, accepts: [] }) }),
+    ],
+    ["a payee too long", asksVoucher("100", "USDC", "x".repeat(513))],
+  ];
+  for (const [what, first] of unreadable) {
+    test(`a challenge that cannot be read: ${what}`, async () => {
+      market.first = first;
+      await refuses([400, "x402_challenge_invalid"]);
+    });
+  }
+
+  const unpayable: readonly (readonly [what: string, first: Market["first"]])[] = [
+    ["another scheme", asksExact("100", 2, { scheme: "upto" })],
+    ["an unknown network", asksExact("100", 2, { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" })],
+    ["a token that is not known", asksExact("100", 2, { asset: `0x${"99".repeat(20)}` })],
+    ["a main network", asksExact("100", 2, { network: "eip155:8453" })],
+    ["another domain", asksExact("100", 2, { extra: { name: "Fake", version: "2" } })],
+  ];
+  for (const [what, first] of unpayable) {
+    test(`a challenge that the sandbox cannot pay: ${what}`, async () => {
+      market.first = first;
+      await refuses([400, "x402_scheme_unsupported"]);
+    });
+  }
+
+  test("a test network is nothing to live", async () => {
+    market.first = asksExact("100");
+    await refuses([400, "x402_scheme_unsupported"], {}, home.live.as);
+  });
+
+  test.each([
+    ["a voucher", asksVoucher("1001")],
+    ["exact", asksExact("1001")],
+    ["beyond every amount", asksVoucher("9".repeat(40))],
+  ])("a quote above max_amount: %s", async (_, first) => {
+    market.first = first;
+    await refuses([403, "x402_quote_above_max"]);
+  });
+});
+
+describe("the hold", () => {
+  test("above what is available", async () => {
+    market.first = asksVoucher("1000001");
+    await refuses([402, "insufficient_funds", "1000000 USDC is available"], { max_amount: "1000001" });
+    market.first = asksVoucher("1", "EUR");
+    await refuses([402, "insufficient_funds", "0 EUR"]);
+  });
+
+  test("above what the wallet has", async () => {
+    market.first = asksExact("100");
+    market.balance = 99n;
+    await refuses([402, "insufficient_funds", "The wallet that pays on the chain does not cover 100 USDC"]);
+  });
+
+  test("above the session, or the policy's maximum", async () => {
+    const agent = await home.addAgent({ mode: "sandbox" });
+    const named = { agent_id: agent.id };
+    must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "99" }));
+    await refuses([403, "session_ceiling_exceeded"], named, agent.as);
+    must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "100" }));
+    await home.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }], maxAmount: "99" }, named);
+    await refuses([403, "policy_max_amount_exceeded"], named, agent.as);
+  });
+});
+
+describe("who pays", () => {
+  test("a stranger, a viewer, another agent's key", async () => {
+    await refuses([401, "not_authenticated"], {}, {});
+    await refuses([403, "insufficient_role"], {}, home.people.viewer.as);
+    const other = await home.addAgent({ mode: "sandbox" });
+    await refuses([403, "agent_key_mismatch"], { agent_id: other.id });
+    await refuses([404, "agent_not_found"], { agent_id: home.live.id });
+  });
+
+  test("what needs no quote is refused before anybody is asked", async () => {
+    const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
+    const named = { agent_id: agent.id };
+    const asked = market.asked.length;
+    await refuses([403, "agent_id_required"], {}, agent.as);
+    const session = must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "1000" }));
+    must(await revokeSession(service.ctx, MACHINE, { session_id: session.id }));
+    await refuses([403, "session_revoked"], named, agent.as);
+    must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "0" }));
+    must(await setAgentStatus(service.ctx, MACHINE, { ...named, status: "paused" }));
+    await refuses([403, "agent_not_active"], named, agent.as);
+    expect(market.asked.length).toBe(asked);
+  });
+
+  test("a key that is revoked, an agent that is paused and a session that ends while the seller is asked", async () => {
+    const during = async (
+      refused: Refused,
+      act: (agent: { id: string; keyId: string }) => Promise<unknown>,
+    ) => {
+      const agent = await home.addAgent({ mode: "sandbox" });
+      const named = { agent_id: agent.id };
+      must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "1000" }));
+      const answered = Promise.withResolvers<void>();
+      const arrived = Promise.withResolvers<void>();
+      const { ask } = market.x402;
+      Object.assign(market.x402, {
+        ask: async () => {
+          arrived.resolve();
+          await answered.promise;
+          return market.first;
+        },
+      });
+      const paying = service.post("/v1/x402/pay", body(named), { as: agent.as });
+      await arrived.promise;
+      await act(agent);
+      const before = service.world(home);
+      answered.resolve();
+      const reply = await paying;
+      Object.assign(market.x402, { ask });
+      expect([reply.status, reply.code]).toEqual([refused[0], refused[1]]);
+      const { purchases, idempotency_keys, ...rest } = before;
+      const { purchases: left, idempotency_keys: keys, ...now } = service.world(home);
+      expect(now).toEqual(rest);
+      expect([left!.length, keys!.length]).toEqual([purchases!.length - 1, idempotency_keys!.length - 1]);
+    };
+    const ctx = service.ctx;
+    await during([401, "not_authenticated"], ({ keyId }) => revokeKey(ctx, MACHINE, { key_id: keyId }));
+    await during([403, "agent_not_active"], ({ id }) =>
+      setAgentStatus(ctx, MACHINE, { agent_id: id, status: "paused" }),
+    );
+    await during([403, "session_revoked"], async ({ id }) =>
+      revokeSession(ctx, MACHINE, { session_id: ctx.store.reader.agents.liveSession(id, ctx.now())!.id }),
+    );
+  });
+});
+
+test("after all of that the key still buys, once", async () => {
+  const send = () => service.post("/v1/x402/pay", body(), { as: home.sandbox.as, key: "the-key" });
+  const reply = await send();
+  expect([reply.status, reply.body.state]).toEqual([200, "released"]);
+  expect((await send()).text).toBe(reply.text);
+  const reused = await service.post("/v1/x402/pay", body({ max_amount: "999" }), {
+    as: home.sandbox.as,
+    key: "the-key",
+  });
+  expect(reused.code).toBe("idempotency_key_reused");
+  expect(market.sent).toHaveLength(1);
+});

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createX402Client, type SellerRequest } from "../../src/platform/x402-request.ts";
+import { type Answer, type Listener, listen } from "../x402/listener.ts";
+
+/** The requests of a purchase: where they go, what travels with them, and what is known when nothing comes back. */
+
+const client = createX402Client({
+  allowNetworks: ["127.0.0.0/8"],
+  askTimeoutMs: 300,
+  payTimeoutMs: 300,
+  bytesMax: 1_000,
+});
+const PAYMENT = { name: "X-PAYMENT", value: "signed" };
+
+let seller: Listener;
+let other: Listener;
+let requests: Request[];
+const answers: Record<string, (request: Request) => Answer> = {
+  "/goods": () => new Response("goods", { headers: { "X-Goods": "yes" } }),
+  "/402": () => Response.json({ amount: "1" }, { status: 402 }),
+  "/hop": () => redirect("/402"),
+  "/hop-303": () => redirect("/402", 303),
+  "/hop-away": () => redirect(`${other.url}/goods`),
+  "/hop-file": () => redirect("file:///etc/passwd"),
+  "/hop-round": () => redirect("/hop-round"),
+  "/hang": () => "never",
+  "/drop": () => "dropped",
+  "/large": () => new Response("x".repeat(1_001), { headers: { "Payment-Response": "receipt" } }),
+};
+const redirect = (location: string, status = 307) => new Response(null, { status, headers: { location } });
+
+beforeAll(async () => {
+  requests = [];
+  seller = await listen((request) => {
+    requests.push(request);
+    return answers[new URL(request.url).pathname]?.(request) ?? new Response(null, { status: 404 });
+  });
+  other = await listen(() => new Response("elsewhere"));
+});
+afterAll(async () => {
+  await seller?.close();
+  await other?.close();
+});
+
+const at = (path: string, overrides: Partial<SellerRequest> = {}): SellerRequest => ({
+  url: seller.url + path,
+  method: "GET",
+  headers: {},
+  ...overrides,
+});
+
+describe("the first request", () => {
+  test("carries the caller's headers and no payment, and gives what came", async () => {
+    const first = await client.ask(at("/goods?q=1", { headers: { Accept: "text/plain", "X-Mine": "1" } }));
+    expect(first).toMatchObject({
+      url: `${seller.url}/goods?q=1`,
+      status: 200,
+      headers: { "x-goods": "yes" },
+    });
+    if ("problem" in first) throw new Error(first.problem);
+    expect(Buffer.from(first.evidence.body).toString()).toBe("goods");
+    const { headers } = requests.at(-1)!;
+    expect([headers.get("accept"), headers.get("x-mine"), headers.get("x-payment")]).toEqual([
+      "text/plain",
+      "1",
+      null,
+    ]);
+  });
+
+  test("is a POST without a body where that is asked for", async () => {
+    await client.ask(at("/402", { method: "POST" }));
+    const { method, headers } = requests.at(-1)!;
+    expect([method, headers.get("content-length"), headers.get("content-type")]).toEqual(["POST", "0", null]);
+  });
+
+  test("follows redirects within its origin, and says where it came", async () => {
+    expect(await client.ask(at("/hop"))).toMatchObject({ url: `${seller.url}/402`, status: 402 });
+    expect(await client.ask(at("/hop", { method: "POST" }))).toMatchObject({ url: `${seller.url}/402` });
+    expect(requests.at(-1)?.method).toBe("POST");
+  });
+
+  test.each([
+    ["to another origin", "/hop-away", "it redirects to another origin"],
+    ["to what is no URL that is asked", "/hop-file", "it redirects to what is no URL that is asked"],
+    ["for ever", "/hop-round", "it redirects too often"],
+    ["and hangs", "/hang", "it gave no answer in time"],
+    ["and breaks off", "/drop", "it could not be reached"],
+    ["and answers more than the cap", "/large", "its answer is larger than 10 MiB"],
+  ])("fails where the seller redirects or answers %s", async (_, path, problem) => {
+    expect(await client.ask(at(path))).toEqual({ problem });
+  });
+
+  test("does not turn a POST into a GET", async () => {
+    const problem = "it redirects the POST to a GET";
+    expect(await client.ask(at("/hop-303", { method: "POST" }))).toEqual({ problem });
+    expect(await client.ask(at("/hop-303"))).toMatchObject({ status: 402 });
+  });
+
+  test("goes nowhere that the operator does not allow", async () => {
+    const strict = createX402Client({ allowNetworks: [] });
+    const problem = "its address may not be reached";
+    expect(await strict.ask(at("/goods"))).toEqual({ problem });
+    const own = createX402Client({
+      allowNetworks: ["127.0.0.0/8"],
+      ownListeners: () => [{ address: "127.0.0.1", port: Number(new URL(seller.url).port) }],
+    });
+    expect(await own.ask(at("/goods"))).toEqual({ problem });
+  });
+});
+
+describe("the paid request", () => {
+  const pay = (path: string, overrides?: Partial<SellerRequest>) => client.pay(at(path, overrides), PAYMENT);
+
+  test("carries the payment beside the caller's headers", async () => {
+    const paid = await pay("/goods", { headers: { "x-mine": "1" } });
+    expect(paid).toMatchObject({ connected: true, evidence: { reached: true, status: 200 } });
+    const { headers } = requests.at(-1)!;
+    expect([headers.get("x-payment"), headers.get("x-mine")]).toEqual(["signed", "1"]);
+  });
+
+  test("follows no redirect: that is the answer", async () => {
+    const before = requests.length;
+    expect(await pay("/hop")).toMatchObject({ connected: true, evidence: { reached: true, status: 307 } });
+    expect(requests.length).toBe(before + 1);
+  });
+
+  test.each([
+    ["hangs", "/hang", "source_timeout"],
+    ["breaks off", "/drop", "source_unreachable"],
+  ])("may have been taken where the seller %s", async (_, path, reason) => {
+    expect(await pay(path)).toMatchObject({
+      connected: true,
+      headers: {},
+      evidence: { reached: false, reason },
+    });
+  });
+
+  test("keeps the headers of an answer that is too large: they may tell of the payment", async () => {
+    expect(await pay("/large")).toMatchObject({
+      connected: true,
+      headers: { "payment-response": "receipt" },
+      evidence: { reached: false, reason: "source_too_large" },
+    });
+  });
+
+  test("was never taken where nobody listens, no name is, or the address is not allowed", async () => {
+    const gone = await listen(() => "dropped");
+    await gone.close();
+    const urls = [`${gone.url}/`, "http://nowhere.invalid/", "http://10.0.0.1/"];
+    for (const url of urls) {
+      const paid = await client.pay({ url, method: "GET", headers: {} }, PAYMENT);
+      expect([url, paid.connected, paid.evidence.reached]).toEqual([url, false, false]);
+    }
+  });
+});

@@ -1,0 +1,376 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Finding } from "../../../src/core/x402/purchase.ts";
+import { reconcilePurchases } from "../../../src/jobs/purchases.ts";
+import type { PaidAnswer } from "../../../src/platform/x402-request.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createSession } from "../../../src/services/admin/sessions.ts";
+import type { Json, Reply } from "../../support/client.ts";
+import {
+  asksExact,
+  delivers,
+  type Market,
+  openMarket,
+  PAY_TO,
+  RECEIPT,
+  SELLER_URL,
+  silence,
+  TRANSACTION,
+} from "../../support/market.ts";
+import { must, type TestOrganisation } from "../../support/organisations.ts";
+import { type ShellService, startTestShell } from "../../support/server.ts";
+
+/** Paid on a chain, which cannot be called back: what is known of the money stands above the policy (decisions.md, x402). */
+
+let market: Market;
+let service: ShellService;
+let home: TestOrganisation;
+beforeEach(async () => {
+  market = openMarket();
+  market.first = asksExact("100");
+  service = startTestShell({ x402: market.x402 });
+  home = await service.organisation();
+});
+afterEach(() => service.close());
+
+const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok", equals: true }] };
+const pay = (overrides: object = {}, options: object = {}): Promise<Reply> =>
+  service.post(
+    "/v1/x402/pay",
+    { url: SELLER_URL, max_amount: "1000", spec: SPEC, ...overrides },
+    { as: home.sandbox.as, ...options },
+  );
+const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
+const purchases = () => service.ctx.store.reader.purchases.list(scope(), null, 100);
+const escalations = () => service.ctx.store.reader.escalations.list(scope(), 100);
+const reconcile = () =>
+  reconcilePurchases(service.ctx, (error) => {
+    throw error;
+  });
+
+const GOOD = { ok: true };
+const BAD = { ok: false };
+
+describe("what is known decides", () => {
+  type Row = readonly [
+    what: string,
+    paid: PaidAnswer,
+    findings: readonly Finding[],
+    expected: { state: string; codes: readonly string[]; known: string; by: string | null; paid?: boolean },
+  ];
+  const released = { state: "released", codes: [], known: "paid", paid: true };
+  const irrevocable = (code: string, by: string) => ({
+    state: "escalated",
+    codes: [code, "payment_irrevocable"],
+    known: "paid",
+    by,
+  });
+  const unknown = (...codes: string[]) => ({
+    state: "escalated",
+    codes: [...codes, "payment_unknown"],
+    known: "unknown",
+    by: null,
+  });
+  const unreached = { state: "refunded", codes: ["source_unreachable"], known: "unpaid", by: null };
+  const rows: readonly Row[] = [
+    ["a receipt, the chain agrees", delivers(GOOD, RECEIPT), ["used"], { ...released, by: "chain" }],
+    ["a receipt, no chain to ask", delivers(GOOD, RECEIPT), ["none"], { ...released, by: "receipt" }],
+    ["no receipt, the chain says used", delivers(GOOD), ["used"], { ...released, by: "chain" }],
+    [
+      "a receipt that the chain hears of late",
+      delivers(GOOD, RECEIPT),
+      ["unused", "unused", "used"],
+      { ...released, by: "chain" },
+    ],
+    ["bad goods, paid", delivers(BAD, RECEIPT), ["used"], irrevocable("value_mismatch", "chain")],
+    [
+      "bad goods, a receipt alone",
+      delivers(BAD, RECEIPT),
+      ["none"],
+      irrevocable("value_mismatch", "receipt"),
+    ],
+    ["no answer, and used", silence(true), ["used"], irrevocable("source_timeout", "chain")],
+    [
+      "headers with a receipt, no body",
+      silence(true, RECEIPT),
+      ["none"],
+      irrevocable("source_timeout", "receipt"),
+    ],
+    ["a receipt that the chain does not know", delivers(GOOD, RECEIPT), ["unused"], unknown()],
+    ["a receipt, the chain away", delivers(GOOD, RECEIPT), ["away"], unknown()],
+    ["no receipt, no chain", delivers(GOOD), ["none"], unknown()],
+    ["no receipt, not used yet", delivers(BAD), ["unused"], unknown("value_mismatch")],
+    ["no answer, no chain", silence(true), ["none"], unknown("source_timeout")],
+    ["no answer, not used yet", silence(true), ["unused"], unknown("source_timeout")],
+    ["no answer, expired at a confirmed block", silence(true), ["expired"], { ...unreached, by: "chain" }],
+    [
+      "good goods that nobody took money for",
+      delivers(GOOD),
+      ["expired"],
+      { state: "refunded", codes: [], known: "unpaid", by: "chain" },
+    ],
+    [
+      "expired at the newest block, not at a confirmed one",
+      silence(true),
+      ["expired", "unused"],
+      unknown("source_timeout"),
+    ],
+    ["never reached", silence(false), ["unused"], unreached],
+  ];
+  for (const [what, paid, findings, expected] of rows) {
+    test(what, async () => {
+      market.paid = () => paid;
+      market.findings = findings;
+      const before = service.books(home, "sandbox");
+      const reply = await pay();
+      const isPaid = expected.paid ?? false;
+      expect(reply.status).toBe(200);
+      expect(reply.body).toMatchObject({
+        state: expected.state,
+        paid: isPaid,
+        released_bps: isPaid ? 10_000 : null,
+        reason_codes: expected.codes,
+        quoted: { amount: "100", asset: "USDC", payee: PAY_TO },
+        status: paid.evidence.reached ? 200 : 0,
+      });
+      expect(purchases()).toMatchObject([
+        {
+          phase: "ended",
+          known: expected.known,
+          knownBy: expected.by,
+          payer: market.x402.wallets.sandbox!.address,
+        },
+      ]);
+      const { available, held, paid: credited } = service.books(home, "sandbox");
+      const waits = expected.state === "escalated";
+      expect([before.available - available, held, credited]).toEqual([
+        isPaid || waits ? 100n : 0n,
+        waits ? 100n : 0n,
+        isPaid ? 100n : 0n,
+      ]);
+      expect(market.sent).toHaveLength(1);
+      expect(purchases()[0]!.nextCheckAt === null).toBe(expected.known !== "unknown");
+      expect(escalations().map(({ reasonCodes }) => [...reasonCodes])).toEqual(
+        waits ? [[...expected.codes] as never] : [],
+      );
+    });
+  }
+});
+
+describe("what is signed", () => {
+  test.each([1, 2] as const)(
+    "version %d: one authorization, kept before it is sent, sent as it is kept",
+    async (version) => {
+      market.first = asksExact("100", version);
+      const kept: Json[] = [];
+      market.paid = () => {
+        kept.push(...purchases().map(({ phase, header }) => ({ phase, header })));
+        return delivers(GOOD, RECEIPT);
+      };
+      expect((await pay()).body.state).toBe("released");
+      const [sent] = market.sent;
+      expect(kept).toEqual([{ phase: "signed", header: sent }]);
+      expect(sent!.name).toBe(version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE");
+      const { authorization } = JSON.parse(Buffer.from(sent!.value, "base64").toString()).payload;
+      const [purchase] = purchases();
+      const now = service.clock.now / 1_000;
+      expect(authorization).toMatchObject({
+        from: purchase!.payer,
+        value: "100",
+        nonce: purchase!.nonce,
+        validAfter: String(now - 600),
+        validBefore: String(now + 60),
+      });
+      expect([purchase!.transaction, purchase!.attempt]).toEqual([TRANSACTION, "receipted"]);
+    },
+  );
+
+  test.each([
+    [5, 5_000, 600_000],
+    [60, 60_000, 600_000],
+    [3_600, 60_000, 3_600_000],
+  ])(
+    "a seller's %d s: the authorization holds for %d ms, the hold for %d ms",
+    async (seconds, validMs, deadlineMs) => {
+      market.first = asksExact("100", 2, { maxTimeoutSeconds: seconds });
+      const { warrant_id } = (await pay()).body;
+      expect(purchases()[0]!.validBefore).toBe(service.clock.now + validMs);
+      expect(service.ctx.store.reader.warrants.find(warrant_id)!.deadline).toBe(
+        service.clock.now + deadlineMs,
+      );
+    },
+  );
+
+  test("no two have a nonce", async () => {
+    await Promise.all([pay(), pay(), pay()]);
+    expect(new Set(purchases().map(({ nonce }) => nonce)).size).toBe(3);
+  });
+
+  test("the first entry that can be paid within the ceiling is taken", async () => {
+    const entry = (amount: string, overrides: object = {}) => ({
+      ...JSON.parse(Buffer.from(asksExact(amount).headers["payment-required"]!, "base64").toString())
+        .accepts[0],
+      ...overrides,
+    });
+    const accepts = [entry("1", { network: "eip155:8453" }), entry("2000"), entry("300"), entry("200")];
+    market.first = {
+      ...asksExact("1"),
+      headers: {
+        "payment-required": Buffer.from(JSON.stringify({ x402Version: 2, accepts })).toString("base64"),
+      },
+    };
+    expect((await pay()).body.quoted.amount).toBe("300");
+  });
+});
+
+describe("an unknown payment", () => {
+  const unknown = async (findings: readonly Finding[], paid: PaidAnswer = silence(true)) => {
+    market.paid = () => paid;
+    market.findings = findings;
+    const { body } = await pay();
+    expect(body.reason_codes).toContain("payment_unknown");
+    return body.warrant_id as string;
+  };
+  const operate = (path: string, body?: object) => service.post(path, body, { as: operator });
+  let operator: Json;
+  beforeEach(async () => {
+    operator = await home.signIn(home.people.operator, "sandbox");
+  });
+
+  test("allows a person nothing: not to release, refund, divide or dispute it", async () => {
+    const id = await unknown(["unused"]);
+    const world = service.world(home);
+    for (const [path, body] of [
+      [`/v1/warrants/${id}/release`],
+      [`/v1/warrants/${id}/refund`],
+      [`/v1/warrants/${id}/partial`, { released_bps: 5_000 }],
+      ...["release", "refund", "dispute"].map((decision) => [
+        `/v1/console/escalations/${id}/resolve`,
+        { decision },
+      ]),
+    ] as [string, object?][]) {
+      const reply = await operate(path, body);
+      expect([path, reply.code]).toEqual([path, "illegal_transition"]);
+    }
+    expect(service.world(home)).toEqual(world);
+  });
+
+  test("the chain finds it unused, and later expired: asked again with patience, then refunded by the system", async () => {
+    const id = await unknown(["unused", "unused", "unused", "expired"]);
+    expect(await reconcile()).toBe(0);
+    expect(market.chainAsked).toEqual(["newest"]);
+    service.clock.now = purchases()[0]!.nextCheckAt!;
+    expect(await reconcile()).toBe(0);
+    expect(purchases()[0]!.nextCheckAt).toBeGreaterThan(service.clock.now);
+    service.clock.now += 600_000;
+    expect(await reconcile()).toBe(0);
+    expect(purchases()[0]!.nextCheckAt! - service.clock.now).toBeGreaterThan(290_000);
+    service.clock.now += 600_000;
+    expect(await reconcile()).toBe(1);
+    expect(market.chainAsked).toEqual(["newest", "confirmed", "confirmed", "confirmed"]);
+    const { body } = await service.get(`/v1/warrants/${id}`, { as: home.sandbox.as });
+    expect(body.state).toBe("refunded");
+    expect(purchases()).toMatchObject([{ known: "unpaid", knownBy: "chain", nextCheckAt: null }]);
+    expect(escalations()).toMatchObject([{ status: "resolved", decision: "refund", resolvedBy: null }]);
+    expect(service.ctx.store.reader.trace.of(id).at(-1)).toMatchObject({
+      to: "refunded",
+      actor: { kind: "system" },
+    });
+    expect(service.books(home, "sandbox").held).toBe(0n);
+    expect(await reconcile()).toBe(0);
+  });
+
+  test("the chain finds it used: it can only be released, by a person", async () => {
+    const id = await unknown(["unused", "used"], delivers(BAD));
+    service.clock.now += 60_000;
+    expect(await reconcile()).toBe(1);
+    expect(escalations().map(({ status, reasonCodes }) => [status, [...reasonCodes]])).toEqual([
+      ["open", ["value_mismatch", "payment_irrevocable"]],
+      ["resolved", ["value_mismatch", "payment_unknown"]],
+    ] as never);
+    for (const [path, body] of [
+      [`/v1/warrants/${id}/refund`],
+      [`/v1/warrants/${id}/partial`, { released_bps: 5_000 }],
+      [`/v1/console/escalations/${id}/resolve`, { decision: "dispute" }],
+    ] as [string, object?][])
+      expect((await operate(path, body)).code).toBe("illegal_transition");
+    expect((await operate(`/v1/warrants/${id}/release`)).body.state).toBe("released");
+    expect(service.books(home, "sandbox")).toMatchObject({ held: 0n, paid: 100n });
+  });
+
+  test("the answer to the caller stays what it was", async () => {
+    market.paid = () => silence(true);
+    market.findings = ["unused", "expired"];
+    const first = await pay({}, { key: "once" });
+    service.clock.now += 120_000;
+    expect(await reconcile()).toBe(1);
+    expect((await pay({}, { key: "once" })).text).toBe(first.text);
+  });
+
+  test("a chain that is away is asked again, and nothing moves", async () => {
+    const id = await unknown(["away"]);
+    for (let hours = 0; hours < 5; hours++) {
+      service.clock.now += 3_600_000;
+      expect(await reconcile()).toBe(0);
+      expect(purchases()[0]!.nextCheckAt! - service.clock.now).toBeLessThanOrEqual(3_600_000);
+    }
+    expect(service.ctx.store.reader.warrants.find(id)?.state).toBe("escalated");
+  });
+});
+
+describe("the wallet", () => {
+  test("fifty at once against a balance for ten: ten are paid, forty refused, and nothing is left of them", async () => {
+    market.balance = 1_000n;
+    market.findings = ["unused"];
+    market.paid = () => silence(true);
+    const replies = await Promise.all(Array.from({ length: 50 }, () => pay()));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
+    expect(replies.filter(({ code }) => code === "insufficient_funds")).toHaveLength(40);
+    expect([market.sent.length, purchases().length]).toEqual([10, 10]);
+    expect(service.books(home, "sandbox").held).toBe(1_000n);
+  });
+
+  test("what is open counts until it is known; what was never taken counts no more", async () => {
+    market.balance = 150n;
+    market.findings = ["unused"];
+    market.paid = () => silence(true);
+    expect((await pay()).status).toBe(200);
+    expect((await pay()).code).toBe("insufficient_funds");
+    market.findings = ["expired"];
+    service.clock.now += 120_000;
+    expect(await reconcile()).toBe(1);
+    market.paid = () => silence(false);
+    expect((await pay()).body.state).toBe("refunded");
+    expect((await pay()).status).toBe(200);
+  });
+
+  test("what was paid since the balance was read is not in it", async () => {
+    market.balance = 150n;
+    market.findings = ["used"];
+    market.paid = () => delivers(GOOD, RECEIPT);
+    expect((await pay()).body.state).toBe("released");
+    expect((await pay()).code).toBe("insufficient_funds");
+    service.clock.now += 1;
+    market.balance = 100n;
+    expect((await pay()).body.state).toBe("released");
+  });
+
+  test("without a chain to ask, the books alone decide", async () => {
+    market.balance = null;
+    market.paid = () => delivers(GOOD, RECEIPT);
+    expect((await pay()).body.state).toBe("released");
+  });
+});
+
+test("a session is charged, and given back what was not paid", async () => {
+  const agent = await home.addAgent({ mode: "sandbox" });
+  must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "250" }));
+  const spent = () => service.ctx.store.reader.agents.liveSession(agent.id, service.clock.now)!.amountSpent;
+  const as = agent.as;
+  market.findings = ["unused", "expired"];
+  market.paid = () => silence(true);
+  await pay({ agent_id: agent.id }, { as });
+  expect(spent()).toBe(100n);
+  service.clock.now += 120_000;
+  await reconcile();
+  expect(spent()).toBe(0n);
+});

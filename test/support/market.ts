@@ -1,0 +1,135 @@
+import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { findAsset, KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
+import type { Finding, PaymentHeader } from "../../src/core/x402/purchase.ts";
+import { createEvmPayer } from "../../src/platform/evm-payer.ts";
+import type { FirstAnswer, PaidAnswer, SellerRequest } from "../../src/platform/x402-request.ts";
+import type { Context } from "../../src/services/context.ts";
+import { NO_MONEY } from "./context.ts";
+
+/** A seller and a chain that a test scripts, without a network. Nothing set, it sells for a voucher of 100 and delivers `{}`. */
+export type Market = {
+  readonly x402: Context["x402"];
+  /** What the first request gets. */
+  first: FirstAnswer | { readonly problem: string };
+  /** What the paid one gets; asked for each time. */
+  paid: () => PaidAnswer | Promise<PaidAnswer>;
+  /** What the chain says, one after the other; the last again and again. */
+  findings: readonly Finding[];
+  /** Of every wallet; null where no chain tells. */
+  balance: bigint | null;
+  readonly asked: SellerRequest[];
+  readonly sent: PaymentHeader[];
+  /** How often the chain was asked about an authorization, and at which block. */
+  readonly chainAsked: string[];
+};
+
+export const SELLER_URL = "http://seller.example/goods";
+export const BASE_SEPOLIA = 84_532;
+export const USDC = findAsset(KNOWN_ASSETS, BASE_SEPOLIA, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")!;
+export const PAY_TO = "0x00000000000000000000000000000000000000A1";
+
+const WALLETS = {
+  sandbox: createEvmPayer("sandbox", `0x${"11".repeat(32)}`),
+  live: createEvmPayer("live", `0x${"22".repeat(32)}`),
+};
+
+export function openMarket(): Market {
+  const asked: SellerRequest[] = [];
+  const sent: PaymentHeader[] = [];
+  const chainAsked: string[] = [];
+  const market: Market = {
+    x402: {
+      ...NO_MONEY,
+      async ask(request) {
+        asked.push(request);
+        return market.first;
+      },
+      async pay(_request, payment) {
+        sent.push(payment);
+        return market.paid();
+      },
+      wallets: WALLETS,
+      chains: {
+        has: () => market.findings[0] !== "none",
+        async find(_question, at) {
+          chainAsked.push(at);
+          return market.findings[Math.min(chainAsked.length, market.findings.length) - 1] ?? "none";
+        },
+        balanceOf: async () => market.balance,
+      },
+      underWay: new Set(),
+    },
+    first: asksVoucher("100"),
+    paid: () => delivers({}),
+    findings: ["none"],
+    balance: null,
+    asked,
+    sent,
+    chainAsked,
+  };
+  return market;
+}
+
+const answer = (status: number, body: unknown, headers: Record<string, string> = {}): FirstAnswer => ({
+  url: SELLER_URL,
+  status,
+  headers,
+  evidence: reachedEvidence({ status, body: bytesOf(body) }),
+});
+
+const bytesOf = (body: unknown): Uint8Array =>
+  body instanceof Uint8Array ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+
+/** A first answer that is no challenge. */
+export const givesAway = (body: unknown, status = 200): FirstAnswer => answer(status, body);
+
+/** A 402 with any body. */
+export const asks = (body: unknown, headers: Record<string, string> = {}): FirstAnswer =>
+  answer(402, body, headers);
+
+export const asksVoucher = (amount: string, asset = "USDC", payee = "acme"): FirstAnswer =>
+  asks({ amount, asset, payee });
+
+export const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
+
+/** What `exact` on Base Sepolia asks, in the form of a version. */
+export function asksExact(amount: string, version: 1 | 2 = 2, overrides: object = {}): FirstAnswer {
+  const terms = {
+    scheme: "exact",
+    asset: USDC.contract,
+    payTo: PAY_TO,
+    maxTimeoutSeconds: 60,
+    extra: { name: USDC.tokenName, version: USDC.tokenVersion },
+    ...overrides,
+  };
+  return version === 1
+    ? asks({ x402Version: 1, accepts: [{ network: "base-sepolia", maxAmountRequired: amount, ...terms }] })
+    : asks(
+        {},
+        {
+          "payment-required": encoded({
+            x402Version: 2,
+            resource: { url: SELLER_URL },
+            accepts: [{ network: "eip155:84532", amount, ...terms }],
+          }),
+        },
+      );
+}
+
+export const TRANSACTION = `0x${"ab".repeat(32)}`;
+export const RECEIPT = {
+  "payment-response": encoded({ success: true, transaction: TRANSACTION, network: "eip155:84532" }),
+};
+
+export const delivers = (body: unknown, headers: Record<string, string> = {}, status = 200): PaidAnswer => ({
+  connected: true,
+  headers,
+  evidence: reachedEvidence({ status, body: bytesOf(body) }),
+});
+
+/** No answer came: the seller was never reached, or it said nothing. */
+export const silence = (connected: boolean, headers: Record<string, string> = {}): PaidAnswer => ({
+  connected,
+  headers,
+  evidence: unreachedEvidence(connected ? "source_timeout" : "source_unreachable"),
+});
