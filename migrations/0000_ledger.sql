@@ -262,6 +262,7 @@ CREATE TABLE `escalations` (
 CREATE INDEX `escalations_by_status` ON `escalations` (`organisation_id`,`mode`,`status`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `escalations_one_unresolved` ON `escalations` (`warrant_id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
 CREATE INDEX `escalations_by_warrant` ON `escalations` (`warrant_id`,`id`);--> statement-breakpoint
+CREATE INDEX `escalations_waiting` ON `escalations` (`created_at`,`id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
 CREATE TABLE `idempotency_keys` (
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,

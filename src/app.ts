@@ -1,26 +1,38 @@
-import type { Config } from "./config.ts";
+import { randomBytes } from "node:crypto";
+import { backupJobs } from "./app/backups.ts";
+import { onRecoveryFault, startOperation } from "./app/operation.ts";
+import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
+import { sha256 } from "./core/canonical.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
-import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
+import { SECOND_MS } from "./core/time.ts";
+import { ATTEMPT_TIMEOUT_MS } from "./core/webhook.ts";
 import { createShell, type Shell } from "./http/shell.ts";
 import { followAgents } from "./jobs/agents.ts";
-import { sweepDeadlines } from "./jobs/deadlines.ts";
-import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
-import { startScheduler } from "./jobs/scheduler.ts";
+import { recoverAtStart } from "./jobs/recover.ts";
+import { deliverWebhooks } from "./jobs/webhooks.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
-import { logError } from "./platform/log.ts";
+import { KEY_FILES, keyFile } from "./platform/key-files.ts";
+import { logError, logWarning } from "./platform/log.ts";
+import { createMetrics, type Figures, type Metrics } from "./platform/metrics.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
+import { createVault, MASTER_KEY_BYTES, type Vault } from "./platform/vault.ts";
+import { createWebhookSender } from "./platform/webhook-sender.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
+import { awaitsAcknowledgement, ensureInstance } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
+import { createDeliveryPlaces } from "./services/webhooks/places.ts";
+import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
 import { hasLedger } from "./store/sqlite/open.ts";
+import { refuseHalfRestored } from "./store/sqlite/restore.ts";
 import { lockForServer, type ServerLock } from "./store/sqlite/server-lock.ts";
 import { openSqliteStore } from "./store/sqlite/store.ts";
 
-export { hasLedger };
+export { hasLedger, refuseHalfRestored };
 
 /** How long a stop waits for what is running (decisions.md: a stop drains). */
 const DRAIN_MS = 10 * SECOND_MS;
@@ -31,13 +43,18 @@ const IDLE_SECONDS = 150;
 /** Bun would answer a bare 413. The shell enforces the real caps, with an envelope, and stops reading there. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** How to start this executable again as an evaluator child. */
+/** How to start this executable again. */
+const SELF = import.meta.dir.startsWith("/$bunfs/")
+  ? [process.execPath]
+  : [process.execPath, `${import.meta.dir}/main.ts`];
 export const EVALUATOR_ARGUMENT = "evaluator-child";
-const EVALUATOR_COMMAND = import.meta.dir.startsWith("/$bunfs/")
-  ? [process.execPath, EVALUATOR_ARGUMENT]
-  : [process.execPath, `${import.meta.dir}/main.ts`, EVALUATOR_ARGUMENT];
+const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
 
-type Opened = { readonly ctx: Context; close(): Promise<void> };
+type Opened = {
+  readonly ctx: Context;
+  readonly evaluators: () => Figures["evaluators"];
+  close(): Promise<void>;
+};
 
 type Listener = { readonly address: string; readonly port: number };
 
@@ -47,8 +64,10 @@ function openContext(
   baseUrl: string,
   warmChildren: number,
   listeners: () => readonly Listener[],
+  vault: Vault,
+  metrics: Metrics | null,
 ): Opened {
-  const store = openSqliteStore(config.data);
+  const store = openSqliteStore(config.data, metrics ? { onCommitted: metrics.committed } : {});
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -68,6 +87,11 @@ function openContext(
     timeoutMs: config.fetchSeconds * SECOND_MS,
     ownListeners: listeners,
   });
+  const webhookSender = createWebhookSender({
+    allowNetworks: config.allowNetworks,
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    ownListeners: listeners,
+  });
   const ctx: Context = {
     store,
     now: Date.now,
@@ -80,10 +104,21 @@ function openContext(
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
+    vault,
+    async sendWebhook(request) {
+      const result = await webhookSender.send(request);
+      metrics?.webhookAttempted(result.code);
+      return result;
+    },
+    deliveryPlaces: createDeliveryPlaces(),
     baseUrl,
   };
   return {
     ctx,
+    evaluators: () => [
+      { pool: "verify", ...evaluator.stats() },
+      { pool: "bench", ...benchEvaluator.stats() },
+    ],
     async close() {
       evaluator.close();
       benchEvaluator.close();
@@ -92,8 +127,30 @@ function openContext(
   };
 }
 
-const onRecoveryFault = (error: unknown, warrantId: string): void =>
-  logError("a check could not be undone", error, { warrant_id: warrantId });
+/** The vault of the folder: its key is given, or made on first use. Throws where the key's file has none. */
+function openVault({ data }: Config, { masterKey }: Secrets): Vault {
+  if (masterKey) return createVault(masterKey);
+  const made = () => randomBytes(MASTER_KEY_BYTES).toString("base64");
+  const key = Buffer.from(keyFile(data, KEY_FILES.master, made), "base64");
+  if (key.length !== MASTER_KEY_BYTES) throw new Error(`${KEY_FILES.master} in ${data} is not a key`);
+  return createVault(key);
+}
+
+/** A vault that is opened when it is first needed: a command that seals nothing makes no key. */
+function vaultWhenNeeded(config: Config, secrets: Secrets): Vault {
+  let vault: Vault | null = null;
+  const opened = (): Vault => {
+    vault ??= openVault(config, secrets);
+    return vault;
+  };
+  return {
+    seal: (secret, name) => opened().seal(secret, name),
+    open: (sealed, name) => opened().open(sealed, name),
+  };
+}
+
+const onDeliveryFault = (error: unknown, deliveryId: string): void =>
+  logError("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
@@ -102,8 +159,8 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
   config.docsUrl ?? `${baseUrlOf(config, port)}/docs`;
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
-export const openForCommands = (config: Config): Opened =>
-  openContext(config, baseUrlOf(config, config.port), 0, () => []);
+export const openForCommands = (config: Config, secrets = NO_SECRETS): Opened =>
+  openContext(config, baseUrlOf(config, config.port), 0, () => [], vaultWhenNeeded(config, secrets), null);
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -114,7 +171,12 @@ export type RunningServer = {
 };
 
 /** Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder; throws where the port is taken. */
-export async function startServer(config: Config): Promise<RunningServer | Refusal> {
+export async function startServer(
+  config: Config,
+  secrets: Secrets = NO_SECRETS,
+): Promise<RunningServer | Refusal> {
+  const refused = refuseHalfRestored(config.data);
+  if (refused) return refused;
   const lock = lockForServer(config.data);
   if (!lock) {
     return refuseField(
@@ -123,14 +185,14 @@ export async function startServer(config: Config): Promise<RunningServer | Refus
     );
   }
   try {
-    return await startLocked(config, lock);
+    return await startLocked(config, secrets, lock);
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function startLocked(config: Config, lock: ServerLock): Promise<RunningServer> {
+async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): Promise<RunningServer> {
   const inFlight = new Set<Promise<Response>>();
   // The port is known, and ours, once the server listens; what comes before all is recovered waits for that.
   const ready = Promise.withResolvers<Shell>();
@@ -153,34 +215,56 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
   });
   const port = server.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
-  const { ctx, close } = openContext(config, baseUrl, 2, () => [{ address: config.host, port }]);
+  const metrics = createMetrics();
+  const { ctx, evaluators, close } = openContext(
+    config,
+    baseUrl,
+    2,
+    () => [{ address: config.host, port }],
+    openVault(config, secrets),
+    metrics,
+  );
+  const lastSeenAt = ctx.store.reader.newestIdTime();
+  const instance = await ensureInstance(ctx);
+  if (awaitsAcknowledgement(instance)) {
+    logWarning("live warrants are refused until `holdfast restore acknowledge`", {
+      instance_id: instance.id,
+    });
+  }
+  await recoverDeliveriesAtStart(ctx);
   await recoverAtStart(ctx, onRecoveryFault);
   await followAgents(ctx);
+  const backups = backupJobs(config, SELF);
+  const { operation, onAnswered, stop } = startOperation({
+    ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
+    self: SELF,
+    jobs: [
+      ...backups.jobs,
+      { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
+    ],
+  });
   ready.resolve(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
+      workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
       onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+      operation,
+      onAnswered,
     }),
-  );
-  const scheduler = startScheduler(
-    [
-      { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
-      { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
-      { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
-    ],
-    (job, error) => logError("job failed", error, { job }),
   );
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     async stop() {
       const stopped = server.stop();
-      await settledWithin(inFlight, DRAIN_MS);
+      const delivered = ctx.deliveryPlaces.close();
+      await settledWithin([...inFlight, delivered], DRAIN_MS);
       await server.stop(true);
       await stopped;
-      await scheduler.stop();
+      backups.stop();
+      await stop();
       await close();
       lock.release();
     },

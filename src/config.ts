@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
@@ -23,7 +24,14 @@ export type Config = {
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
   readonly idempotencyDays: number;
+  /** Nightly backups; null where there are none. */
+  readonly backups: BackupSchedule | null;
+  /** What is logged: faults and warnings, or a line for each request too. */
+  readonly log: Log;
 };
+
+const LOGS = ["faults", "requests"] as const;
+export type Log = (typeof LOGS)[number];
 
 /** What nobody but its user may see: apart from the rest, so that no log or page shows it by mistake. */
 export type Secrets = {
@@ -31,7 +39,11 @@ export type Secrets = {
   readonly masterKey: Uint8Array | null;
   /** Null closes the worker's route. */
   readonly workerSecret: string | null;
+  /** Null closes `/metrics`. */
+  readonly metricsToken: string | null;
 };
+
+export const NO_SECRETS: Secrets = { masterKey: null, workerSecret: null, metricsToken: null };
 
 /** Settings as they were given, by their names without `HOLDFAST_`: flags of the command line, then the environment. */
 export type Given = Readonly<Record<string, string | undefined>>;
@@ -62,6 +74,14 @@ const networks: Parse<readonly string[]> = (text) => {
 };
 
 const text: Parse<string> = (given) => given;
+
+const log: Parse<Log> = (given) =>
+  LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
+
+const token: Parse<string> = (given) =>
+  /^[\x21-\x7e]{16,256}$/.test(given)
+    ? given
+    : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
 const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
@@ -77,6 +97,10 @@ const SETTINGS = {
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
   IDEMPOTENCY_DAYS: integer(1, 3_650),
+  BACKUP_FOLDER: text,
+  BACKUP_KEEP: integer(1, 10_000),
+  BACKUP_HOUR: integer(0, 23),
+  LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
 /** Settings that are secrets. Each may also come from a file, whose path the variable of the same name and `_FILE` tells. */
@@ -85,10 +109,8 @@ const SECRETS = {
     const bytes = /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
     return bytes ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
   },
-  WORKER_SECRET: (text) =>
-    /^[\x21-\x7e]{16,256}$/.test(text)
-      ? text
-      : { problem: "must be 16 to 256 printable ASCII characters without spaces" },
+  WORKER_SECRET: token,
+  METRICS_TOKEN: token,
 } satisfies Record<string, Parse<unknown>>;
 
 type Table = Readonly<Record<string, Parse<unknown>>>;
@@ -144,7 +166,11 @@ export function readSecrets(
   }
   const values = parseAll(SECRETS, given);
   if (isRefusal(values)) return values;
-  return { masterKey: values.MASTER_KEY ?? null, workerSecret: values.WORKER_SECRET ?? null };
+  return {
+    masterKey: values.MASTER_KEY ?? null,
+    workerSecret: values.WORKER_SECRET ?? null,
+    metricsToken: values.METRICS_TOKEN ?? null,
+  };
 }
 
 /** The settings that are given, parsed; the first that is wrong is refused by its name. */
@@ -177,6 +203,11 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
     bench: values.RATE_BENCH ?? 30,
   },
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
+  log: values.LOG ?? "faults",
+  backups:
+    values.BACKUP_FOLDER === undefined
+      ? null
+      : { folder: values.BACKUP_FOLDER, keep: values.BACKUP_KEEP ?? 7, hour: values.BACKUP_HOUR ?? 3 },
 });
 
 /** What holds where nothing is set. */

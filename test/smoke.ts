@@ -56,6 +56,7 @@ async function serviceWorks(): Promise<void> {
     await waitUntilReady(server, port);
     await run("health");
     passed("serve says where it listens, and is healthy");
+    await secondServerIsRefused(folder, settings);
 
     const secret = String(key.secret);
     const warrant = await post(port, secret, "/v1/warrants", 201, {
@@ -92,6 +93,18 @@ async function serviceWorks(): Promise<void> {
     server.kill("SIGKILL");
     await seller.stop(true);
   }
+}
+
+async function secondServerIsRefused(folder: string, settings: Settings): Promise<void> {
+  const second = Bun.spawn([BINARY, "serve"], {
+    ...spawnOptions(folder, settings),
+    stderr: "pipe",
+    timeout: READY_MS,
+  });
+  const said = await new Response(second.stderr).text();
+  assert.equal(await second.exited, 1, "a second server on the folder must not start");
+  assert.match(said, /another server runs on/);
+  passed("a second server on the folder refuses to start, and says why");
 }
 
 async function demoWorks(): Promise<void> {

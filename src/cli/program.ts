@@ -1,10 +1,13 @@
 import { Command, CommanderError } from "commander";
 import { type Refusal, refuse } from "../core/errors.ts";
+import { addBackup, addRestore } from "./commands/backup.ts";
 import { addAudit, addBalances } from "./commands/books.ts";
+import { addJobs } from "./commands/jobs.ts";
 import { addOrganisations, addUsers } from "./commands/people.ts";
 import { addPolicies, addSchemas, addVerifiers } from "./commands/rules.ts";
 import { addDemo, addHealth, addOpenApi, addServe } from "./commands/service.ts";
 import { addAgents, addKeys, addSessions } from "./commands/spenders.ts";
+import { addWebhooks } from "./commands/webhooks.ts";
 import { CommandFailure } from "./failure.ts";
 import type { CommandLineTools } from "./tools.ts";
 
@@ -12,10 +15,12 @@ type Add = (program: Command, tools: CommandLineTools) => void;
 
 /** The commands as the help lists them. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly Add[]])[] = [
-  ["Run it:", [addDemo, addServe, addHealth]],
+  ["Run it:", [addDemo, addServe, addHealth, addJobs]],
   ["Who may act:", [addOrganisations, addUsers, addAgents, addKeys, addSessions]],
   ["What decides:", [addPolicies, addVerifiers, addSchemas]],
   ["The money:", [addBalances, addAudit]],
+  ["Who hears of it:", [addWebhooks]],
+  ["Keep it safe:", [addBackup, addRestore]],
   ["Reference:", [addOpenApi]],
 ];
 

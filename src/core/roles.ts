@@ -39,6 +39,7 @@ export const ACCESS = {
   settleWarrant: { role: "operator", keys: false },
   resolveEscalation: { role: "operator", keys: false },
   readConsole: { role: "viewer", keys: false },
+  readWebhooks: { role: "admin", keys: false },
 } as const satisfies Record<string, Access>;
 
 export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>

@@ -5,6 +5,8 @@ import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { internalRoutes } from "./routes/internal.ts";
+import { operationRoutes } from "./routes/operation.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 
@@ -21,6 +23,8 @@ export const app = new Elysia({ aot: false, normalize: false })
   .use(consoleRoutes)
   .use(authRoutes)
   .use(publicRoutes)
+  .use(operationRoutes)
+  .use(internalRoutes)
   .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
 
 function routes(): readonly Route[] {

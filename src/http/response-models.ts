@@ -6,7 +6,8 @@ import { ERRORS, typeOf } from "../core/errors.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES, ROLES } from "../core/roles.ts";
-import { STATES } from "../core/warrant.ts";
+import { EVENT_TYPES, STATES } from "../core/warrant.ts";
+import { DELIVERY_STATUSES } from "../core/webhook.ts";
 
 /**
  * The forms of answers (interface.md, Resources and their fields), for the API's description. Nothing validates with them
@@ -216,6 +217,24 @@ const agent = object({
   }),
 });
 
+const webhook = object({
+  id: text,
+  url: text,
+  events: Type.Array(oneOf(EVENT_TYPES), { description: "Empty means all." }),
+  disabled: Type.Boolean(),
+  created_at: time,
+});
+const delivery = object({
+  id: text,
+  webhook_id: text,
+  event: oneOf(EVENT_TYPES),
+  status: oneOf(DELIVERY_STATUSES),
+  attempts: count,
+  response_code: orNull(integer),
+  next_attempt_at: orNull(time),
+  created_at: time,
+});
+
 const list = (item: TSchema, more: TProperties = {}) =>
   object({ object: is("list"), data: Type.Array(item), ...more });
 
@@ -247,6 +266,17 @@ export const responseModels = {
   SpendSession: spendSession,
   Agent: agent,
   AgentList: list(agent),
+  Webhook: webhook,
+  WebhookDelivery: delivery,
+  WebhookList: list(webhook, { deliveries: Type.Array(delivery) }),
+  DeliveryJob: object({
+    object: is("job"),
+    attempted: count,
+    delivered: count,
+    failed: count,
+    exhausted: count,
+    pending: count,
+  }),
   AuthSession: object({
     object: is("auth_session"),
     user: object({ id: text, email: text, name: text, role: oneOf(ROLES) }),
@@ -255,6 +285,11 @@ export const responseModels = {
     expires_at: time,
   }),
   Health: object({ object: is("health"), status: is("ok") }),
+  Readiness: object({
+    object: is("readiness"),
+    ready: Type.Boolean(),
+    checks: Type.Array(object({ name: text, ok: Type.Boolean(), message: orNull(text) })),
+  }),
   Error: object({
     error: object({
       type: oneOf([...new Set(codes().map(typeOf))]),

@@ -2,9 +2,12 @@ import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { Vault } from "../platform/vault.ts";
+import type { WebhookSender } from "../platform/webhook-sender.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
+import type { DeliveryPlaces } from "./webhooks/places.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
@@ -23,6 +26,10 @@ export type Context = {
   readonly parseSchema: Evaluator["parseSchema"];
   /** The bench has a pool of its own, so that its strangers cannot delay a verification. */
   readonly evaluateBench: Evaluate;
+  /** Seals secrets that must be read again. */
+  readonly vault: Vault;
+  readonly sendWebhook: WebhookSender["send"];
+  readonly deliveryPlaces: DeliveryPlaces;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
 };

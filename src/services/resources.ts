@@ -10,6 +10,7 @@ import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { State, Warrant } from "../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 
 /** Wire shapes of the resources (interface.md, Resources and their fields): snake case, ISO times, digit strings. */
 
@@ -217,6 +218,35 @@ export const userResource = (user: User) => ({
   name: user.name,
   role: user.role,
   created_at: isoTime(user.createdAt),
+});
+
+/** Without the signing secret, which is shown once, where the endpoint is made. */
+export const webhookResource = (webhook: WebhookEndpoint) => ({
+  id: webhook.id,
+  url: webhook.url,
+  events: webhook.events,
+  disabled: webhook.disabled,
+  created_at: isoTime(webhook.createdAt),
+});
+
+export const deliveryResource = (delivery: WebhookDelivery) => ({
+  id: delivery.id,
+  webhook_id: delivery.webhookId,
+  event: delivery.event,
+  status: delivery.status,
+  attempts: delivery.attempts,
+  response_code: delivery.responseCode,
+  next_attempt_at: isoTimeOrNull(delivery.nextAttemptAt),
+  created_at: isoTime(delivery.createdAt),
+});
+
+/** A delivery in its log: also what it carries, and how its last attempt went. */
+export const deliveryRecord = (delivery: WebhookDelivery) => ({
+  ...deliveryResource(delivery),
+  event_id: delivery.eventId,
+  warrant_id: delivery.warrantId,
+  response_start: delivery.responseStart,
+  duration_ms: delivery.durationMs,
 });
 
 export const depositResource = (deposit: Deposit) => ({

@@ -33,6 +33,8 @@ export interface Store {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
   /** Deletes what nobody needs any more, at most `rowsMax` rows of a kind; how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
+  /** Writes to the disk what changes nothing. Rejects where the ledger cannot be written, as where the disk is full. */
+  probe(): Promise<void>;
   readonly reader: Reader;
   /** Commits what is queued, then closes. */
   close(): Promise<void>;
@@ -224,6 +226,7 @@ export interface Reader {
     ): readonly Warrant[];
     /** Held warrants past their deadline, of all organisations, soonest first. */
     overdue(now: number, limit: number): readonly Warrant[];
+    overdueCount(now: number): number;
     /** How many there are in each state, of all organisations. */
     countsByState(): Readonly<Partial<Record<State, number>>>;
     /** Those whose check is running or was interrupted, of all organisations, after an id, in order of id. */
@@ -233,7 +236,13 @@ export interface Reader {
   readonly trace: { of(warrantId: string): readonly TraceEntry[] };
   readonly checks: { of(warrantId: string): readonly Check[] };
   /** Those that wait for a person first, the longest of them before the others. */
-  readonly escalations: { list(scope: Scope, limit: number): readonly Escalation[] };
+  readonly escalations: {
+    list(scope: Scope, limit: number): readonly Escalation[];
+    /** Those that wait for a person and were raised before a time, of all organisations, the longest waiting first. */
+    waiting(before: number, after: Escalation | null, limit: number): readonly Escalation[];
+    /** How many wait, of all organisations, and since when the first of them; null where none does. */
+    waitingCount(): { readonly count: number; readonly oldestAt: number | null };
+  };
   readonly agents: {
     get(id: string): Agent | null;
     list(scope: Scope): readonly Agent[];
@@ -275,13 +284,13 @@ export interface Reader {
   readonly webhooks: {
     get(id: string): WebhookEndpoint | null;
     list(scope: Scope): readonly WebhookEndpoint[];
-    /** Of all organisations, those that have something to deliver now or later. */
-    withWork(): readonly WebhookEndpoint[];
+    /** Of all organisations, those that have something to deliver at this time. */
+    withWork(now: number): readonly WebhookEndpoint[];
   };
   readonly deliveries: {
     get(id: string): WebhookDelivery | null;
-    /** The most recent ones, newest first. */
-    list(scope: Scope, limit: number): readonly WebhookDelivery[];
+    /** The most recent ones, of all endpoints or of one, newest first. */
+    list(scope: Scope, limit: number, webhookId?: string): readonly WebhookDelivery[];
     /**
      * Those of an endpoint that are due, the longest waiting first. A warrant's later event is not due before the first
      * attempt of its earlier one has ended.
@@ -289,6 +298,8 @@ export interface Reader {
     due(webhookId: string, now: number, limit: number): readonly WebhookDelivery[];
     /** Whose attempt should have ended by this time. */
     cutOff(time: number, limit: number): readonly WebhookDelivery[];
+    /** Whose attempt would end, or begin, after these times. */
+    beyond(claimedUntil: number, nextAttemptAt: number, limit: number): readonly WebhookDelivery[];
     /** An endpoint's exhausted ones that were made since this time, and never delivered after all, oldest first. */
     exhaustedSince(webhookId: string, since: number, limit: number): readonly WebhookDelivery[];
     /** How many wait for an attempt or are under way. */

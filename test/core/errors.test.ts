@@ -22,6 +22,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["policy_band_out_of_range", 400, "invalid_request"],
   ["policy_band_bps_required", 400, "invalid_request"],
   ["not_authenticated", 401, "unauthenticated"],
+  ["invalid_worker_secret", 401, "unauthenticated"],
   ["insufficient_funds", 402, "insufficient_funds"],
   ["insufficient_role", 403, "forbidden"],
   ["user_session_required", 403, "forbidden"],
@@ -30,6 +31,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["session_failure_budget_spent", 403, "forbidden"],
   ["session_expired", 403, "forbidden"],
   ["session_revoked", 403, "forbidden"],
+  ["worker_secret_unset", 403, "forbidden"],
   ["warrant_not_found", 404, "not_found"],
   ["illegal_transition", 409, "invalid_state"],
   ["version_conflict", 409, "conflict"],
@@ -49,6 +51,8 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["policy_not_found", 404, "not_found"],
   ["verifier_not_found", 404, "not_found"],
   ["escalation_not_found", 404, "not_found"],
+  ["webhook_not_found", 404, "not_found"],
+  ["delivery_not_found", 404, "not_found"],
   ["route_not_found", 404, "not_found"],
 ];
 

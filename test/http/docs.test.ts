@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FormatRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { sha256 } from "../../src/core/canonical.ts";
 import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
@@ -12,6 +13,7 @@ import { createKey } from "../../src/services/admin/keys.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { ALL_PASS, createCaller, createStage, fresh, must, SCRIPTED, type Stage } from "../support/stage.ts";
 
@@ -26,6 +28,7 @@ beforeAll(async () => {
     docsUrl: "http://localhost:8080/docs",
     rateLimits,
     trustedProxies: [],
+    workerSecretHash: sha256("worker"),
     onFault: (error) => console.error(error),
   });
   stage = await createStage(ctx, { mode: "sandbox" });
@@ -243,7 +246,7 @@ describe("the OpenAPI document", () => {
         expect([
           method,
           path,
-          JSON.stringify(content).includes("$ref") || path.startsWith("/docs"),
+          JSON.stringify(content).includes("$ref") || path.startsWith("/docs") || path === "/metrics",
         ]).toContainEqual(true);
       expect(operation.responses.default).toEqual({ $ref: "#/components/responses/Error" });
     }
@@ -366,9 +369,21 @@ describe("the named models fit what is answered", () => {
     await answered("VerifierList", 200, send("GET", "/v1/console/verifiers", person));
   });
 
+  test("WebhookList, DeliveryJob", async () => {
+    const { organisationId: organisation_id } = stage;
+    const url = "https://hook.example/";
+    must(await createWebhook(ctx, MACHINE, { organisation_id, mode: "sandbox", url }));
+    await open();
+    await answered("WebhookList", 200, send("GET", "/v1/console/webhooks", person));
+    const worker = { "X-Service-Worker": "worker" };
+    await answered("DeliveryJob", 200, send("POST", "/internal/jobs/webhooks", worker));
+    await answered("WebhookList", 200, send("GET", "/v1/console/webhooks", person));
+  });
+
   test("CheckResult, AuthSession, Health, Error", async () => {
     await answered("AuthSession", 200, send("GET", "/auth/session", person));
     await answered("Health", 200, get("/healthz"));
+    await answered("Readiness", 200, get("/readyz"));
     await answered("Error", 404, get("/nowhere"));
     const bench = {
       clauses: [

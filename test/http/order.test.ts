@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { acknowledgeRestore } from "../../src/services/admin/backup.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
+import { ensureInstance } from "../../src/services/instance.ts";
 import { NOBODY, type SendOptions } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
@@ -43,6 +45,17 @@ const withBody = (request: Request, changed: object): Request => ({
 const nextWindow = (): void => {
   service.clock.now += 60_000;
 };
+/** As a restore leaves the ledger. */
+async function markRestored(): Promise<void> {
+  const instance = await ensureInstance(service.ctx);
+  const row = { ...instance, restoredAt: service.clock.now, acknowledgedAt: null };
+  await service.ctx.store.execute({
+    scope: { organisationId: "", mode: "live" },
+    needs: {},
+    decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
+  });
+}
+
 /** Uses up the window's budget of whoever calls. */
 async function exhaust(options: SendOptions): Promise<void> {
   for (let status = 0; status !== 429; ) ({ status } = await service.post("/v1/warrants", "{", options));
@@ -80,6 +93,7 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     }),
   );
   must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
+  await markRestored();
   await exhaust({ as: { Authorization: "Bearer nobody", ...viewer } });
   await exhaust({ as: viewer });
 
@@ -154,6 +168,13 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     {
       refused: [404, "verifier_not_found"],
       mend: (request) => withBody(request, { verifier_id: undefined }),
+    },
+    {
+      refused: [403, "restore_unacknowledged"],
+      async mend(request) {
+        must(await acknowledgeRestore(service.ctx));
+        return request;
+      },
     },
     { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
     { refused: [403, "agent_id_required"], mend: (request) => withBody(request, { agent_id: agent.id }) },

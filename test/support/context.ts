@@ -6,9 +6,11 @@ import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
+import { createVault } from "../../src/platform/vault.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
+import { createDeliveryPlaces } from "../../src/services/webhooks/places.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
@@ -57,6 +59,9 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
     evaluate: inProcess,
     parseSchema: async (schema) => parseSchema(schema),
     evaluateBench: inProcess,
+    vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
+    sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
+    deliveryPlaces: createDeliveryPlaces(),
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,

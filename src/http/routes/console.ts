@@ -1,11 +1,12 @@
 import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
-import { ACCESS } from "../../core/roles.ts";
+import { ACCESS, type Access } from "../../core/roles.ts";
 import {
   readAgents,
   readEscalations,
   readPolicies,
   readVerifiers,
+  readWebhooks,
 } from "../../services/console/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { respond, respondAnswer } from "../answers.ts";
@@ -17,13 +18,13 @@ import { route } from "../route.ts";
 import { withCall } from "../with-call.ts";
 
 const tags = ["Console"];
-const readBack = (summary: string) => ({
+const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
   query: noQuery,
   detail: route({
     tags,
     summary,
     bucket: "read",
-    access: ACCESS.readConsole,
+    access,
     responses: { "200": "A list." },
   }),
 });
@@ -50,6 +51,11 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
     "/escalations",
     ({ call }) => respond(call, readEscalations(call.ctx, callerOf(call))),
     readBack("Escalations"),
+  )
+  .get(
+    "/webhooks",
+    ({ call }) => respond(call, readWebhooks(call.ctx, callerOf(call))),
+    readBack("Webhook endpoints, and their 50 most recent deliveries", ACCESS.readWebhooks),
   )
   .post(
     "/escalations/:id/resolve",

@@ -8,7 +8,7 @@ import { withCall } from "../with-call.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
 
-/** What anyone may call: the public receipt, the bench, and whether the service is up. */
+/** What anyone may call: the public receipt and the bench. */
 export const publicRoutes = new Elysia({ aot: false, normalize: false })
   .use(withCall)
   .get("/t/:id", ({ call, params }) => respond(call, readReceipt(call.ctx, params.id)), {
@@ -36,16 +36,4 @@ export const publicRoutes = new Elysia({ aot: false, normalize: false })
         responses: { "200": "The check result." },
       }),
     },
-  )
-  .get("/healthz", ({ call }) => respond(call, { object: "health", status: "ok" }), {
-    query: noQuery,
-    detail: route({
-      tags: ["Operation"],
-      summary: "Whether the service answers",
-      access: null,
-      bucket: "read",
-      // Strangers behind the same proxy must not make a healthy service look ill.
-      counted: false,
-      responses: { "200": "It does." },
-    }),
-  });
+  );

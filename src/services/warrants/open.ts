@@ -17,6 +17,7 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import { openingOf, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { refuseUnacknowledged } from "../instance.ts";
 import {
   type Answer,
   type Intent,
@@ -133,6 +134,7 @@ function decideOpen(
     refuseUnknownSchema(snapshot, opening.clauses) ??
     refuseUsedKey(snapshot.idempotency, intent) ??
     refuseUnknownResource(snapshot, opening) ??
+    refuseUnacknowledged(snapshot, caller.mode) ??
     refuseAgent(snapshot, caller, opening);
   if (refused) return { answer: refused };
 

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
 import type { Reader } from "../../store.ts";
 import type { Tables } from "../open.ts";
@@ -114,6 +114,15 @@ function createPoliciesReader(tables: Tables): Reader["policies"] {
   };
 }
 
+/** The sum of a column that is not negative, as its upper and lower halves: as one number it could overflow. */
+const sumOf = (column: AnyColumn) =>
+  sql<string>`sum(${column} / 4294967296) || ' ' || sum(${column} % 4294967296)`;
+
+function fromHalves(halves: string): bigint {
+  const [upper = "0", lower = "0"] = halves.split(" ");
+  return BigInt(upper) * 4_294_967_296n + BigInt(lower);
+}
+
 export function createDirectoryReader(tables: Tables): DirectoryReader {
   const apiKeyByHash = tables
     .select()
@@ -163,14 +172,18 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
           .select({
             mode: balances.mode,
             asset: balances.asset,
-            available: sql<bigint>`sum(${balances.available})`,
-            held: sql<bigint>`sum(${balances.held})`,
-            paid: sql<bigint>`sum(${balances.paid})`,
+            available: sumOf(balances.available),
+            held: sumOf(balances.held),
+            paid: sumOf(balances.paid),
           })
           .from(balances)
           .groupBy(balances.mode, balances.asset)
           .all()
-          .map(({ mode, asset, ...balance }) => ({ mode, asset, balance })),
+          .map(({ mode, asset, available, held, paid }) => ({
+            mode,
+            asset,
+            balance: { available: fromHalves(available), held: fromHalves(held), paid: fromHalves(paid) },
+          })),
       list: ({ organisationId, mode }) =>
         tables
           .select()
