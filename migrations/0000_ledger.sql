@@ -109,6 +109,7 @@ CREATE TABLE `password_resets` (
 	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
+CREATE INDEX `password_resets_by_user` ON `password_resets` (`user_id`);--> statement-breakpoint
 CREATE TABLE `policies` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,

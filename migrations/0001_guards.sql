@@ -138,3 +138,7 @@ BEGIN SELECT RAISE(ABORT, 'an approval is good for one use'); END;
 --> statement-breakpoint
 CREATE TRIGGER `password_resets_are_used_once` BEFORE UPDATE ON `password_resets` WHEN OLD.`used_at` IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'a reset link is good for one use'); END;
+--> statement-breakpoint
+CREATE TRIGGER `passkeys_stay_their_persons` BEFORE INSERT ON `passkeys`
+WHEN EXISTS (SELECT 1 FROM `passkeys` WHERE `id` = NEW.`id` AND `user_id` <> NEW.`user_id`)
+BEGIN SELECT RAISE(ABORT, 'a passkey stays its person''s'); END;

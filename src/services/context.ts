@@ -2,7 +2,10 @@ import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { Store } from "../store/store.ts";
+import type { KeyUses } from "./auth/key-uses.ts";
+import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
 
@@ -16,6 +19,9 @@ export type Context = {
   readonly randomByte: () => number;
   readonly passwords: Passwords;
   readonly signInThrottle: SignInThrottle;
+  readonly passkeys: PasskeyVerifier;
+  readonly passkeyChallenges: PendingChallenges;
+  readonly keyUses: KeyUses;
   readonly checkLimiter: CheckLimiter;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;

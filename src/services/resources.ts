@@ -1,7 +1,15 @@
 import type { Agent } from "../core/agent.ts";
 import { sha256 } from "../core/canonical.ts";
 import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
-import type { ApiKey, Deposit, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
+import type {
+  AdminAct,
+  ApiKey,
+  Deposit,
+  NamedSchema,
+  Organisation,
+  SavedVerifier,
+  User,
+} from "../core/directory.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Check, Escalation } from "../core/records.ts";
@@ -175,7 +183,7 @@ export type AgentDetails = {
   readonly countsByState: Readonly<Partial<Record<State, number>>>;
 };
 
-export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+const agentFields = (agent: Agent) => ({
   id: agent.id,
   object: "agent" as const,
   name: agent.name,
@@ -184,6 +192,17 @@ export const agentResource = (agent: Agent, { policy, session, countsByState }: 
   failure_budget: agent.failureBudget,
   failure_count: agent.failureCount,
   created_at: isoTime(agent.createdAt),
+});
+
+/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+export const agentRecord = (agent: Agent) => ({
+  ...agentFields(agent),
+  mode: agent.mode,
+  must_be_named: agent.mustBeNamed,
+});
+
+export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+  ...agentFields(agent),
   policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
   session: session && spendSessionResource(session),
   warrants: {
@@ -199,6 +218,8 @@ export const apiKeyResource = (key: ApiKey) => ({
   mode: key.mode,
   last_four: key.lastFour,
   created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
   revoked_at: isoTimeOrNull(key.revokedAt),
 });
 
@@ -206,6 +227,8 @@ export const organisationResource = (organisation: Organisation) => ({
   id: organisation.id,
   object: "organisation" as const,
   name: organisation.name,
+  kill_switch: organisation.killSwitch,
+  passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
   created_at: isoTime(organisation.createdAt),
 });
 
@@ -217,6 +240,19 @@ export const userResource = (user: User) => ({
   name: user.name,
   role: user.role,
   created_at: isoTime(user.createdAt),
+  removed_at: isoTimeOrNull(user.removedAt),
+});
+
+/** An entry of the audit log: who did what to which thing, how it was before and is after. */
+export const adminActResource = (act: AdminAct) => ({
+  id: act.id,
+  object: "audit_log_entry" as const,
+  actor: act.actor,
+  action: act.action,
+  subject: act.subject,
+  before: act.before,
+  after: act.after,
+  recorded_at: isoTime(act.recordedAt),
 });
 
 export const depositResource = (deposit: Deposit) => ({

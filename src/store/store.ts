@@ -63,17 +63,22 @@ export type Needs = {
     readonly schemaNames: readonly string[];
   };
   readonly organisation?: boolean;
+  /** With its newest session. */
   readonly agentId?: string;
+  readonly sessionId?: string;
   /** The agent of the API key that calls. */
   readonly callerAgentId?: string;
   readonly apiKeyId?: string;
   readonly balanceOf?: string;
   readonly userEmail?: string;
-  /** A person of the scope's organisation, and whether it has another owner. */
+  /** A person of the scope's organisation. */
   readonly userId?: string;
+  /** Whether the organisation has an owner besides this person. */
+  readonly otherOwnerThan?: string;
   readonly passkeyId?: string;
   readonly approvalHash?: string;
   readonly passwordResetHash?: string;
+  readonly authSessionHash?: string;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -110,6 +115,7 @@ export type Snapshot = {
   readonly passkey: Passkey | null;
   readonly approval: PasskeyApproval | null;
   readonly passwordReset: PasswordReset | null;
+  readonly authSession: AuthSession | null;
   readonly apiKey: ApiKey | null;
 };
 
@@ -139,6 +145,8 @@ export type Change = {
     readonly exceptTokenHash: string | null;
     readonly at: number;
   };
+  /** Ends a person's unused reset links, before the rows are written. */
+  readonly voidsPasswordResetsOf?: { readonly userId: string; readonly at: number };
   readonly removesPasskeys?: readonly string[];
   readonly rows?: readonly Row[];
 };
@@ -223,7 +231,7 @@ export interface Reader {
   };
   readonly verifiers: { list(organisationId: string): readonly SavedVerifier[] };
   readonly schemas: { named(organisationId: string, names: readonly string[]): readonly NamedSchema[] };
-  readonly organisations: { get(id: string): Organisation | null };
+  readonly organisations: { get(id: string): Organisation | null; list(): readonly Organisation[] };
   readonly users: {
     /** Also somebody who was removed. */
     get(id: string): User | null;

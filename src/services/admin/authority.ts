@@ -24,6 +24,7 @@ export const refuseOrganisation = (
   authority: Authority,
   organisation: { readonly id: string } | null,
 ): Refusal | null =>
-  organisation && reaches(authority, { organisationId: organisation.id })
-    ? null
-    : refuse("organisation_not_found", "There is no such organisation.");
+  organisation && reaches(authority, { organisationId: organisation.id }) ? null : organisationNotFound();
+
+export const organisationNotFound = (): Refusal =>
+  refuse("organisation_not_found", "There is no such organisation.");

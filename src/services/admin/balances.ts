@@ -5,6 +5,7 @@ import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { balanceResource, depositResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "./fields.ts";
 
@@ -43,6 +44,7 @@ export async function fundBalance(
     reference,
     createdAt: ctx.now(),
   };
+  const record = recordingAct(ctx, authority, "balance.funded");
   return ctx.store.execute({
     scope: deposit,
     needs: { organisation: true, balanceOf: asset },
@@ -59,10 +61,11 @@ export async function fundBalance(
           ),
         };
       }
+      const answer = depositResource(deposit);
       return {
-        answer: depositResource(deposit),
+        answer,
         change: {
-          rows: [{ kind: "deposit", row: deposit }],
+          rows: [{ kind: "deposit", row: deposit }, record(deposit.organisationId, deposit.id, null, answer)],
           posting: {
             legs: depositLegs(amount),
             asset,

@@ -4,6 +4,7 @@ import type { NamedSchema } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
 const NAME = new RegExp(`^[A-Za-z0-9._-]{1,${SCHEMA_NAME_LENGTH_MAX}}$`);
@@ -38,6 +39,7 @@ export async function createSchema(
     schemaHash: hashJson(parsed.schema),
     createdAt: ctx.now(),
   };
+  const record = recordingAct(ctx, authority, "schema.created");
   return ctx.store.execute({
     scope: { organisationId: row.organisationId, mode: "live" },
     needs: { organisation: true, schemaNames: [row.name] },
@@ -52,7 +54,13 @@ export async function createSchema(
           ),
         };
       }
-      return { answer: schemaResource(row), change: { rows: [{ kind: "schema", row }] } };
+      const answer = schemaResource(row);
+      // It may be long, and never changes: its hash says which it was.
+      const { schema: _, ...after } = answer;
+      return {
+        answer,
+        change: { rows: [{ kind: "schema", row }, record(row.organisationId, row.id, null, after)] },
+      };
     },
   });
 }

@@ -9,6 +9,7 @@ import type { SavedVerifier } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
 import { verifierResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseText, refuseUnlisted } from "./fields.ts";
 
@@ -48,6 +49,7 @@ export async function createVerifier(
     config: config as SavedVerifier["config"],
     createdAt: ctx.now(),
   };
+  const record = recordingAct(ctx, authority, "verifier.created");
   const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
   return ctx.store.execute({
     scope: { organisationId: verifier.organisationId, mode: "live" },
@@ -59,7 +61,9 @@ export async function createVerifier(
         const [name] = schemaNames;
         return { answer: refuseField("config.schema", `there is no schema named ${JSON.stringify(name)}`) };
       }
-      return { answer: verifierResource(verifier), change: { rows: [{ kind: "verifier", row: verifier }] } };
+      const answer = verifierResource(verifier);
+      const act = record(verifier.organisationId, verifier.id, null, answer);
+      return { answer, change: { rows: [{ kind: "verifier", row: verifier }, act] } };
     },
   });
 }

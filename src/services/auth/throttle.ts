@@ -1,3 +1,4 @@
+import { refuse } from "../../core/errors.ts";
 import { MINUTE_MS } from "../../core/time.ts";
 
 /** Failed sign-ins in a quarter of an hour: so many for one e-mail from one address, so many for an address. */
@@ -7,6 +8,11 @@ const FAILURES_OF_ADDRESS_MAX = 100;
 /** Counters in a window. Beyond them all newcomers share one, with an address's limit: refused rather than uncounted. */
 const COUNTERS_MAX = 200_000;
 const OVERFLOW = "*";
+
+export const TOO_MANY_SIGN_INS = refuse(
+  "rate_limit_exceeded",
+  "Too many failed sign-ins. Wait a quarter of an hour.",
+);
 
 /** Counts failed sign-ins in process memory (decisions.md, Sign-in, roles, passkeys). */
 export type SignInThrottle = {

@@ -196,6 +196,16 @@ function movesOf(tables: Tables) {
           ),
         ),
       ),
+    voidPasswordResets: tables
+      .update(directory.passwordResets)
+      .set({ expiresAt: sql`${placeholder("at")}` })
+      .where(
+        and(
+          eq(directory.passwordResets.userId, placeholder("userId")),
+          gt(directory.passwordResets.expiresAt, placeholder("at")),
+          isNull(directory.passwordResets.usedAt),
+        ),
+      ),
     freeKeys: tables
       .delete(idempotencyKeys)
       .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status))),
@@ -234,10 +244,13 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
       writeWarrant(change.warrant, change.trace.entryHash);
       moves.insertTrace({ ...traceRowOf(change.trace), position: null });
     }
+    if (change.voidsPasswordResetsOf) moves.voidPasswordResets(change.voidsPasswordResetsOf);
     // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
     for (const { kind, row } of change.rows ?? []) {
       rows[kind](kind === "adminAct" ? adminActRowOf(row) : row);
       known.forget(kind);
+      // Whose passkeys count is known with them.
+      if (kind === "user") known.forget("passkey");
     }
     if (change.endsSignInsOf) moves.endSignIns(change.endsSignInsOf);
     if (change.removesPasskeys && change.removesPasskeys.length > 0) {

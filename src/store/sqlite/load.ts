@@ -31,6 +31,7 @@ const NOTHING: Snapshot = {
   passkey: null,
   approval: null,
   passwordReset: null,
+  authSession: null,
   apiKey: null,
 };
 
@@ -47,7 +48,10 @@ function createLoadPeople(tables: Tables) {
       snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
     if (needs.userId !== undefined) {
       snapshot.user = lookups.user.get({ ...keys, userId: needs.userId }) ?? null;
-      snapshot.hasOtherOwner = Boolean(lookups.otherOwner.get({ ...keys, userId: needs.userId })?.id);
+    }
+    if (needs.otherOwnerThan !== undefined) {
+      const found = lookups.otherOwner.get({ ...keys, userId: needs.otherOwnerThan });
+      snapshot.hasOtherOwner = Boolean(found?.id);
     }
     if (needs.secondPersonThan !== undefined) {
       const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
@@ -59,6 +63,8 @@ function createLoadPeople(tables: Tables) {
       snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
     if (needs.passwordResetHash !== undefined)
       snapshot.passwordReset = lookups.passwordReset.get({ hash: needs.passwordResetHash }) ?? null;
+    if (needs.authSessionHash !== undefined)
+      snapshot.authSession = lookups.authSession.get({ hash: needs.authSessionHash }) ?? null;
   };
 }
 
@@ -168,6 +174,9 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     if (needs.agentId !== undefined) {
       snapshot.agent = directory.agent(keys, needs.agentId);
       snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
+    }
+    if (needs.sessionId !== undefined) {
+      snapshot.session = lookups.session.get({ id: needs.sessionId }) ?? null;
     }
     if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
     if (needs.balanceOf !== undefined)

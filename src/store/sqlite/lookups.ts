@@ -23,7 +23,7 @@ const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
     .prepare();
 
 export function prepareDirectoryLookups(tables: Tables) {
-  const { agents, apiKeys, organisations, passkeys, policies, schemas, verifiers } = directory;
+  const { agents, apiKeys, organisations, passkeys, policies, schemas, users, verifiers } = directory;
   const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
     eq(table.id, placeholder("id"));
   return {
@@ -56,7 +56,8 @@ export function prepareDirectoryLookups(tables: Tables) {
     countingPasskey: tables
       .select({ id: max(passkeys.id) })
       .from(passkeys)
-      .where(and(inOrganisation(passkeys), sql`${passkeys.countsForThreshold} = 1`))
+      .innerJoin(users, eq(users.id, passkeys.userId))
+      .where(and(inOrganisation(passkeys), sql`${passkeys.countsForThreshold} = 1`, isNull(users.removedAt)))
       .prepare(),
     verifier: tables
       .select()
@@ -72,7 +73,7 @@ export function prepareDirectoryLookups(tables: Tables) {
 }
 
 export function preparePeopleLookups(tables: Tables) {
-  const { passkeyApprovals, passkeys, passwordResets, users } = directory;
+  const { authSessions, passkeyApprovals, passkeys, passwordResets, users } = directory;
   const someoneElse = (...roles: readonly Role[]) =>
     tables
       .select({ id: max(users.id) })
@@ -113,6 +114,11 @@ export function preparePeopleLookups(tables: Tables) {
       .select()
       .from(passwordResets)
       .where(eq(passwordResets.tokenHash, placeholder("hash")))
+      .prepare(),
+    authSession: tables
+      .select()
+      .from(authSessions)
+      .where(eq(authSessions.tokenHash, placeholder("hash")))
       .prepare(),
   };
 }

@@ -100,7 +100,7 @@ function createPoliciesReader(tables: Tables): Reader["policies"] {
         .select()
         .from(policies)
         .where(eq(policies.organisationId, organisationId))
-        .orderBy(asc(policies.name), asc(policies.agentId), desc(policies.version))
+        .orderBy(asc(policies.name), desc(policies.id))
         .all(),
     ofOrganisation: (organisationId) =>
       tables
@@ -143,6 +143,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     },
     organisations: {
       get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
+      list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
     },
     apiKeys: {
       byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,

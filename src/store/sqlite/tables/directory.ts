@@ -61,13 +61,17 @@ export const authSessions = sqliteTable(
   (t) => [index("auth_sessions_by_user").on(t.userId), check("auth_sessions_mode", oneOf(t.mode, MODES))],
 );
 
-export const passwordResets = sqliteTable("password_resets", {
-  tokenHash: text("token_hash").primaryKey(),
-  userId: userColumn(),
-  createdAt: int("created_at").notNull(),
-  expiresAt: int("expires_at").notNull(),
-  usedAt: int("used_at"),
-});
+export const passwordResets = sqliteTable(
+  "password_resets",
+  {
+    tokenHash: text("token_hash").primaryKey(),
+    userId: userColumn(),
+    createdAt: int("created_at").notNull(),
+    expiresAt: int("expires_at").notNull(),
+    usedAt: int("used_at"),
+  },
+  (t) => [index("password_resets_by_user").on(t.userId)],
+);
 
 export const passkeys = sqliteTable(
   "passkeys",
