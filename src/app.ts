@@ -1,17 +1,22 @@
 import type { Config } from "./config.ts";
+import { consolePages } from "./console/pages.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { createShell, type Shell } from "./http/shell.ts";
 import { followAgents } from "./jobs/agents.ts";
 import { sweepDeadlines } from "./jobs/deadlines.ts";
+import { writeKeyUses } from "./jobs/key-uses.ts";
 import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
 import { startScheduler } from "./jobs/scheduler.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
 import { logError } from "./platform/log.ts";
+import { createPasskeyVerifier } from "./platform/passkeys.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
+import { createKeyUses } from "./services/auth/key-uses.ts";
+import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
@@ -75,6 +80,9 @@ function openContext(
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
     checkLimiter: createCheckLimiter(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
@@ -159,6 +167,7 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
   ready.resolve(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
+      pages: consolePages(baseUrl),
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
@@ -168,6 +177,7 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
     [
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
       { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
+      { name: "key-uses", everyMs: MINUTE_MS, run: () => writeKeyUses(ctx) },
       { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
     ],
     (job, error) => logError("job failed", error, { job }),
@@ -181,6 +191,7 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
       await server.stop(true);
       await stopped;
       await scheduler.stop();
+      await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: "key-uses" }));
       await close();
       lock.release();
     },

@@ -5,6 +5,8 @@ import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { pageRoutes } from "./routes/pages.ts";
+import { passkeyRoutes } from "./routes/passkeys.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 
@@ -20,7 +22,9 @@ export const app = new Elysia({ aot: false, normalize: false })
   .use(warrantRoutes)
   .use(consoleRoutes)
   .use(authRoutes)
+  .use(passkeyRoutes)
   .use(publicRoutes)
+  .use(pageRoutes)
   .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
 
 function routes(): readonly Route[] {

@@ -4,6 +4,7 @@ import type { Caller } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import type { Intent } from "../services/intent.ts";
 import type { Models } from "./check-input.ts";
+import type { Pages } from "./pages.ts";
 
 /** One request on its way, as the shell knows it and the handlers need it. */
 export type Call = {
@@ -11,6 +12,7 @@ export type Call = {
   /** The service's own id of the request. */
   readonly requestId: string;
   readonly docsUrl: string;
+  readonly pages: Pages;
   /** Logs a fault that nobody foresaw, with the request's id. */
   readonly reportFault: (error: unknown) => void;
   /** The client's address; an IPv6 one as its /64. Asked for where nobody is signed in. */

@@ -2,11 +2,13 @@ import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { AGENT_STATUSES } from "../core/agent.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS, clauseModels } from "../core/clauses/registry.ts";
+import { ADMIN_ACTIONS } from "../core/directory.ts";
 import { ERRORS, typeOf } from "../core/errors.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES, ROLES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
+import { passkeyModels } from "./passkey-models.ts";
 
 /**
  * The forms of answers (interface.md, Resources and their fields), for the API's description. Nothing validates with them
@@ -216,6 +218,46 @@ const agent = object({
   }),
 });
 
+const apiKey = object({
+  id: text,
+  object: is("api_key"),
+  agent_id: text,
+  mode,
+  last_four: text,
+  created_at: time,
+  expires_at: orNull(time),
+  last_used_at: orNull(time),
+  revoked_at: orNull(time),
+});
+
+const user = object({
+  id: text,
+  object: is("user"),
+  organisation_id: text,
+  email: text,
+  name: text,
+  role: oneOf(ROLES),
+  created_at: time,
+  removed_at: orNull(time),
+});
+
+const readBack = orNull(
+  Type.Object(
+    {},
+    { additionalProperties: true, description: "As read back; null where there was, or is, nothing." },
+  ),
+);
+const auditLogEntry = object({
+  id: text,
+  object: is("audit_log_entry"),
+  actor: object({ kind: oneOf(["user", "machine"]), id: orNull(text) }),
+  action: oneOf(ADMIN_ACTIONS),
+  subject: text,
+  before: readBack,
+  after: readBack,
+  recorded_at: time,
+});
+
 const list = (item: TSchema, more: TProperties = {}) =>
   object({ object: is("list"), data: Type.Array(item), ...more });
 
@@ -247,6 +289,13 @@ export const responseModels = {
   SpendSession: spendSession,
   Agent: agent,
   AgentList: list(agent),
+  ApiKey: apiKey,
+  ApiKeyList: list(apiKey),
+  User: user,
+  UserList: list(user),
+  AuditLogEntry: auditLogEntry,
+  AuditLog: list(auditLogEntry, { has_more: Type.Boolean(), next_cursor: orNull(text) }),
+  ...passkeyModels,
   AuthSession: object({
     object: is("auth_session"),
     user: object({ id: text, email: text, name: text, role: oneOf(ROLES) }),

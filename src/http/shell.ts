@@ -11,12 +11,15 @@ import type { Models } from "./check-input.ts";
 import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
 import { intentOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { type Counted, clientAddress, createRateCounters } from "./limits.ts";
+import type { Pages } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { type RouteRule, ruleOf } from "./route.ts";
 
 export type HttpOptions = {
   /** Where the links in errors lead. */
   readonly docsUrl: string;
+  /** What people see in a browser, by path; without it those routes are not there. */
+  readonly pages?: Pages;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
   /** How long a body may take to come; 15 s where it is not said. */
@@ -98,6 +101,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       requestId,
       reportFault: (error) => options.onFault(error, requestId),
       docsUrl: options.docsUrl,
+      pages: options.pages ?? {},
       address: () =>
         clientAddress(socketAddress(), received.headers.get("x-forwarded-for"), options.trustedProxies),
       caller: null,

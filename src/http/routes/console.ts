@@ -1,10 +1,13 @@
 import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
-import { ACCESS } from "../../core/roles.ts";
+import { ACCESS, type Access } from "../../core/roles.ts";
+import { readKeys } from "../../services/admin/keys.ts";
 import {
   readAgents,
+  readAuditLog,
   readEscalations,
   readPolicies,
+  readUsers,
   readVerifiers,
 } from "../../services/console/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
@@ -12,18 +15,18 @@ import { respond, respondAnswer } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
 import { refusalResponse } from "../errors.ts";
 import { readIfMatch } from "../idempotency.ts";
-import { noQuery, resolveBody } from "../models.ts";
+import { auditLogQuery, noQuery, resolveBody } from "../models.ts";
 import { route } from "../route.ts";
 import { withCall } from "../with-call.ts";
 
 const tags = ["Console"];
-const readBack = (summary: string) => ({
+const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
   query: noQuery,
   detail: route({
     tags,
     summary,
     bucket: "read",
-    access: ACCESS.readConsole,
+    access,
     responses: { "200": "A list." },
   }),
 });
@@ -47,6 +50,20 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
     readBack("Every policy version"),
   )
   .get(
+    "/keys",
+    ({ call }) => respond(call, readKeys(call.ctx, callerOf(call))),
+    readBack("API keys: their last four characters and last use, never the secret", ACCESS.administer),
+  )
+  .get(
+    "/users",
+    ({ call }) => respond(call, readUsers(call.ctx, callerOf(call))),
+    readBack("The organisation's people", ACCESS.administer),
+  )
+  .get("/audit-log", ({ call, query }) => respond(call, readAuditLog(call.ctx, callerOf(call), query)), {
+    ...readBack("Every administrative act, newest first", ACCESS.administer),
+    query: auditLogQuery,
+  })
+  .get(
     "/escalations",
     ({ call }) => respond(call, readEscalations(call.ctx, callerOf(call))),
     readBack("Escalations"),
@@ -62,6 +79,7 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
         releasedBps: body.released_bps ?? null,
         note: body.note ?? null,
         ifMatch,
+        passkeyToken: request.headers.get("service-passkey"),
       };
       return respondAnswer(call, await resolveEscalation(call.ctx, callerOf(call), input, intentOf(call)));
     },

@@ -1,10 +1,20 @@
+import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
-import { actorOf, type Caller, roleIsAtLeast } from "../../core/roles.ts";
+import { type Access, actorOf, type Caller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
+import { countingPasskeysOf, useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
-import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import {
+  type Answer,
+  type Intent,
+  needsOf,
+  recordAnswer,
+  refuseEndedCaller,
+  refuseUsedKey,
+  replayOf,
+} from "../intent.ts";
 import { moveWarrant, refuseOtherVersion } from "./transition.ts";
 
 /** What a person decided of a warrant, directly or by resolving its escalation. */
@@ -14,9 +24,12 @@ export type PersonInput = {
   readonly releasedBps: number | null;
   readonly note: string | null;
   readonly ifMatch: number | null;
+  /** The token of a passkey's signature over this decision, where one was sent. */
+  readonly passkeyToken?: string | null;
 };
 
 type Target = {
+  readonly access: Access;
   readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
   /** Null where what the request names is there; else its 404. */
   readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
@@ -38,14 +51,21 @@ export function decideByPerson(
 ): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
   const now = ctx.now();
+  if (caller.kind !== "person") throw new Error("an API key decides nothing");
+  // Of a person's own passkeys: one that was removed signs nothing, even what it signed before.
+  const passkeys = countingPasskeysOf(ctx, caller.userId);
   return ctx.store.execute<Answer>({
     scope: caller,
     needs: {
       ...target.needs,
-      idempotencyKey: intent.key,
+      ...needsOf(caller, intent),
+      organisation: true,
+      ...(input.passkeyToken && { approvalHash: hashSecret(input.passkeyToken) }),
       ...(caller.kind === "person" && { secondPersonThan: caller.userId }),
     },
     decide: (snapshot): Decision<Answer> => {
+      const ended = refuseEndedCaller(caller, target.access, snapshot, now);
+      if (ended) return { answer: ended };
       const replay = replayOf(snapshot.idempotency, intent);
       if (replay) return { answer: replay };
       const first = refuseUsedKey(snapshot.idempotency, intent) ?? target.refuseMissing(snapshot);
@@ -73,8 +93,11 @@ export function decideByPerson(
       if (isRefusal(moved)) return { answer: moved };
       const second = refuseFirstPerson(snapshot, warrant, caller, input.decision);
       if (second) return { answer: second };
+      const used = useApproval(snapshot, input, passkeys, caller.userId, now);
+      if (isRefusal(used)) return { answer: used };
       const { answer, idempotency } = recordAnswer(intent, 200, target.resource(moved.warrant, closed), now);
-      return { answer, change: { ...moved.change, idempotency } };
+      const rows = [...(moved.change.rows ?? []), ...used];
+      return { answer, change: { ...moved.change, rows, idempotency } };
     },
   });
 }
@@ -96,8 +119,9 @@ function refuseFirstPerson(
     );
   }
   if (warrant.state !== "disputed") return null;
-  if (!roleIsAtLeast(caller.role, "admin")) {
-    return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${caller.role}.`);
+  const { role } = snapshot.user ?? caller;
+  if (!roleIsAtLeast(role, "admin")) {
+    return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${role}.`);
   }
   return snapshot.escalation?.raisedBy === caller.userId
     ? refuse("second_person_required", "You raised this dispute; a second person decides it.")
