@@ -26,20 +26,33 @@ describe("the help", () => {
       [
         ...[
           "agents create",
+          "agents list",
           "agents set-status",
+          "agents show",
           "audit",
           "balances fund",
           "balances show",
           "demo",
           "health",
         ],
-        ...["keys create", "keys revoke", "openapi", "organisations create", "policies create"],
+        ...["keys create", "keys revoke", "openapi", "organisations create", "organisations list"],
+        ...["organisations show", "policies create"],
         ...[
           "schemas create",
           "serve",
           "sessions create",
           "sessions revoke",
           "users create",
+          "users list",
+          "users remove",
+          "users reset-passkeys",
+          "users reset-password",
+          "users set-role",
+          "audit-log",
+          "keys list",
+          "keys rotate",
+          "kill-switch",
+          "passkey-threshold",
           "verifiers create",
         ],
       ].sort(),
@@ -62,9 +75,16 @@ describe("the help", () => {
     test(`of the whole, asked with [${line}]`, async () => {
       const { code, out, err } = await createCommandLine(ctx).run(...line);
       expect([code, err]).toEqual([0, ""]);
-      for (const heading of ["Run it:", "Who may act:", "What decides:", "The money:", "Reference:"])
+      for (const heading of [
+        "Run it:",
+        "Who may act:",
+        "What stops them:",
+        "What decides:",
+        "The money:",
+        "Reference:",
+      ])
         expect(out).toContain(`\n${heading}\n`);
-      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name} +[a-z]`, "m"));
+      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name}( <\\w+>)? +[a-z]`, "m"));
     });
   }
 

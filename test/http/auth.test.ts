@@ -190,6 +190,16 @@ describe("signing out, and running out", () => {
   });
 });
 
+test("a use renews a sign-in once an hour at most, so that reads do not write", async () => {
+  const { as } = home.people.viewer;
+  const expiry = async () => (await me(as)).body.expires_at;
+  const first = await expiry();
+  service.clock.now += HOUR_MS - 1;
+  expect(await expiry()).toBe(first);
+  service.clock.now += 1;
+  expect(await expiry()).toBe(service.timeIn(12 * HOUR_MS));
+});
+
 describe("a cookie on an unsafe method counts from our own pages only, or from a program", () => {
   const BASE = "http://localhost:8080";
   const scenarios: readonly [headers: Record<string, string>, honoured: boolean][] = [

@@ -1,8 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { PersonCaller, Role } from "../../../src/core/roles.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type PersonCaller, ROLES, type Role } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
 import { createOrganisation } from "../../../src/services/admin/organisations.ts";
-import { createUser, type UserInput } from "../../../src/services/admin/users.ts";
+import {
+  createUser,
+  listUsers,
+  removeUser,
+  setUserRole,
+  type UserInput,
+} from "../../../src/services/admin/users.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { must } from "../../support/stage.ts";
@@ -30,7 +36,14 @@ describe("createOrganisation", () => {
   test("creates the organisation and its owner, whose e-mail is in lower case", async () => {
     const { organisation, owner } = must(await createOrganisation(ctx, input));
     const created_at = new Date(TEST_NOW).toISOString();
-    expect(organisation).toEqual({ id: organisation.id, object: "organisation", name: "Acme", created_at });
+    expect(organisation).toEqual({
+      id: organisation.id,
+      object: "organisation",
+      name: "Acme",
+      kill_switch: false,
+      passkey_threshold: null,
+      created_at,
+    });
     expect(organisation.id).toStartWith("org_");
     expect(owner).toEqual({
       id: owner.id,
@@ -40,6 +53,7 @@ describe("createOrganisation", () => {
       name: "ada.lovelace",
       role: "owner",
       created_at,
+      removed_at: null,
     });
     const kept = ctx.store.reader.users.byEmail("ada.lovelace@example.com");
     expect(kept?.passwordHash).toBe(`test:${PASSWORD}`);
@@ -147,4 +161,172 @@ describe("createUser", () => {
       "organisation_not_found",
       "",
     ]));
+});
+
+describe("who manages whom", () => {
+  let people: Record<Role, string>;
+  let second: string;
+  let stranger: string;
+  let count = 0;
+
+  beforeEach(async () => {
+    const organisation = async () => {
+      const email = `owner-${++count}@manage.example`;
+      return must(
+        await createOrganisation(ctx, { name: "Managed", owner_email: email, owner_password: PASSWORD }),
+      );
+    };
+    const { organisation: own, owner } = await organisation();
+    organisationId = own.id;
+    const create = async (role: Role) =>
+      must(
+        await createUser(ctx, MACHINE, {
+          organisation_id: own.id,
+          email: `${role}-${++count}@manage.example`,
+          password: PASSWORD,
+          role,
+        }),
+      ).id;
+    people = {
+      viewer: await create("viewer"),
+      operator: await create("operator"),
+      admin: await create("admin"),
+      owner: owner.id,
+    };
+    second = await create("owner");
+    stranger = (await organisation()).owner.id;
+  });
+
+  const as = (role: Role): PersonCaller => ({
+    kind: "person",
+    userId: people[role],
+    role,
+    organisationId,
+    mode: "live",
+  });
+  const roleOf = (id: string) => ctx.store.reader.users.get(id)?.role;
+  const LOW: readonly Role[] = ["viewer", "operator"];
+  /** Admins manage people below admin; owners manage everybody. */
+  const manages = (by: Role, role: Role) => by === "owner" || (by === "admin" && LOW.includes(role));
+
+  for (const by of ROLES) {
+    for (const from of ROLES) {
+      const targets = ROLES.filter((to) => to !== from);
+      test(`${by} gives ${from} another role`, async () => {
+        for (const to of targets) {
+          const set = () => setUserRole(ctx, as(by), { user_id: people[from], role: to });
+          if (manages(by, from) && manages(by, to)) {
+            expect(must(await set())).toMatchObject({ id: people[from], role: to });
+            expect(roleOf(people[from])).toBe(to);
+            must(await setUserRole(ctx, MACHINE, { user_id: people[from], role: from }));
+          } else {
+            await expectRefused(ctx, set, ["insufficient_role", "This needs the role"]);
+            expect(roleOf(people[from])).toBe(from);
+          }
+        }
+      });
+    }
+
+    test(`${by} removes`, async () => {
+      for (const role of ROLES) {
+        const remove = () => removeUser(ctx, as(by), { user_id: people[role] });
+        if (manages(by, role)) {
+          const created = ctx.store.reader.users.get(people[role]);
+          expect(must(await remove())).toMatchObject({
+            id: people[role],
+            role,
+            removed_at: new Date(TEST_NOW).toISOString(),
+          });
+          expect(ctx.store.reader.users.byEmail(created?.email ?? "")).toBeNull();
+        } else {
+          await expectRefused(ctx, remove, ["insufficient_role", "This needs the role"]);
+          expect(ctx.store.reader.users.get(people[role])?.removedAt).toBeNull();
+        }
+      }
+    });
+  }
+
+  const list = (authority: Authority) => listUsers(ctx, authority, { organisation_id: organisationId });
+
+  test("the machine manages everybody, and lists those who are there", async () => {
+    must(await setUserRole(ctx, MACHINE, { user_id: people.viewer, role: "owner" }));
+    must(await removeUser(ctx, MACHINE, { user_id: people.operator }));
+    const listed = must(await list(MACHINE));
+    expect(listed.object).toBe("list");
+    expect(listed.data.map(({ id, role }) => [id, role])).toEqual([
+      [people.owner, "owner"],
+      [people.viewer, "owner"],
+      [people.admin, "admin"],
+      [second, "owner"],
+    ]);
+    expect(JSON.stringify(listed)).not.toMatch(/hash|test:/);
+  });
+
+  test("the list is an admin's, of the own organisation", async () => {
+    for (const by of ["admin", "owner"] as const) expect(must(await list(as(by))).data).toHaveLength(5);
+    for (const by of LOW) expect(await list(as(by))).toMatchObject({ refused: "insufficient_role" });
+    const foreign = { ...as("owner"), organisationId: "org_other" };
+    expect(await list(foreign)).toMatchObject({ refused: "organisation_not_found" });
+  });
+
+  test("nobody is there who is unknown, removed or another organisation's", async () => {
+    must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
+    for (const user_id of ["usr_none", people.viewer, stranger]) {
+      const verbs = [
+        () => setUserRole(ctx, as("owner"), { user_id, role: "operator" as const }),
+        () => removeUser(ctx, as("owner"), { user_id }),
+      ];
+      for (const verb of verbs) await expectRefused(ctx, verb, ["user_not_found", "There is no person"]);
+    }
+    expect(roleOf(stranger)).toBe("owner");
+    await expectRefused(
+      ctx,
+      () => setUserRole(ctx, MACHINE, { user_id: people.admin, role: "god" as Role }),
+      ["validation_failed", "role: must be one of viewer"],
+    );
+  });
+
+  test("the last owner stays one, whoever asks", async () => {
+    must(await removeUser(ctx, as("owner"), { user_id: second }));
+    for (const authority of [MACHINE, as("owner")]) {
+      for (const role of ["viewer", "operator", "admin"] as const) {
+        const demote = () => setUserRole(ctx, authority, { user_id: people.owner, role });
+        await expectRefused(ctx, demote, ["last_owner", ""]);
+      }
+      const remove = () => removeUser(ctx, authority, { user_id: people.owner });
+      await expectRefused(ctx, remove, ["last_owner", ""]);
+      expect(must(await setUserRole(ctx, authority, { user_id: people.owner, role: "owner" })).role).toBe(
+        "owner",
+      );
+    }
+    expect(roleOf(people.owner)).toBe("owner");
+  });
+
+  test("of two owners who remove or demote each other at once, one stays", async () => {
+    const [first, other] = [people.owner, second];
+    const answers = await Promise.all([
+      setUserRole(ctx, as("owner"), { user_id: other, role: "admin" }),
+      removeUser(ctx, { ...as("owner"), userId: other }, { user_id: first }),
+    ]);
+    expect(answers.filter((answer) => "refused" in answer)).toEqual([
+      { refused: "last_owner", message: expect.any(String) },
+    ]);
+    const owners = ctx.store.reader.users.list(organisationId).filter(({ role }) => role === "owner");
+    expect(owners).toHaveLength(1);
+  });
+
+  test("an e-mail is free again once its person was removed; the id is another", async () => {
+    const email = ctx.store.reader.users.get(people.viewer)?.email ?? "";
+    must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
+    const again = must(await createUser(ctx, MACHINE, { ...input(), email }));
+    expect(again.id).not.toBe(people.viewer);
+    expect(ctx.store.reader.users.byEmail(email)?.id).toBe(again.id);
+  });
+
+  const input = (): UserInput => ({
+    organisation_id: organisationId,
+    email: "x@manage.example",
+    password: PASSWORD,
+    role: "viewer",
+  });
 });
