@@ -177,7 +177,7 @@ async function startLocked(config: Config, lock: ServerLock): Promise<RunningSer
     [
       { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
       { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
-      { name: "key-uses", everyMs: MINUTE_MS, run: () => writeKeyUses(ctx) },
+      { name: "key-uses", everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
       { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
     ],
     (job, error) => logError("job failed", error, { job }),

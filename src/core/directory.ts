@@ -140,7 +140,7 @@ export type ApiKey = {
   readonly createdAt: number;
   /** When it ends by itself: set where a newer key replaces it. */
   readonly expiresAt: number | null;
-  /** To the minute or so: a request does not wait for it to be written. */
+  /** To ten seconds or so: a request does not wait for it to be written. */
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
 };

@@ -204,11 +204,13 @@ const spendSession = object({
 const agent = object({
   id: text,
   object: is("agent"),
+  mode,
   name: text,
   identity: text,
   status: oneOf(AGENT_STATUSES),
   failure_budget: integer,
   failure_count: count,
+  must_be_named: Type.Boolean({ description: "Whether its keys must send agent_id on open." }),
   created_at: time,
   policy: orNull(object({ agentId: orNull(text), name: text, version: integer })),
   session: orNull(spendSession),

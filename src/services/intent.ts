@@ -11,7 +11,7 @@ export const credentialOf = (caller: Caller): Needs =>
   caller.kind === "key"
     ? { callerAgentId: caller.agentId, apiKeyId: caller.keyId }
     : {
-        userId: caller.userId,
+        callerUserId: caller.userId,
         ...(caller.signInHash !== undefined && { authSessionHash: caller.signInHash }),
       };
 
@@ -31,19 +31,25 @@ export const refuseEndedCaller = (
   snapshot: Snapshot,
   now: number,
 ): Refusal | null =>
-  caller.kind === "key" ? refuseEndedKey(snapshot, now) : refuseEndedPerson(caller, access, snapshot, now);
+  caller.kind === "key"
+    ? (refuseEndedKey(snapshot, now) ?? refuseAccess(caller, access))
+    : refuseEndedPerson(caller, access, snapshot, now);
 
 function refuseEndedPerson(
   caller: PersonCaller,
   access: Access,
-  { user, authSession }: Snapshot,
+  { callerUser, authSession }: Snapshot,
   now: number,
 ): Refusal | null {
   const isSignedIn = caller.signInHash === undefined || (authSession !== null && authSession.expiresAt > now);
-  return user && isSignedIn
-    ? refuseAccess({ ...caller, role: user.role }, access)
+  return callerUser && isSignedIn
+    ? refuseAccess({ ...caller, role: callerUser.role }, access)
     : refuse("not_authenticated", "You were signed out. Sign in again.");
 }
+
+/** Whoever calls, as the commit sees them: a person's role may have changed since the request came. */
+export const asOfNow = <Who extends Caller>(caller: Who, { callerUser }: Snapshot): Who =>
+  callerUser ? { ...caller, role: callerUser.role } : caller;
 
 function refuseEndedKey({ apiKey }: Snapshot, now: number): Refusal | null {
   const end = apiKey ? endOf(apiKey, now) : "revoked";

@@ -183,26 +183,22 @@ export type AgentDetails = {
   readonly countsByState: Readonly<Partial<Record<State, number>>>;
 };
 
-const agentFields = (agent: Agent) => ({
+/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+export const agentRecord = (agent: Agent) => ({
   id: agent.id,
   object: "agent" as const,
+  mode: agent.mode,
   name: agent.name,
   identity: agent.identity,
   status: agent.status,
   failure_budget: agent.failureBudget,
   failure_count: agent.failureCount,
+  must_be_named: agent.mustBeNamed,
   created_at: isoTime(agent.createdAt),
 });
 
-/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
-export const agentRecord = (agent: Agent) => ({
-  ...agentFields(agent),
-  mode: agent.mode,
-  must_be_named: agent.mustBeNamed,
-});
-
 export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
-  ...agentFields(agent),
+  ...agentRecord(agent),
   policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
   session: session && spendSessionResource(session),
   warrants: {

@@ -70,12 +70,16 @@ export type Needs = {
   readonly callerAgentId?: string;
   readonly apiKeyId?: string;
   readonly balanceOf?: string;
+  /** The person who calls: of the scope's organisation, and not removed. */
+  readonly callerUserId?: string;
   readonly userEmail?: string;
-  /** A person of the scope's organisation. */
+  /** A person of the scope's organisation who is acted upon. */
   readonly userId?: string;
   /** Whether the organisation has an owner besides this person. */
   readonly otherOwnerThan?: string;
   readonly passkeyId?: string;
+  /** All passkeys of a person. */
+  readonly passkeysOf?: string;
   readonly approvalHash?: string;
   readonly passwordResetHash?: string;
   readonly authSessionHash?: string;
@@ -107,12 +111,15 @@ export type Snapshot = {
   readonly schemas: readonly NamedSchema[];
   readonly balance: Balance | null;
   readonly escalation: Escalation | null;
+  readonly callerUser: User | null;
   readonly user: User | null;
   readonly hasSecondPerson: boolean;
   readonly hasOtherOwner: boolean;
   /** For an open: whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: boolean;
   readonly passkey: Passkey | null;
+  /** In the order in which they were registered. */
+  readonly passkeys: readonly Passkey[];
   readonly approval: PasskeyApproval | null;
   readonly passwordReset: PasswordReset | null;
   readonly authSession: AuthSession | null;

@@ -100,7 +100,7 @@ describe("an entry in the commit of", () => {
     expect(entries).toEqual([
       entry("user.created", made.id, null, made, actor),
       entry("user.role_changed", made.id, made, changed, actor),
-      entry("user.removed", made.id, changed, removed, actor),
+      entry("user.removed", made.id, { ...changed, passkeys: [] }, { ...removed, passkeys: [] }, actor),
     ]);
     expect(removed).toEqual({ ...made, role: "admin", removed_at: NOW() });
   });

@@ -99,17 +99,19 @@ test("policies: every version, newest first within each name, with the hash of i
 test("agents: status, failures, policy, live session and counts by state", async () => {
   const own = await service.organisation();
   const as = own.people.viewer.as;
-  const agent = await own.addAgent({ failure_budget: 2 });
+  const agent = await own.addAgent({ failure_budget: 2, must_be_named: true });
   const find = async (): Promise<Json> =>
     (await read("agents", as)).body.data.find(({ id }: Json) => id === agent.id);
   expect(await find()).toEqual({
     id: expect.stringMatching(/^agt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/),
     object: "agent",
+    mode: "live",
     name: expect.stringMatching(/^agent-/),
     identity: `did:web:localhost%3A8080:agents:${agent.id}`,
     status: "active",
     failure_budget: 2,
     failure_count: 0,
+    must_be_named: true,
     created_at: NOW(),
     policy: null,
     session: null,

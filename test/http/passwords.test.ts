@@ -3,7 +3,7 @@ import type { Role } from "../../src/core/roles.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { issuePasswordReset } from "../../src/services/admin/password-resets.ts";
 import { removeUser } from "../../src/services/admin/users.ts";
-import { type Credentials, NOBODY } from "../support/client.ts";
+import { type Client, type Credentials, NOBODY } from "../support/client.ts";
 import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -138,6 +138,21 @@ describe("POST /auth/password/reset", () => {
     expect(await isSignedIn(home.people.admin.as)).toBeTrue();
     await service.refuses(home, [401, "not_authenticated"], () => reset(token, `${NEW} again`));
     expect(await signIn(NEW)).toBe(201);
+  });
+
+  test("forgives the wrong ones that were tried before, from the same address only", async () => {
+    const token = await issue();
+    const tries = async (from: Client) =>
+      (await from.post("/auth/session", { email: person.email, password: "wrong" }, { key: null })).status;
+    const [own, other] = [service.from("203.0.113.7"), service.from("203.0.113.8")];
+    for (const from of [own, other]) {
+      for (let count = 0; count < 10; count++) expect(await tries(from)).toBe(401);
+      expect(await tries(from)).toBe(429);
+    }
+    expect((await reset(token)).status).toBe(204);
+    const body = { email: person.email, password: NEW };
+    expect((await own.post("/auth/session", body, { key: null })).status).toBe(201);
+    expect((await other.post("/auth/session", body, { key: null })).status).toBe(429);
   });
 
   test("unknown, used, void and expired links are refused alike, and nothing is changed", async () => {

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openForCommands, startServer } from "../../src/app.ts";
-import { readConfig } from "../../src/config.ts";
+import { openForCommands, type RunningServer, startServer } from "../../src/app.ts";
+import { type Config, readConfig } from "../../src/config.ts";
 import { writeKeyUses } from "../../src/jobs/key-uses.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey, revokeKey } from "../../src/services/admin/keys.ts";
@@ -99,24 +99,45 @@ test("an ended key, or text that is none, is no use", async () => {
   expect(ctx.keyUses.take()).toEqual([]);
 });
 
-test("a stop writes what no run has written yet", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-uses-"));
-  try {
-    const config = must(readConfig(testSettings(folder), {}));
-    const server = must(await startServer(config));
+describe("a running server", () => {
+  let folder: string;
+  let config: Config;
+  let timers: Mock<typeof setInterval>;
+  let server: RunningServer;
+  let id: string;
+  let since: number;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "holdfast-uses-"));
+    config = must(readConfig(testSettings(folder), {}));
+    timers = spyOn(globalThis, "setInterval");
+    server = must(await startServer(config));
     const { agentId } = await createCaller(await createStage(server.ctx));
-    const { id, secret } = must(await createKey(server.ctx, MACHINE, { agent_id: agentId }));
-    const since = Date.now();
-    const reply = await fetch(`${server.url}/v1/warrants`, {
-      headers: { Authorization: `Bearer ${secret}` },
-    });
-    expect(reply.status).toBe(200);
+    const key = must(await createKey(server.ctx, MACHINE, { agent_id: agentId }));
+    ({ id } = key);
+    since = Date.now();
+    const headers = { Authorization: `Bearer ${key.secret}` };
+    expect((await fetch(`${server.url}/v1/warrants`, { headers })).status).toBe(200);
     expect(server.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeNull();
+  });
+  afterEach(() => {
+    timers.mockRestore();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("writes when a key was last used every ten seconds", async () => {
+    const due = timers.mock.calls.filter(([, everyMs]) => everyMs === 10_000);
+    expect(due).toHaveLength(1);
+    for (const [run] of due) (run as () => void)();
+    // What is committed next is committed after it.
+    await createCaller(await createStage(server.ctx));
+    expect(server.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeGreaterThanOrEqual(since);
+    await server.stop();
+  });
+
+  test("that stops writes what no run has written yet", async () => {
     await server.stop();
     const opened = openForCommands(config);
     expect(opened.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeGreaterThanOrEqual(since);
     await opened.close();
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 });

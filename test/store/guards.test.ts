@@ -364,13 +364,13 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a replaced policy",
       () =>
-        "INSERT OR REPLACE INTO policies SELECT id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
+        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
       /policies are kept/,
     ],
     [
       "a policy version twice",
       () =>
-        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
       /UNIQUE constraint failed: policies.agent_id/,
     ],
     ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
@@ -454,7 +454,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an organisation's policy version twice",
       () =>
-        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
       /UNIQUE constraint failed: policies.organisation_id/,
     ],
     [
@@ -474,7 +474,7 @@ describe("raw SQL of a buggy caller", () => {
     ],
     [
       "a session of no agent",
-      () => "INSERT INTO spend_sessions SELECT 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
+      () => "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
       /FOREIGN KEY/,
     ],
     [

@@ -22,9 +22,11 @@ const agentFields = (agent: Answer<typeof createAgent>) =>
   [
     ["id", agent.id],
     ["name", agent.name],
+    ["mode", agent.mode],
     ["identity", agent.identity],
     ["status", agent.status],
     ["failures", `${agent.failure_count} in a row, of ${agent.failure_budget}`],
+    ["must be named", agent.must_be_named ? "yes" : "no"],
     ["policy", agent.policy ? `${agent.policy.name}, version ${agent.policy.version}` : "the built-in one"],
     ["session", agent.session?.id ?? "none"],
     ["warrants", agent.warrants.total],
@@ -170,7 +172,9 @@ export function addKeys(program: Command, tools: CommandLineTools): void {
   const list = keys
     .command("list")
     .summary("list the keys of an agent")
-    .description("Lists the API keys of an agent, those that have ended too. No secret is shown.")
+    .description(
+      "Lists the API keys of an agent, those that have ended too; when one was last used, to ten seconds or so. No secret is shown.",
+    )
     .requiredOption("--agent <id>", "whose keys they are");
   runsOnLedger(list, tools, {
     input: (flags: { agent: string }) => ({ agent_id: flags.agent }),

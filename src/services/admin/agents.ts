@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { agentRecord, listResource } from "../resources.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "./fields.ts";
 
 export const FAILURE_BUDGET_MAX = 1_000_000;
@@ -59,7 +59,7 @@ export async function createAgent(
     createdAt: ctx.now(),
   };
   const recorded = recordingAct(ctx, authority, "agent.created");
-  const created = await ctx.store.execute<Agent>({
+  const created = await administer<Agent>(ctx, authority, "admin", {
     scope: agent,
     needs: { organisation: true },
     decide: (snapshot) => {
@@ -81,21 +81,19 @@ export async function setAgentStatus(
   authority: Authority,
   input: { readonly agent_id: string; readonly status: AgentStatus },
 ): Promise<AgentResource | Refusal> {
-  const refused =
-    refuseAuthority(authority, input.status === "paused" ? "operator" : "admin") ??
-    refuseUnlisted("status", input.status, AGENT_STATUSES);
+  const role = input.status === "paused" ? "operator" : "admin";
+  const refused = refuseAuthority(authority, role) ?? refuseUnlisted("status", input.status, AGENT_STATUSES);
   if (refused) return refused;
   const known = findAgent(ctx, authority, input.agent_id);
   if (isRefusal(known)) return known;
   const recorded = recordingAct(ctx, authority, "agent.status_changed");
-  const agent = await ctx.store.execute<Agent>({
+  const agent = await administer<Agent>(ctx, authority, role, {
     scope: known,
     needs: { agentId: known.id },
-    decide: (snapshot) => {
-      const { agent: before } = snapshot;
+    decide: ({ agent: before }, current) => {
       if (!before) return { answer: agentNotFound(known.id) };
       // A paused agent may do more than a killed one.
-      const revives = before.status === "killed" ? refuseAuthority(authority, "admin") : null;
+      const revives = before.status === "killed" ? refuseAuthority(current, "admin") : null;
       if (revives) return { answer: revives };
       const after = withStatus(before, input.status);
       if (after.status === before.status && after.failureCount === before.failureCount)

@@ -15,27 +15,22 @@ export type AuditLogPage = {
 
 export type AuditLog = ReturnType<typeof auditLogOf>;
 
-/** What was done to an organisation and by whom, newest first. */
+/**
+ * What was done to an organisation and by whom, in both modes, newest first. An entry that is not there to continue from is
+ * `validation_failed`.
+ */
 export async function showAuditLog(
   ctx: Context,
   authority: Authority,
   input: AuditLogPage & { readonly organisation_id: string },
 ): Promise<AuditLog | Refusal> {
-  const { limit = PAGE_DEFAULT } = input;
+  const { organisation_id: organisationId, limit = PAGE_DEFAULT, starting_after: after } = input;
+  const { adminActs, organisations } = ctx.store.reader;
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseInteger("limit", limit, 1, AUDIT_LOG_PAGE_MAX) ??
-    refuseOrganisation(authority, ctx.store.reader.organisations.get(input.organisation_id));
-  return refused ?? readAuditLogPage(ctx, input.organisation_id, input);
-}
-
-/** A page for who may see it; an entry that is not there to continue from is `validation_failed`. */
-export function readAuditLogPage(
-  ctx: Context,
-  organisationId: string,
-  { limit = PAGE_DEFAULT, starting_after: after }: AuditLogPage,
-): AuditLog | Refusal {
-  const { adminActs } = ctx.store.reader;
+    refuseOrganisation(authority, organisations.get(organisationId));
+  if (refused) return refused;
   if (after === undefined) return auditLogOf(adminActs.list(organisationId, null, limit + 1), limit);
   // Just above the cursor, so that the first row is the cursor itself where it is there.
   const [cursor, ...rows] = adminActs.list(organisationId, `${after}~`, limit + 2);

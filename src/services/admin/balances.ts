@@ -6,7 +6,7 @@ import { MODES, type Mode } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { balanceResource, depositResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "./fields.ts";
 
 export type DepositInput = {
@@ -45,7 +45,7 @@ export async function fundBalance(
     createdAt: ctx.now(),
   };
   const record = recordingAct(ctx, authority, "balance.funded");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: deposit,
     needs: { organisation: true, balanceOf: asset },
     decide: (snapshot) => {

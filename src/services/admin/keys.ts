@@ -1,13 +1,13 @@
 import { endOf, hashSecret, newApiKeySecret } from "../../core/api-key.ts";
 import type { ApiKey } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { Mode } from "../../core/roles.ts";
 import { DAY_MS, SECOND_MS } from "../../core/time.ts";
 import type { Context } from "../context.ts";
 import { apiKeyResource, listResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
-import { type Authority, reaches, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseInteger } from "./fields.ts";
 
 const DAY_SECONDS = DAY_MS / SECOND_MS;
@@ -54,7 +54,7 @@ export async function createKey(
   if (isRefusal(agent)) return agent;
   const { key, secret } = newKey(ctx, { ...agent, agentId: agent.id });
   const recorded = recordingAct(ctx, authority, "api_key.created");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: agent,
     needs: { agentId: agent.id },
     decide: (snapshot) => {
@@ -89,7 +89,7 @@ export async function rotateKey(
   const { key, secret } = newKey(ctx, known);
   const now = key.createdAt;
   const recorded = recordingAct(ctx, authority, "api_key.rotated");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: known,
     needs: { apiKeyId: known.id },
     decide: ({ apiKey: before }) => {
@@ -135,7 +135,7 @@ export async function revokeKey(
   if (isRefusal(known)) return known;
   const now = ctx.now();
   const recorded = recordingAct(ctx, authority, "api_key.revoked");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: known,
     needs: { apiKeyId: known.id },
     decide: ({ apiKey: before }) => {
@@ -149,22 +149,30 @@ export async function revokeKey(
   });
 }
 
-/** The keys of an agent, oldest first; those that have ended too. */
-export async function listKeys(ctx: Context, authority: Authority, input: { readonly agent_id: string }) {
+/** The keys of one agent, or of all agents of an organisation in one mode, oldest first; those that have ended too. */
+export async function listKeys(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly agent_id: string } | { readonly organisation_id: string; readonly mode: Mode },
+) {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const agent = findAgent(ctx, authority, input.agent_id);
-  if (isRefusal(agent)) return agent;
-  const keys = ctx.store.reader.apiKeys.list(agent).filter((key) => key.agentId === agent.id);
+  const { apiKeys, organisations } = ctx.store.reader;
+  if ("agent_id" in input) {
+    const agent = findAgent(ctx, authority, input.agent_id);
+    if (isRefusal(agent)) return agent;
+    return listResource(
+      apiKeys
+        .list(agent)
+        .filter((key) => key.agentId === agent.id)
+        .map(apiKeyResource),
+    );
+  }
+  const { organisation_id: organisationId, mode } = input;
+  const unknown = refuseOrganisation(authority, organisations.get(organisationId));
+  if (unknown) return unknown;
+  const keys = apiKeys.list({ organisationId, mode }).filter((key) => reaches(authority, key));
   return listResource(keys.map(apiKeyResource));
-}
-
-/** The keys of all agents of the caller's mode, for the console. */
-export function readKeys(ctx: Context, caller: Caller) {
-  return (
-    refuseAccess(caller, ACCESS.administer) ??
-    listResource(ctx.store.reader.apiKeys.list(caller).map(apiKeyResource))
-  );
 }
 
 /** The key of an id, where the authority reaches it. */

@@ -6,7 +6,7 @@ import { HOUR_MS, isoTime } from "../../core/time.ts";
 import { newToken } from "../auth/tokens.ts";
 import type { Context } from "../context.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { findUser, userNotFound } from "./users.ts";
 
 const LIFETIME_MS = HOUR_MS;
@@ -49,16 +49,16 @@ export async function issuePasswordReset(
     url: `${new URL(ctx.baseUrl).origin}/reset-password#${token}`,
     expires_at: isoTime(reset.expiresAt),
   };
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: known.organisationId, mode: "live" },
     needs: { userId: known.id },
-    decide: ({ user }) => {
+    decide: ({ user }, current) => {
       if (!user) return { answer: userNotFound(known.id) };
-      if (authority.kind === "person" && roleIsAtLeast(user.role, authority.role)) {
+      if (current.kind === "person" && roleIsAtLeast(user.role, current.role)) {
         return {
           answer: refuse(
             "insufficient_role",
-            `A reset link is for lower roles only: theirs is ${user.role}, yours is ${authority.role}.`,
+            `A reset link is for lower roles only: theirs is ${user.role}, yours is ${current.role}.`,
           ),
         };
       }

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { policyResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseText } from "./fields.ts";
 
 export type PolicyInput = {
@@ -34,7 +34,7 @@ export async function createPolicy(
   const createdAt = ctx.now();
   const record = recordingAct(ctx, authority, "policy.created");
   const named = { agentId: agent?.id ?? null, name: input.name };
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: input.organisation_id, mode: agent?.mode ?? "live" },
     needs: { organisation: true, policyNamed: named, ...(agent && { agentId: agent.id }) },
     decide: (snapshot) => {

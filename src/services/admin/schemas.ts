@@ -5,7 +5,7 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.
 import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
 const NAME = new RegExp(`^[A-Za-z0-9._-]{1,${SCHEMA_NAME_LENGTH_MAX}}$`);
 
@@ -40,7 +40,7 @@ export async function createSchema(
     createdAt: ctx.now(),
   };
   const record = recordingAct(ctx, authority, "schema.created");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: row.organisationId, mode: "live" },
     needs: { organisation: true, schemaNames: [row.name] },
     decide: (snapshot) => {

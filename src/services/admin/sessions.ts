@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { spendSessionRecord } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
 import { agentNotFound, FAILURE_BUDGET_MAX, findAgent } from "./agents.ts";
-import { type Authority, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { refuseInteger } from "./fields.ts";
 
 const LIFETIME_DEFAULT_MS = 7 * DAY_MS;
@@ -53,7 +53,7 @@ export async function createSession(
   // Two acts of one commit: of the session that ends, and of the one that begins.
   const recordedEnd = recordingAct(ctx, authority, "spend_session.revoked");
   const recorded = recordingAct(ctx, authority, "spend_session.created");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: agent,
     needs: { agentId: agent.id },
     decide: (snapshot) => {
@@ -100,7 +100,7 @@ export async function revokeSession(
   if (!known || !agent || isRefusal(agent)) return notFound;
   const now = ctx.now();
   const recorded = recordingAct(ctx, authority, "spend_session.revoked");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: agent,
     needs: { sessionId: known.id },
     decide: ({ session }) => {

@@ -1,10 +1,11 @@
 import type { AdminAction, Organisation } from "../../core/directory.ts";
-import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
+import type { Role } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { organisationResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, reaches, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, organisationNotFound, refuseAuthority } from "./authority.ts";
 
 type OrganisationResource = ReturnType<typeof organisationResource>;
 
@@ -16,7 +17,7 @@ export async function setKillSwitch(
 ): Promise<OrganisationResource | Refusal> {
   return (
     refuseAuthority(authority, "admin") ??
-    changeOrganisation(ctx, authority, input.organisation_id, {
+    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
       action: "kill_switch.changed",
       changed: { killSwitch: input.on },
     })
@@ -34,7 +35,7 @@ export async function setPasskeyThreshold(
   const passkeyThreshold = input.amount === null ? null : parseAmount(input.amount);
   if (input.amount !== null && passkeyThreshold === null)
     return refuseField("amount", `must be a string of digits, at most ${AMOUNT_MAX}`);
-  return changeOrganisation(ctx, authority, input.organisation_id, {
+  return changeOrganisation(ctx, authority, "owner", input.organisation_id, {
     action: "passkey_threshold.changed",
     changed: { passkeyThreshold },
   });
@@ -44,6 +45,7 @@ export async function setPasskeyThreshold(
 function changeOrganisation(
   ctx: Context,
   authority: Authority,
+  role: Role,
   organisationId: string,
   {
     action,
@@ -54,12 +56,11 @@ function changeOrganisation(
   },
 ): Promise<OrganisationResource | Refusal> {
   const recorded = recordingAct(ctx, authority, action);
-  return ctx.store.execute<OrganisationResource>({
+  return administer<OrganisationResource>(ctx, authority, role, {
     scope: { organisationId, mode: "live" },
     needs: { organisation: true },
     decide: ({ organisation: before }) => {
-      if (!before || !reaches(authority, { organisationId: before.id }))
-        return { answer: refuse("organisation_not_found", "There is no such organisation.") };
+      if (!before) return { answer: organisationNotFound() };
       const after = { ...before, ...changed };
       const answer = organisationResource(after);
       if (after.killSwitch === before.killSwitch && after.passkeyThreshold === before.passkeyThreshold)

@@ -1,11 +1,18 @@
-import type { User } from "../../core/directory.ts";
+import type { Passkey, User } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { Scope } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { listResource, userResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, MACHINE, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import {
+  type Authority,
+  administer,
+  MACHINE,
+  reaches,
+  refuseAuthority,
+  refuseOrganisation,
+} from "./authority.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "./fields.ts";
 
 export type UserInput = {
@@ -35,7 +42,7 @@ export async function createUser(
   if (refused) return refused;
   const user = await newUser(ctx, input);
   const record = recordingAct(ctx, authority, "user.created");
-  return ctx.store.execute({
+  return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(user),
     needs: { organisation: true, userEmail: user.email },
     decide: (snapshot) => {
@@ -65,7 +72,7 @@ export async function listUsers(
 
 /**
  * Gives a person another role, from their next request on. Nobody gives or takes a role that they may not manage, so
- * nobody rises by themself; the last owner stays one.
+ * nobody rises by themself; the last owner stays one. Reset links that nobody used are void.
  */
 export async function setUserRole(
   ctx: Context,
@@ -80,18 +87,26 @@ export async function setUserRole(
   const known = findUser(ctx, authority, input.user_id);
   if (isRefusal(known)) return known;
   const record = recordingAct(ctx, authority, "user.role_changed");
-  return ctx.store.execute({
+  const at = ctx.now();
+  return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(known),
     needs: { userId: known.id, otherOwnerThan: known.id },
-    decide: ({ user, hasOtherOwner }) => {
+    decide: ({ user, hasOtherOwner }, current) => {
       if (!user) return { answer: userNotFound(known.id) };
-      const last = refuseManaging(authority, user.role) ?? refuseLastOwner(user, input.role, hasOtherOwner);
+      const last = refuseManaging(current, user.role) ?? refuseLastOwner(user, input.role, hasOtherOwner);
       if (last) return { answer: last };
       if (user.role === input.role) return { answer: userResource(user) };
       const after = { ...user, role: input.role };
       const answer = userResource(after);
       const act = record(user.organisationId, user.id, userResource(user), answer);
-      return { answer, change: { rows: [{ kind: "user", row: after }, act] } };
+      return {
+        answer,
+        change: {
+          rows: [{ kind: "user", row: after }, act],
+          // A link was made for the role that they had.
+          voidsPasswordResetsOf: { userId: user.id, at },
+        },
+      };
     },
   });
 }
@@ -109,28 +124,26 @@ export async function removeUser(
   if (refused) return refused;
   const known = findUser(ctx, authority, input.user_id);
   if (isRefusal(known)) return known;
-  const passkeys = ctx.store.reader.passkeys.of(known.id).map(({ id }) => id);
   const record = recordingAct(ctx, authority, "user.removed");
   const at = ctx.now();
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: scopeOf(known),
-    needs: { userId: known.id, otherOwnerThan: known.id },
-    decide: ({ user, hasOtherOwner }) => {
+    needs: { userId: known.id, otherOwnerThan: known.id, passkeysOf: known.id },
+    decide: ({ user, passkeys, hasOtherOwner }, current) => {
       if (!user) return { answer: userNotFound(known.id) };
-      const last = refuseManaging(authority, user.role) ?? refuseLastOwner(user, null, hasOtherOwner);
+      const last = refuseManaging(current, user.role) ?? refuseLastOwner(user, null, hasOtherOwner);
       if (last) return { answer: last };
       const after = { ...user, removedAt: at };
       const answer = userResource(after);
+      const was = { ...userResource(user), passkeys: passkeys.map(namedPasskey) };
+      const act = record(user.organisationId, user.id, was, { ...answer, passkeys: [] });
       return {
         answer,
         change: {
-          rows: [
-            { kind: "user", row: after },
-            record(user.organisationId, user.id, userResource(user), answer),
-          ],
+          rows: [{ kind: "user", row: after }, act],
           endsSignInsOf: { userId: user.id, exceptTokenHash: null, at },
           voidsPasswordResetsOf: { userId: user.id, at },
-          removesPasskeys: passkeys,
+          removesPasskeys: passkeys.map(({ id }) => id),
         },
       };
     },
@@ -144,18 +157,18 @@ export async function resetPasskeys(
 ): Promise<UserResource | Refusal> {
   const known = findUser(ctx, MACHINE, input.user_id);
   if (isRefusal(known)) return known;
-  const passkeys = ctx.store.reader.passkeys.of(known.id).map(({ id, name }) => ({ id, name }));
   const record = recordingAct(ctx, MACHINE, "passkeys.reset");
   return ctx.store.execute({
     scope: scopeOf(known),
-    needs: { userId: known.id },
-    decide: ({ user }) => {
+    needs: { userId: known.id, passkeysOf: known.id },
+    decide: ({ user, passkeys }) => {
       if (!user) return { answer: userNotFound(known.id) };
       if (passkeys.length === 0) return { answer: userResource(user) };
+      const was = { passkeys: passkeys.map(namedPasskey) };
       return {
         answer: userResource(user),
         change: {
-          rows: [record(user.organisationId, user.id, { passkeys }, { passkeys: [] })],
+          rows: [record(user.organisationId, user.id, was, { passkeys: [] })],
           removesPasskeys: passkeys.map(({ id }) => id),
         },
       };
@@ -194,8 +207,13 @@ export const refuseTakenEmail = (path: string, holder: User | null): Refusal | n
 const scopeOf = ({ organisationId }: User): Scope => ({ organisationId, mode: "live" });
 
 /** Admins and owners are managed by owners, everyone else by admins too. */
+const managerOf = (role: Role): Role => (roleIsAtLeast(role, "admin") ? "owner" : "admin");
+
 const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
-  refuseAuthority(authority, roleIsAtLeast(role, "admin") ? "owner" : "admin");
+  refuseAuthority(authority, managerOf(role));
+
+/** What the audit log keeps of a passkey that went with others. */
+const namedPasskey = ({ id, name }: Passkey) => ({ id, name });
 
 /** An organisation without an owner could never have one again, but on the machine itself. */
 const refuseLastOwner = (user: User, roleAfter: Role | null, hasOtherOwner: boolean): Refusal | null =>

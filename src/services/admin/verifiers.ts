@@ -10,7 +10,7 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
 import { verifierResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseText, refuseUnlisted } from "./fields.ts";
 
 export type VerifierInput = {
@@ -51,7 +51,7 @@ export async function createVerifier(
   };
   const record = recordingAct(ctx, authority, "verifier.created");
   const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: verifier.organisationId, mode: "live" },
     needs: { organisation: true, schemaNames },
     decide: (snapshot) => {

@@ -1,12 +1,12 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession, User } from "../../core/directory.ts";
-import { type Refusal, refuse } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { recordingAct } from "../admin/acts.ts";
 import { refusePassword } from "../admin/fields.ts";
 import type { Context } from "../context.ts";
 import { personCallerOf } from "./callers.ts";
 import { confirmPassword } from "./confirm-password.ts";
-import { TOO_MANY_SIGN_INS } from "./throttle.ts";
+import { attemptSignIn } from "./throttle.ts";
 
 /** The body of `POST /auth/password`. */
 export type PasswordChange = { readonly current_password: string; readonly new_password: string };
@@ -66,9 +66,16 @@ export async function resetPassword(
 ): Promise<Refusal | null> {
   const refused = refusePassword("new_password", input.new_password);
   if (refused) return refused;
-  const startedAt = ctx.now();
   // No e-mail is tried: the links of an address are counted as one pair.
-  if (!ctx.signInThrottle.admit("", address, startedAt)) return TOO_MANY_SIGN_INS;
+  const person = await attemptSignIn(ctx, "", address, () => resetByLink(ctx, input));
+  if (isRefusal(person)) return person;
+  // Whoever forgot a password has tried some.
+  ctx.signInThrottle.forgive(person.email, address, ctx.now());
+  return null;
+}
+
+/** The person whose password it is now. */
+async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<User | Refusal> {
   const useless = refuse(
     "not_authenticated",
     "The link is unknown, used or out of date. Ask an admin for a new one.",
@@ -76,19 +83,19 @@ export async function resetPassword(
   const tokenHash = hashSecret(input.token);
   const { passwordResets, users } = ctx.store.reader;
   const known = passwordResets.byHash(tokenHash);
-  const user = known && known.usedAt === null && known.expiresAt > startedAt ? users.get(known.userId) : null;
+  const user = known && known.usedAt === null && known.expiresAt > ctx.now() ? users.get(known.userId) : null;
   if (!user) return useless;
   const passwordHash = await ctx.passwords.hash(input.new_password);
   const record = recordingAct(ctx, personCallerOf(user, "live"), "user.password_reset");
   const at = ctx.now();
-  const answer = await ctx.store.execute<null>({
+  return ctx.store.execute<User>({
     scope: { organisationId: user.organisationId, mode: "live" },
     needs: { passwordResetHash: tokenHash, userId: user.id },
     decide: ({ passwordReset, user: person }) => {
       if (!person || !passwordReset || passwordReset.usedAt !== null || passwordReset.expiresAt <= at)
         return { answer: useless };
       return {
-        answer: null,
+        answer: person,
         change: {
           rows: [
             { kind: "passwordReset", row: { ...passwordReset, usedAt: at } },
@@ -100,6 +107,4 @@ export async function resetPassword(
       };
     },
   });
-  if (answer === null) ctx.signInThrottle.forget("", address, startedAt);
-  return answer;
 }

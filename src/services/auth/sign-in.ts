@@ -4,9 +4,10 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import { recordingAct } from "../admin/acts.ts";
+import { normaliseEmail } from "../admin/fields.ts";
 import type { Context } from "../context.ts";
 import { personCallerOf, SESSION_IDLE_MS } from "./callers.ts";
-import { TOO_MANY_SIGN_INS } from "./throttle.ts";
+import { attemptSignIn } from "./throttle.ts";
 import { newToken } from "./tokens.ts";
 
 /** The body of `POST /auth/session`. */
@@ -22,20 +23,21 @@ export type NewSession = {
  * Signs a person in. Wrong credentials are `not_authenticated`, in the same time whether or not the e-mail exists; too many
  * of them are `rate_limit_exceeded` (decisions.md, Sign-in, roles, passkeys).
  */
-export async function signIn(
+export function signIn(ctx: Context, input: SignInInput, address: string): Promise<NewSession | Refusal> {
+  const email = normaliseEmail(input.email);
+  return attemptSignIn(ctx, email, address, () => signInAs(ctx, email, input));
+}
+
+async function signInAs(
   ctx: Context,
-  input: SignInInput,
-  address: string,
+  email: string,
+  { password, mode }: SignInInput,
 ): Promise<NewSession | Refusal> {
-  const email = input.email.toLowerCase();
-  const now = ctx.now();
-  if (!ctx.signInThrottle.admit(email, address, now)) return TOO_MANY_SIGN_INS;
   const user = ctx.store.reader.users.byEmail(email);
-  const matches = await ctx.passwords.verify(input.password, user?.passwordHash ?? null);
+  const matches = await ctx.passwords.verify(password, user?.passwordHash ?? null);
   const wrong = refuse("not_authenticated", "The e-mail or the password is wrong.");
   if (!user || !matches) return wrong;
-  ctx.signInThrottle.forget(email, address, now);
-  const { token, session } = newAuthSession(ctx, user, input.mode);
+  const { token, session } = newAuthSession(ctx, user, mode);
   const kept = await ctx.store.execute<AuthSession>({
     scope: { organisationId: user.organisationId, mode: session.mode },
     needs: { userId: user.id },

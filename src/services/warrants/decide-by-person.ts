@@ -1,13 +1,14 @@
 import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
-import { type Access, actorOf, type Caller, roleIsAtLeast } from "../../core/roles.ts";
+import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
-import { countingPasskeysOf, useApproval } from "../auth/passkeys/use-approval.ts";
+import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import {
   type Answer,
+  asOfNow,
   type Intent,
   needsOf,
   recordAnswer,
@@ -52,8 +53,6 @@ export function decideByPerson(
   const eventId = ctx.newId("event");
   const now = ctx.now();
   if (caller.kind !== "person") throw new Error("an API key decides nothing");
-  // Of a person's own passkeys: one that was removed signs nothing, even what it signed before.
-  const passkeys = countingPasskeysOf(ctx, caller.userId);
   return ctx.store.execute<Answer>({
     scope: caller,
     needs: {
@@ -61,7 +60,8 @@ export function decideByPerson(
       ...needsOf(caller, intent),
       organisation: true,
       ...(input.passkeyToken && { approvalHash: hashSecret(input.passkeyToken) }),
-      ...(caller.kind === "person" && { secondPersonThan: caller.userId }),
+      passkeysOf: caller.userId,
+      secondPersonThan: caller.userId,
     },
     decide: (snapshot): Decision<Answer> => {
       const ended = refuseEndedCaller(caller, target.access, snapshot, now);
@@ -75,7 +75,7 @@ export function decideByPerson(
       const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(snapshot);
       if (other) return { answer: other };
       const waiting = escalation?.status === "resolved" ? null : escalation;
-      const closed = waiting && escalationAfter(waiting, caller, input, now);
+      const closed = waiting && escalationAfter(waiting, caller.userId, input, now);
       const moved = moveWarrant(
         snapshot,
         {
@@ -93,7 +93,7 @@ export function decideByPerson(
       if (isRefusal(moved)) return { answer: moved };
       const second = refuseFirstPerson(snapshot, warrant, caller, input.decision);
       if (second) return { answer: second };
-      const used = useApproval(snapshot, input, passkeys, caller.userId, now);
+      const used = useApproval(snapshot, input, caller.userId, now);
       if (isRefusal(used)) return { answer: used };
       const { answer, idempotency } = recordAnswer(intent, 200, target.resource(moved.warrant, closed), now);
       const rows = [...(moved.change.rows ?? []), ...used];
@@ -108,10 +108,9 @@ const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "se
 function refuseFirstPerson(
   snapshot: Snapshot,
   warrant: Warrant,
-  caller: Caller,
+  caller: PersonCaller,
   decision: PersonDecision,
 ): Refusal | null {
-  if (caller.kind !== "person") throw new Error("an API key decides nothing");
   if (decision === "dispute" && !snapshot.hasSecondPerson) {
     return refuse(
       "second_person_required",
@@ -119,7 +118,7 @@ function refuseFirstPerson(
     );
   }
   if (warrant.state !== "disputed") return null;
-  const { role } = snapshot.user ?? caller;
+  const { role } = asOfNow(caller, snapshot);
   if (!roleIsAtLeast(role, "admin")) {
     return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${role}.`);
   }
@@ -130,11 +129,10 @@ function refuseFirstPerson(
 
 function escalationAfter(
   escalation: Escalation,
-  caller: Caller,
+  personId: string,
   input: PersonInput,
   now: number,
 ): Escalation {
-  const personId = actorOf(caller).id;
   const note = input.note ?? escalation.note;
   if (input.decision === "dispute") return { ...escalation, status: "disputed", raisedBy: personId, note };
   return {

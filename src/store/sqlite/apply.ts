@@ -4,7 +4,7 @@ import type { Change, Row, Scope } from "../store.ts";
 import type { KnownRows } from "./known-rows.ts";
 import type { Connection, Tables } from "./open.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
+import { adminActRowOf, appendedOf, placeholdersOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 
@@ -38,7 +38,7 @@ function spendingRows(tables: Tables) {
       }),
     spendSession: tables
       .insert(spendSessions)
-      .values(placeholdersOf(spendSessions))
+      .values(appendedOf(spendSessions))
       .onConflictDoUpdate({
         target: spendSessions.id,
         set: {
@@ -124,7 +124,7 @@ function finalRows(tables: Tables) {
   const { adminActs, policies, schemas, verifiers } = directory;
   const { checks, deposits } = ledger;
   return {
-    policy: tables.insert(policies).values(placeholdersOf(policies)),
+    policy: tables.insert(policies).values(appendedOf(policies)),
     verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)),
     schema: tables.insert(schemas).values(placeholdersOf(schemas)),
     check: tables.insert(checks).values(placeholdersOf(checks)),

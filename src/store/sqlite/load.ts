@@ -24,11 +24,13 @@ const NOTHING: Snapshot = {
   schemas: [],
   balance: null,
   escalation: null,
+  callerUser: null,
   user: null,
   hasSecondPerson: false,
   hasOtherOwner: false,
   hasPasskey: false,
   passkey: null,
+  passkeys: [],
   approval: null,
   passwordReset: null,
   authSession: null,
@@ -43,12 +45,12 @@ type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
 /** What the commands of people, and over them, name. */
 function createLoadPeople(tables: Tables) {
   const lookups = preparePeopleLookups(tables);
+  const user = (keys: Keys, userId: string) => lookups.user.get({ ...keys, userId }) ?? null;
   return (keys: Keys, needs: Needs, snapshot: Loading): void => {
     if (needs.userEmail !== undefined)
       snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
-    if (needs.userId !== undefined) {
-      snapshot.user = lookups.user.get({ ...keys, userId: needs.userId }) ?? null;
-    }
+    if (needs.userId !== undefined) snapshot.user = user(keys, needs.userId);
+    if (needs.callerUserId !== undefined) snapshot.callerUser = user(keys, needs.callerUserId);
     if (needs.otherOwnerThan !== undefined) {
       const found = lookups.otherOwner.get({ ...keys, userId: needs.otherOwnerThan });
       snapshot.hasOtherOwner = Boolean(found?.id);
@@ -59,6 +61,8 @@ function createLoadPeople(tables: Tables) {
     }
     if (needs.passkeyId !== undefined)
       snapshot.passkey = lookups.passkey.get({ ...keys, id: needs.passkeyId }) ?? null;
+    if (needs.passkeysOf !== undefined)
+      snapshot.passkeys = lookups.passkeysOf.all({ ...keys, userId: needs.passkeysOf });
     if (needs.approvalHash !== undefined)
       snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
     if (needs.passwordResetHash !== undefined)

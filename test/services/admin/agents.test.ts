@@ -43,11 +43,13 @@ describe("createAgent", () => {
     expect(agent).toEqual({
       id: agent.id,
       object: "agent",
+      mode: "sandbox",
       name: "buyer",
       identity: `did:web:localhost%3A8080:agents:${agent.id}`,
       status: "active",
       failure_budget: 3,
       failure_count: 0,
+      must_be_named: false,
       created_at: new Date(TEST_NOW).toISOString(),
       policy: null,
       session: null,

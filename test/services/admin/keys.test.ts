@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { hashSecret, looksLikeApiKey } from "../../../src/core/api-key.ts";
-import type { PersonCaller } from "../../../src/core/roles.ts";
-import { MACHINE } from "../../../src/services/admin/authority.ts";
-import { createKey, listKeys, readKeys, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
+import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
+import { createKey, listKeys, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { createCaller, createStage, must, type Stage } from "../../support/stage.ts";
@@ -111,8 +110,8 @@ describe("rotateKey", () => {
   });
 
   test("refuses what it does not know, and writes nothing", async () => {
-    const elsewhere: PersonCaller = { ...stage.owner, organisationId: "org_other" };
-    const inLive: PersonCaller = { ...stage.owner, mode: "live" };
+    const elsewhere: Authority = { ...stage.owner, organisationId: "org_other" };
+    const inLive: Authority = { ...stage.owner, mode: "live" };
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
       [() => rotate(-1), ["validation_failed", "overlap_seconds: must be an integer from 0 to 2592000"]],
       [() => rotate(2_592_001), ["validation_failed", "overlap_seconds: "]],
@@ -135,16 +134,6 @@ describe("rotateKey", () => {
   });
 });
 
-test("the console's list asks for the role itself, whatever its route asked", () => {
-  const caller = { kind: "key", keyId: key_id, agentId: agent_id } as const;
-  const { organisationId, mode } = stage;
-  expect(readKeys(ctx, stage.operator)).toMatchObject({ refused: "insufficient_role" });
-  expect(readKeys(ctx, { ...caller, organisationId, mode })).toMatchObject({
-    refused: "user_session_required",
-  });
-  expect(readKeys(ctx, stage.admin)).toMatchObject({ object: "list" });
-});
-
 describe("listKeys", () => {
   test("lists the keys of one agent, oldest first, those that have ended too, without a secret", async () => {
     const other = await createCaller(stage);
@@ -158,8 +147,29 @@ describe("listKeys", () => {
     expect(must(await listKeys(ctx, MACHINE, { agent_id: other.agentId })).data).toHaveLength(1);
   });
 
+  test("lists the keys of all agents of one organisation and mode", async () => {
+    const other = await createCaller(stage);
+    const scope = { organisation_id: stage.organisationId, mode: stage.mode };
+    for (const authority of [MACHINE, stage.admin]) {
+      const { data } = must(await listKeys(ctx, authority, scope));
+      const ids = data.map(({ id }) => id);
+      expect(ids).toEqual(expect.arrayContaining([key_id, other.keyId]));
+      expect(ids).toEqual(ids.toSorted());
+    }
+    expect(must(await listKeys(ctx, MACHINE, { ...scope, mode: "live" })).data).toEqual([]);
+    expect(must(await listKeys(ctx, { ...stage.admin, mode: "live" }, scope)).data).toEqual([]);
+    const elsewhere = { ...stage.owner, organisationId: "org_other" };
+    for (const [authority, expected] of [
+      [stage.operator, ["insufficient_role", ""]],
+      [other, ["user_session_required", ""]],
+      [elsewhere, ["organisation_not_found", ""]],
+    ] as const) {
+      await expectRefused(ctx, () => listKeys(ctx, authority, scope), expected);
+    }
+  });
+
   test("is an admin's, of the same organisation and mode", async () => {
-    const cases: readonly (readonly [PersonCaller | typeof MACHINE, string, Expected])[] = [
+    const cases: readonly (readonly [Authority, string, Expected])[] = [
       [MACHINE, "agt_none", ["agent_not_found", ""]],
       [stage.operator, agent_id, ["insufficient_role", ""]],
       [{ ...stage.owner, organisationId: "org_other" }, agent_id, ["agent_not_found", ""]],

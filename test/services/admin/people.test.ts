@@ -1,14 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Passkey } from "../../../src/core/directory.ts";
 import { type PersonCaller, ROLES, type Role } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
 import { createOrganisation } from "../../../src/services/admin/organisations.ts";
+import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
 import {
   createUser,
   listUsers,
   removeUser,
+  resetPasskeys,
   setUserRole,
   type UserInput,
 } from "../../../src/services/admin/users.ts";
+import { resetPassword } from "../../../src/services/auth/password.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { must } from "../../support/stage.ts";
@@ -131,13 +135,12 @@ describe("createUser", () => {
       expectRefused(ctx, () => createUser(ctx, MACHINE, { ...input(), ...change }), expected));
   }
 
-  const person = (role: Role, of = organisationId): PersonCaller => ({
-    kind: "person",
-    userId: "usr_caller",
-    role,
-    organisationId: of,
-    mode: "live",
-  });
+  /** A person of the organisation, who says that they are of another where one is named. */
+  async function person(role: Role, of = organisationId): Promise<PersonCaller> {
+    const email = `caller-${crypto.randomUUID()}@example.com`;
+    const { id } = must(await createUser(ctx, MACHINE, { ...input(), email, role }));
+    return { kind: "person", userId: id, role, organisationId: of, mode: "live" };
+  }
   const BY_ROLE: readonly (readonly [Role, Role, boolean])[] = [
     ["viewer", "viewer", false],
     ["operator", "viewer", false],
@@ -149,18 +152,18 @@ describe("createUser", () => {
   ];
   for (const [by, role, may] of BY_ROLE) {
     test(`${by} ${may ? "creates" : "may not create"} ${role}`, async () => {
-      const create = (authority: Authority) =>
+      const authority = await person(by);
+      const create = () =>
         createUser(ctx, authority, { ...input(), email: `${by}-${role}@example.com`, role });
-      if (may) expect(must(await create(person(by))).role).toBe(role);
-      else await expectRefused(ctx, () => create(person(by)), ["insufficient_role", "This needs the role"]);
+      if (may) expect(must(await create()).role).toBe(role);
+      else await expectRefused(ctx, create, ["insufficient_role", "This needs the role"]);
     });
   }
 
-  test("an owner of another organisation finds none", () =>
-    expectRefused(ctx, () => createUser(ctx, person("owner", "org_other"), input()), [
-      "organisation_not_found",
-      "",
-    ]));
+  test("an owner of another organisation finds none", async () => {
+    const owner = await person("owner", "org_other");
+    await expectRefused(ctx, () => createUser(ctx, owner, input()), ["organisation_not_found", ""]);
+  });
 });
 
 describe("who manages whom", () => {
@@ -302,17 +305,87 @@ describe("who manages whom", () => {
     expect(roleOf(people.owner)).toBe("owner");
   });
 
-  test("of two owners who remove or demote each other at once, one stays", async () => {
-    const [first, other] = [people.owner, second];
-    const answers = await Promise.all([
-      setUserRole(ctx, as("owner"), { user_id: other, role: "admin" }),
-      removeUser(ctx, { ...as("owner"), userId: other }, { user_id: first }),
+  for (const [who, authorities, refused] of [
+    ["the other", () => [as("owner"), { ...as("owner"), userId: second }], "insufficient_role"],
+    ["the machine", () => [MACHINE, MACHINE], "last_owner"],
+  ] as const) {
+    test(`of two owners whom ${who} would demote and remove at once, one stays`, async () => {
+      const [first, other] = [people.owner, second];
+      const [one, two] = authorities() as [Authority, Authority];
+      const answers = await Promise.all([
+        setUserRole(ctx, one, { user_id: other, role: "admin" }),
+        removeUser(ctx, two, { user_id: first }),
+      ]);
+      expect(answers.filter((answer) => "refused" in answer)).toEqual([
+        { refused, message: expect.any(String) },
+      ]);
+      const owners = ctx.store.reader.users.list(organisationId).filter(({ role }) => role === "owner");
+      expect(owners).toHaveLength(1);
+    });
+  }
+
+  test("a passkey that is registered just before goes with its person", async () => {
+    const removing = people.viewer;
+    const passkey = passkeyOf(removing, "just-before");
+    const [, removed] = await Promise.all([
+      keeps(passkey),
+      removeUser(ctx, as("owner"), { user_id: removing }),
     ]);
-    expect(answers.filter((answer) => "refused" in answer)).toEqual([
-      { refused: "last_owner", message: expect.any(String) },
-    ]);
-    const owners = ctx.store.reader.users.list(organisationId).filter(({ role }) => role === "owner");
-    expect(owners).toHaveLength(1);
+    must(removed);
+    const { adminActs, passkeys } = ctx.store.reader;
+    expect(passkeys.of(removing)).toEqual([]);
+    const [act] = adminActs.list(organisationId, null, 1);
+    expect(act).toMatchObject({
+      action: "user.removed",
+      subject: removing,
+      before: { id: removing, passkeys: [{ id: passkey.id, name: passkey.name }] },
+      after: { passkeys: [] },
+    });
+  });
+
+  test("a passkey that is registered just before goes with the others", async () => {
+    const [old, last] = [passkeyOf(people.viewer, "old"), passkeyOf(people.viewer, "last")];
+    await keeps(old);
+    const [, reset] = await Promise.all([keeps(last), resetPasskeys(ctx, { user_id: people.viewer })]);
+    must(reset);
+    const { adminActs, passkeys } = ctx.store.reader;
+    expect(passkeys.of(people.viewer)).toEqual([]);
+    const [act] = adminActs.list(organisationId, null, 1);
+    expect(act?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
+  });
+
+  const passkeyOf = (userId: string, name: string): Passkey => ({
+    id: `${userId}-${name}`,
+    organisationId,
+    userId,
+    name,
+    publicKey: "",
+    counter: 0,
+    transports: [],
+    countsForThreshold: true,
+    createdAt: ctx.now(),
+    lastUsedAt: null,
+  });
+  const keeps = (row: Passkey) =>
+    ctx.store.execute({
+      scope: { organisationId, mode: "live" },
+      needs: {},
+      decide: () => ({ answer: null, change: { rows: [{ kind: "passkey", row }] } }),
+    });
+
+  test("a change of role voids the reset links that nobody used", async () => {
+    const link = must(await issuePasswordReset(ctx, as("admin"), { user_id: people.viewer }));
+    const token = link.url.split("#")[1]!;
+    const use = () => resetPassword(ctx, { token, new_password: "another one" }, "192.0.2.1");
+    must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
+    const before = ctx.store.reader.users.get(people.viewer);
+    await expectRefused(ctx, use, ["not_authenticated", "The link is unknown, used or out of date."]);
+    expect(ctx.store.reader.users.get(people.viewer)).toEqual(before);
+    // One that changes nothing voids nothing.
+    const next = must(await issuePasswordReset(ctx, MACHINE, { user_id: people.viewer }));
+    must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
+    const input = { token: next.url.split("#")[1]!, new_password: "another one" };
+    expect(await resetPassword(ctx, input, "192.0.2.1")).toBeNull();
   });
 
   test("an e-mail is free again once its person was removed; the id is another", async () => {

@@ -21,7 +21,7 @@ import { personOf } from "../person.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
 import { challengeGone, passkeyNotFound, type RequestOptions, requestOptions } from "./resources.ts";
-import { countingPasskeysOf } from "./use-approval.ts";
+import { countingOf } from "./use-approval.ts";
 
 /** What is about to be decided, and on which version of the warrant. */
 export type DecisionInput = {
@@ -51,7 +51,7 @@ export function challengeDecision(
   if (other) return other;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const passkeys = countingPasskeysOf(ctx, user.id);
+  const passkeys = countingOf(ctx.store.reader.passkeys.of(user.id));
   if (passkeys.length === 0) return noPasskey();
   const signed: SignedDecision = { userId: user.id, ...input };
   const statement = statementOf(signed, newToken(ctx));
@@ -78,18 +78,19 @@ export async function approveDecision(
   if (isRefusal(user)) return user;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const now = ctx.now();
-  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, now);
+  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
   if (answered?.ceremony.kind !== "decision") return challengeGone();
   const { challenge, ceremony } = answered;
   const { signed, statement } = ceremony;
   if (signed.userId !== user.id) return challengeGone();
-  const passkey = countingPasskeysOf(ctx, user.id).find(({ id }) => id === response.id);
-  if (!passkey) return passkeyNotFound();
+  const passkey = ctx.store.reader.passkeys.get(response.id);
+  if (passkey?.userId !== user.id || !passkey.countsForThreshold) return passkeyNotFound();
   const verified = await ctx.passkeys.verifyAssertion(response, challenge, party, passkey);
   if ("problem" in verified) return refuseField("response", verified.problem);
   const { counter } = verified;
   const token = newToken(ctx);
+  // Verifying takes its time: the sign-in may have ended meanwhile.
+  const now = ctx.now();
   const approval: PasskeyApproval = {
     tokenHash: hashSecret(token),
     ...signed,

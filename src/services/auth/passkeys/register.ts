@@ -78,9 +78,8 @@ export async function finishRegistration(
   }
   const credential = await ctx.passkeys.verifyRegistration(response, answered.challenge, party);
   if ("problem" in credential) return refuseField("response", credential.problem);
-  const { reader } = ctx.store;
-  if (reader.passkeys.get(credential.id)) return registeredAlready();
-  if (reader.passkeys.of(user.id).length >= PASSKEYS_MAX) return tooMany();
+  // Of another organisation: the commit sees those of its own.
+  if (ctx.store.reader.passkeys.get(credential.id)) return registeredAlready();
   const transports = (response.response.transports ?? []).slice(0, TRANSPORTS_MAX);
   return keep(ctx, caller as PersonCaller, { ...credential, name, transports });
 }
@@ -96,13 +95,14 @@ function keep(
   const now = ctx.now();
   return ctx.store.execute({
     scope: caller,
-    needs: { ...credentialOf(caller), passkeyId: credential.id },
+    needs: { ...credentialOf(caller), passkeyId: credential.id, passkeysOf: caller.userId },
     decide: (snapshot) => {
       const ended = refuseEndedCaller(caller, ACCESS.keepOwnSignIn, snapshot, now);
       if (ended) return { answer: ended };
-      const { user } = snapshot;
+      const { callerUser: user } = snapshot;
       if (!user) throw new Error("a person's command without its person");
       if (snapshot.passkey) return { answer: registeredAlready() };
+      if (snapshot.passkeys.length >= PASSKEYS_MAX) return { answer: tooMany() };
       const passkey: Passkey = {
         ...credential,
         organisationId: user.organisationId,

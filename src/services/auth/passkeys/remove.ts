@@ -14,12 +14,12 @@ export async function removePasskey(ctx: Context, caller: Caller, id: string): P
   const now = ctx.now();
   return ctx.store.execute<null>({
     scope: caller,
-    needs: { ...credentialOf(caller), passkeyId: id },
+    needs: { ...credentialOf(caller), passkeysOf: user.id },
     decide: (snapshot) => {
       const ended = refuseEndedCaller(caller, ACCESS.keepOwnSignIn, snapshot, now);
       if (ended) return { answer: ended };
-      const { passkey } = snapshot;
-      if (!passkey || passkey.userId !== user.id) return { answer: passkeyNotFound() };
+      const passkey = snapshot.passkeys.find((own) => own.id === id);
+      if (!passkey) return { answer: passkeyNotFound() };
       const before = { ...passkeyResource(passkey), user_id: user.id };
       const act = recordAct(user.organisationId, passkey.id, before, null);
       return { answer: null, change: { removesPasskeys: [passkey.id], rows: [act] } };

@@ -1,10 +1,11 @@
+import type { User } from "../../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
-import { counterRose, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
+import { counterRose, PASSKEY_TTL_MS, type RelyingParty, relyingPartyOf } from "../../../core/passkey.ts";
 import type { Mode } from "../../../core/roles.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
 import type { Context } from "../../context.ts";
 import { authSessionResource, type NewSession, newAuthSession } from "../sign-in.ts";
-import { TOO_MANY_SIGN_INS } from "../throttle.ts";
+import { attemptSignIn } from "../throttle.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
 import { userHandleOf } from "./register.ts";
@@ -27,14 +28,20 @@ export type PasskeySignInInput = { readonly response: AssertionResponse; readonl
  */
 export async function signInByPasskey(
   ctx: Context,
-  { response, mode = "live" }: PasskeySignInInput,
+  input: PasskeySignInInput,
   address: string,
 ): Promise<NewSession | Refusal> {
-  const now = ctx.now();
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const who = `passkey ${response.id}`;
-  if (!ctx.signInThrottle.admit(who, address, now)) return TOO_MANY_SIGN_INS;
+  return attemptSignIn(ctx, `passkey ${input.response.id}`, address, () => signInAs(ctx, input, party));
+}
+
+async function signInAs(
+  ctx: Context,
+  { response, mode = "live" }: PasskeySignInInput,
+  party: RelyingParty,
+): Promise<NewSession | Refusal> {
+  const now = ctx.now();
   const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, now);
   const passkey = ctx.store.reader.passkeys.get(response.id);
   if (answered?.ceremony.kind !== "signIn" || !passkey) return notSignedIn();
@@ -45,7 +52,7 @@ export async function signInByPasskey(
   const owner = ctx.store.reader.users.get(passkey.userId);
   if (!owner) return notSignedIn();
   const { token, session } = newAuthSession(ctx, owner, mode);
-  const signedIn = await ctx.store.execute<NewSession>({
+  const signedIn = await ctx.store.execute<User>({
     scope: { organisationId: passkey.organisationId, mode },
     needs: { passkeyId: passkey.id, userId: owner.id },
     decide: (snapshot) => {
@@ -53,7 +60,7 @@ export async function signInByPasskey(
       const { passkey: kept, user } = snapshot;
       if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
       return {
-        answer: { token, resource: authSessionResource(ctx, user, session) },
+        answer: user,
         change: {
           rows: [
             { kind: "passkey", row: { ...kept, counter, lastUsedAt: now } },
@@ -63,8 +70,8 @@ export async function signInByPasskey(
       };
     },
   });
-  if (!isRefusal(signedIn)) ctx.signInThrottle.forget(who, address, now);
-  return signedIn;
+  if (isRefusal(signedIn)) return signedIn;
+  return { token, resource: authSessionResource(ctx, signedIn, session) };
 }
 
 const notSignedIn = (): Refusal =>

@@ -1,11 +1,11 @@
 import { max } from "drizzle-orm";
 import { timeOfId } from "../../../core/ids.ts";
 import type { Tables } from "../open.ts";
-import { adminActs, policies, spendSessions } from "../tables/directory.ts";
+import { adminActs } from "../tables/directory.ts";
 import { escalations, warrants } from "../tables/ledger.ts";
 
 /** The tables of which a row's id says whether it is newer than another. */
-const ORDERED = [adminActs, policies, spendSessions, escalations, warrants] as const;
+const ORDERED = [adminActs, escalations, warrants] as const;
 
 export function newestIdTime(tables: Tables): number {
   const newest = ORDERED.map(

@@ -24,6 +24,9 @@ export const organisationColumn = () =>
     .notNull()
     .references(() => organisations.id);
 
+/** The order of commits: two processes draw their ids before they commit. SQLite adds it to every index of the table. */
+const commitPosition = () => int("position").primaryKey();
+
 const userColumn = () =>
   text("user_id")
     .notNull()
@@ -175,7 +178,8 @@ export const apiKeys = sqliteTable(
 export const spendSessions = sqliteTable(
   "spend_sessions",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     agentId: text("agent_id")
       .notNull()
       .references(() => agents.id),
@@ -190,7 +194,7 @@ export const spendSessions = sqliteTable(
     createdAt: int("created_at").notNull(),
   },
   (t) => [
-    index("spend_sessions_by_agent").on(t.agentId, t.id),
+    index("spend_sessions_by_agent").on(t.agentId),
     check("spend_sessions_spent", sql`${t.amountSpent} BETWEEN 0 AND ${t.amountCeiling}`),
     check("spend_sessions_count", sql`${t.warrantLimit} IS NULL OR ${t.warrantCount} <= ${t.warrantLimit}`),
   ],
@@ -199,7 +203,8 @@ export const spendSessions = sqliteTable(
 export const policies = sqliteTable(
   "policies",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     organisationId: organisationColumn(),
     agentId: text("agent_id").references(() => agents.id),
     name: text("name").notNull(),
@@ -213,7 +218,7 @@ export const policies = sqliteTable(
       .on(t.organisationId, t.name, t.version)
       .where(sql`${t.agentId} IS NULL`),
     uniqueIndex("policies_of_agent").on(t.agentId, t.name, t.version).where(sql`${t.agentId} IS NOT NULL`),
-    index("policies_by_agent").on(t.organisationId, t.agentId, t.id),
+    index("policies_by_agent").on(t.organisationId, t.agentId),
   ],
 );
 
