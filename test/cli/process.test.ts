@@ -53,7 +53,8 @@ test("an operator sets an organisation up, the password from the standard input"
     out: '{"object":"audit","ok":true,"problems":[]}\n',
     err: "",
   });
-});
+  // Nine processes one after the other, on a machine that may be busy.
+}, PROCESS_TIMEOUT_MS);
 
 test("a failure exits 1, with the error's body on stderr and an empty stdout", async () => {
   const { code, out, err } = await holdfast(["keys", "create", "--agent", "agt_none", "--data", "books"]);
