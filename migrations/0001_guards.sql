@@ -147,3 +147,7 @@ BEGIN SELECT RAISE(ABORT, 'a delivery has its endpoint''s organisation and mode'
 --> statement-breakpoint
 CREATE TRIGGER `webhook_deliveries_end_once` BEFORE UPDATE ON `webhook_deliveries` WHEN OLD.`status` IN ('delivered', 'exhausted')
 BEGIN SELECT RAISE(ABORT, 'a delivery that ended is never tried again'); END;
+--> statement-breakpoint
+CREATE TRIGGER `passkeys_stay_their_persons` BEFORE INSERT ON `passkeys`
+WHEN EXISTS (SELECT 1 FROM `passkeys` WHERE `id` = NEW.`id` AND `user_id` <> NEW.`user_id`)
+BEGIN SELECT RAISE(ABORT, 'a passkey stays its person''s'); END;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { backupJobs } from "./app/backups.ts";
 import { onRecoveryFault, startOperation } from "./app/operation.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
+import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
@@ -16,13 +17,16 @@ import { createFetcher } from "./platform/fetcher.ts";
 import { KEY_FILES, keyFile } from "./platform/key-files.ts";
 import { logError, logWarning } from "./platform/log.ts";
 import { createMetrics, type Figures, type Metrics } from "./platform/metrics.ts";
+import { createPasskeyVerifier } from "./platform/passkeys.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
 import { createVault, MASTER_KEY_BYTES, type Vault } from "./platform/vault.ts";
 import { createWebhookSender } from "./platform/webhook-sender.ts";
+import { createKeyUses } from "./services/auth/key-uses.ts";
+import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, ensureInstance } from "./services/instance.ts";
+import { awaitsAcknowledgement, ensureInstance, rememberBaseUrl } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
 import { createDeliveryPlaces } from "./services/webhooks/places.ts";
@@ -61,7 +65,7 @@ type Listener = { readonly address: string; readonly port: number };
 /** The composition root: config and adapters make the context that every verb works with. */
 function openContext(
   config: Config,
-  baseUrl: string,
+  baseUrl: string | null,
   warmChildren: number,
   listeners: () => readonly Listener[],
   vault: Vault,
@@ -99,6 +103,9 @@ function openContext(
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
     checkLimiter: createCheckLimiter(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
@@ -111,7 +118,8 @@ function openContext(
       return result;
     },
     deliveryPlaces: createDeliveryPlaces(),
-    baseUrl,
+    // Beside a server, what is written down leads to where that one is reached.
+    baseUrl: baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port),
   };
   return {
     ctx,
@@ -149,6 +157,8 @@ function vaultWhenNeeded(config: Config, secrets: Secrets): Vault {
   };
 }
 
+const onStartFault = (error: unknown): void => logError("something is left to do after the start", error);
+
 const onDeliveryFault = (error: unknown, deliveryId: string): void =>
   logError("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
@@ -160,7 +170,7 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
 export const openForCommands = (config: Config, secrets = NO_SECRETS): Opened =>
-  openContext(config, baseUrlOf(config, config.port), 0, () => [], vaultWhenNeeded(config, secrets), null);
+  openContext(config, config.baseUrl, 0, () => [], vaultWhenNeeded(config, secrets), null);
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -231,9 +241,11 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
       instance_id: instance.id,
     });
   }
-  await recoverDeliveriesAtStart(ctx);
   await recoverAtStart(ctx, onRecoveryFault);
-  await followAgents(ctx);
+  // A full disk, say, must not keep the service from being read: the jobs try these again.
+  await rememberBaseUrl(ctx).catch(onStartFault);
+  await recoverDeliveriesAtStart(ctx).catch(onStartFault);
+  await followAgents(ctx).catch(onStartFault);
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
@@ -246,6 +258,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   ready.resolve(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
+      pages: consolePages(baseUrl),
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),

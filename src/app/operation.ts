@@ -5,6 +5,7 @@ import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
 import { followAgents } from "../jobs/agents.ts";
 import { sweepDeadlines } from "../jobs/deadlines.ts";
+import { writeKeyUses } from "../jobs/key-uses.ts";
 import { recoverOverdueChecks } from "../jobs/recover.ts";
 import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld } from "../jobs/retention.ts";
@@ -93,11 +94,14 @@ export function startOperation(options: OperationOptions): RunningOperation {
     async stop() {
       auditChild.stop();
       await scheduler.stop();
+      // What was used since the last run would be forgotten.
+      await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
     },
   };
 }
 
 const LEDGER_JOB = "ledger";
+const KEY_USES_JOB = "key-uses";
 
 /** The jobs that need nothing but the ledger: the server runs them, and the command line may. They answer how many they found to do, where they count. */
 export const JOBS = {
@@ -122,6 +126,7 @@ function jobsOf(
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => ctx.store.probe() },
     { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
     { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
+    { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
     { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },
     {
       name: "retention",

@@ -5,6 +5,7 @@ import type { Context } from "../services/context.ts";
 import type { Intent } from "../services/intent.ts";
 import type { Models } from "./check-input.ts";
 import type { Operation } from "./operation.ts";
+import type { Pages } from "./pages.ts";
 
 /** One request on its way, as the shell knows it and the handlers need it. */
 export type Call = {
@@ -12,6 +13,7 @@ export type Call = {
   /** The service's own id of the request. */
   readonly requestId: string;
   readonly docsUrl: string;
+  readonly pages: Pages;
   /** Logs a fault that nobody foresaw, with the request's id. */
   readonly reportFault: (error: unknown) => void;
   /** Of the running service; null in a shell by itself. */

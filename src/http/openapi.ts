@@ -22,7 +22,10 @@ type Detail = {
 
 /** What each operation answers when it succeeds: a named model, a media type of text, or nothing. */
 const ANSWERS: Readonly<
-  Record<string, keyof typeof responseModels | "text/html" | "text/css" | "text/plain" | null>
+  Record<
+    string,
+    keyof typeof responseModels | "text/html" | "text/css" | "text/plain" | "text/javascript" | null
+  >
 > = {
   "POST /v1/warrants": "Warrant",
   "GET /v1/warrants": "WarrantList",
@@ -35,18 +38,36 @@ const ANSWERS: Readonly<
   "GET /v1/console/verifiers": "VerifierList",
   "GET /v1/console/agents": "AgentList",
   "GET /v1/console/policies": "PolicyList",
+  "GET /v1/console/keys": "ApiKeyList",
+  "GET /v1/console/users": "UserList",
+  "GET /v1/console/audit-log": "AuditLog",
   "GET /v1/console/escalations": "EscalationList",
   "GET /v1/console/webhooks": "WebhookList",
   "POST /v1/console/escalations/{id}/resolve": "ResolvedEscalation",
   "POST /auth/session": "AuthSession",
   "GET /auth/session": "AuthSession",
   "DELETE /auth/session": null,
+  "DELETE /auth/sessions": null,
+  "POST /auth/password": null,
+  "POST /auth/password/reset": null,
+  "POST /auth/passkeys/options": "PasskeyCreationOptions",
+  "POST /auth/passkeys": "Passkey",
+  "GET /auth/passkeys": "PasskeyList",
+  "DELETE /auth/passkeys/{id}": null,
+  "POST /auth/passkey/sign-in/options": "PasskeyRequestOptions",
+  "POST /auth/passkey/sign-in": "AuthSession",
+  "POST /auth/passkey/challenge": "PasskeyRequestOptions",
+  "POST /auth/passkey/assertion": "PasskeyApproval",
   "GET /t/{id}": "Receipt",
   "POST /bench/run": "CheckResult",
   "POST /internal/jobs/webhooks": "DeliveryJob",
   "GET /healthz": "Health",
   "GET /readyz": "Readiness",
   "GET /metrics": "text/plain",
+  "GET /account": "text/html",
+  "GET /reset-password": "text/html",
+  "GET /console/account.js": "text/javascript",
+  "GET /console/account.css": "text/css",
   "GET /docs": "text/html",
   "GET /docs/api-reference/errors": "text/html",
   "GET /docs/style.css": "text/css",
@@ -120,9 +141,10 @@ function detailOf({ method, path, hooks }: Route): Detail {
 function operationOf(route: Route): object {
   const { summary, tags } = detailOf(route);
   const rule = ruleOf(detailOf(route));
-  const { idempotent } = rule;
+  const { access, idempotent } = rule;
+  const isSettlement = idempotent && access?.keys === false;
   const body = route.hooks.body as TSchema | undefined;
-  const parameters = parametersOf(route, idempotent);
+  const parameters = parametersOf(route, idempotent, isSettlement);
   return {
     operationId: operationIdOf(route),
     summary,
@@ -149,7 +171,7 @@ function securityOf({ access, worker }: RouteRule): readonly object[] {
   return access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
 }
 
-function parametersOf(route: Route, idempotent: boolean): readonly object[] {
+function parametersOf(route: Route, idempotent: boolean, isSettlement: boolean): readonly object[] {
   const query = route.hooks.query as OpenApiSchema | undefined;
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
@@ -163,8 +185,22 @@ function parametersOf(route: Route, idempotent: boolean): readonly object[] {
     required: query?.required?.includes(name) ?? false,
     schema: openApiSchema(schema),
   }));
-  return [...inPath, ...inQuery, ...(idempotent ? headersOfMoves(inPath.length > 0) : [])];
+  return [
+    ...inPath,
+    ...inQuery,
+    ...(idempotent ? headersOfMoves(inPath.length > 0) : []),
+    ...(isSettlement ? [PASSKEY_HEADER] : []),
+  ];
 }
+
+/** Of the moves that only a person makes. */
+const PASSKEY_HEADER = {
+  name: "Service-Passkey",
+  in: "header",
+  required: false,
+  description: "Above the passkey threshold: the token of POST /auth/passkey/assertion for this decision.",
+  schema: { type: "string" },
+};
 
 /** The headers of the routes that move money; only a warrant that exists has a version to match. */
 const headersOfMoves = (hasVersion: boolean): readonly object[] => [

@@ -2,12 +2,14 @@ import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { AGENT_STATUSES } from "../core/agent.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS, clauseModels } from "../core/clauses/registry.ts";
+import { ADMIN_ACTIONS } from "../core/directory.ts";
 import { ERRORS, typeOf } from "../core/errors.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES, ROLES } from "../core/roles.ts";
-import { EVENT_TYPES, STATES } from "../core/warrant.ts";
-import { DELIVERY_STATUSES } from "../core/webhook.ts";
+import { STATES } from "../core/warrant.ts";
+import { passkeyModels } from "./passkey-models.ts";
+import { webhookModels } from "./webhook-models.ts";
 
 /**
  * The forms of answers (interface.md, Resources and their fields), for the API's description. Nothing validates with them
@@ -203,11 +205,13 @@ const spendSession = object({
 const agent = object({
   id: text,
   object: is("agent"),
+  mode,
   name: text,
   identity: text,
   status: oneOf(AGENT_STATUSES),
   failure_budget: integer,
   failure_count: count,
+  must_be_named: Type.Boolean({ description: "Whether its keys must send agent_id on open." }),
   created_at: time,
   policy: orNull(object({ agentId: orNull(text), name: text, version: integer })),
   session: orNull(spendSession),
@@ -217,22 +221,44 @@ const agent = object({
   }),
 });
 
-const webhook = object({
+const apiKey = object({
   id: text,
-  url: text,
-  events: Type.Array(oneOf(EVENT_TYPES), { description: "Empty means all." }),
-  disabled: Type.Boolean(),
+  object: is("api_key"),
+  agent_id: text,
+  mode,
+  last_four: text,
   created_at: time,
+  expires_at: orNull(time),
+  last_used_at: orNull(time),
+  revoked_at: orNull(time),
 });
-const delivery = object({
+
+const user = object({
   id: text,
-  webhook_id: text,
-  event: oneOf(EVENT_TYPES),
-  status: oneOf(DELIVERY_STATUSES),
-  attempts: count,
-  response_code: orNull(integer),
-  next_attempt_at: orNull(time),
+  object: is("user"),
+  organisation_id: text,
+  email: text,
+  name: text,
+  role: oneOf(ROLES),
   created_at: time,
+  removed_at: orNull(time),
+});
+
+const readBack = orNull(
+  Type.Object(
+    {},
+    { additionalProperties: true, description: "As read back; null where there was, or is, nothing." },
+  ),
+);
+const auditLogEntry = object({
+  id: text,
+  object: is("audit_log_entry"),
+  actor: object({ kind: oneOf(["user", "machine"]), id: orNull(text) }),
+  action: oneOf(ADMIN_ACTIONS),
+  subject: text,
+  before: readBack,
+  after: readBack,
+  recorded_at: time,
 });
 
 const list = (item: TSchema, more: TProperties = {}) =>
@@ -266,17 +292,14 @@ export const responseModels = {
   SpendSession: spendSession,
   Agent: agent,
   AgentList: list(agent),
-  Webhook: webhook,
-  WebhookDelivery: delivery,
-  WebhookList: list(webhook, { deliveries: Type.Array(delivery) }),
-  DeliveryJob: object({
-    object: is("job"),
-    attempted: count,
-    delivered: count,
-    failed: count,
-    exhausted: count,
-    pending: count,
-  }),
+  ...webhookModels,
+  ApiKey: apiKey,
+  ApiKeyList: list(apiKey),
+  User: user,
+  UserList: list(user),
+  AuditLogEntry: auditLogEntry,
+  AuditLog: list(auditLogEntry, { has_more: Type.Boolean(), next_cursor: orNull(text) }),
+  ...passkeyModels,
   AuthSession: object({
     object: is("auth_session"),
     user: object({ id: text, email: text, name: text, role: oneOf(ROLES) }),

@@ -12,6 +12,7 @@ import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
 import { intentOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { type Counted, clientAddress, createRateCounters } from "./limits.ts";
 import type { Answered, Operation } from "./operation.ts";
+import type { Pages } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { type RouteRule, ruleOf } from "./route.ts";
 import { isWorker, refuseStranger } from "./worker.ts";
@@ -19,6 +20,8 @@ import { isWorker, refuseStranger } from "./worker.ts";
 export type HttpOptions = {
   /** Where the links in errors lead. */
   readonly docsUrl: string;
+  /** What people see in a browser, by path; without it those routes are not there. */
+  readonly pages?: Pages;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
   /** SHA-256 of the worker's secret; without it the worker's route is closed. */
@@ -105,6 +108,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       reportFault: (error) => options.onFault(error, requestId),
       docsUrl: options.docsUrl,
       operation: options.operation ?? null,
+      pages: options.pages ?? {},
       address: () =>
         clientAddress(socketAddress(), received.headers.get("x-forwarded-for"), options.trustedProxies),
       caller: null,

@@ -4,12 +4,21 @@ import type { Mode } from "../core/roles.ts";
 import type { Snapshot } from "../store/store.ts";
 import type { Context } from "./context.ts";
 
-/** This installation. It is made with the ledger's first use. */
-export async function ensureInstance(ctx: Pick<Context, "store" | "newId" | "now">): Promise<Instance> {
-  const known = ctx.store.reader.instance.get();
-  if (known) return known;
-  const row: Instance = {
+/** This installation. It is made with its first use. */
+export const ensureInstance = (ctx: Pick<Context, "store" | "newId" | "now">): Promise<Instance> =>
+  writeInstance(ctx, (known, made) => known ?? made);
+
+/** Remembers where the server that starts is reached, for the commands beside it. */
+export const rememberBaseUrl = (ctx: Context): Promise<Instance> =>
+  writeInstance(ctx, (known, made) => ({ ...(known ?? made), baseUrl: ctx.baseUrl }));
+
+async function writeInstance(
+  ctx: Pick<Context, "store" | "newId" | "now">,
+  after: (known: Instance | null, made: Instance) => Instance,
+): Promise<Instance> {
+  const made: Instance = {
     id: ctx.newId("instance"),
+    baseUrl: null,
     createdAt: ctx.now(),
     restoredAt: null,
     acknowledgedAt: null,
@@ -18,10 +27,11 @@ export async function ensureInstance(ctx: Pick<Context, "store" | "newId" | "now
     // It belongs to nobody: any scope will do.
     scope: { organisationId: "", mode: "live" },
     needs: { instance: true },
-    decide: (snapshot) =>
-      snapshot.instance
-        ? { answer: snapshot.instance }
-        : { answer: row, change: { rows: [{ kind: "instance", row }] } },
+    decide({ instance: known }) {
+      const row = after(known, made);
+      const isWritten = known !== null && known.baseUrl === row.baseUrl;
+      return { answer: row, ...(!isWritten && { change: { rows: [{ kind: "instance", row }] } }) };
+    },
   });
   if (isRefusal(instance)) throw new Error(instance.message);
   return instance;

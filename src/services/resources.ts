@@ -1,7 +1,15 @@
 import type { Agent } from "../core/agent.ts";
 import { sha256 } from "../core/canonical.ts";
 import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
-import type { ApiKey, Deposit, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
+import type {
+  AdminAct,
+  ApiKey,
+  Deposit,
+  NamedSchema,
+  Organisation,
+  SavedVerifier,
+  User,
+} from "../core/directory.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Check, Escalation } from "../core/records.ts";
@@ -176,15 +184,22 @@ export type AgentDetails = {
   readonly countsByState: Readonly<Partial<Record<State, number>>>;
 };
 
-export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+export const agentRecord = (agent: Agent) => ({
   id: agent.id,
   object: "agent" as const,
+  mode: agent.mode,
   name: agent.name,
   identity: agent.identity,
   status: agent.status,
   failure_budget: agent.failureBudget,
   failure_count: agent.failureCount,
+  must_be_named: agent.mustBeNamed,
   created_at: isoTime(agent.createdAt),
+});
+
+export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+  ...agentRecord(agent),
   policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
   session: session && spendSessionResource(session),
   warrants: {
@@ -200,6 +215,8 @@ export const apiKeyResource = (key: ApiKey) => ({
   mode: key.mode,
   last_four: key.lastFour,
   created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
   revoked_at: isoTimeOrNull(key.revokedAt),
 });
 
@@ -207,6 +224,8 @@ export const organisationResource = (organisation: Organisation) => ({
   id: organisation.id,
   object: "organisation" as const,
   name: organisation.name,
+  kill_switch: organisation.killSwitch,
+  passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
   created_at: isoTime(organisation.createdAt),
 });
 
@@ -218,6 +237,19 @@ export const userResource = (user: User) => ({
   name: user.name,
   role: user.role,
   created_at: isoTime(user.createdAt),
+  removed_at: isoTimeOrNull(user.removedAt),
+});
+
+/** An entry of the audit log: who did what to which thing, how it was before and is after. */
+export const adminActResource = (act: AdminAct) => ({
+  id: act.id,
+  object: "audit_log_entry" as const,
+  actor: act.actor,
+  action: act.action,
+  subject: act.subject,
+  before: act.before,
+  after: act.after,
+  recorded_at: isoTime(act.recordedAt),
 });
 
 /** Without the signing secret, which is shown once, where the endpoint is made. */

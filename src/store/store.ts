@@ -79,20 +79,29 @@ export type Needs = {
     readonly schemaNames: readonly string[];
   };
   readonly organisation?: boolean;
+  /** With its newest session. */
   readonly agentId?: string;
+  readonly sessionId?: string;
   /** The agent of the API key that calls. */
   readonly callerAgentId?: string;
   readonly apiKeyId?: string;
   readonly balanceOf?: string;
+  /** The person who calls: of the scope's organisation, and not removed. */
+  readonly callerUserId?: string;
   readonly userEmail?: string;
-  /** A person of the scope's organisation, and whether it has another owner. */
+  /** A person of the scope's organisation who is acted upon. */
   readonly userId?: string;
+  /** Whether the organisation has an owner besides this person. */
+  readonly otherOwnerThan?: string;
   readonly passkeyId?: string;
+  /** All passkeys of a person. */
+  readonly passkeysOf?: string;
   readonly approvalHash?: string;
   readonly passwordResetHash?: string;
   readonly webhookId?: string;
   readonly deliveryId?: string;
   readonly instance?: boolean;
+  readonly authSessionHash?: string;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -121,12 +130,15 @@ export type Snapshot = {
   readonly schemas: readonly NamedSchema[];
   readonly balance: Balance | null;
   readonly escalation: Escalation | null;
+  readonly callerUser: User | null;
   readonly user: User | null;
   readonly hasSecondPerson: boolean;
   readonly hasOtherOwner: boolean;
   /** For an open: whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: boolean;
   readonly passkey: Passkey | null;
+  /** In the order in which they were registered. */
+  readonly passkeys: readonly Passkey[];
   readonly approval: PasskeyApproval | null;
   readonly passwordReset: PasswordReset | null;
   /** The endpoints of the scope that are not disabled: with a warrant, and for an open. */
@@ -135,6 +147,7 @@ export type Snapshot = {
   readonly delivery: WebhookDelivery | null;
   /** Also for an open. */
   readonly instance: Instance | null;
+  readonly authSession: AuthSession | null;
   readonly apiKey: ApiKey | null;
 };
 
@@ -164,6 +177,8 @@ export type Change = {
     readonly exceptTokenHash: string | null;
     readonly at: number;
   };
+  /** Ends a person's unused reset links, before the rows are written. */
+  readonly voidsPasswordResetsOf?: { readonly userId: string; readonly at: number };
   readonly removesPasskeys?: readonly string[];
   readonly rows?: readonly Row[];
 };
@@ -260,7 +275,7 @@ export interface Reader {
   };
   readonly verifiers: { list(organisationId: string): readonly SavedVerifier[] };
   readonly schemas: { named(organisationId: string, names: readonly string[]): readonly NamedSchema[] };
-  readonly organisations: { get(id: string): Organisation | null };
+  readonly organisations: { get(id: string): Organisation | null; list(): readonly Organisation[] };
   readonly users: {
     /** Also somebody who was removed. */
     get(id: string): User | null;

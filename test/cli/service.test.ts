@@ -26,7 +26,9 @@ describe("the help", () => {
       [
         ...[
           "agents create",
+          "agents list",
           "agents set-status",
+          "agents show",
           "audit",
           "backup",
           "balances fund",
@@ -35,7 +37,8 @@ describe("the help", () => {
           "health",
           "jobs run",
         ],
-        ...["keys create", "keys revoke", "openapi", "organisations create", "policies create"],
+        ...["keys create", "keys revoke", "openapi", "organisations create", "organisations list"],
+        ...["organisations show", "policies create"],
         ...[
           "restore",
           "schemas create",
@@ -43,6 +46,16 @@ describe("the help", () => {
           "sessions create",
           "sessions revoke",
           "users create",
+          "users list",
+          "users remove",
+          "users reset-passkeys",
+          "users reset-password",
+          "users set-role",
+          "audit-log",
+          "keys list",
+          "keys rotate",
+          "kill-switch",
+          "passkey-threshold",
           "verifiers create",
         ],
         ...["create", "deliveries", "disable", "list", "recover", "redeliver", "send-example"].map(
@@ -71,6 +84,7 @@ describe("the help", () => {
       const headings = [
         "Run it:",
         "Who may act:",
+        "What stops them:",
         "What decides:",
         "The money:",
         "Who hears of it:",
@@ -78,7 +92,7 @@ describe("the help", () => {
         "Reference:",
       ];
       for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
-      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name}( <file>)? +[a-z]`, "m"));
+      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name}( <\\w+>)? +[a-z]`, "m"));
     });
   }
 

@@ -26,6 +26,8 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["insufficient_funds", 402, "insufficient_funds"],
   ["insufficient_role", 403, "forbidden"],
   ["user_session_required", 403, "forbidden"],
+  ["passkey_unavailable", 403, "forbidden"],
+  ["passkey_required", 403, "forbidden"],
   ["session_ceiling_exceeded", 403, "forbidden"],
   ["session_warrant_limit_reached", 403, "forbidden"],
   ["session_failure_budget_spent", 403, "forbidden"],
@@ -47,13 +49,18 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["agent_key_mismatch", 403, "forbidden"],
   ["agent_id_required", 403, "forbidden"],
   ["second_person_required", 403, "forbidden"],
+  ["kill_switch_active", 403, "forbidden"],
+  ["api_key_not_active", 409, "conflict"],
   ["agent_not_found", 404, "not_found"],
   ["policy_not_found", 404, "not_found"],
   ["verifier_not_found", 404, "not_found"],
   ["escalation_not_found", 404, "not_found"],
   ["webhook_not_found", 404, "not_found"],
   ["delivery_not_found", 404, "not_found"],
+  ["user_not_found", 404, "not_found"],
   ["route_not_found", 404, "not_found"],
+  ["passkey_not_found", 404, "not_found"],
+  ["last_owner", 409, "conflict"],
 ];
 
 /** The envelope's statuses and types (interface.md, Errors). */

@@ -64,6 +64,8 @@ describe("who may do what", () => {
     resolveEscalation: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     readConsole: [PEOPLE_ONLY, null, null, null, null],
     readWebhooks: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
+    keepOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
+    administer: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
   };
   for (const verb of Object.keys(TABLE) as (keyof typeof ACCESS)[]) {
     for (const [index, [name, caller]] of CALLERS.entries()) {

@@ -14,6 +14,7 @@ import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { createAuthenticator } from "../support/authenticator.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { ALL_PASS, createCaller, createStage, fresh, must, SCRIPTED, type Stage } from "../support/stage.ts";
 
@@ -225,7 +226,7 @@ describe("the OpenAPI document", () => {
 
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
-    expect(bodies.length).toBe(6);
+    expect(bodies.length).toBe(13);
     for (const { content } of bodies)
       expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();
     const { Clause = {}, ...schemas } = document.components.schemas ?? {};
@@ -246,7 +247,7 @@ describe("the OpenAPI document", () => {
         expect([
           method,
           path,
-          JSON.stringify(content).includes("$ref") || path.startsWith("/docs") || path === "/metrics",
+          JSON.stringify(content).includes("$ref") || /"text\/\w+"/.test(JSON.stringify(content)),
         ]).toContainEqual(true);
       expect(operation.responses.default).toEqual({ $ref: "#/components/responses/Error" });
     }
@@ -259,6 +260,16 @@ describe("the OpenAPI document", () => {
     expect(asking.map(({ path }) => path)).toEqual([
       "/v1/warrants",
       ...["verify", "release", "partial", "refund"].map((verb) => `/v1/warrants/{id}/${verb}`),
+      "/v1/console/escalations/{id}/resolve",
+    ]);
+  });
+
+  test("takes a passkey's token on the moves that only a person makes", () => {
+    const taking = operations.filter(({ operation }) =>
+      operation.parameters?.some(({ name }) => name === "Service-Passkey"),
+    );
+    expect(taking.map(({ path }) => path)).toEqual([
+      ...["release", "partial", "refund"].map((verb) => `/v1/warrants/{id}/${verb}`),
       "/v1/console/escalations/{id}/resolve",
     ]);
   });
@@ -340,7 +351,7 @@ describe("the named models fit what is answered", () => {
     await answered("EscalationList", 200, send("GET", "/v1/console/escalations", person));
   });
 
-  test("AgentList, PolicyList, VerifierList", async () => {
+  test("AgentList, ApiKeyList, PolicyList, VerifierList, UserList, AuditLog", async () => {
     const { organisationId: organisation_id } = stage;
     must(
       await createVerifier(ctx, MACHINE, {
@@ -366,7 +377,36 @@ describe("the named models fit what is answered", () => {
     must(await createPolicy(ctx, MACHINE, { organisation_id, name: "full", rules, agent_id }));
     await answered("AgentList", 200, send("GET", "/v1/console/agents", person));
     await answered("PolicyList", 200, send("GET", "/v1/console/policies", person));
+    await answered("ApiKeyList", 200, send("GET", "/v1/console/keys", person));
     await answered("VerifierList", 200, send("GET", "/v1/console/verifiers", person));
+    await answered("UserList", 200, send("GET", "/v1/console/users", person));
+    await answered("AuditLog", 200, send("GET", "/v1/console/audit-log?limit=100", person));
+  });
+
+  test("Passkey, PasskeyList, PasskeyApproval, and what browsers are asked", async () => {
+    const { create, get: sign, credentials } = createAuthenticator();
+    const id = await open();
+    const begin = send("POST", "/auth/passkeys/options", person, {
+      password: "correct horse battery staple",
+    });
+    const created = create(await answered("PasskeyCreationOptions", 200, begin));
+    await answered("Passkey", 201, send("POST", "/auth/passkeys", person, { response: created }));
+    await answered("PasskeyList", 200, send("GET", "/auth/passkeys", person));
+    const signIn = await answered(
+      "PasskeyRequestOptions",
+      200,
+      send("POST", "/auth/passkey/sign-in/options"),
+    );
+    const response = sign(signIn, credentials[0]!);
+    await answered("AuthSession", 201, send("POST", "/auth/passkey/sign-in", {}, { response }));
+    const decision = { warrant_id: id, version: 1, decision: "release" };
+    const challenge = await answered(
+      "PasskeyRequestOptions",
+      200,
+      send("POST", "/auth/passkey/challenge", person, decision),
+    );
+    const signed = { response: sign(challenge, credentials[0]!) };
+    await answered("PasskeyApproval", 201, send("POST", "/auth/passkey/assertion", person, signed));
   });
 
   test("WebhookList, DeliveryJob", async () => {

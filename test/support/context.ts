@@ -6,7 +6,10 @@ import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
+import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createVault } from "../../src/platform/vault.ts";
+import { createKeyUses } from "../../src/services/auth/key-uses.ts";
+import { createPendingChallenges } from "../../src/services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
@@ -46,6 +49,9 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
       verify: async (password, hash) => hash === `test:${password}`,
     },
     signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
     checkLimiter: createCheckLimiter(),
     fetchEvidence: async () => {
       const body = Buffer.from("{}");

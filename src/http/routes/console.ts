@@ -1,8 +1,11 @@
 import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
 import { ACCESS, type Access } from "../../core/roles.ts";
+import { listAgents } from "../../services/admin/agents.ts";
+import { showAuditLog } from "../../services/admin/audit-log.ts";
+import { listKeys } from "../../services/admin/keys.ts";
+import { listUsers } from "../../services/admin/users.ts";
 import {
-  readAgents,
   readEscalations,
   readPolicies,
   readVerifiers,
@@ -10,10 +13,10 @@ import {
 } from "../../services/console/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { respond, respondAnswer } from "../answers.ts";
-import { callerOf, intentOf } from "../call.ts";
+import { type Call, callerOf, intentOf } from "../call.ts";
 import { refusalResponse } from "../errors.ts";
 import { readIfMatch } from "../idempotency.ts";
-import { noQuery, resolveBody } from "../models.ts";
+import { auditLogQuery, noQuery, resolveBody } from "../models.ts";
 import { route } from "../route.ts";
 import { withCall } from "../with-call.ts";
 
@@ -29,6 +32,12 @@ const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
   }),
 });
 
+/** The organisation and mode of whoever calls, as the verbs that the command line has too take them. */
+function scopeOf(call: Call) {
+  const { organisationId, mode } = callerOf(call);
+  return { organisation_id: organisationId, mode };
+}
+
 /** `/v1/console` (interface.md, Console read-backs): for signed-in people. */
 export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, normalize: false })
   .use(withCall)
@@ -39,13 +48,32 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
   )
   .get(
     "/agents",
-    ({ call }) => respond(call, readAgents(call.ctx, callerOf(call))),
+    async ({ call }) => respond(call, await listAgents(call.ctx, callerOf(call), scopeOf(call))),
     readBack("Agents, with policy, session and warrant counts"),
   )
   .get(
     "/policies",
     ({ call }) => respond(call, readPolicies(call.ctx, callerOf(call))),
     readBack("Every policy version"),
+  )
+  .get(
+    "/keys",
+    async ({ call }) => respond(call, await listKeys(call.ctx, callerOf(call), scopeOf(call))),
+    readBack("API keys: their last four characters and last use, never the secret", ACCESS.administer),
+  )
+  .get(
+    "/users",
+    async ({ call }) => respond(call, await listUsers(call.ctx, callerOf(call), scopeOf(call))),
+    readBack("The organisation's people", ACCESS.administer),
+  )
+  .get(
+    "/audit-log",
+    async ({ call, query }) =>
+      respond(call, await showAuditLog(call.ctx, callerOf(call), { ...query, ...scopeOf(call) })),
+    {
+      ...readBack("Every administrative act, newest first", ACCESS.administer),
+      query: auditLogQuery,
+    },
   )
   .get(
     "/escalations",
@@ -68,6 +96,7 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
         releasedBps: body.released_bps ?? null,
         note: body.note ?? null,
         ifMatch,
+        passkeyToken: request.headers.get("service-passkey"),
       };
       return respondAnswer(call, await resolveEscalation(call.ctx, callerOf(call), input, intentOf(call)));
     },

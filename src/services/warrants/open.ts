@@ -10,6 +10,7 @@ import {
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { parseAmount } from "../../core/money.ts";
+import { refuseOpenAbove } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { chargeSession, type SpendSession } from "../../core/session.ts";
@@ -23,7 +24,7 @@ import {
   type Intent,
   needsOf,
   recordAnswer,
-  refuseRevokedKey,
+  refuseEndedCaller,
   refuseUsedKey,
   replayOf,
 } from "../intent.ts";
@@ -125,8 +126,8 @@ function decideOpen(
   ids: Ids,
   now: number,
 ): Decision<Answer> {
-  const revoked = refuseRevokedKey(caller, snapshot);
-  if (revoked) return { answer: revoked };
+  const ended = refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now);
+  if (ended) return { answer: ended };
   const replay = replayOf(snapshot.idempotency, intent);
   if (replay) return { answer: replay };
   const refused =
@@ -135,6 +136,7 @@ function decideOpen(
     refuseUsedKey(snapshot.idempotency, intent) ??
     refuseUnknownResource(snapshot, opening) ??
     refuseUnacknowledged(snapshot, caller.mode) ??
+    refuseStopped(snapshot) ??
     refuseAgent(snapshot, caller, opening);
   if (refused) return { answer: refused };
 
@@ -146,6 +148,7 @@ function decideOpen(
   const last =
     refusePolicy(snapshot, caller) ??
     refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
+    refuseOpenAbove(snapshot.organisation?.passkeyThreshold ?? null, opening, snapshot.hasPasskey) ??
     refuseShortBalance(snapshot, opening);
   if (last) return { answer: last };
 
@@ -234,6 +237,12 @@ function refuseUnknownResource(snapshot: Snapshot, opening: Opening): Refusal | 
     ? refuse("verifier_not_found", `verifier_id: there is no verifier ${opening.verifierId}.`)
     : null;
 }
+
+/** The organisation's kill switch: nothing new opens, in either mode (interface.md, Authentication, rule 7). */
+const refuseStopped = ({ organisation }: Snapshot): Refusal | null =>
+  organisation?.killSwitch
+    ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
+    : null;
 
 /** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
 function refuseAgent(snapshot: Snapshot, caller: Caller, opening: Opening): Refusal | null {

@@ -4,7 +4,7 @@ import type { Change, Row, Scope } from "../store.ts";
 import type { KnownRows } from "./known-rows.ts";
 import type { Connection, Tables } from "./open.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { adminActRowOf, placeholdersOf, traceRowOf } from "./rows.ts";
+import { adminActRowOf, appendedOf, placeholdersOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
@@ -39,7 +39,7 @@ function spendingRows(tables: Tables) {
       }),
     spendSession: tables
       .insert(spendSessions)
-      .values(placeholdersOf(spendSessions))
+      .values(appendedOf(spendSessions))
       .onConflictDoUpdate({
         target: spendSessions.id,
         set: {
@@ -129,7 +129,11 @@ function operationRows(tables: Tables) {
       .values(placeholdersOf(instances))
       .onConflictDoUpdate({
         target: instances.id,
-        set: { restoredAt: sql`excluded.restored_at`, acknowledgedAt: sql`excluded.acknowledged_at` },
+        set: {
+          baseUrl: sql`excluded.base_url`,
+          restoredAt: sql`excluded.restored_at`,
+          acknowledgedAt: sql`excluded.acknowledged_at`,
+        },
       }),
     webhook: tables
       .insert(webhooks)
@@ -158,7 +162,7 @@ function finalRows(tables: Tables) {
   const { adminActs, policies, schemas, verifiers } = directory;
   const { checks, deposits } = ledger;
   return {
-    policy: tables.insert(policies).values(placeholdersOf(policies)),
+    policy: tables.insert(policies).values(appendedOf(policies)),
     verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)),
     schema: tables.insert(schemas).values(placeholdersOf(schemas)),
     check: tables.insert(checks).values(placeholdersOf(checks)),
@@ -230,6 +234,16 @@ function movesOf(tables: Tables) {
           ),
         ),
       ),
+    voidPasswordResets: tables
+      .update(directory.passwordResets)
+      .set({ expiresAt: sql`${placeholder("at")}` })
+      .where(
+        and(
+          eq(directory.passwordResets.userId, placeholder("userId")),
+          gt(directory.passwordResets.expiresAt, placeholder("at")),
+          isNull(directory.passwordResets.usedAt),
+        ),
+      ),
     freeKeys: tables
       .delete(idempotencyKeys)
       .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status))),
@@ -269,10 +283,13 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
       writeWarrant(change.warrant, change.trace.entryHash);
       moves.insertTrace({ ...traceRowOf(change.trace), position: null });
     }
+    if (change.voidsPasswordResetsOf) moves.voidPasswordResets(change.voidsPasswordResetsOf);
     // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
     for (const { kind, row } of change.rows ?? []) {
       rows[kind](kind === "adminAct" ? adminActRowOf(row) : row);
       known.forget(kind);
+      // Whose passkeys count is known with them.
+      if (kind === "user") known.forget("passkey");
     }
     if (change.endsSignInsOf) moves.endSignIns(change.endsSignInsOf);
     if (change.removesPasskeys && change.removesPasskeys.length > 0) {

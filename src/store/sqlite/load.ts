@@ -29,17 +29,20 @@ const NOTHING: Snapshot = {
   schemas: [],
   balance: null,
   escalation: null,
+  callerUser: null,
   user: null,
   hasSecondPerson: false,
   hasOtherOwner: false,
   hasPasskey: false,
   passkey: null,
+  passkeys: [],
   approval: null,
   passwordReset: null,
   webhooks: [],
   webhook: null,
   delivery: null,
   instance: null,
+  authSession: null,
   apiKey: null,
 };
 
@@ -51,12 +54,15 @@ type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
 /** What the commands of people, and over them, name. */
 function createLoadPeople(tables: Tables) {
   const lookups = preparePeopleLookups(tables);
+  const user = (keys: Keys, userId: string) => lookups.user.get({ ...keys, userId }) ?? null;
   return (keys: Keys, needs: Needs, snapshot: Loading): void => {
     if (needs.userEmail !== undefined)
       snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
-    if (needs.userId !== undefined) {
-      snapshot.user = lookups.user.get({ ...keys, userId: needs.userId }) ?? null;
-      snapshot.hasOtherOwner = Boolean(lookups.otherOwner.get({ ...keys, userId: needs.userId })?.id);
+    if (needs.userId !== undefined) snapshot.user = user(keys, needs.userId);
+    if (needs.callerUserId !== undefined) snapshot.callerUser = user(keys, needs.callerUserId);
+    if (needs.otherOwnerThan !== undefined) {
+      const found = lookups.otherOwner.get({ ...keys, userId: needs.otherOwnerThan });
+      snapshot.hasOtherOwner = Boolean(found?.id);
     }
     if (needs.secondPersonThan !== undefined) {
       const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
@@ -64,10 +70,14 @@ function createLoadPeople(tables: Tables) {
     }
     if (needs.passkeyId !== undefined)
       snapshot.passkey = lookups.passkey.get({ ...keys, id: needs.passkeyId }) ?? null;
+    if (needs.passkeysOf !== undefined)
+      snapshot.passkeys = lookups.passkeysOf.all({ ...keys, userId: needs.passkeysOf });
     if (needs.approvalHash !== undefined)
       snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
     if (needs.passwordResetHash !== undefined)
       snapshot.passwordReset = lookups.passwordReset.get({ hash: needs.passwordResetHash }) ?? null;
+    if (needs.authSessionHash !== undefined)
+      snapshot.authSession = lookups.authSession.get({ hash: needs.authSessionHash }) ?? null;
   };
 }
 
@@ -185,6 +195,9 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     if (needs.agentId !== undefined) {
       snapshot.agent = directory.agent(keys, needs.agentId);
       snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
+    }
+    if (needs.sessionId !== undefined) {
+      snapshot.session = lookups.session.get({ id: needs.sessionId }) ?? null;
     }
     if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
     if (needs.balanceOf !== undefined)

@@ -2,7 +2,7 @@ import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from
 import type { State } from "../../../core/warrant.ts";
 import type { Reader } from "../../store.ts";
 import type { Tables } from "../open.ts";
-import { balanceOf } from "../rows.ts";
+import { balanceOf, withoutPosition } from "../rows.ts";
 import {
   agents,
   apiKeys,
@@ -16,6 +16,9 @@ import {
 import { balances, warrantCounts } from "../tables/ledger.ts";
 
 const { placeholder } = sql;
+
+const policy = withoutPosition(policies);
+const spendSession = withoutPosition(spendSessions);
 
 type DirectoryReader = Pick<
   Reader,
@@ -56,7 +59,7 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
         .all(),
     liveSession: (agentId, now) =>
       tables
-        .select()
+        .select(spendSession)
         .from(spendSessions)
         .where(
           and(
@@ -65,10 +68,11 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
             gt(spendSessions.expiresAt, now),
           ),
         )
-        .orderBy(desc(spendSessions.id))
+        .orderBy(desc(spendSessions.position))
         .limit(1)
         .get() ?? null,
-    session: (id) => tables.select().from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
+    session: (id) =>
+      tables.select(spendSession).from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
     countsByState: ({ id, organisationId, mode }) => {
       const rows = tables
         .select()
@@ -85,10 +89,10 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
     },
     ownPolicy: (agentId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(eq(policies.agentId, agentId))
-        .orderBy(desc(policies.id))
+        .orderBy(desc(policies.position))
         .limit(1)
         .get() ?? null,
   };
@@ -98,17 +102,17 @@ function createPoliciesReader(tables: Tables): Reader["policies"] {
   return {
     list: (organisationId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(eq(policies.organisationId, organisationId))
-        .orderBy(asc(policies.name), asc(policies.agentId), desc(policies.version))
+        .orderBy(asc(policies.name), desc(policies.position))
         .all(),
     ofOrganisation: (organisationId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(and(eq(policies.organisationId, organisationId), isNull(policies.agentId)))
-        .orderBy(desc(policies.id))
+        .orderBy(desc(policies.position))
         .limit(1)
         .get() ?? null,
   };
@@ -153,6 +157,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     },
     organisations: {
       get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
+      list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
     },
     apiKeys: {
       byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
