@@ -414,7 +414,6 @@ CREATE INDEX `webhook_deliveries_due` ON `webhook_deliveries` (`webhook_id`,`nex
 CREATE INDEX `webhook_deliveries_next` ON `webhook_deliveries` (`next_attempt_at`) WHERE "webhook_deliveries"."next_attempt_at" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_claimed` ON `webhook_deliveries` (`claimed_until`) WHERE "webhook_deliveries"."claimed_until" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_first` ON `webhook_deliveries` (`webhook_id`,`warrant_id`,`sequence`) WHERE "webhook_deliveries"."attempts" < 2 AND ("webhook_deliveries"."next_attempt_at" IS NOT NULL OR "webhook_deliveries"."claimed_until" IS NOT NULL);--> statement-breakpoint
-CREATE INDEX `webhook_deliveries_exhausted` ON `webhook_deliveries` (`webhook_id`,`created_at`) WHERE "webhook_deliveries"."status" = 'exhausted';--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_by_creation` ON `webhook_deliveries` (`created_at`);--> statement-breakpoint
 CREATE TABLE `webhooks` (
 	`id` text PRIMARY KEY NOT NULL,

@@ -41,7 +41,6 @@ export const ACCESS = {
   settleWarrant: { role: "operator", keys: false },
   resolveEscalation: { role: "operator", keys: false },
   readConsole: { role: "viewer", keys: false },
-  readWebhooks: { role: "admin", keys: false },
   keepOwnSignIn: { role: "viewer", keys: false },
   administer: { role: "admin", keys: false },
 } as const satisfies Record<string, Access>;

@@ -63,7 +63,6 @@ describe("who may do what", () => {
     settleWarrant: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     resolveEscalation: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     readConsole: [PEOPLE_ONLY, null, null, null, null],
-    readWebhooks: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
     keepOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
     administer: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
   };

@@ -5,12 +5,8 @@ import { listAgents } from "../../services/admin/agents.ts";
 import { showAuditLog } from "../../services/admin/audit-log.ts";
 import { listKeys } from "../../services/admin/keys.ts";
 import { listUsers } from "../../services/admin/users.ts";
-import {
-  readEscalations,
-  readPolicies,
-  readVerifiers,
-  readWebhooks,
-} from "../../services/console/read-backs.ts";
+import { listWebhooks } from "../../services/admin/webhooks.ts";
+import { readEscalations, readPolicies, readVerifiers } from "../../services/console/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { respond, respondAnswer } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
@@ -82,8 +78,8 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
   )
   .get(
     "/webhooks",
-    ({ call }) => respond(call, readWebhooks(call.ctx, callerOf(call))),
-    readBack("Webhook endpoints, and their 50 most recent deliveries", ACCESS.readWebhooks),
+    async ({ call }) => respond(call, await listWebhooks(call.ctx, callerOf(call), scopeOf(call))),
+    readBack("Webhook endpoints, and their 50 most recent deliveries", ACCESS.administer),
   )
   .post(
     "/escalations/:id/resolve",

@@ -6,7 +6,7 @@ import type { Row } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { deliveryRecord } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, reaches, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, reaches, refuseAuthority } from "./authority.ts";
 import { findWebhook, webhookNotFound } from "./webhooks.ts";
 
 /** New deliveries at an administrator's wish. One that has ended is never tried again: a new one carries its event. */
@@ -117,7 +117,7 @@ function addDeliveries(
   );
   const records = added.map(deliveryRecord);
   const record = recordingAct(ctx, authority, action);
-  return ctx.store.execute<readonly DeliveryRecord[]>({
+  return administer<readonly DeliveryRecord[]>(ctx, authority, "admin", {
     scope: endpoint,
     needs: { webhookId: endpoint.id },
     decide: ({ webhook }) => {

@@ -4,9 +4,9 @@ import { checkSourceUrl } from "../../core/source-url.ts";
 import { EVENT_TYPES, type EventType } from "../../core/warrant.ts";
 import { newWebhookSecret, type WebhookEndpoint } from "../../core/webhook.ts";
 import type { Context } from "../context.ts";
-import { deliveryRecord, listResource, webhookResource } from "../resources.ts";
+import { deliveryRecord, deliveryResource, listResource, webhookResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseUnlisted } from "./fields.ts";
 
 /** Endpoints of an organisation that are not disabled, in one mode: each event is sent to all of them. */
@@ -56,7 +56,7 @@ export async function createWebhook(
     createdAt: ctx.now(),
   };
   const record = recordingAct(ctx, authority, "webhook.created");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope,
     needs: { organisation: true },
     decide: (snapshot) => {
@@ -94,7 +94,7 @@ export async function disableWebhook(
   const known = findWebhook(ctx, authority, input.webhook_id);
   if (isRefusal(known)) return known;
   const record = recordingAct(ctx, authority, "webhook.disabled");
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: known,
     needs: { webhookId: known.id },
     decide: ({ webhook }) => {
@@ -113,7 +113,7 @@ export async function disableWebhook(
   });
 }
 
-/** An organisation's endpoints in one mode. */
+/** An organisation's endpoints in one mode, and the most recent deliveries to all of them (interface.md, Console read-backs). */
 export async function listWebhooks(
   ctx: Context,
   authority: Authority,
@@ -121,11 +121,13 @@ export async function listWebhooks(
 ) {
   const refused = refuseAuthority(authority, "admin") ?? refuseUnlisted("mode", input.mode, MODES);
   if (refused) return refused;
-  const { organisations, webhooks } = ctx.store.reader;
+  const { deliveries, organisations, webhooks } = ctx.store.reader;
   const unknown = refuseOrganisation(authority, organisations.get(input.organisation_id));
   if (unknown) return unknown;
   const scope = { organisationId: input.organisation_id, mode: input.mode };
-  return listResource(webhooks.list(scope).map(webhookResource));
+  return listResource(webhooks.list(scope).map(webhookResource), {
+    deliveries: deliveries.list(scope, DELIVERIES_MAX).map(deliveryResource),
+  });
 }
 
 /** The most recent deliveries to an endpoint, newest first, with how the last attempt of each went. */

@@ -1,20 +1,11 @@
 import { clauseTemplates } from "../../core/clauses/registry.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
-import {
-  deliveryResource,
-  escalationResource,
-  listResource,
-  policyResource,
-  verifierResource,
-  webhookResource,
-} from "../resources.ts";
+import { escalationResource, listResource, policyResource, verifierResource } from "../resources.ts";
 
 /** What only the console shows (interface.md, Console read-backs). A signed-in person's, from viewer up. */
 
 const ESCALATIONS_MAX = 1_000;
-/** interface.md, Limits. */
-const DELIVERIES_MAX = 50;
 
 export function readVerifiers(ctx: Context, caller: Caller) {
   return (
@@ -39,14 +30,4 @@ export function readEscalations(ctx: Context, caller: Caller) {
     refuseAccess(caller, ACCESS.readConsole) ??
     listResource(ctx.store.reader.escalations.list(caller, ESCALATIONS_MAX).map(escalationResource))
   );
-}
-
-/** The endpoints, and the most recent deliveries to any of them, newest first. From admin up. */
-export function readWebhooks(ctx: Context, caller: Caller) {
-  const refused = refuseAccess(caller, ACCESS.readWebhooks);
-  if (refused) return refused;
-  const { deliveries, webhooks } = ctx.store.reader;
-  return listResource(webhooks.list(caller).map(webhookResource), {
-    deliveries: deliveries.list(caller, DELIVERIES_MAX).map(deliveryResource),
-  });
 }
