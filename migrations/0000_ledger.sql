@@ -63,6 +63,7 @@ CREATE INDEX `auth_sessions_by_user` ON `auth_sessions` (`user_id`);--> statemen
 CREATE INDEX `auth_sessions_by_end` ON `auth_sessions` (`expires_at`);--> statement-breakpoint
 CREATE TABLE `instances` (
 	`id` text PRIMARY KEY NOT NULL,
+	`base_url` text,
 	`created_at` integer NOT NULL,
 	`restored_at` integer,
 	`acknowledged_at` integer
@@ -117,8 +118,10 @@ CREATE TABLE `password_resets` (
 	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
+CREATE INDEX `password_resets_by_user` ON `password_resets` (`user_id`);--> statement-breakpoint
 CREATE TABLE `policies` (
-	`id` text PRIMARY KEY NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
 	`organisation_id` text NOT NULL,
 	`agent_id` text,
 	`name` text NOT NULL,
@@ -130,9 +133,10 @@ CREATE TABLE `policies` (
 	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `policies_id_unique` ON `policies` (`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `policies_of_organisation` ON `policies` (`organisation_id`,`name`,`version`) WHERE "policies"."agent_id" IS NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX `policies_of_agent` ON `policies` (`agent_id`,`name`,`version`) WHERE "policies"."agent_id" IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `policies_by_agent` ON `policies` (`organisation_id`,`agent_id`,`id`);--> statement-breakpoint
+CREATE INDEX `policies_by_agent` ON `policies` (`organisation_id`,`agent_id`);--> statement-breakpoint
 CREATE TABLE `schemas` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -145,7 +149,8 @@ CREATE TABLE `schemas` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `schemas_by_name` ON `schemas` (`organisation_id`,`name`);--> statement-breakpoint
 CREATE TABLE `spend_sessions` (
-	`id` text PRIMARY KEY NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
 	`agent_id` text NOT NULL,
 	`amount_ceiling` integer NOT NULL,
 	`amount_spent` integer NOT NULL,
@@ -161,7 +166,8 @@ CREATE TABLE `spend_sessions` (
 	CONSTRAINT "spend_sessions_count" CHECK("spend_sessions"."warrant_limit" IS NULL OR "spend_sessions"."warrant_count" <= "spend_sessions"."warrant_limit")
 );
 --> statement-breakpoint
-CREATE INDEX `spend_sessions_by_agent` ON `spend_sessions` (`agent_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `spend_sessions_id_unique` ON `spend_sessions` (`id`);--> statement-breakpoint
+CREATE INDEX `spend_sessions_by_agent` ON `spend_sessions` (`agent_id`);--> statement-breakpoint
 CREATE TABLE `users` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -262,6 +268,7 @@ CREATE TABLE `escalations` (
 CREATE INDEX `escalations_by_status` ON `escalations` (`organisation_id`,`mode`,`status`,`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `escalations_one_unresolved` ON `escalations` (`warrant_id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
 CREATE INDEX `escalations_by_warrant` ON `escalations` (`warrant_id`,`id`);--> statement-breakpoint
+CREATE INDEX `escalations_waiting` ON `escalations` (`created_at`,`id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
 CREATE TABLE `idempotency_keys` (
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,
@@ -459,7 +466,6 @@ CREATE INDEX `webhook_deliveries_due` ON `webhook_deliveries` (`webhook_id`,`nex
 CREATE INDEX `webhook_deliveries_next` ON `webhook_deliveries` (`next_attempt_at`) WHERE "webhook_deliveries"."next_attempt_at" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_claimed` ON `webhook_deliveries` (`claimed_until`) WHERE "webhook_deliveries"."claimed_until" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_first` ON `webhook_deliveries` (`webhook_id`,`warrant_id`,`sequence`) WHERE "webhook_deliveries"."attempts" < 2 AND ("webhook_deliveries"."next_attempt_at" IS NOT NULL OR "webhook_deliveries"."claimed_until" IS NOT NULL);--> statement-breakpoint
-CREATE INDEX `webhook_deliveries_exhausted` ON `webhook_deliveries` (`webhook_id`,`created_at`) WHERE "webhook_deliveries"."status" = 'exhausted';--> statement-breakpoint
 CREATE INDEX `webhook_deliveries_by_creation` ON `webhook_deliveries` (`created_at`);--> statement-breakpoint
 CREATE TABLE `webhooks` (
 	`id` text PRIMARY KEY NOT NULL,

@@ -167,3 +167,7 @@ BEGIN SELECT RAISE(ABORT, 'a purchase has its warrant''s organisation and mode')
 --> statement-breakpoint
 CREATE TRIGGER `contents_are_not_changed` BEFORE UPDATE ON `contents`
 BEGIN SELECT RAISE(ABORT, 'kept answers are not changed'); END;
+--> statement-breakpoint
+CREATE TRIGGER `passkeys_stay_their_persons` BEFORE INSERT ON `passkeys`
+WHEN EXISTS (SELECT 1 FROM `passkeys` WHERE `id` = NEW.`id` AND `user_id` <> NEW.`user_id`)
+BEGIN SELECT RAISE(ABORT, 'a passkey stays its person''s'); END;

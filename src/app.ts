@@ -1,33 +1,44 @@
+import { backupJobs } from "./app/backups.ts";
+import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
+import { onRecoveryFault, startOperation } from "./app/operation.ts";
+import { openVault, vaultWhenNeeded } from "./app/vault.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
+import { consolePages } from "./console/pages.ts";
+import { sha256 } from "./core/canonical.ts";
 import { type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
-import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
-import { KNOWN_ASSETS } from "./core/x402/assets.ts";
+import { SECOND_MS } from "./core/time.ts";
+import { ATTEMPT_TIMEOUT_MS } from "./core/webhook.ts";
 import { createShell, type Shell } from "./http/shell.ts";
 import { followAgents } from "./jobs/agents.ts";
-import { sweepDeadlines } from "./jobs/deadlines.ts";
-import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "./jobs/purchases.ts";
-import { recoverAtStart, recoverOverdueChecks } from "./jobs/recover.ts";
-import { startScheduler } from "./jobs/scheduler.ts";
+import { recoverAtStart } from "./jobs/recover.ts";
+import { deliverWebhooks } from "./jobs/webhooks.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
-import { createEvmChains, findingOf } from "./platform/evm-chain.ts";
-import { createEvmPayer } from "./platform/evm-payer.ts";
 import { createFetcher } from "./platform/fetcher.ts";
 import { KEY_FILES, keyFile } from "./platform/key-files.ts";
-import { logError } from "./platform/log.ts";
+import { logError, logWarning } from "./platform/log.ts";
+import { createMetrics, type Figures, type Metrics } from "./platform/metrics.ts";
+import { createPasskeyVerifier } from "./platform/passkeys.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
 import { createTokens, newSigningKey } from "./platform/tokens.ts";
-import { createX402Client } from "./platform/x402-request.ts";
+import type { Vault } from "./platform/vault.ts";
+import { createWebhookSender } from "./platform/webhook-sender.ts";
+import { createKeyUses } from "./services/auth/key-uses.ts";
+import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
-import type { Buying, Context } from "./services/context.ts";
+import type { Context } from "./services/context.ts";
+import { awaitsAcknowledgement, ensureInstance, rememberBaseUrl } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
+import { createDeliveryPlaces } from "./services/webhooks/places.ts";
+import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
 import { hasLedger } from "./store/sqlite/open.ts";
+import { refuseHalfRestored } from "./store/sqlite/restore.ts";
 import { lockForServer, type ServerLock } from "./store/sqlite/server-lock.ts";
 import { openSqliteStore } from "./store/sqlite/store.ts";
 
-export { hasLedger };
+export { hasLedger, refuseHalfRestored };
 
 /** How long a stop waits for what is running (decisions.md: a stop drains). */
 const DRAIN_MS = 10 * SECOND_MS;
@@ -41,13 +52,18 @@ const IDLE_SECONDS = 255;
 /** Bun would answer a bare 413. The shell enforces the real caps, with an envelope, and stops reading there. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** How to start this executable again as an evaluator child. */
+/** How to start this executable again. */
+const SELF = import.meta.dir.startsWith("/$bunfs/")
+  ? [process.execPath]
+  : [process.execPath, `${import.meta.dir}/main.ts`];
 export const EVALUATOR_ARGUMENT = "evaluator-child";
-const EVALUATOR_COMMAND = import.meta.dir.startsWith("/$bunfs/")
-  ? [process.execPath, EVALUATOR_ARGUMENT]
-  : [process.execPath, `${import.meta.dir}/main.ts`, EVALUATOR_ARGUMENT];
+const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
 
-type Opened = { readonly ctx: Context; close(): Promise<void> };
+type Opened = {
+  readonly ctx: Context;
+  readonly evaluators: () => Figures["evaluators"];
+  close(): Promise<void>;
+};
 
 type Listener = { readonly address: string; readonly port: number };
 
@@ -55,11 +71,13 @@ type Listener = { readonly address: string; readonly port: number };
 function openContext(
   config: Config,
   secrets: Secrets,
-  baseUrl: string,
+  baseUrl: string | null,
   warmChildren: number,
   listeners: () => readonly Listener[],
+  vault: Vault,
+  metrics: Metrics | null,
 ): Opened {
-  const store = openSqliteStore(config.data);
+  const store = openSqliteStore(config.data, metrics ? { onCommitted: metrics.committed } : {});
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -79,6 +97,11 @@ function openContext(
     timeoutMs: config.fetchSeconds * SECOND_MS,
     ownListeners: listeners,
   });
+  const webhookSender = createWebhookSender({
+    allowNetworks: config.allowNetworks,
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    ownListeners: listeners,
+  });
   const ctx: Context = {
     store,
     now: Date.now,
@@ -86,6 +109,9 @@ function openContext(
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
     checkLimiter: createCheckLimiter(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
@@ -93,10 +119,22 @@ function openContext(
     evaluateBench: benchEvaluator.evaluate,
     tokens: createTokens(secrets.signingKey ?? keyFile(config.data, KEY_FILES.signing, newSigningKey)),
     x402: buyingWith(config, secrets, listeners),
-    baseUrl,
+    vault,
+    async sendWebhook(request) {
+      const result = await webhookSender.send(request);
+      metrics?.webhookAttempted(result.code);
+      return result;
+    },
+    deliveryPlaces: createDeliveryPlaces(),
+    // Beside a server, what is written down leads to where that one is reached.
+    baseUrl: baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port),
   };
   return {
     ctx,
+    evaluators: () => [
+      { pool: "verify", ...evaluator.stats() },
+      { pool: "bench", ...benchEvaluator.stats() },
+    ],
     async close() {
       evaluator.close();
       benchEvaluator.close();
@@ -105,36 +143,10 @@ function openContext(
   };
 }
 
-function buyingWith(config: Config, secrets: Secrets, listeners: () => readonly Listener[]): Buying {
-  const chains = createEvmChains(config.evmRpc);
-  const { x402SandboxKey, x402LiveKey } = secrets;
-  return {
-    ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners }),
-    wallets: {
-      sandbox: x402SandboxKey && createEvmPayer("sandbox", x402SandboxKey),
-      live: x402LiveKey && createEvmPayer("live", x402LiveKey),
-    },
-    // Of two rules for a token the first counts, so the operator's come first.
-    assets: [...config.x402Assets, ...KNOWN_ASSETS],
-    chains: {
-      has: chains.has,
-      find: async (question, at) =>
-        findingOf(await chains.authorizationState(question, at), question.validBefore),
-      async balanceOf(...question) {
-        const found = await chains.balanceOf(...question);
-        return "away" in found ? null : found.balance;
-      },
-    },
-    pause: Bun.sleep,
-    underWay: new Set(),
-  };
-}
+const onStartFault = (error: unknown): void => logError("something is left to do after the start", error);
 
-const onPurchaseFault = (error: unknown, purchaseId: string): void =>
-  logError("a purchase could not be ended", error, { purchase_id: purchaseId });
-
-const onRecoveryFault = (error: unknown, warrantId: string): void =>
-  logError("a check could not be undone", error, { warrant_id: warrantId });
+const onDeliveryFault = (error: unknown, deliveryId: string): void =>
+  logError("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
@@ -144,7 +156,7 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
 export const openForCommands = (config: Config, secrets = NO_SECRETS): Opened =>
-  openContext(config, secrets, baseUrlOf(config, config.port), 0, () => []);
+  openContext(config, secrets, config.baseUrl, 0, () => [], vaultWhenNeeded(config, secrets), null);
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -155,7 +167,12 @@ export type RunningServer = {
 };
 
 /** Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder; throws where the port is taken. */
-export async function startServer(config: Config, secrets = NO_SECRETS): Promise<RunningServer | Refusal> {
+export async function startServer(
+  config: Config,
+  secrets: Secrets = NO_SECRETS,
+): Promise<RunningServer | Refusal> {
+  const refused = refuseHalfRestored(config.data);
+  if (refused) return refused;
   const lock = lockForServer(config.data);
   if (!lock) {
     return refuseField(
@@ -194,38 +211,63 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   });
   const port = server.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
-  const { ctx, close } = openContext(config, secrets, baseUrl, 2, () => [{ address: config.host, port }]);
+  const metrics = createMetrics();
+  const { ctx, evaluators, close } = openContext(
+    config,
+    secrets,
+    baseUrl,
+    2,
+    () => [{ address: config.host, port }],
+    openVault(config, secrets),
+    metrics,
+  );
+  const lastSeenAt = ctx.store.reader.newestIdTime();
+  const instance = await ensureInstance(ctx);
+  if (awaitsAcknowledgement(instance)) {
+    logWarning("live warrants are refused until `holdfast restore acknowledge`", {
+      instance_id: instance.id,
+    });
+  }
   await recoverAtStart(ctx, onRecoveryFault);
-  await recoverPurchasesAtStart(ctx, onPurchaseFault);
-  await followAgents(ctx);
+  await recoverPurchasesSoon(ctx).catch(onStartFault);
+  // A full disk, say, must not keep the service from being read: the jobs try these again.
+  await rememberBaseUrl(ctx).catch(onStartFault);
+  await recoverDeliveriesAtStart(ctx).catch(onStartFault);
+  await followAgents(ctx).catch(onStartFault);
+  const backups = backupJobs(config, SELF);
+  const { operation, onAnswered, stop } = startOperation({
+    ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
+    self: SELF,
+    jobs: [
+      ...backups.jobs,
+      ...purchaseJobs(ctx),
+      { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
+    ],
+  });
   ready.resolve(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
+      pages: consolePages(baseUrl),
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
+      workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
       onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+      operation,
+      onAnswered,
     }),
-  );
-  const scheduler = startScheduler(
-    [
-      { name: "deadlines", everyMs: 500, run: () => sweepDeadlines(ctx) },
-      { name: "agents", everyMs: MINUTE_MS, run: () => followAgents(ctx) },
-      { name: "recover", everyMs: MINUTE_MS / 4, run: () => recoverOverdueChecks(ctx, onRecoveryFault) },
-      { name: "purchases", everyMs: 2 * SECOND_MS, run: () => recoverPurchases(ctx, onPurchaseFault) },
-      { name: "payments", everyMs: 2 * SECOND_MS, run: () => reconcilePurchases(ctx, onPurchaseFault) },
-    ],
-    (job, error) => logError("job failed", error, { job }),
   );
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     async stop() {
       const stopped = server.stop();
-      await settledWithin(inFlight, DRAIN_MS);
+      const delivered = ctx.deliveryPlaces.close();
+      await settledWithin([...inFlight, delivered], DRAIN_MS);
       await server.stop(true);
       await stopped;
+      backups.stop();
       // A chain that hangs does not hold up the stop.
-      await settledWithin([scheduler.stop()], DRAIN_MS);
+      await settledWithin([stop()], DRAIN_MS);
       await close();
       lock.release();
     },

@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
@@ -32,7 +33,14 @@ export type Config = {
   readonly x402Assets: readonly AssetRule[];
   /** JSON-RPC endpoints by chain id. They may carry their provider's key: not for logs. */
   readonly evmRpc: ReadonlyMap<number, string>;
+  /** Nightly backups; null where there are none. */
+  readonly backups: BackupSchedule | null;
+  /** What is logged: faults and warnings, or a line for each request too. */
+  readonly log: Log;
 };
+
+const LOGS = ["faults", "requests"] as const;
+export type Log = (typeof LOGS)[number];
 
 /** What nobody but its user may see: apart from the rest, so that no log or page shows it by mistake. */
 export type Secrets = {
@@ -40,6 +48,8 @@ export type Secrets = {
   readonly masterKey: Uint8Array | null;
   /** Null closes the worker's route. */
   readonly workerSecret: string | null;
+  /** Null closes `/metrics`. */
+  readonly metricsToken: string | null;
   /** PEM: the Ed25519 key that signs, then those that were rotated out; null means those in the data folder. */
   readonly signingKey: string | null;
   /** The wallets' private keys as `0x` and 64 hex digits, in lower case; null where a mode has no wallet. */
@@ -53,6 +63,7 @@ export type PrivateKey = `0x${string}`;
 export const NO_SECRETS: Secrets = {
   masterKey: null,
   workerSecret: null,
+  metricsToken: null,
   signingKey: null,
   x402SandboxKey: null,
   x402LiveKey: null,
@@ -122,6 +133,14 @@ const endpoints: Parse<ReadonlyMap<number, string>> = (text) => {
 };
 
 const text: Parse<string> = (given) => given;
+
+const log: Parse<Log> = (given) =>
+  LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
+
+const token: Parse<string> = (given) =>
+  /^[\x21-\x7e]{16,256}$/.test(given)
+    ? given
+    : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
 const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
@@ -140,6 +159,10 @@ const SETTINGS = {
   X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: assets,
   EVM_RPC: endpoints,
+  BACKUP_FOLDER: text,
+  BACKUP_KEEP: integer(1, 10_000),
+  BACKUP_HOUR: integer(0, 23),
+  LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The order of secp256k1: a private key is a number above zero and below it. */
@@ -159,10 +182,8 @@ const SECRETS = {
     const bytes = /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
     return bytes ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
   },
-  WORKER_SECRET: (text) =>
-    /^[\x21-\x7e]{16,256}$/.test(text)
-      ? text
-      : { problem: "must be 16 to 256 printable ASCII characters without spaces" },
+  WORKER_SECRET: token,
+  METRICS_TOKEN: token,
   SIGNING_KEY: (text) =>
     isSigningKey(text)
       ? text
@@ -241,6 +262,7 @@ export function readSecrets(
     signingKey: values.SIGNING_KEY ?? null,
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
+    metricsToken: values.METRICS_TOKEN ?? null,
   };
 }
 
@@ -277,6 +299,11 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
   x402Assets: values.X402_ASSETS ?? [],
   evmRpc: values.EVM_RPC ?? new Map(),
+  log: values.LOG ?? "faults",
+  backups:
+    values.BACKUP_FOLDER === undefined
+      ? null
+      : { folder: values.BACKUP_FOLDER, keep: values.BACKUP_KEEP ?? 7, hour: values.BACKUP_HOUR ?? 3 },
 });
 
 /** What holds where nothing is set. */

@@ -1,8 +1,17 @@
 import packageJson from "../package.json" with { type: "json" };
-import { docsUrlOf, EVALUATOR_ARGUMENT, hasLedger, openForCommands, startServer } from "./app.ts";
+import { backUpFolder, restoreFolder } from "./app/backups.ts";
+import { AUDIT_ARGUMENT, auditFolder, JOBS } from "./app/operation.ts";
+import {
+  docsUrlOf,
+  EVALUATOR_ARGUMENT,
+  hasLedger,
+  openForCommands,
+  refuseHalfRestored,
+  startServer,
+} from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import type { CommandLineTools } from "./cli/tools.ts";
-import { DEFAULTS, type Given, readConfig, readSecrets } from "./config.ts";
+import { type Config, DEFAULTS, type Given, readConfig, readSecrets } from "./config.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
@@ -11,7 +20,9 @@ import { inJson } from "./demo/record.ts";
 import { inWords } from "./demo/tell.ts";
 import { openApiDocument } from "./http/app.ts";
 import { errorBody } from "./http/errors.ts";
+import { runAuditChild } from "./platform/audit-child.ts";
 import { runEvaluatorChild } from "./platform/evaluator-child.ts";
+import { logInfo } from "./platform/log.ts";
 import { random40 } from "./platform/random.ts";
 
 const newId = createIds(Date.now, random40);
@@ -19,14 +30,8 @@ const newId = createIds(Date.now, random40);
 const tools: CommandLineTools = {
   version: packageJson.version,
   async open({ data, create }) {
-    const config = readConfig(flags({ DATA: data }));
+    const config = ledgerConfig(data, create);
     if (isRefusal(config)) return config;
-    if (!create && !hasLedger(config.data)) {
-      return refuseField(
-        "HOLDFAST_DATA",
-        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
-      );
-    }
     const secrets = readSecrets();
     return isRefusal(secrets) ? secrets : openForCommands(config, secrets);
   },
@@ -41,6 +46,7 @@ const tools: CommandLineTools = {
         ALLOW_NETWORKS: options.allowNetworks,
         FETCH_SECONDS: options.fetchSeconds,
         TRUST_PROXY: options.trustProxy,
+        LOG: options.log,
       }),
     );
     if (isRefusal(config)) return config;
@@ -48,11 +54,34 @@ const tools: CommandLineTools = {
     if (isRefusal(secrets)) return secrets;
     const server = await startServer(config, secrets).catch(settingRefusal);
     if (isRefusal(server)) return server;
+    const about = { version: packageJson.version, url: server.url, data_folder: config.data };
+    logInfo("started", about);
     return {
       url: server.url,
       dataFolder: config.data,
-      stopped: untilSignal().then(server.stop).then(exitSoon),
+      stopped: untilSignal()
+        .then(server.stop)
+        .then(() => logInfo("stopped", about))
+        .then(exitSoon),
     };
+  },
+  async backUp({ data, ...input }) {
+    const config = ledgerConfig(data, false);
+    return isRefusal(config) ? config : backUpFolder(config, openForCommands(config), input);
+  },
+  async restore({ data, file }) {
+    const config = readConfig(flags({ DATA: data }));
+    return isRefusal(config) ? config : restoreFolder(config, file);
+  },
+  async runJob({ data, job }) {
+    const config = ledgerConfig(data, false);
+    if (isRefusal(config)) return config;
+    const { ctx, close } = openForCommands(config);
+    try {
+      return { object: "job", job, done: await JOBS[job](ctx, config) };
+    } finally {
+      await close();
+    }
   },
   async demo({ data, exit, json }) {
     const config = readConfig({});
@@ -74,6 +103,20 @@ const tools: CommandLineTools = {
   print: (text) => void process.stdout.write(`${text}\n`),
   printError: (text) => void process.stderr.write(`${text}\n`),
 };
+
+/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
+function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
+  const config = readConfig(flags({ DATA: data }));
+  if (isRefusal(config)) return config;
+  const refused = refuseHalfRestored(config.data);
+  if (refused) return refused;
+  return create || hasLedger(config.data)
+    ? config
+    : refuseField(
+        "HOLDFAST_DATA",
+        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
+      );
+}
 
 /** Where the links in a command's error lead: the server's own pages, as the API's do. */
 function docsUrl(): string {
@@ -121,4 +164,5 @@ const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod"]);
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
+if (process.argv[2] === AUDIT_ARGUMENT) await runAuditChild(() => auditFolder(process.argv[3] ?? ""));
 process.exitCode = await runCommandLine(tools, process.argv.slice(2));

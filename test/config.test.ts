@@ -16,6 +16,8 @@ const DEFAULTS: Config = {
   x402AllowNetworks: [],
   x402Assets: [],
   evmRpc: new Map(),
+  backups: null,
+  log: "faults",
 };
 
 const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
@@ -45,6 +47,7 @@ describe("a good value", () => {
     ["FETCH_SECONDS", "60", { fetchSeconds: 60 }],
     ["RATE_READ", "1", { rateLimits: { ...RATES, read: 1 } }],
     ["RATE_WRITE", "100000000", { rateLimits: { ...RATES, write: 100_000_000 } }],
+    ["BACKUP_FOLDER", "/backups", { backups: { folder: "/backups", keep: 7, hour: 3 } }],
     ["RATE_BENCH", "007", { rateLimits: { ...RATES, bench: 7 } }],
     ["X402_ALLOW_NETWORKS", "10.0.0.0/8", { x402AllowNetworks: ["10.0.0.0/8"] }],
     ["X402_ASSETS", `eip155:84532/${TOKEN}=USDC:USDC:2`, { x402Assets: [rule()] }],
@@ -73,6 +76,9 @@ describe("a good value", () => {
         ]),
       },
     ],
+    ["IDEMPOTENCY_DAYS", "3650", { idempotencyDays: 3_650 }],
+    ["LOG", "requests", { log: "requests" }],
+    ["LOG", "faults", { log: "faults" }],
   ];
   for (const [name, value, config] of TABLE) {
     test(`of ${name}, ${value}, is taken from the environment and from a flag`, () => {
@@ -80,6 +86,15 @@ describe("a good value", () => {
       expect(readConfig({ [name]: value }, {})).toEqual({ ...DEFAULTS, ...config });
     });
   }
+
+  test("of the backups' number and hour goes with their folder", () => {
+    const settings = { HOLDFAST_BACKUP_KEEP: "2", HOLDFAST_BACKUP_HOUR: "0" };
+    expect(readConfig({}, settings)).toEqual(DEFAULTS);
+    expect(readConfig({}, { ...settings, HOLDFAST_BACKUP_FOLDER: "/backups" })).toEqual({
+      ...DEFAULTS,
+      backups: { folder: "/backups", keep: 2, hour: 0 },
+    });
+  });
 
   test("of TRUST_PROXY is taken as networks", () => {
     const config = readConfig({}, { HOLDFAST_TRUST_PROXY: "192.0.2.0/24,::1" }) as Config;
@@ -115,6 +130,10 @@ describe("a bad value stops the start, by its name", () => {
     RATE_READ: [...INTEGERS, "0", "100000001"],
     RATE_WRITE: [...INTEGERS, "0", "100000001"],
     RATE_BENCH: [...INTEGERS, "0", "100000001"],
+    IDEMPOTENCY_DAYS: [...INTEGERS, "0", "3651"],
+    LOG: ["all", "Requests", " faults"],
+    BACKUP_KEEP: [...INTEGERS, "0", "10001"],
+    BACKUP_HOUR: [...INTEGERS, "24"],
     BASE_URL: [...URLS, "https://h.example#f", "https://user:password@h.example"],
     DOCS_URL: [...URLS, "https://h.example#f", "https://user:password@h.example"],
     ALLOW_NETWORKS: NETWORKS,
@@ -227,6 +246,7 @@ describe("secrets", () => {
       ...NO_SECRETS,
       masterKey: new Uint8Array(32).fill(7),
       workerSecret: "a-worker-secret-of-a-file",
+      metricsToken: null,
     });
   });
 
@@ -253,6 +273,7 @@ describe("secrets", () => {
     [{ HOLDFAST_X402_SANDBOX_KEY: "0x" }, "HOLDFAST_X402_SANDBOX_KEY: must be a wallet's"],
     [{ HOLDFAST_MASTER_KEY: "c2hvcnQ=" }, "HOLDFAST_MASTER_KEY: must be 32 bytes"],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
+    [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],
     [
       { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_MASTER_KEY_FILE: "/run/worker" },

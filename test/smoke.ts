@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { createAuthenticator } from "./support/authenticator.ts";
 
 const BINARY = resolve(import.meta.dir, "../dist/holdfast");
 const COMMAND_MS = 60_000;
@@ -56,6 +57,7 @@ async function serviceWorks(): Promise<void> {
     await waitUntilReady(server, port);
     await run("health");
     passed("serve says where it listens, and is healthy");
+    await secondServerIsRefused(folder, settings);
 
     const secret = String(key.secret);
     const warrant = await post(port, secret, "/v1/warrants", 201, {
@@ -83,6 +85,9 @@ async function serviceWorks(): Promise<void> {
     await run("audit");
     passed("the books say so, and the audit finds nothing");
 
+    await passkeySignsIn(port);
+    passed("a passkey is registered, and signs in");
+
     server.kill("SIGTERM");
     const late = setTimeout(() => server.kill("SIGKILL"), DRAIN_MS);
     assert.equal(await server.exited, 0, "serve must end with 0 within 10 s of SIGTERM");
@@ -94,6 +99,42 @@ async function serviceWorks(): Promise<void> {
   }
 }
 
+async function secondServerIsRefused(folder: string, settings: Settings): Promise<void> {
+  const second = Bun.spawn([BINARY, "serve"], {
+    ...spawnOptions(folder, settings),
+    stderr: "pipe",
+    timeout: READY_MS,
+  });
+  const said = await new Response(second.stderr).text();
+  assert.equal(await second.exited, 1, "a second server on the folder must not start");
+  assert.match(said, /another server runs on/);
+  passed("a second server on the folder refuses to start, and says why");
+}
+
+/** The library behind it is loaded at its first use: not before a passkey comes does the binary show that it can. */
+async function passkeySignsIn(port: number): Promise<void> {
+  const base = `http://localhost:${port}`;
+  const password = "correct horse battery staple";
+  const send = async (path: string, status: number, body: object, cookie = "") => {
+    const response = await fetch(base + path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...(cookie && { Cookie: cookie }) },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    assert.equal(response.status, status, `POST ${path}: ${text}`);
+    return { answer: JSON.parse(text), cookie: response.headers.get("set-cookie")?.split(";")[0] ?? "" };
+  };
+  const { cookie } = await send("/auth/session", 201, { email: "owner@example.com", password });
+  const authenticator = createAuthenticator(base);
+  const { answer: asked } = await send("/auth/passkeys/options", 200, { password }, cookie);
+  await send("/auth/passkeys", 201, { response: authenticator.create(asked) }, cookie);
+  const { answer: options } = await send("/auth/passkey/sign-in/options", 200, {});
+  const [credential] = authenticator.credentials;
+  assert.ok(credential);
+  await send("/auth/passkey/sign-in", 201, { response: authenticator.get(options, credential) });
+}
+
 async function demoWorks(): Promise<void> {
   const story = await holdfast(emptyFolder("demo"), ["demo", "--exit"]);
   assert.match(story, /released/);
@@ -103,6 +144,7 @@ async function demoWorks(): Promise<void> {
     await holdfast(emptyFolder("demo-exit"), ["demo", "--exit", "--json", "--data", "books"]),
   );
   assert.partialDeepStrictEqual(record, { object: "demo", audit: { ok: true, problems: [] }, yours: null });
+  assert.partialDeepStrictEqual(record.purchase, { state: "released", paid: true, status: 200 });
   passed("demo --exit --json prints one object");
   await demoServesOn();
 }

@@ -1,10 +1,15 @@
 import { Command, CommanderError } from "commander";
 import { type Refusal, refuse } from "../core/errors.ts";
+import { addAuditLog } from "./commands/audit-log.ts";
+import { addBackup, addRestore } from "./commands/backup.ts";
 import { addAudit, addBalances } from "./commands/books.ts";
-import { addOrganisations, addUsers } from "./commands/people.ts";
+import { addJobs } from "./commands/jobs.ts";
+import { addKillSwitch, addOrganisations, addPasskeyThreshold } from "./commands/organisations.ts";
+import { addUsers } from "./commands/people.ts";
 import { addPolicies, addSchemas, addVerifiers } from "./commands/rules.ts";
 import { addDemo, addHealth, addOpenApi, addServe } from "./commands/service.ts";
 import { addAgents, addKeys, addSessions } from "./commands/spenders.ts";
+import { addWebhooks } from "./commands/webhooks.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
 import type { CommandLineTools } from "./tools.ts";
@@ -13,10 +18,13 @@ type Add = (program: Command, tools: CommandLineTools) => void;
 
 /** The commands as the help lists them. */
 const GROUPS: readonly (readonly [heading: string, commands: readonly Add[]])[] = [
-  ["Run it:", [addDemo, addServe, addHealth]],
-  ["Who may act:", [addOrganisations, addUsers, addAgents, addKeys, addSessions]],
+  ["Run it:", [addDemo, addServe, addHealth, addJobs]],
+  ["Who may act:", [addOrganisations, addUsers, addAgents, addKeys, addSessions, addAuditLog]],
+  ["What stops them:", [addKillSwitch, addPasskeyThreshold]],
   ["What decides:", [addPolicies, addVerifiers, addSchemas]],
   ["The money:", [addBalances, addX402, addAudit]],
+  ["Who hears of it:", [addWebhooks]],
+  ["Keep it safe:", [addBackup, addRestore]],
   ["Reference:", [addOpenApi]],
 ];
 

@@ -1,4 +1,5 @@
 import type { Refusal } from "../core/errors.ts";
+import type { BackupInput, BackupResource, RestoreResource } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
 
 /** What the command line needs of the rooms that it may not know; `main.ts` hands it in. */
@@ -8,6 +9,12 @@ export type CommandLineTools = {
   open(options: DataOption & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
   /** Starts the server, and resolves once it listens. */
   serve(options: ServeOptions): Promise<RunningServer | Refusal>;
+  /** Copies a data folder's ledger, beside a server that may be running, into a new file. */
+  backUp(options: DataOption & BackupInput): Promise<BackupResource | Refusal>;
+  /** Puts a backup into an empty or missing data folder. */
+  restore(options: DataOption & { readonly file: string }): Promise<RestoreResource | Refusal>;
+  /** Runs a job once, beside a server that may be running. */
+  runJob(options: DataOption & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
   demo(options: DemoOptions): Promise<Refusal | null>;
   openApiDocument(): unknown;
@@ -20,6 +27,13 @@ export type CommandLineTools = {
   /** The same on stderr. */
   printError(text: string): void;
 };
+
+/** The jobs of the server that may also be run by hand. */
+export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention"] as const;
+export type JobByHand = (typeof JOBS_BY_HAND)[number];
+
+/** `done` is how many the job found to do; null where it does not count. */
+export type JobRun = { readonly object: "job"; readonly job: JobByHand; readonly done: number | null };
 
 export type OpenLedger = { readonly ctx: Context; close(): Promise<void> };
 
@@ -43,5 +57,6 @@ export type ServeOptions = DataOption &
     readonly allowNetworks?: string;
     readonly fetchSeconds?: string;
     readonly trustProxy?: string;
+    readonly log?: string;
   };
 export type DemoOptions = DataOption & { readonly exit: boolean; readonly json: boolean };

@@ -1,4 +1,5 @@
 import { sha256 } from "./canonical.ts";
+import type { ApiKey } from "./directory.ts";
 import { MODES, type Mode } from "./roles.ts";
 
 /** `hf_test_…` and `hf_live_…`: 30 base62 digits (178 random bits), then 6 of CRC-32 (decisions.md, Identifiers). */
@@ -34,6 +35,12 @@ export function looksLikeApiKey(secret: string): boolean {
   const prefix = MODES.map((mode) => PREFIXES[mode]).find((candidate) => secret.startsWith(candidate));
   if (prefix === undefined || !BODY.test(secret.slice(prefix.length))) return false;
   return checksum(secret.slice(0, -CHECKSUM_LENGTH)) === secret.slice(-CHECKSUM_LENGTH);
+}
+
+/** How a key ended, where it has: for good either way. */
+export function endOf(key: ApiKey, now: number): "revoked" | "expired" | null {
+  if (key.revokedAt !== null) return "revoked";
+  return key.expiresAt !== null && key.expiresAt <= now ? "expired" : null;
 }
 
 /** What is kept of a secret. It has enough random bits that a fast hash is safe, and looking it up by hash leaks no timing. */

@@ -138,6 +138,8 @@ export type AdminAct = {
 /** This installation: the ledger and its keys (decisions.md, Identifiers and Money in and out). */
 export type Instance = {
   readonly id: string;
+  /** Where its server was last reached: what commands write down leads there. Null before the first start. */
+  readonly baseUrl: string | null;
   readonly createdAt: number;
   /** When the ledger was restored from a backup; an old copy has forgotten keys and payments. */
   readonly restoredAt: number | null;
@@ -156,7 +158,7 @@ export type ApiKey = {
   readonly createdAt: number;
   /** When it ends by itself: set where a newer key replaces it. */
   readonly expiresAt: number | null;
-  /** To the minute or so: a request does not wait for it to be written. */
+  /** To ten seconds or so: a request does not wait for it to be written. */
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
 };

@@ -24,6 +24,8 @@ export type PersonCaller = {
   readonly role: Role;
   readonly organisationId: string;
   readonly mode: Mode;
+  /** Of the sign-in that the request came by: a commit asks whether it still stands. */
+  readonly signInHash?: string;
 };
 
 export type Caller = KeyCaller | PersonCaller;
@@ -39,6 +41,8 @@ export const ACCESS = {
   settleWarrant: { role: "operator", keys: false },
   resolveEscalation: { role: "operator", keys: false },
   readConsole: { role: "viewer", keys: false },
+  keepOwnSignIn: { role: "viewer", keys: false },
+  administer: { role: "admin", keys: false },
 } as const satisfies Record<string, Access>;
 
 export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>

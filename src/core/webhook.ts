@@ -39,6 +39,7 @@ export type WebhookDelivery = {
   readonly attempts: number;
   /** Of the last attempt; null where no response came. */
   readonly responseCode: number | null;
+  /** The response's first kilobyte, as text; where none came, why, such as `source_timeout`. */
   readonly responseStart: string | null;
   readonly durationMs: number | null;
   /** While an attempt is under way: when it must have ended. Null otherwise. */
@@ -51,8 +52,9 @@ export type WebhookDelivery = {
 export const ATTEMPT_TIMEOUT_MS = 10 * SECOND_MS;
 /** Waits between the four attempts (interface.md, Events, rule 6). */
 const WAITS_MS = [SECOND_MS, 5 * SECOND_MS, 25 * SECOND_MS] as const;
+export const WAIT_MS_MAX = Math.max(...WAITS_MS);
 /** An attempt that has not ended by then was cut off: longer than an attempt takes. */
-const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
+export const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
 
 export const listensTo = (endpoint: WebhookEndpoint, event: EventType): boolean =>
   !endpoint.disabled && (endpoint.events.length === 0 || endpoint.events.includes(event));
@@ -111,7 +113,7 @@ export function beginAttempt(delivery: WebhookDelivery, now: number): WebhookDel
 /** How an attempt ended. `code` is null where no response came. */
 export type AttemptResult = {
   readonly code: number | null;
-  /** The response's first kilobyte, as text. */
+  /** The response's first kilobyte, as text; where none came, why. */
   readonly responseStart: string | null;
   readonly durationMs: number | null;
 };
@@ -132,12 +134,37 @@ export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now
     : { ...ended, status: "failed", nextAttemptAt: now + wait };
 }
 
-/** The body of an event (decisions.md, Webhooks): `data` is the trace payload, as `payload_hash` hashes it. */
+/** The delivery where its endpoint was disabled: it is over, without another attempt. */
+export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
+  ...delivery,
+  status: "exhausted",
+  claimedUntil: null,
+  nextAttemptAt: null,
+});
+
+/**
+ * The delivery on the schedule again, where something has thrown it off; null where nothing has. An attempt that should have
+ * ended was cut off. One that would end, or begin, later than any does was written before the clock was set back.
+ */
+export function mend(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
+  const { claimedUntil, nextAttemptAt } = delivery;
+  if (claimedUntil !== null && (claimedUntil <= now || claimedUntil > now + CLAIM_MS))
+    return endAttempt(delivery, CUT_OFF, now);
+  return nextAttemptAt !== null && nextAttemptAt > now + WAIT_MS_MAX
+    ? { ...delivery, nextAttemptAt: now }
+    : null;
+}
+
+/**
+ * The body of an event (decisions.md, Webhooks): `data` is the trace payload, as `payload_hash` hashes it. Of an example, for
+ * which nothing happened, it says `"example": true`.
+ */
 export const eventBody = (
   event: { readonly id: string; readonly type: EventType },
   mode: Mode,
   recordedAt: number,
   payload: string,
+  example = false,
 ): string =>
   JSON.stringify({
     id: event.id,
@@ -146,18 +173,44 @@ export const eventBody = (
     mode,
     created_at: isoTime(recordedAt),
     data: JSON.parse(payload) as unknown,
+    ...(example && { example }),
   });
 
-export const SECRET_PREFIX = "whsec_";
+const SECRET_PREFIX = "whsec_";
+const SECRET_BYTES = 32;
+
+/** A new signing secret. `randomByte` is a cryptographic source of uniform bytes. */
+export const newWebhookSecret = (randomByte: () => number): string =>
+  SECRET_PREFIX + Buffer.from(Array.from({ length: SECRET_BYTES }, randomByte)).toString("base64");
 
 /** `Service-Signature`, keyed with the whole secret string as UTF-8 (interface.md, Events, rule 5). */
-export function serviceSignature(secret: string, seconds: number, body: string): string {
+function serviceSignature(secret: string, seconds: number, body: string): string {
   const v1 = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
   return `t=${seconds},v1=${v1}`;
 }
 
 /** `webhook-signature` of the Standard Webhooks specification, keyed with the secret's decoded part. */
-export function standardSignature(secret: string, id: string, seconds: number, body: string): string {
+function standardSignature(secret: string, id: string, seconds: number, body: string): string {
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
   return `v1,${createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64")}`;
+}
+
+/** The headers of an attempt: the interface's (Events, rule 4), and those of Standard Webhooks. Signed anew at each. */
+export function attemptHeaders(
+  delivery: WebhookDelivery,
+  secret: string,
+  body: string,
+  now: number,
+): Readonly<Record<string, string>> {
+  const seconds = Math.floor(now / SECOND_MS);
+  return {
+    "Content-Type": "application/json",
+    "Service-Signature": serviceSignature(secret, seconds, body),
+    "Service-Event": delivery.event,
+    "Service-Delivery": delivery.id,
+    "Service-Attempt": String(delivery.attempts),
+    "webhook-id": delivery.eventId,
+    "webhook-timestamp": String(seconds),
+    "webhook-signature": standardSignature(secret, delivery.eventId, seconds, body),
+  };
 }

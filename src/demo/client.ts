@@ -29,6 +29,8 @@ export const PATHS = {
   resolve: (id: string) => `/v1/console/escalations/${id}/resolve`,
   receipt: (id: string) => `/t/${id}`,
   signIn: "/auth/session",
+  pay: "/v1/x402/pay",
+  keys: "/.well-known/jwks.json",
   bench: "/bench/run",
 } as const;
 

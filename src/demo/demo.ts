@@ -1,8 +1,9 @@
 import { type RunningServer, startServer } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
-import { createClient } from "./client.ts";
+import { createClient, PATHS } from "./client.ts";
 import { chooseFolder } from "./folder.ts";
+import { PURCHASE } from "./scenes.ts";
 import { openSeller, type Seller } from "./seller.ts";
 import { type Cast, setStage } from "./stage.ts";
 import { openAsAgent, playStory, type Story, type WarrantBody } from "./story.ts";
@@ -44,8 +45,8 @@ export type Demo = {
 const YOURS = 10_000_000n;
 
 /**
- * The guided tour: a server, a seller and a sandbox organisation, four warrants and what becomes of their money. Throws
- * where anything comes out other than told.
+ * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what becomes of
+ * their money. Throws where anything comes out other than told.
  */
 export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   const { telling, keepServing, config } = settings;
@@ -54,9 +55,10 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   const server = await startOnFreePort(demoConfig(config, folder));
   if (isRefusal(server)) return server;
   try {
-    const seller = openSeller();
+    const url = reachableUrl(server.url);
+    const trusted = { issuer: server.ctx.baseUrl, jwksUrl: url + PATHS.keys };
+    const seller = openSeller(trusted, PURCHASE.terms);
     try {
-      const url = reachableUrl(server.url);
       const portTaken = config.port === 0 || url.endsWith(`:${config.port}`) ? null : config.port;
       const cast = await setStage(server.ctx);
       const demo: Demo = { server, url, portTaken, seller, cast, folder, keepServing };
@@ -78,13 +80,17 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   }
 }
 
-/** The demo's folder, links that work on this machine, and sources on it; the rest is the operator's configuration. */
+/** Where the demo's own seller is. */
+const SELLERS = "127.0.0.0/8";
+
+/** The demo's folder, links that work on this machine, and sellers on it; the rest is the operator's configuration. */
 const demoConfig = (config: Config, folder: string): Config => ({
   ...config,
   data: folder,
   baseUrl: null,
   docsUrl: null,
-  allowNetworks: [...config.allowNetworks, "127.0.0.0/8"],
+  allowNetworks: [...config.allowNetworks, SELLERS],
+  x402AllowNetworks: [...config.x402AllowNetworks, SELLERS],
 });
 
 /** At the configured port, or at any other where that is taken. */

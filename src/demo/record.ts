@@ -1,6 +1,7 @@
 import { PATHS } from "./client.ts";
 import type { Demo, Telling } from "./demo.ts";
-import type { LedgerLine, Story, WarrantBody } from "./story.ts";
+import { PURCHASE } from "./scenes.ts";
+import type { LedgerLine, Purchase, Story, WarrantBody } from "./story.ts";
 
 /** The tour for programs: one object once the story is over, and not a word before or after. */
 export const inJson = (print: (text: string) => void): Telling => ({
@@ -9,13 +10,18 @@ export const inJson = (print: (text: string) => void): Telling => ({
   over() {},
 });
 
-const demoRecord = (demo: Demo, { scenes, ledger, problems }: Story, yours: WarrantBody | null) => ({
+const demoRecord = (
+  demo: Demo,
+  { scenes, purchase, ledger, problems }: Story,
+  yours: WarrantBody | null,
+) => ({
   object: "demo" as const,
   mode: "sandbox" as const,
   url: demo.url,
   data_folder: demo.folder,
   organisation: demo.cast.organisation,
   warrants: scenes.map((scene) => warrantRecord(demo, scene)),
+  purchase: purchaseRecord(demo, purchase),
   balances: ledger.map(balanceRecord),
   audit: { ok: problems.length === 0, problems },
   // Secrets only where somebody can use them: the server that takes them goes on.
@@ -40,6 +46,24 @@ const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"]
   reason_codes: check.reasonCodes,
   outcome: check.outcome,
   receipt_url: url + PATHS.receipt(receipt.warrant.id),
+});
+
+/** As the service answered it, and what the seller was promised. */
+const purchaseRecord = ({ url: service }: Demo, { url, payment, voucher, check }: Purchase) => ({
+  url,
+  max_amount: `${PURCHASE.maxAmount}`,
+  quoted: payment.quoted,
+  voucher,
+  warrant_id: voucher.warrant,
+  state: payment.state,
+  paid: payment.paid,
+  released_bps: payment.released_bps,
+  status: payment.status,
+  score: check.score,
+  passed: payment.passed,
+  reason_codes: payment.reason_codes,
+  outcome: check.outcome,
+  receipt_url: service + PATHS.receipt(voucher.warrant),
 });
 
 const balanceRecord = ({ step, books }: LedgerLine) => ({

@@ -1,6 +1,7 @@
 import type { Clause } from "../core/clauses/registry.ts";
 import type { PolicyRules } from "../core/policy.ts";
 import type { State } from "../core/warrant.ts";
+import type { Terms } from "./paid-page.ts";
 import type { Deliverable } from "./seller.ts";
 
 /** Who is paid. */
@@ -126,3 +127,13 @@ export const JUDGEMENT = {
   state: "partially_released",
   books: { available: usdc(79_00n), held: 0n, paid: usdc(21_00n) },
 } as const satisfies { releasedBps: number; note: string; state: State; books: Books };
+
+/** What the seller asks before it delivers, the most that the agent pays for it, and what must come out. */
+export const PURCHASE = {
+  terms: { amount: `${usdc(1_50n)}`, asset: "USDC", payee: PAYEE },
+  maxAmount: usdc(2_00n),
+  state: "released",
+  /** From the hold on. */
+  path: ["held", "verifying", "released"],
+  books: { available: usdc(77_50n), held: 0n, paid: usdc(22_50n) },
+} as const satisfies { terms: Terms; maxAmount: bigint; state: State; path: readonly State[]; books: Books };

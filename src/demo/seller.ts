@@ -1,9 +1,15 @@
+import type { VoucherClaims } from "../core/x402/voucher.ts";
+import { createPaidPage, type PaidPage, type Terms, type Trusted } from "./paid-page.ts";
+
 /** What the seller delivers at each path; see `scenes.ts` for what becomes of it. */
 export type Deliverable = "good" | "half" | "stale" | "broken";
 
 export type Seller = {
   readonly url: string;
-  urlOf(deliverable: Deliverable): string;
+  /** @param page `paid` delivers only for a voucher */
+  urlOf(page: Deliverable | "paid"): string;
+  /** The vouchers that `paid` has taken, in order. */
+  vouchers(): readonly VoucherClaims[];
   close(): Promise<void>;
 };
 
@@ -13,14 +19,22 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** A seller of weather forecasts on this machine. It is not part of Holdfast, which fetches from it as from anybody. */
-export function openSeller(): Seller {
-  const server = listen(PORT) ?? listen(0);
+export function openSeller(trusted: Trusted, terms: Terms): Seller {
+  const paid = createPaidPage(trusted, terms, () => forecast(MINUTE_MS));
+  const server = listen(PORT, paid) ?? listen(0, paid);
   if (!server) throw new Error("no port is free for the seller");
-  const url = `http://127.0.0.1:${server.port}`;
-  return { url, urlOf: (deliverable) => `${url}/${deliverable}`, close: () => server.stop(true) };
+  const url = addressOf(server);
+  return {
+    url,
+    urlOf: (page) => `${url}/${page}`,
+    vouchers: paid.vouchers,
+    close: () => server.stop(true),
+  };
 }
 
-function listen(port: number) {
+const addressOf = ({ port }: { readonly port?: number | undefined }): string => `http://127.0.0.1:${port}`;
+
+function listen(port: number, paid: PaidPage) {
   try {
     return Bun.serve({
       hostname: "127.0.0.1",
@@ -30,6 +44,7 @@ function listen(port: number) {
         "/half": () => Response.json(halfForecast()),
         "/stale": () => Response.json(forecast(2 * DAY_MS)),
         "/broken": () => new Response("<h1>Internal Server Error</h1>", { status: 500 }),
+        "/paid": (request, server) => paid.answer(request, `${addressOf(server)}/paid`),
       },
       fetch: () => new Response("Not found", { status: 404 }),
     });

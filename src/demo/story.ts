@@ -1,15 +1,17 @@
 import type { Check } from "../core/records.ts";
-import type { receiptResource, warrantResource } from "../services/resources.ts";
+import type { VoucherClaims } from "../core/x402/voucher.ts";
+import type { paymentResource, receiptResource, warrantResource } from "../services/resources.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
 import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";
-import { type Books, CLAUSES, FUNDS, JUDGEMENT, PAYEE, SCENES, type Scene } from "./scenes.ts";
+import { type Books, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";
 import { readBooks } from "./stage.ts";
 
 /** What happens in the tour, as data; how it is told is `tell.ts` for people and `record.ts` for programs. */
 
 export type WarrantBody = ReturnType<typeof warrantResource>;
 export type ReceiptBody = ReturnType<typeof receiptResource>;
+export type PaymentBody = ReturnType<typeof paymentResource>;
 
 /** A scene that was played: its warrant as the open and the verify answered it, and the check between them. */
 export type PlayedScene = {
@@ -23,6 +25,15 @@ export type PlayedScene = {
 /** What the owner made of the warrant that was left to a person, after the agent's key was refused it. */
 export type Decision = { readonly refusedCode: string; readonly warrant: WarrantBody };
 
+/** What the agent bought by x402: the seller's voucher as the seller read it, and the check of what it delivered for it. */
+export type Purchase = {
+  readonly url: string;
+  readonly payment: PaymentBody;
+  readonly voucher: VoucherClaims;
+  readonly check: Check;
+  readonly receipt: ReceiptBody;
+};
+
 /** The books after a step. */
 export type LedgerLine = { readonly step: string; readonly books: Books };
 
@@ -30,13 +41,14 @@ export type Story = {
   /** With the receipts as they are in the end. */
   readonly scenes: readonly (PlayedScene & { readonly receipt: ReceiptBody })[];
   readonly decision: Decision;
-  /** Before, after each scene, and after the decision. */
+  readonly purchase: Purchase;
+  /** Before, after each scene, after the decision, and after the purchase. */
   readonly ledger: readonly LedgerLine[];
   /** What the audit found; a story with any ends before it can be told. */
   readonly problems: readonly string[];
 };
 
-/** Plays every scene over HTTP, as a client would, then lets the owner decide what was left to a person. */
+/** Plays every scene over HTTP, as a client would, lets the owner decide what was left to a person, and buys by x402. */
 export async function playStory(demo: Demo, client: Client): Promise<Story> {
   const ledger: LedgerLine[] = [];
   const enter = async (step: string, wanted: Books) => {
@@ -54,12 +66,17 @@ export async function playStory(demo: Demo, client: Client): Promise<Story> {
   if (!waiting) throw new Error("no scene leaves anything to a person");
   const decision = await decideAsOwner(demo, client, waiting.opened.id);
   await enter(`${waiting.scene.deliverable}: the owner decides`, JUDGEMENT.books);
+  const purchase = await buyAsAgent(demo, client);
+  await enter(`paid: ${PURCHASE.state}`, PURCHASE.books);
   const scenes = await Promise.all(
-    played.map(async (one) => ({ ...one, receipt: await readReceipt(client, one) })),
+    played.map(async (one) => ({
+      ...one,
+      receipt: await readReceipt(client, one.scene.name, one.opened.id),
+    })),
   );
   const problems = demo.server.ctx.store.reader.audit();
   same("the audit", problems, []);
-  return { scenes, decision, ledger, problems };
+  return { scenes, decision, purchase, ledger, problems };
 }
 
 async function playScene(demo: Demo, client: Client, scene: Scene): Promise<PlayedScene> {
@@ -75,12 +92,18 @@ async function playScene(demo: Demo, client: Client, scene: Scene): Promise<Play
     },
     200,
   );
-  const [check] = demo.server.ctx.store.reader.checks.of(opened.id);
-  if (!check) throw new Error(`${scene.name} left no record of its check`);
-  const codes = check.details.map((detail) => detail.reason_code);
-  same(`the clauses of ${scene.name}`, codes, scene.codes);
+  const check = readCheck(demo, scene.name, opened.id, scene.codes);
   same(`the state of ${scene.name}`, verified.state, scene.state);
   return { scene, opened, sourceUrl, check, verified };
+}
+
+/** The check of a warrant, whose clauses must have come out with these codes. */
+function readCheck({ server }: Demo, name: string, warrantId: string, codes: Scene["codes"]): Check {
+  const [check] = server.ctx.store.reader.checks.of(warrantId);
+  if (!check) throw new Error(`${name} left no record of its check`);
+  const found = check.details.map((detail) => detail.reason_code);
+  same(`the clauses of ${name}`, found, codes);
+  return check;
 }
 
 /** Opens a warrant of the tour's promise with the agent's key. */
@@ -143,10 +166,47 @@ async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Pro
   return { refusedCode: refused.error.code, warrant };
 }
 
+/** The agent buys what the seller delivers only for payment; the seller takes a voucher, and the books pay. */
+async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
+  const { seller, cast } = demo;
+  const url = seller.urlOf("paid");
+  const payment = await client.send<PaymentBody>(
+    {
+      method: "POST",
+      path: PATHS.pay,
+      as: bearer(cast.apiKey),
+      idempotencyKey: keyOf(demo, "buy"),
+      body: {
+        url,
+        max_amount: `${PURCHASE.maxAmount}`,
+        agent_id: cast.agent.id,
+        spec: { clauses: CLAUSES },
+      },
+    },
+    200,
+  );
+  const { warrant_id: id, state, quoted, paid, passed, status } = payment;
+  same("the quote", quoted, PURCHASE.terms);
+  same("the purchase", [state, paid, passed, status], [PURCHASE.state, true, true, 200]);
+  const [voucher, ...others] = seller.vouchers();
+  if (id === null || !voucher) throw new Error("the purchase left no warrant or no voucher");
+  same("the vouchers that the seller took", [voucher.warrant, ...others], [id]);
+  const check = readCheck(
+    demo,
+    "the purchase",
+    id,
+    CLAUSES.map(() => null),
+  );
+  const receipt = await readReceipt(client, "the purchase", id);
+  const states = receipt.trace.map((entry) => entry.to);
+  same("the way of the purchase", states, PURCHASE.path);
+  return { url, payment, voucher, check, receipt };
+}
+
 /** As anybody can read it: without a credential. */
-async function readReceipt(client: Client, { scene, opened }: PlayedScene): Promise<ReceiptBody> {
-  const path = PATHS.receipt(opened.id);
+async function readReceipt(client: Client, name: string, warrantId: string): Promise<ReceiptBody> {
+  const path = PATHS.receipt(warrantId);
   const receipt = await client.send<ReceiptBody>({ method: "GET", path }, 200);
-  same(`the receipt of ${scene.name}`, [receipt.warrant.id, receipt.mode], [opened.id, "sandbox"]);
+  same(`the receipt of ${name}`, [receipt.warrant.id, receipt.mode], [warrantId, "sandbox"]);
   return receipt;
 }

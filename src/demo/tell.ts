@@ -1,11 +1,30 @@
 import { columns } from "../core/columns.ts";
 import { displayAmount, shareOf } from "../core/money.ts";
 import type { Check } from "../core/records.ts";
+import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
 import type { Demo, Telling } from "./demo.ts";
 import type { Paint } from "./paint.ts";
-import { FUNDS, JUDGEMENT, PAYEE, POLICY_NAME, PROMISE, RULES, SCENES, SCHEMA_NAME } from "./scenes.ts";
-import type { Decision, LedgerLine, PlayedScene, Story, WarrantBody } from "./story.ts";
+import {
+  FUNDS,
+  JUDGEMENT,
+  PAYEE,
+  POLICY_NAME,
+  PROMISE,
+  PURCHASE,
+  RULES,
+  SCENES,
+  SCHEMA_NAME,
+} from "./scenes.ts";
+import type {
+  Decision,
+  LedgerLine,
+  PlayedScene,
+  Purchase,
+  ReceiptBody,
+  Story,
+  WarrantBody,
+} from "./story.ts";
 import { tellWhatToTry } from "./try-it.ts";
 
 /** What the words of the tour are said with. */
@@ -21,11 +40,12 @@ export const inWords = (voice: Voice): Telling => ({
     tellPolicy(voice);
     tellPromise(voice);
   },
-  played(demo, { scenes, decision, ledger }, yours) {
+  played(demo, { scenes, decision, purchase, ledger }, yours) {
     for (const [index, scene] of scenes.entries()) tellScene(voice, index, scene);
     tellJudgement(voice, demo, decision);
+    tellPurchase(voice, demo, purchase);
     tellMoney(voice, ledger);
-    tellReceipts(voice, demo, scenes);
+    tellReceipts(voice, demo, scenes, purchase);
     // A story with problems is not told.
     voice.print(
       `\n  ${voice.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
@@ -47,7 +67,7 @@ function tellStage({ paint, print }: Voice, { url, portTaken, folder, seller, ca
   for (const line of [
     `server   ${url}${elsewhere}`,
     `data     ${folder}`,
-    `seller   ${seller.url}, with ${SCENES.length} forecasts: one is good`,
+    `seller   ${seller.url}, with ${SCENES.length} forecasts: one is good; a fifth is for sale`,
     `owner    ${owner.email} owns the organisation ${organisation.name}`,
     `balance  ${displayAmount(FUNDS, ASSET)} of play money came in`,
     `agent    ${agent.name} has an API key, ${apiKey.slice(0, 12)}…: it opens and verifies, and cannot settle`,
@@ -134,8 +154,10 @@ function tellRule({ print }: Voice, check: Check): void {
   print(`    ${passed} of ${check.details.length} passed: ${POLICY_NAME} says ${check.outcome} (${rule})`);
 }
 
+type Outcome = Pick<WarrantBody, "state" | "amount" | "asset" | "released_bps">;
+
 /** What the state means for the money. */
-function tellOutcome({ paint, print }: Voice, warrant: WarrantBody): void {
+function tellOutcome({ paint, print }: Voice, warrant: Outcome): void {
   const amount = BigInt(warrant.amount);
   const paid = shareOf(amount, warrant.released_bps ?? 0);
   const money = (units: bigint) => displayAmount(units, warrant.asset);
@@ -164,6 +186,32 @@ function tellJudgement(voice: Voice, { cast }: Demo, { refusedCode, warrant }: D
   tellOutcome(voice, warrant);
 }
 
+function tellPurchase(
+  voice: Voice,
+  { url: service }: Demo,
+  { url, voucher, payment, check, receipt }: Purchase,
+): void {
+  const { paint, print } = voice;
+  const { amount, asset, payee } = voucher;
+  const price = displayAmount(BigInt(amount), asset);
+  print(`\n${paint.bold("The agent buys from a seller that asks for money first (x402)")}`);
+  print(`  ${paint.quiet(`POST ${PATHS.pay}`)}`);
+  print(`    The agent pays ${displayAmount(PURCHASE.maxAmount, asset)} at most, for the same promise`);
+  print(`    Holdfast itself asks ${url}`);
+  print(`    402: the seller asks ${price} for ${payee}`);
+  tellOutcome(voice, { state: "held", amount, asset, released_bps: null });
+  print(`    Holdfast asks again, with a signed voucher for ${price}, good until ${clockTime(voucher.exp)}`);
+  print(`      ${paint.pass} the seller checks it by ${service}${PATHS.keys}`);
+  print(`    ${payment.status}: the seller delivers`);
+  tellClauses(voice, check);
+  tellRule(voice, check);
+  tellOutcome(voice, receipt.warrant);
+}
+
+/** @param seconds epoch seconds, as JWT has them */
+const clockTime = (seconds: number): string =>
+  `${new Date(seconds * SECOND_MS).toISOString().slice(11, 19)} UTC`;
+
 function tellMoney({ paint, print }: Voice, ledger: readonly LedgerLine[]): void {
   print(`\n${paint.bold("What happened to the money")}`);
   const [header = "", ...lines] = columns([
@@ -177,9 +225,15 @@ function tellMoney({ paint, print }: Voice, ledger: readonly LedgerLine[]): void
   for (const line of lines) print(`  ${line}`);
 }
 
-function tellReceipts({ paint, print }: Voice, { url }: Demo, scenes: Story["scenes"]): void {
+function tellReceipts(
+  { paint, print }: Voice,
+  { url }: Demo,
+  scenes: Story["scenes"],
+  purchase: Purchase,
+): void {
   print(`\n${paint.bold("Receipts, for anybody to read")}`);
-  for (const { scene, receipt } of scenes) {
-    print(`  ${scene.deliverable.padEnd(7)} ${url}${PATHS.receipt(receipt.warrant.id)}`);
-  }
+  const tell = (what: string, { warrant }: ReceiptBody) =>
+    print(`  ${what.padEnd(7)} ${url}${PATHS.receipt(warrant.id)}`);
+  for (const { scene, receipt } of scenes) tell(scene.deliverable, receipt);
+  tell("paid", purchase.receipt);
 }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { displayAmount } from "../core/money.ts";
 import { PATHS } from "./client.ts";
 import type { Demo } from "./demo.ts";
-import { PAYEE } from "./scenes.ts";
+import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
 import { inAMonth, type WarrantBody } from "./story.ts";
 import type { Voice } from "./tell.ts";
 
@@ -12,9 +12,8 @@ export function tellWhatToTry({ paint, print }: Voice, demo: Demo, yours: Warran
   const held = displayAmount(BigInt(yours.amount), yours.asset);
   print(`\n${paint.bold("Your turn")}   server and seller go on until Ctrl-C`);
   print(`  One more warrant is held for you: ${yours.id}, ${held}.`);
-  print(
-    `  The seller has /good, /half, /stale and /broken; any other path is 404, which is always refunded.`,
-  );
+  print(`  The seller has /good, /half, /stale and /broken, and sells /paid for a voucher; any other path`);
+  print(`  is 404, which is always refunded.`);
   print(`  Each line works as it stands, in another terminal.`);
   for (const [title, line] of linesFor(demo, yours.id)) print(`\n${paint.quiet(`# ${title}`)}\n${line}`);
   print(`\n${paint.bold("To read")}   ${url}/docs   ${url}/openapi.json`);
@@ -38,6 +37,12 @@ function linesFor(demo: Demo, id: string): readonly (readonly [title: string, li
     deadline: inAMonth(),
     spec: { clauses: [{ kind: "http.status", equals: 200 }] },
   };
+  const buy = {
+    url: seller.urlOf("paid"),
+    max_amount: `${PURCHASE.maxAmount}`,
+    spec: { clauses: CLAUSES },
+  };
+  const most = displayAmount(PURCHASE.maxAmount, PURCHASE.terms.asset);
   return [
     [
       "open a warrant: 3.00 USDC for an answer of 200",
@@ -58,6 +63,10 @@ function linesFor(demo: Demo, id: string): readonly (readonly [title: string, li
     ],
     ["its trace, from the first hold to the payment", line(key, url + PATHS.trace(id))],
     ["its receipt, without any credential", line(url + PATHS.receipt(id))],
+    [
+      `buy by x402, from a seller that answers 402: ${most} at most`,
+      line(key, intent("try-buy"), json(buy), url + PATHS.pay),
+    ],
     ["all warrants, the newest first", line(key, `'${url}${PATHS.warrants}?sort=created'`)],
     ["the bench: try clauses without holding anything", line(json(bench), url + PATHS.bench)],
   ];

@@ -5,6 +5,10 @@ import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { internalRoutes } from "./routes/internal.ts";
+import { operationRoutes } from "./routes/operation.ts";
+import { pageRoutes } from "./routes/pages.ts";
+import { passkeyRoutes } from "./routes/passkeys.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 import { x402Routes } from "./routes/x402.ts";
@@ -22,7 +26,11 @@ export const app = new Elysia({ aot: false, normalize: false })
   .use(x402Routes)
   .use(consoleRoutes)
   .use(authRoutes)
+  .use(passkeyRoutes)
   .use(publicRoutes)
+  .use(operationRoutes)
+  .use(internalRoutes)
+  .use(pageRoutes)
   .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
 
 function routes(): readonly Route[] {

@@ -4,6 +4,8 @@ import type { Caller } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import type { Intent } from "../services/intent.ts";
 import type { Models } from "./check-input.ts";
+import type { Operation } from "./operation.ts";
+import type { Pages } from "./pages.ts";
 
 /** One request on its way, as the shell knows it and the handlers need it. */
 export type Call = {
@@ -11,14 +13,21 @@ export type Call = {
   /** The service's own id of the request. */
   readonly requestId: string;
   readonly docsUrl: string;
+  readonly pages: Pages;
   /** Logs a fault that nobody foresaw, with the request's id. */
   readonly reportFault: (error: unknown) => void;
+  /** Of the running service; null in a shell by itself. */
+  readonly operation: Operation | null;
   /** The client's address; an IPv6 one as its /64. Asked for where nobody is signed in. */
   readonly address: () => string;
   caller: Caller | null;
+  /** Whether the worker calls, on a route of its own. */
+  worker: boolean;
   /** The person and the sign-in, where a cookie was honoured. */
   signedIn: { readonly user: User; readonly session: AuthSession } | null;
   budget: Budget | null;
+  /** The route's pattern, such as `/v1/warrants/:id`; null before it is found, and where there is none. */
+  route: string | null;
   /** What the route asks of the query and the body. */
   models: Models;
   /** Present on the routes that move money. */

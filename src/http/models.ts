@@ -1,9 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { clauseModels } from "../core/clauses/registry.ts";
 import { BPS_WHOLE } from "../core/money.ts";
+import { SETTLEMENTS } from "../core/passkey.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../services/admin/fields.ts";
 import { OFFSET_MAX } from "../services/warrants/list.ts";
 
 /**
@@ -41,6 +43,22 @@ const releasedBps = Type.Integer({
   exclusiveMinimum: 0,
   exclusiveMaximum: BPS_WHOLE,
   description: "an integer strictly between 0 and 10000",
+});
+
+const pageLimit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 100, description: "an integer from 1 to 100" }),
+);
+
+/** What signs in with it may be older than the rule of new ones. */
+const password = Type.String({
+  minLength: 1,
+  maxLength: PASSWORD_LENGTH_MAX,
+  description: `a string of 1 to ${PASSWORD_LENGTH_MAX} characters`,
+});
+const newPassword = Type.String({
+  minLength: PASSWORD_LENGTH_MIN,
+  maxLength: PASSWORD_LENGTH_MAX,
+  description: `a string of ${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX} characters`,
 });
 
 export const openBody = Type.Object(
@@ -139,18 +157,98 @@ export const benchBody = Type.Object(
 export const signInBody = Type.Object(
   {
     email: Type.String({ minLength: 1, maxLength: 254, description: "an e-mail address" }),
-    password: Type.String({ minLength: 1, maxLength: 256, description: "a string of 1 to 256 characters" }),
+    password,
     mode: Type.Optional(literals(MODES)),
   },
   closed,
 );
+
+export const passwordBody = Type.Object({ current_password: password, new_password: newPassword }, closed);
+
+export const passwordResetBody = Type.Object(
+  {
+    token: Type.String({ minLength: 1, maxLength: 256, description: "the text after the link's #" }),
+    new_password: newPassword,
+  },
+  closed,
+);
+
+export const passkeyOptionsBody = Type.Object({ password }, closed);
+
+const base64url = (maxLength: number) =>
+  Type.String({ pattern: "^[A-Za-z0-9_-]+$", maxLength, description: "base64url" });
+
+/** What browsers say of a credential, in words of their own too: those that are not read here may be there. */
+const credential = {
+  id: base64url(1_400),
+  rawId: base64url(1_400),
+  type: literals(["public-key"]),
+};
+const registrationResponse = Type.Object(
+  {
+    ...credential,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(16_384),
+        attestationObject: base64url(65_536),
+        transports: Type.Optional(
+          Type.Array(Type.String({ maxLength: 32 }), { maxItems: 16, description: "an array of strings" }),
+        ),
+      },
+      { description: "an AuthenticatorAttestationResponse as JSON" },
+    ),
+  },
+  { description: "what PublicKeyCredential.toJSON() gave" },
+);
+const assertionResponse = Type.Object(
+  {
+    ...credential,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(16_384),
+        authenticatorData: base64url(16_384),
+        signature: base64url(4_096),
+        userHandle: Type.Optional(Type.Union([base64url(128), Type.Null()], { description: "base64url" })),
+      },
+      { description: "an AuthenticatorAssertionResponse as JSON" },
+    ),
+  },
+  { description: "what PublicKeyCredential.toJSON() gave" },
+);
+
+export const passkeyBody = Type.Object(
+  {
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "a string of 1 to 200 characters" }),
+    ),
+    response: registrationResponse,
+  },
+  closed,
+);
+
+export const passkeySignInBody = Type.Object(
+  { response: assertionResponse, mode: Type.Optional(literals(MODES)) },
+  closed,
+);
+
+export const decisionBody = Type.Object(
+  {
+    warrant_id: id,
+    version: Type.Integer({ minimum: 1, description: "the warrant's version, an integer from 1" }),
+    decision: literals(SETTLEMENTS),
+    released_bps: Type.Optional(releasedBps),
+  },
+  closed,
+);
+
+export const assertionBody = Type.Object({ response: assertionResponse }, closed);
 
 export const listQuery = Type.Object(
   {
     state: Type.Optional(literals(STATES)),
     agent_id: Type.Optional(id),
     sort: Type.Optional(literals(["deadline", "created"])),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: "an integer from 1 to 100" })),
+    limit: pageLimit,
     offset: Type.Optional(
       Type.Integer({ minimum: 0, maximum: OFFSET_MAX, description: "an integer from 0 to 100000" }),
     ),
@@ -159,5 +257,7 @@ export const listQuery = Type.Object(
   },
   closed,
 );
+
+export const auditLogQuery = Type.Object({ limit: pageLimit, starting_after: Type.Optional(id) }, closed);
 
 export const noQuery = Type.Object({}, closed);

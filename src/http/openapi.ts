@@ -1,10 +1,10 @@
 import type { TSchema } from "@sinclair/typebox";
-import type { Access } from "../core/roles.ts";
 import { SESSION_COOKIE } from "./caller.ts";
 import { noBody } from "./models.ts";
 import { namedSchemas, type OpenApiSchema, openApiSchema } from "./openapi-schema.ts";
 import { responseModels } from "./response-models.ts";
-import { ruleOf } from "./route.ts";
+import { type RouteRule, ruleOf } from "./route.ts";
+import { WORKER_HEADER } from "./worker.ts";
 
 /** A route as Elysia lists it. */
 export type Route = {
@@ -21,7 +21,12 @@ type Detail = {
 };
 
 /** What each operation answers when it succeeds: a named model, a media type of text, or nothing. */
-const ANSWERS: Readonly<Record<string, keyof typeof responseModels | "text/html" | "text/css" | null>> = {
+const ANSWERS: Readonly<
+  Record<
+    string,
+    keyof typeof responseModels | "text/html" | "text/css" | "text/plain" | "text/javascript" | null
+  >
+> = {
   "POST /v1/warrants": "Warrant",
   "GET /v1/warrants": "WarrantList",
   "GET /v1/warrants/{id}": "Warrant",
@@ -34,15 +39,37 @@ const ANSWERS: Readonly<Record<string, keyof typeof responseModels | "text/html"
   "GET /v1/console/verifiers": "VerifierList",
   "GET /v1/console/agents": "AgentList",
   "GET /v1/console/policies": "PolicyList",
+  "GET /v1/console/keys": "ApiKeyList",
+  "GET /v1/console/users": "UserList",
+  "GET /v1/console/audit-log": "AuditLog",
   "GET /v1/console/escalations": "EscalationList",
+  "GET /v1/console/webhooks": "WebhookList",
   "POST /v1/console/escalations/{id}/resolve": "ResolvedEscalation",
   "POST /auth/session": "AuthSession",
   "GET /auth/session": "AuthSession",
   "DELETE /auth/session": null,
+  "DELETE /auth/sessions": null,
+  "POST /auth/password": null,
+  "POST /auth/password/reset": null,
+  "POST /auth/passkeys/options": "PasskeyCreationOptions",
+  "POST /auth/passkeys": "Passkey",
+  "GET /auth/passkeys": "PasskeyList",
+  "DELETE /auth/passkeys/{id}": null,
+  "POST /auth/passkey/sign-in/options": "PasskeyRequestOptions",
+  "POST /auth/passkey/sign-in": "AuthSession",
+  "POST /auth/passkey/challenge": "PasskeyRequestOptions",
+  "POST /auth/passkey/assertion": "PasskeyApproval",
   "GET /t/{id}": "Receipt",
   "POST /bench/run": "CheckResult",
   "GET /.well-known/jwks.json": "JsonWebKeySet",
+  "POST /internal/jobs/webhooks": "DeliveryJob",
   "GET /healthz": "Health",
+  "GET /readyz": "Readiness",
+  "GET /metrics": "text/plain",
+  "GET /account": "text/html",
+  "GET /reset-password": "text/html",
+  "GET /console/account.js": "text/javascript",
+  "GET /console/account.css": "text/css",
   "GET /docs": "text/html",
   "GET /docs/api-reference/errors": "text/html",
   "GET /docs/style.css": "text/css",
@@ -92,6 +119,7 @@ export function describeRoutes(routes: readonly Route[]): object {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
         session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE, description: "A signed-in person." },
+        worker: { type: "apiKey", in: "header", name: WORKER_HEADER, description: "The operator's worker." },
       },
     },
   };
@@ -114,14 +142,16 @@ function detailOf({ method, path, hooks }: Route): Detail {
 
 function operationOf(route: Route): object {
   const { summary, tags } = detailOf(route);
-  const { access, idempotent } = ruleOf(detailOf(route));
+  const rule = ruleOf(detailOf(route));
+  const { access, idempotent } = rule;
+  const isSettlement = idempotent && access?.keys === false;
   const body = route.hooks.body as TSchema | undefined;
-  const parameters = parametersOf(route, idempotent);
+  const parameters = parametersOf(route, idempotent, isSettlement);
   return {
     operationId: operationIdOf(route),
     summary,
     tags,
-    security: securityOf(access),
+    security: securityOf(rule),
     ...(parameters.length > 0 && { parameters }),
     // An empty object is accepted where no body is asked for; there is nothing to describe in it.
     ...(body &&
@@ -138,10 +168,12 @@ const operationIdOf = ({ method, path }: Route): string =>
     .map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
     .join("");
 
-const securityOf = (access: Access | null): readonly object[] =>
-  access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
+function securityOf({ access, worker }: RouteRule): readonly object[] {
+  if (worker) return [{ worker: [] }];
+  return access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
+}
 
-function parametersOf(route: Route, idempotent: boolean): readonly object[] {
+function parametersOf(route: Route, idempotent: boolean, isSettlement: boolean): readonly object[] {
   const query = route.hooks.query as OpenApiSchema | undefined;
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
@@ -155,8 +187,22 @@ function parametersOf(route: Route, idempotent: boolean): readonly object[] {
     required: query?.required?.includes(name) ?? false,
     schema: openApiSchema(schema),
   }));
-  return [...inPath, ...inQuery, ...(idempotent ? headersOfMoves(inPath.length > 0) : [])];
+  return [
+    ...inPath,
+    ...inQuery,
+    ...(idempotent ? headersOfMoves(inPath.length > 0) : []),
+    ...(isSettlement ? [PASSKEY_HEADER] : []),
+  ];
 }
+
+/** Of the moves that only a person makes. */
+const PASSKEY_HEADER = {
+  name: "Service-Passkey",
+  in: "header",
+  required: false,
+  description: "Above the passkey threshold: the token of POST /auth/passkey/assertion for this decision.",
+  schema: { type: "string" },
+};
 
 /** The headers of the routes that move money; only a warrant that exists has a version to match. */
 const headersOfMoves = (hasVersion: boolean): readonly object[] => [
@@ -185,7 +231,9 @@ function responsesOf(route: Route): object {
   const answer = ANSWERS[operation];
   const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   const described = Object.entries(detailOf(route).responses).map(([status, { description }]) => {
-    const content = Number(status) >= 400 ? error : contentOf(answer);
+    // Whoever asks whether the service is ready is answered the same whether it is or not.
+    const isRefused = Number(status) >= 400 && answer !== "Readiness";
+    const content = isRefused ? error : contentOf(answer);
     return [status, { description, headers: COMMON_HEADERS, ...(content && { content }) }];
   });
   return { ...Object.fromEntries(described), default: { $ref: "#/components/responses/Error" } };

@@ -2,11 +2,15 @@ import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { AGENT_STATUSES } from "../core/agent.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS, clauseModels } from "../core/clauses/registry.ts";
+import { ADMIN_ACTIONS } from "../core/directory.ts";
 import { ERRORS, typeOf } from "../core/errors.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES, ROLES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
+import { passkeyModels } from "./passkey-models.ts";
+import { webhookModels } from "./webhook-models.ts";
+import { x402Models } from "./x402-models.ts";
 
 /**
  * The forms of answers (interface.md, Resources and their fields), for the API's description. Nothing validates with them
@@ -151,18 +155,6 @@ const receipt = object({
   signature: orNull(text),
 });
 
-const payment = object({
-  warrant_id: orNull(text),
-  state: orNull(state),
-  quoted: orNull(object({ amount, asset: text, payee: text })),
-  paid: Type.Boolean(),
-  released_bps: share,
-  passed: Type.Boolean(),
-  reason_codes: reasonCodes,
-  status: Type.Integer({ description: "Of what the seller answered; 0 where it did not." }),
-  body: Type.String({ description: "Text, or base64 with `Service-Body-Encoding: base64`." }),
-});
-
 const verifier = object({
   id: text,
   object: is("verifier"),
@@ -214,11 +206,13 @@ const spendSession = object({
 const agent = object({
   id: text,
   object: is("agent"),
+  mode,
   name: text,
   identity: text,
   status: oneOf(AGENT_STATUSES),
   failure_budget: integer,
   failure_count: count,
+  must_be_named: Type.Boolean({ description: "Whether its keys must send agent_id on open." }),
   created_at: time,
   policy: orNull(object({ agentId: orNull(text), name: text, version: integer })),
   session: orNull(spendSession),
@@ -226,6 +220,46 @@ const agent = object({
     total: count,
     by_state: Type.Object({}, { additionalProperties: count, description: "Keyed by state." }),
   }),
+});
+
+const apiKey = object({
+  id: text,
+  object: is("api_key"),
+  agent_id: text,
+  mode,
+  last_four: text,
+  created_at: time,
+  expires_at: orNull(time),
+  last_used_at: orNull(time),
+  revoked_at: orNull(time),
+});
+
+const user = object({
+  id: text,
+  object: is("user"),
+  organisation_id: text,
+  email: text,
+  name: text,
+  role: oneOf(ROLES),
+  created_at: time,
+  removed_at: orNull(time),
+});
+
+const readBack = orNull(
+  Type.Object(
+    {},
+    { additionalProperties: true, description: "As read back; null where there was, or is, nothing." },
+  ),
+);
+const auditLogEntry = object({
+  id: text,
+  object: is("audit_log_entry"),
+  actor: object({ kind: oneOf(["user", "machine"]), id: orNull(text) }),
+  action: oneOf(ADMIN_ACTIONS),
+  subject: text,
+  before: readBack,
+  after: readBack,
+  recorded_at: time,
 });
 
 const list = (item: TSchema, more: TProperties = {}) =>
@@ -250,7 +284,7 @@ export const responseModels = {
   EscalationList: list(escalation),
   ResolvedEscalation: object({ ...escalationFields, warrant }),
   Receipt: receipt,
-  Payment: payment,
+  ...x402Models,
   Verifier: verifier,
   VerifierList: list(verifier, {
     templates: Type.Array(object({ kind: oneOf(CLAUSE_KINDS), description: text })),
@@ -260,6 +294,14 @@ export const responseModels = {
   SpendSession: spendSession,
   Agent: agent,
   AgentList: list(agent),
+  ...webhookModels,
+  ApiKey: apiKey,
+  ApiKeyList: list(apiKey),
+  User: user,
+  UserList: list(user),
+  AuditLogEntry: auditLogEntry,
+  AuditLog: list(auditLogEntry, { has_more: Type.Boolean(), next_cursor: orNull(text) }),
+  ...passkeyModels,
   AuthSession: object({
     object: is("auth_session"),
     user: object({ id: text, email: text, name: text, role: oneOf(ROLES) }),
@@ -267,12 +309,12 @@ export const responseModels = {
     mode,
     expires_at: time,
   }),
-  JsonWebKeySet: object({
-    keys: Type.Array(
-      object({ kty: is("OKP"), crv: is("Ed25519"), x: text, kid: text, alg: is("EdDSA"), use: is("sig") }),
-    ),
-  }),
   Health: object({ object: is("health"), status: is("ok") }),
+  Readiness: object({
+    object: is("readiness"),
+    ready: Type.Boolean(),
+    checks: Type.Array(object({ name: text, ok: Type.Boolean(), message: orNull(text) })),
+  }),
   Error: object({
     error: object({
       type: oneOf([...new Set(codes().map(typeOf))]),

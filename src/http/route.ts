@@ -5,6 +5,8 @@ import type { Access } from "../core/roles.ts";
 export type RouteRule = {
   /** Null on a public route. */
   readonly access: Access | null;
+  /** Whether the worker's header is asked for instead. */
+  readonly worker: boolean;
   /** Whether an Idempotency-Key is required: on the routes that move money. */
   readonly idempotent: boolean;
   readonly bucket: Bucket;
@@ -20,6 +22,7 @@ type Description = {
   readonly summary: string;
   readonly tags: string[];
   readonly access: Access | null;
+  readonly worker?: boolean;
   readonly idempotent?: boolean;
   readonly bucket: Bucket;
   readonly counted?: boolean;
@@ -30,13 +33,14 @@ type Description = {
 /** A route's `detail`: its description for people and its rule for the shell. */
 export function route({
   access,
+  worker = false,
   idempotent = false,
   bucket,
   counted = true,
   bodyBytesMax = BODY_BYTES_MAX,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, idempotent, bucket, counted, bodyBytesMax };
+  const rule: RouteRule = { access, worker, idempotent, bucket, counted, bodyBytesMax };
   return {
     summary: description.summary,
     tags: description.tags,

@@ -11,17 +11,28 @@ import type { Models } from "./check-input.ts";
 import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
 import { intentOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { type Counted, clientAddress, createRateCounters } from "./limits.ts";
+import type { Answered, Operation } from "./operation.ts";
+import type { Pages } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { type RouteRule, ruleOf } from "./route.ts";
+import { isWorker, refuseStranger } from "./worker.ts";
 
 export type HttpOptions = {
   /** Where the links in errors lead. */
   readonly docsUrl: string;
+  /** What people see in a browser, by path; without it those routes are not there. */
+  readonly pages?: Pages;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
+  /** SHA-256 of the worker's secret; without it the worker's route is closed. */
+  readonly workerSecretHash?: string | null;
   /** How long a body may take to come; 15 s where it is not said. */
   readonly bodyMsMax?: number;
   readonly onFault: (error: unknown, requestId: string) => void;
+  /** Of the running service; without it there are no metrics, and nothing to be unready for. */
+  readonly operation?: Operation;
+  /** Hears of every answer, once it is made. */
+  readonly onAnswered?: (answered: Answered) => void;
 };
 
 /** Answers one request. `socketAddress` tells the address of the other end, which costs a system call. */
@@ -33,18 +44,13 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const counters = createRateCounters(options.rateLimits);
-
-  function routeFor(method: string, path: string): (Models & { readonly rule: RouteRule }) | null {
-    const hooks = app.router.dynamic.find(method, path)?.store.hooks as
-      | (Models & { readonly detail?: object })
-      | undefined;
-    return hooks?.detail ? { query: hooks.query, body: hooks.body, rule: ruleOf(hooks.detail) } : null;
-  }
+  const { workerSecretHash = null } = options;
 
   /** The first check that refuses, in the fixed order; null where the route may run. */
   async function refusalOf(call: Call, request: Request, path: string): Promise<Refusal | null> {
     const route = routeFor(request.method, path);
     Object.assign(call, await identify(ctx, request));
+    call.worker = route?.rule.worker === true && isWorker(request.headers, workerSecretHash);
     const who = countedAs(call);
     if (!route) {
       call.budget = counters.peek(request.method === "GET" ? "read" : "write", who, ctx.now());
@@ -52,6 +58,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     }
     const { rule } = route;
     call.models = route;
+    call.route = route.pattern;
     const counted = rule.bucket === "bench" ? addressOf(call) : who;
     call.budget = counters[rule.counted ? "take" : "peek"](rule.bucket, counted, ctx.now());
     if (rule.counted && call.budget.exceeded) {
@@ -60,7 +67,8 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
         `Over the limit; it is whole again in ${call.budget.resetSeconds} seconds.`,
       );
     }
-    const refused = refuseCaller(call, rule);
+    const refused =
+      refuseCaller(call, rule) ?? (rule.worker && !call.worker ? refuseStranger(workerSecretHash) : null);
     if (refused) return refused;
     const key = rule.idempotent ? readIdempotencyKey(request.headers) : null;
     if (isRefusal(key)) return key;
@@ -91,6 +99,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   }
 
   return async (received, socketAddress) => {
+    const startedAt = performance.now();
     ctx.store.reader.refresh();
     const requestId = ctx.newId("request");
     const call: Call = {
@@ -98,11 +107,15 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
       requestId,
       reportFault: (error) => options.onFault(error, requestId),
       docsUrl: options.docsUrl,
+      operation: options.operation ?? null,
+      pages: options.pages ?? {},
       address: () =>
         clientAddress(socketAddress(), received.headers.get("x-forwarded-for"), options.trustedProxies),
       caller: null,
+      worker: false,
       signedIn: null,
       budget: null,
+      route: null,
       models: {},
       intent: null,
       body: null,
@@ -110,11 +123,38 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     };
     const response = await answer(call, requestForRoutes(received));
     const budget = call.budget ?? counters.peek("read", countedAs(call), ctx.now());
-    setHeaders(response, budget, echoedRequestId(received.headers, call.requestId));
+    const echoed = echoedRequestId(received.headers, call.requestId);
+    setHeaders(response, budget, echoed);
     if (call.closes) response.headers.set("Connection", "close");
+    options.onAnswered?.(answeredOf(call, received.method, echoed, response.status, startedAt));
     return received.method === "HEAD" ? new Response(null, response) : response;
   };
 }
+
+type FoundRoute = Models & { readonly pattern: string; readonly rule: RouteRule };
+
+function routeFor(method: string, path: string): FoundRoute | null {
+  const found = app.router.dynamic.find(method, path)?.store;
+  const hooks = found?.hooks as (Models & { readonly detail?: object }) | undefined;
+  if (!found || !hooks?.detail) return null;
+  return { query: hooks.query, body: hooks.body, pattern: String(found.route), rule: ruleOf(hooks.detail) };
+}
+
+const answeredOf = (
+  { requestId, route, caller, worker }: Call,
+  method: string,
+  echoed: string,
+  status: number,
+  startedAt: number,
+): Answered => ({
+  requestId,
+  callerRequestId: echoed === requestId ? null : echoed,
+  method,
+  route,
+  status,
+  durationMs: performance.now() - startedAt,
+  caller: worker ? "worker" : (caller?.kind ?? null),
+});
 
 /** Whether the route is open to whoever calls. */
 function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
@@ -126,7 +166,9 @@ function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
 
 /** Counters are per caller: a person, a key, or an address (interface.md, Rate-limit rules). */
 function countedAs(call: Call): Counted {
-  const { caller } = call;
+  const { caller, worker } = call;
+  // Not by its address, where strangers could use up its budget.
+  if (worker) return { kind: "account", id: "worker" };
   if (caller === null) return addressOf(call);
   return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
 }

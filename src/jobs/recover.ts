@@ -11,9 +11,12 @@ type OnFault = (error: unknown, warrantId: string) => void;
 export const recoverAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   interruptWhere(ctx, onFault, () => true);
 
-/** While running: a check whose lease has run out is undone. */
+/**
+ * While running: a check whose lease has run out is undone. So is one that begins as far in the future, since the clock was
+ * set back: its lease would not run out for as long.
+ */
 export const recoverOverdueChecks = (ctx: Context, onFault: OnFault): Promise<number> =>
-  interruptWhere(ctx, onFault, (warrant) => warrant.movedAt + CHECK_LEASE_MS <= ctx.now());
+  interruptWhere(ctx, onFault, (warrant) => Math.abs(ctx.now() - warrant.movedAt) >= CHECK_LEASE_MS);
 
 async function interruptWhere(
   ctx: Context,

@@ -1,31 +1,101 @@
-/** A job is a plain function that may be called at any time, and again. */
-export type Job = { readonly name: string; readonly everyMs: number; readonly run: () => Promise<unknown> };
+import type { JobState } from "../core/operation.ts";
+import { MINUTE_MS } from "../core/time.ts";
+
+/** A job is a plain function that may be called at any time, and again. One run does a bounded piece of work. */
+export type Job = {
+  readonly name: string;
+  readonly everyMs: number;
+  /** When the first run begins; after one interval where it is not said. */
+  readonly firstMs?: number;
+  /** How long it may go without a run that succeeds before it counts as stuck; five minutes and three intervals else. */
+  readonly patienceMs?: number;
+  readonly run: () => Promise<unknown>;
+};
 
 export type Scheduler = {
+  /** Runs a job now; where it is running, that run is the answer. Never rejects. */
+  run(name: string): Promise<void>;
+  states(): readonly JobState[];
   /** Starts nothing more, and resolves when what is running is done. */
   stop(): Promise<void>;
 };
 
+type Options = {
+  readonly onFault: (job: string, error: unknown) => void;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+};
+
 /** Runs each job at its interval. A job never overlaps itself: a run that takes longer delays its own next one. */
-export function startScheduler(
-  jobs: readonly Job[],
-  onFault: (job: string, error: unknown) => void,
-): Scheduler {
-  const running = new Map<string, Promise<unknown>>();
-  const timers = jobs.map((job) =>
-    setInterval(() => {
-      if (running.has(job.name)) return;
-      const run = job
-        .run()
-        .catch((error: unknown) => onFault(job.name, error))
-        .finally(() => running.delete(job.name));
-      running.set(job.name, run);
-    }, job.everyMs),
-  );
+export function startScheduler(jobs: readonly Job[], { onFault, now }: Options): Scheduler {
+  const scheduled = new Map(jobs.map((job) => [job.name, scheduledJob(job, onFault, now)]));
+  const timers = jobs.flatMap(({ name, everyMs, firstMs }) => {
+    const run = () => void scheduled.get(name)?.run();
+    return [setInterval(run, everyMs), ...(firstMs === undefined ? [] : [setTimeout(run, firstMs)])];
+  });
   return {
-    async stop() {
-      for (const timer of timers) clearInterval(timer);
-      await Promise.all(running.values());
+    async run(name) {
+      const job = scheduled.get(name);
+      if (!job) throw new Error(`there is no job ${name}`);
+      await job.run();
     },
+    states: () => [...scheduled.values()].map((job) => job.state()),
+    async stop() {
+      for (const timer of timers) clearTimeout(timer);
+      await Promise.all([...scheduled.values()].map((job) => job.running()));
+    },
+  };
+}
+
+function scheduledJob(job: Job, onFault: Options["onFault"], now: () => number) {
+  const { name, everyMs, firstMs = everyMs, patienceMs = 5 * MINUTE_MS + 3 * everyMs } = job;
+  const known = {
+    name,
+    runs: 0,
+    failures: 0,
+    lastOutcome: null as JobState["lastOutcome"],
+    lastStartedAt: null as number | null,
+    lastEndedAt: null as number | null,
+    lastDurationMs: null as number | null,
+  };
+  let running: Promise<void> | null = null;
+  // By a clock that never jumps. Before the first run it is due after its first interval.
+  let dueAt = performance.now() + firstMs;
+  let succeededAt = performance.now() + firstMs;
+  const quietMs = () => Math.max(0, performance.now() - succeededAt);
+
+  async function runOnce(): Promise<void> {
+    const startedAt = performance.now();
+    dueAt = startedAt + everyMs;
+    known.lastStartedAt = now();
+    try {
+      await job.run();
+      succeededAt = performance.now();
+      known.lastOutcome = "succeeded";
+    } catch (error) {
+      known.failures += 1;
+      known.lastOutcome = "failed";
+      onFault(name, error);
+    }
+    known.runs += 1;
+    known.lastEndedAt = now();
+    known.lastDurationMs = performance.now() - startedAt;
+  }
+
+  return {
+    run: () => {
+      running ??= runOnce().finally(() => {
+        running = null;
+      });
+      return running;
+    },
+    running: () => running,
+    state: (): JobState => ({
+      ...known,
+      running: running !== null,
+      lagMs: Math.max(0, performance.now() - dueAt),
+      quietMs: quietMs(),
+      stuck: quietMs() > patienceMs,
+    }),
   };
 }

@@ -30,6 +30,8 @@ export type PoolStats = {
   readonly size: number;
   readonly busy: number;
   readonly waiting: number;
+  /** Children that ended at work or as they started: they crashed, or took too long or too much. */
+  readonly restarts: number;
   readonly processIds: readonly number[];
 };
 
@@ -37,6 +39,8 @@ export type PoolStats = {
 const MEMORY_BYTES_TIRED = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
 const START_FAILURES_MAX = 3;
+
+type ChildState = "starting" | "idle" | "busy" | "gone";
 
 type Waiter = {
   readonly callerKey: string | null;
@@ -46,7 +50,7 @@ type Waiter = {
 
 /** A child process: starting, idle, busy or gone. */
 export class PoolChild {
-  state: "starting" | "idle" | "busy" | "gone" = "starting";
+  state: ChildState = "starting";
   callerKey: string | null = null;
   idleTimer: Timer | null = null;
   /** Hears the answers of the work at hand, and null when the child is gone. */
@@ -56,7 +60,7 @@ export class PoolChild {
 
   constructor(
     private readonly options: PoolOptions,
-    private readonly onChange: (child: PoolChild, wasStarting: boolean) => void,
+    private readonly onChange: (child: PoolChild, was: ChildState) => void,
   ) {
     this.process = Bun.spawn([...options.command], {
       // Nothing of the server's is inherited: no secrets, and no settings of the folder it was started in.
@@ -80,18 +84,18 @@ export class PoolChild {
       this.listener?.(answer);
     } else if (this.state === "starting") {
       this.state = "idle";
-      this.onChange(this, true);
+      this.onChange(this, "starting");
     }
   }
 
   private leave(): void {
     if (this.state === "gone") return;
-    const wasStarting = this.state === "starting";
+    const was = this.state;
     this.state = "gone";
     this.watchMemory(false);
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.listener?.(null);
-    this.onChange(this, wasStarting);
+    this.onChange(this, was);
   }
 
   take(callerKey: string | null): void {
@@ -153,6 +157,7 @@ export class EvaluatorPool {
   private readonly children = new Set<PoolChild>();
   private readonly waiters: Waiter[] = [];
   private startFailures = 0;
+  private restarts = 0;
   private closed = false;
 
   constructor(private readonly options: PoolOptions) {
@@ -205,7 +210,8 @@ export class EvaluatorPool {
   stats(): PoolStats {
     const busy = [...this.children].filter((child) => child.state === "busy").length;
     const processIds = [...this.children].map((child) => child.pid);
-    return { size: this.children.size, busy, waiting: this.waiters.length, processIds };
+    const { restarts } = this;
+    return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
   }
 
   /** Ends every child; what they were at comes out as a crash. */
@@ -219,7 +225,7 @@ export class EvaluatorPool {
   private spawn(): void {
     if (this.startFailures < START_FAILURES_MAX) {
       try {
-        const onChange = (child: PoolChild, wasStarting: boolean) => this.changed(child, wasStarting);
+        const onChange = (child: PoolChild, was: ChildState) => this.changed(child, was);
         this.children.add(new PoolChild(this.options, onChange));
         return;
       } catch {
@@ -230,10 +236,12 @@ export class EvaluatorPool {
       waiter.reject(new EvaluatorUnavailable("the evaluator's process does not start"));
   }
 
-  private changed(child: PoolChild, wasStarting: boolean): void {
+  private changed(child: PoolChild, was: ChildState): void {
+    const wasStarting = was === "starting";
     if (child.state === "gone") {
       this.children.delete(child);
       if (this.closed) return;
+      if (was !== "idle") this.restarts++;
       if (wasStarting) this.startFailures++;
       if (this.children.size < this.options.size) this.spawn();
     } else if (wasStarting) {

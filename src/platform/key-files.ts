@@ -1,5 +1,6 @@
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -12,6 +13,35 @@ import { join } from "node:path";
 
 /** The keys of an instance, each in a file of the data folder that only its owner reads (decisions.md, Trace, log, receipts). */
 export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
+
+const NAMES: readonly string[] = Object.values(KEY_FILES);
+
+/** The texts of key files, by the files' names. */
+export type KeyTexts = Readonly<Record<string, string>>;
+
+/** Those that are in the folder: a key may also come from the environment. */
+export const readKeyFiles = (folder: string): KeyTexts =>
+  Object.fromEntries(
+    NAMES.filter((name) => existsSync(join(folder, name))).map((name) => [
+      name,
+      readFileSync(join(folder, name), "utf8"),
+    ]),
+  );
+
+/** Writes key files into a folder that has none of them. Throws where a name is no key's: the texts come from a backup. */
+export function writeKeyFiles(folder: string, keys: KeyTexts): void {
+  for (const [name, text] of Object.entries(keys)) {
+    if (!NAMES.includes(name)) throw new Error(`${JSON.stringify(name)} is not the name of a key file`);
+    writeDurably(join(folder, name), text, "wx");
+  }
+}
+
+function writeDurably(path: string, text: string, flags: "w" | "wx"): void {
+  const file = openSync(path, flags, 0o600);
+  writeSync(file, text);
+  fsyncSync(file);
+  closeSync(file);
+}
 
 /**
  * The text of a key's file. It is made where it is missing, whole or not at all: of two processes that start together one
@@ -26,10 +56,7 @@ export function keyFile(folder: string, name: string, make: () => string): strin
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
-  const file = openSync(draft, "w", 0o600);
-  writeSync(file, `${make()}\n`);
-  fsyncSync(file);
-  closeSync(file);
+  writeDurably(draft, `${make()}\n`, "w");
   try {
     linkSync(draft, path);
   } catch (error) {

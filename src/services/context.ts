@@ -7,11 +7,17 @@ import type { Evaluator } from "../platform/evaluator.ts";
 import type { AuthorizationQuestion, EvmChains } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { Tokens } from "../platform/tokens.ts";
+import type { Vault } from "../platform/vault.ts";
+import type { WebhookSender } from "../platform/webhook-sender.ts";
 import type { X402Client } from "../platform/x402-request.ts";
 import type { Store } from "../store/store.ts";
+import type { KeyUses } from "./auth/key-uses.ts";
+import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
+import type { DeliveryPlaces } from "./webhooks/places.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
@@ -23,6 +29,9 @@ export type Context = {
   readonly randomByte: () => number;
   readonly passwords: Passwords;
   readonly signInThrottle: SignInThrottle;
+  readonly passkeys: PasskeyVerifier;
+  readonly passkeyChallenges: PendingChallenges;
+  readonly keyUses: KeyUses;
   readonly checkLimiter: CheckLimiter;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
@@ -33,6 +42,10 @@ export type Context = {
   /** Signs as this instance. */
   readonly tokens: Tokens;
   readonly x402: Buying;
+  /** Seals secrets that must be read again. */
+  readonly vault: Vault;
+  readonly sendWebhook: WebhookSender["send"];
+  readonly deliveryPlaces: DeliveryPlaces;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
 };

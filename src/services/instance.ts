@@ -1,13 +1,24 @@
 import type { Instance } from "../core/directory.ts";
-import { isRefusal } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
+import type { Mode } from "../core/roles.ts";
+import type { Snapshot } from "../store/store.ts";
 import type { Context } from "./context.ts";
 
-/** This installation. It is made with the ledger's first use. */
-export async function ensureInstance(ctx: Pick<Context, "store" | "newId" | "now">): Promise<Instance> {
-  const known = ctx.store.reader.instance.get();
-  if (known) return known;
-  const row: Instance = {
+/** This installation. It is made with its first use. */
+export const ensureInstance = async (ctx: Pick<Context, "store" | "newId" | "now">): Promise<Instance> =>
+  ctx.store.reader.instance.get() ?? writeInstance(ctx, (known, made) => known ?? made);
+
+/** Remembers where the server that starts is reached, for the commands beside it. */
+export const rememberBaseUrl = (ctx: Context): Promise<Instance> =>
+  writeInstance(ctx, (known, made) => ({ ...(known ?? made), baseUrl: ctx.baseUrl }));
+
+async function writeInstance(
+  ctx: Pick<Context, "store" | "newId" | "now">,
+  after: (known: Instance | null, made: Instance) => Instance,
+): Promise<Instance> {
+  const made: Instance = {
     id: ctx.newId("instance"),
+    baseUrl: null,
     createdAt: ctx.now(),
     restoredAt: null,
     acknowledgedAt: null,
@@ -16,11 +27,25 @@ export async function ensureInstance(ctx: Pick<Context, "store" | "newId" | "now
     // It belongs to nobody: any scope will do.
     scope: { organisationId: "", mode: "live" },
     needs: { instance: true },
-    decide: (snapshot) =>
-      snapshot.instance
-        ? { answer: snapshot.instance }
-        : { answer: row, change: { rows: [{ kind: "instance", row }] } },
+    decide({ instance: known }) {
+      const row = after(known, made);
+      const isWritten = known !== null && known.baseUrl === row.baseUrl;
+      return { answer: row, ...(!isWritten && { change: { rows: [{ kind: "instance", row }] } }) };
+    },
   });
   if (isRefusal(instance)) throw new Error(instance.message);
   return instance;
 }
+
+/** Whether it was restored, and nobody has said yet that live money may move again. */
+export const awaitsAcknowledgement = (instance: Instance | null): boolean =>
+  instance !== null && instance.restoredAt !== null && instance.acknowledgedAt === null;
+
+/** After a restore no live money is committed until somebody has looked at it (decisions.md, Money in and out). */
+export const refuseUnacknowledged = ({ instance }: Snapshot, mode: Mode): Refusal | null =>
+  mode === "live" && awaitsAcknowledgement(instance)
+    ? refuse(
+        "restore_unacknowledged",
+        "The service was restored from a backup, which may have forgotten payments. Live warrants open again when its operator has run `holdfast restore acknowledge`.",
+      )
+    : null;

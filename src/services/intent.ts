@@ -1,21 +1,62 @@
+import { endOf } from "../core/api-key.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
-import type { Caller } from "../core/roles.ts";
+import { type Access, type Caller, type PersonCaller, refuseAccess } from "../core/roles.ts";
 import type { IdempotencyRecord, Needs, Snapshot } from "../store/store.ts";
 
 /** What an Idempotency-Key stands for: the fingerprint is of the method, the path and the canonical body. */
 export type Intent = { readonly key: string; readonly fingerprint: string };
 
+/** A caller's credential: `refuseEndedCaller` looks whether it still stands. */
+export const credentialOf = (caller: Caller): Needs =>
+  caller.kind === "key"
+    ? { callerAgentId: caller.agentId, apiKeyId: caller.keyId }
+    : {
+        callerUserId: caller.userId,
+        ...(caller.signInHash !== undefined && { authSessionHash: caller.signInHash }),
+      };
+
 /** What every money-moving command of a caller looks at: its key of the request, and its credential. */
 export const needsOf = (caller: Caller, intent: Intent): Needs => ({
   idempotencyKey: intent.key,
-  ...(caller.kind === "key" && { callerAgentId: caller.agentId, apiKeyId: caller.keyId }),
+  ...credentialOf(caller),
 });
 
-/** A key that was revoked while the request was on its way moves nothing: revoked is at once. */
-export const refuseRevokedKey = (caller: Caller, { apiKey }: Snapshot): Refusal | null =>
-  caller.kind === "key" && apiKey?.revokedAt !== null
-    ? refuse("not_authenticated", "The API key was revoked.")
-    : null;
+/**
+ * A credential that ended while the request was on its way moves nothing: a revoked or expired key, a sign-in that was
+ * ended, a person who was removed or whose role no longer reaches. All of it is at once.
+ */
+export const refuseEndedCaller = (
+  caller: Caller,
+  access: Access,
+  snapshot: Snapshot,
+  now: number,
+): Refusal | null =>
+  caller.kind === "key"
+    ? (refuseEndedKey(snapshot, now) ?? refuseAccess(caller, access))
+    : refuseEndedPerson(caller, access, snapshot, now);
+
+function refuseEndedPerson(
+  caller: PersonCaller,
+  access: Access,
+  { callerUser, authSession }: Snapshot,
+  now: number,
+): Refusal | null {
+  const isSignedIn = caller.signInHash === undefined || (authSession !== null && authSession.expiresAt > now);
+  return callerUser && isSignedIn
+    ? refuseAccess({ ...caller, role: callerUser.role }, access)
+    : refuse("not_authenticated", "You were signed out. Sign in again.");
+}
+
+/** Whoever calls, as the commit sees them: a person's role may have changed since the request came. */
+export const asOfNow = <Who extends Caller>(caller: Who, { callerUser }: Snapshot): Who =>
+  callerUser ? { ...caller, role: callerUser.role } : caller;
+
+function refuseEndedKey({ apiKey }: Snapshot, now: number): Refusal | null {
+  const end = apiKey ? endOf(apiKey, now) : "revoked";
+  return (
+    end && refuse("not_authenticated", `The API key ${end === "revoked" ? "was revoked" : "has expired"}.`)
+  );
+}
 
 /** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
 export type Answer = {

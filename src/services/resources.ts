@@ -1,8 +1,15 @@
 import type { Agent } from "../core/agent.ts";
 import { sha256 } from "../core/canonical.ts";
 import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
-import type { ReasonCode } from "../core/clauses/reason-codes.ts";
-import type { ApiKey, Deposit, NamedSchema, Organisation, SavedVerifier, User } from "../core/directory.ts";
+import type {
+  AdminAct,
+  ApiKey,
+  Deposit,
+  NamedSchema,
+  Organisation,
+  SavedVerifier,
+  User,
+} from "../core/directory.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Check, Escalation } from "../core/records.ts";
@@ -11,9 +18,7 @@ import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { State, Warrant } from "../core/warrant.ts";
-import { caip2Of } from "../core/x402/chains.ts";
-import type { Purchase } from "../core/x402/purchase.ts";
-import type { Pays, Quote } from "../core/x402/quote.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 
 /** Wire shapes of the resources (interface.md, Resources and their fields): snake case, ISO times, digit strings. */
 
@@ -179,15 +184,22 @@ export type AgentDetails = {
   readonly countsByState: Readonly<Partial<Record<State, number>>>;
 };
 
-export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+export const agentRecord = (agent: Agent) => ({
   id: agent.id,
   object: "agent" as const,
+  mode: agent.mode,
   name: agent.name,
   identity: agent.identity,
   status: agent.status,
   failure_budget: agent.failureBudget,
   failure_count: agent.failureCount,
+  must_be_named: agent.mustBeNamed,
   created_at: isoTime(agent.createdAt),
+});
+
+export const agentResource = (agent: Agent, { policy, session, countsByState }: AgentDetails) => ({
+  ...agentRecord(agent),
   policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
   session: session && spendSessionResource(session),
   warrants: {
@@ -203,6 +215,8 @@ export const apiKeyResource = (key: ApiKey) => ({
   mode: key.mode,
   last_four: key.lastFour,
   created_at: isoTime(key.createdAt),
+  expires_at: isoTimeOrNull(key.expiresAt),
+  last_used_at: isoTimeOrNull(key.lastUsedAt),
   revoked_at: isoTimeOrNull(key.revokedAt),
 });
 
@@ -210,6 +224,8 @@ export const organisationResource = (organisation: Organisation) => ({
   id: organisation.id,
   object: "organisation" as const,
   name: organisation.name,
+  kill_switch: organisation.killSwitch,
+  passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
   created_at: isoTime(organisation.createdAt),
 });
 
@@ -221,6 +237,48 @@ export const userResource = (user: User) => ({
   name: user.name,
   role: user.role,
   created_at: isoTime(user.createdAt),
+  removed_at: isoTimeOrNull(user.removedAt),
+});
+
+/** An entry of the audit log: who did what to which thing, how it was before and is after. */
+export const adminActResource = (act: AdminAct) => ({
+  id: act.id,
+  object: "audit_log_entry" as const,
+  actor: act.actor,
+  action: act.action,
+  subject: act.subject,
+  before: act.before,
+  after: act.after,
+  recorded_at: isoTime(act.recordedAt),
+});
+
+/** Without the signing secret, which is shown once, where the endpoint is made. */
+export const webhookResource = (webhook: WebhookEndpoint) => ({
+  id: webhook.id,
+  url: webhook.url,
+  events: webhook.events,
+  disabled: webhook.disabled,
+  created_at: isoTime(webhook.createdAt),
+});
+
+export const deliveryResource = (delivery: WebhookDelivery) => ({
+  id: delivery.id,
+  webhook_id: delivery.webhookId,
+  event: delivery.event,
+  status: delivery.status,
+  attempts: delivery.attempts,
+  response_code: delivery.responseCode,
+  next_attempt_at: isoTimeOrNull(delivery.nextAttemptAt),
+  created_at: isoTime(delivery.createdAt),
+});
+
+/** A delivery in its log: also what it carries, and how its last attempt went. */
+export const deliveryRecord = (delivery: WebhookDelivery) => ({
+  ...deliveryResource(delivery),
+  event_id: delivery.eventId,
+  warrant_id: delivery.warrantId,
+  response_start: delivery.responseStart,
+  duration_ms: delivery.durationMs,
 });
 
 export const depositResource = (deposit: Deposit) => ({
@@ -246,71 +304,6 @@ export const balanceResource = (
     held: balance.held.toString(),
     paid: balance.paid.toString(),
   })),
-});
-
-const quoteResource = (quote: Quote | null) =>
-  quote && { amount: quote.amount.toString(), asset: quote.asset, payee: quote.payee };
-
-/**
- * The answer of `POST /v1/x402/pay`. `warrant` is null where nothing had to be paid. `body` stands last and empty: what was
- * bought is kept once and filled in from there.
- */
-export const paymentResource = (
-  { quote, responseStatus }: Purchase,
-  warrant: Warrant | null,
-  passed: boolean,
-  reasonCodes: readonly ReasonCode[],
-) => ({
-  warrant_id: warrant?.id ?? null,
-  state: warrant?.state ?? null,
-  quoted: quoteResource(quote),
-  paid: warrant?.state === "released" || warrant?.state === "partially_released",
-  released_bps: warrant?.releasedBps ?? null,
-  passed,
-  reason_codes: reasonCodes,
-  status: responseStatus ?? 0,
-  body: "",
-});
-
-const paysResource = (pays: Pays) =>
-  pays.kind === "voucher"
-    ? { kind: pays.kind }
-    : {
-        kind: pays.kind,
-        protocol: pays.protocol,
-        network: caip2Of(pays.chainId),
-        contract: pays.contract,
-        pay_to: pays.payTo,
-      };
-
-/** A purchase as the operator sees it: how far it came, and what is known of the money and how. */
-export const purchaseResource = (purchase: Purchase, warrantState: State | null) => ({
-  id: purchase.id,
-  object: "purchase" as const,
-  organisation_id: purchase.organisationId,
-  mode: purchase.mode,
-  phase: purchase.phase,
-  method: purchase.method,
-  url: purchase.url,
-  max_amount: purchase.maxAmount.toString(),
-  agent_id: purchase.agentId,
-  quoted: quoteResource(purchase.quote),
-  pays: purchase.quote && paysResource(purchase.quote.pays),
-  warrant_id: purchase.warrantId,
-  warrant_state: warrantState,
-  payer: purchase.payer,
-  nonce: purchase.nonce,
-  valid_before: isoTimeOrNull(purchase.validBefore),
-  attempt: purchase.attempt,
-  known: purchase.known,
-  known_by: purchase.knownBy,
-  transaction: purchase.transaction,
-  response_status: purchase.responseStatus,
-  response_hash: purchase.responseHash,
-  created_at: isoTime(purchase.createdAt),
-  answered_at: isoTimeOrNull(purchase.answeredAt),
-  ended_at: isoTimeOrNull(purchase.endedAt),
-  next_check_at: isoTimeOrNull(purchase.nextCheckAt),
 });
 
 export const listResource = <Item, Extra extends object = Record<never, never>>(

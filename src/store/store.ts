@@ -20,9 +20,10 @@ import type { Check, Escalation } from "../core/records.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
-import type { State, Warrant } from "../core/warrant.ts";
+import type { Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
+import type { Reader } from "./reader.ts";
 
 /**
  * THE SEAM between what Holdfast decides and where it is kept, in domain types.
@@ -34,6 +35,8 @@ export interface Store {
   execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
   /** Deletes what nobody needs any more, at most `rowsMax` rows of a kind; how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
+  /** Writes to the disk what changes nothing. Rejects where the ledger cannot be written, as where the disk is full. */
+  probe(): Promise<void>;
   readonly reader: Reader;
   /** Commits what is queued, then closes. */
   close(): Promise<void>;
@@ -78,15 +81,23 @@ export type Needs = {
     readonly schemaNames: readonly string[];
   };
   readonly organisation?: boolean;
+  /** With its newest session. */
   readonly agentId?: string;
+  readonly sessionId?: string;
   /** The agent of the API key that calls. */
   readonly callerAgentId?: string;
   readonly apiKeyId?: string;
   readonly balanceOf?: string;
+  /** The person who calls: of the scope's organisation, and not removed. */
+  readonly callerUserId?: string;
   readonly userEmail?: string;
-  /** A person of the scope's organisation, and whether it has another owner. */
+  /** A person of the scope's organisation who is acted upon. */
   readonly userId?: string;
+  /** Whether the organisation has an owner besides this person. */
+  readonly otherOwnerThan?: string;
   readonly passkeyId?: string;
+  /** All passkeys of a person. */
+  readonly passkeysOf?: string;
   readonly approvalHash?: string;
   readonly passwordResetHash?: string;
   readonly webhookId?: string;
@@ -102,6 +113,7 @@ export type Needs = {
     /** When the wallet's balance was read: what was answered since is not in it. */
     readonly since: number;
   };
+  readonly authSessionHash?: string;
   /** Whether anyone but this person could decide a dispute. */
   readonly secondPersonThan?: string;
   readonly schemaNames?: readonly string[];
@@ -130,12 +142,15 @@ export type Snapshot = {
   readonly schemas: readonly NamedSchema[];
   readonly balance: Balance | null;
   readonly escalation: Escalation | null;
+  readonly callerUser: User | null;
   readonly user: User | null;
   readonly hasSecondPerson: boolean;
   readonly hasOtherOwner: boolean;
   /** For an open: whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: boolean;
   readonly passkey: Passkey | null;
+  /** In the order in which they were registered. */
+  readonly passkeys: readonly Passkey[];
   readonly approval: PasskeyApproval | null;
   readonly passwordReset: PasswordReset | null;
   /** The endpoints of the scope that are not disabled: with a warrant, and for an open. */
@@ -147,6 +162,7 @@ export type Snapshot = {
   readonly delivery: WebhookDelivery | null;
   /** Also for an open. */
   readonly instance: Instance | null;
+  readonly authSession: AuthSession | null;
   readonly apiKey: ApiKey | null;
 };
 
@@ -184,6 +200,8 @@ export type Change = {
     readonly exceptTokenHash: string | null;
     readonly at: number;
   };
+  /** Ends a person's unused reset links, before the rows are written. */
+  readonly voidsPasswordResetsOf?: { readonly userId: string; readonly at: number };
   readonly removesPasskeys?: readonly string[];
   /** A purchase of which nothing was held, and its key with it. */
   readonly forgetsPurchase?: Purchase;
@@ -226,117 +244,3 @@ export type Row =
   | { readonly kind: "check"; readonly row: Check }
   | { readonly kind: "deposit"; readonly row: Deposit }
   | { readonly kind: "adminAct"; readonly row: AdminAct };
-
-export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
-
-/** Reads that are not part of a command. They never see half a Change, and never hold up the writer. */
-export interface Reader {
-  /** Reads from here on see whatever was committed before, by whichever process. Called as a request arrives. */
-  refresh(): void;
-  /** The time in the newest id of those that order what they name, epoch milliseconds; -1 where there is none. */
-  newestIdTime(): number;
-  readonly warrants: {
-    get(scope: Scope, id: string): Warrant | null;
-    /** Whoever's it is: for the public receipt. */
-    find(id: string): Warrant | null;
-    /** Soonest deadline first; `offset` rows are skipped. */
-    byDeadline(scope: Scope, filter: WarrantFilter, offset: number, limit: number): readonly Warrant[];
-    /** Newest first: those older than `olderThan`, or the nearest ones newer than `newerThan`. */
-    byCreation(
-      scope: Scope,
-      filter: WarrantFilter,
-      cursor: { readonly olderThan?: string; readonly newerThan?: string },
-      limit: number,
-    ): readonly Warrant[];
-    /** Held warrants past their deadline, of all organisations, soonest first. */
-    overdue(now: number, limit: number): readonly Warrant[];
-    /** How many there are in each state, of all organisations. */
-    countsByState(): Readonly<Partial<Record<State, number>>>;
-    /** Those whose check is running or was interrupted, of all organisations, after an id, in order of id. */
-    verifying(afterId: string, limit: number): readonly Warrant[];
-    ofAgent(agentId: string, state: State, limit: number): readonly Warrant[];
-  };
-  readonly trace: { of(warrantId: string): readonly TraceEntry[] };
-  readonly checks: { of(warrantId: string): readonly Check[] };
-  /** Those that wait for a person first, the longest of them before the others. */
-  readonly escalations: { list(scope: Scope, limit: number): readonly Escalation[] };
-  readonly agents: {
-    get(id: string): Agent | null;
-    list(scope: Scope): readonly Agent[];
-    /** Killed ones that still hold warrants, and active ones that still have frozen ones, of all organisations. */
-    withStatusToFollow(limit: number): readonly Agent[];
-    liveSession(agentId: string, now: number): SpendSession | null;
-    /** By the session's id, whoever's it is. */
-    session(id: string): SpendSession | null;
-    countsByState(agent: Agent): Readonly<Partial<Record<State, number>>>;
-    ownPolicy(agentId: string): Policy | null;
-  };
-  readonly policies: {
-    list(organisationId: string): readonly Policy[];
-    ofOrganisation(organisationId: string): Policy | null;
-  };
-  readonly verifiers: { list(organisationId: string): readonly SavedVerifier[] };
-  readonly schemas: { named(organisationId: string, names: readonly string[]): readonly NamedSchema[] };
-  readonly organisations: { get(id: string): Organisation | null };
-  readonly users: {
-    /** Also somebody who was removed. */
-    get(id: string): User | null;
-    byEmail(email: string): User | null;
-    list(organisationId: string): readonly User[];
-  };
-  readonly passkeys: { get(id: string): Passkey | null; of(userId: string): readonly Passkey[] };
-  readonly passwordResets: { byHash(tokenHash: string): PasswordReset | null };
-  readonly apiKeys: {
-    byHash(secretHash: string): ApiKey | null;
-    get(id: string): ApiKey | null;
-    list(scope: Scope): readonly ApiKey[];
-  };
-  /** Newest first, those older than the given one. */
-  readonly adminActs: {
-    list(organisationId: string, olderThan: string | null, limit: number): readonly AdminAct[];
-  };
-  readonly authSessions: { byHash(tokenHash: string): AuthSession | null };
-  /** Null before the first start. */
-  readonly instance: { get(): Instance | null };
-  readonly webhooks: {
-    get(id: string): WebhookEndpoint | null;
-    list(scope: Scope): readonly WebhookEndpoint[];
-    /** Of all organisations, those that have something to deliver now or later. */
-    withWork(): readonly WebhookEndpoint[];
-  };
-  readonly purchases: {
-    get(id: string): Purchase | null;
-    /** Newest first, those older than the given one. */
-    list(scope: Scope, olderThan: string | null, limit: number): readonly Purchase[];
-    /** Those that have not ended, of all organisations, after an id, in order of id. */
-    unfinished(afterId: string, limit: number): readonly Purchase[];
-    /** Those whose payment is to be looked for by now. */
-    toCheck(now: number, limit: number): readonly Purchase[];
-  };
-  readonly contents: { get(hash: string): Uint8Array | null };
-  readonly deliveries: {
-    get(id: string): WebhookDelivery | null;
-    /** The most recent ones, newest first. */
-    list(scope: Scope, limit: number): readonly WebhookDelivery[];
-    /**
-     * Those of an endpoint that are due, the longest waiting first. A warrant's later event is not due before the first
-     * attempt of its earlier one has ended.
-     */
-    due(webhookId: string, now: number, limit: number): readonly WebhookDelivery[];
-    /** Whose attempt should have ended by this time. */
-    cutOff(time: number, limit: number): readonly WebhookDelivery[];
-    /** An endpoint's exhausted ones that were made since this time, and never delivered after all, oldest first. */
-    exhaustedSince(webhookId: string, since: number, limit: number): readonly WebhookDelivery[];
-    /** How many wait for an attempt or are under way. */
-    waiting(): number;
-    /** When the next attempt of any is due, epoch milliseconds; null where none is. */
-    nextAttemptAt(): number | null;
-  };
-  readonly balances: {
-    /** Of all organisations together. */
-    totals(): readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[];
-    list(scope: Scope): readonly { readonly asset: string; readonly balance: Balance }[];
-  };
-  /** Every disagreement in the books, one message each (decisions.md, `holdfast audit`). */
-  audit(): readonly string[];
-}

@@ -218,7 +218,7 @@ type Failure = readonly [line: readonly string[], code: string, start: string];
 /** Found before the ledger is opened. */
 const BAD_LINES: readonly Failure[] = [
   [["frobnicate"], "validation_failed", "unknown command 'frobnicate'"],
-  [["webhooks", "create"], "validation_failed", "unknown command 'webhooks'"],
+  [["webhooks", "create"], "validation_failed", "required option '--organisation <id>' not specified"],
   [["agents"], "validation_failed", "agents: name one of its commands"],
   [["agents", "creat"], "validation_failed", "unknown command 'creat' (Did you mean create?)"],
   [["keys", "revoke", "--frob"], "validation_failed", "unknown option '--frob'"],

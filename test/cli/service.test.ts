@@ -26,23 +26,42 @@ describe("the help", () => {
       [
         ...[
           "agents create",
+          "agents list",
           "agents set-status",
+          "agents show",
           "audit",
+          "backup",
           "balances fund",
           "balances show",
           "demo",
           "health",
+          "jobs run",
         ],
-        ...["keys create", "keys revoke", "openapi", "organisations create", "policies create"],
+        ...["keys create", "keys revoke", "openapi", "organisations create", "organisations list"],
+        ...["organisations show", "policies create"],
         ...[
+          "restore",
           "schemas create",
           "serve",
           "sessions create",
           "sessions revoke",
           "users create",
+          "users list",
+          "users remove",
+          "users reset-passkeys",
+          "users reset-password",
+          "users set-role",
+          "audit-log",
+          "keys list",
+          "keys rotate",
+          "kill-switch",
+          "passkey-threshold",
           "verifiers create",
         ],
         ...["x402 list", "x402 resolve", "x402 show"],
+        ...["create", "deliveries", "disable", "list", "recover", "redeliver", "send-example"].map(
+          (verb) => `webhooks ${verb}`,
+        ),
       ].sort(),
     );
   });
@@ -63,9 +82,18 @@ describe("the help", () => {
     test(`of the whole, asked with [${line}]`, async () => {
       const { code, out, err } = await createCommandLine(ctx).run(...line);
       expect([code, err]).toEqual([0, ""]);
-      for (const heading of ["Run it:", "Who may act:", "What decides:", "The money:", "Reference:"])
-        expect(out).toContain(`\n${heading}\n`);
-      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name} +[a-z]`, "m"));
+      const headings = [
+        "Run it:",
+        "Who may act:",
+        "What stops them:",
+        "What decides:",
+        "The money:",
+        "Who hears of it:",
+        "Keep it safe:",
+        "Reference:",
+      ];
+      for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
+      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name}( <\\w+>)? +[a-z]`, "m"));
     });
   }
 
@@ -93,6 +121,7 @@ describe("serve", () => {
     const { code, out, err } = await serving(seen).run(
       ...["serve", "--host", "::1", "--port", "0", "--data", "d", "--base-url", "https://x"],
       ...["--docs-url", "y", "--allow-networks", "10.0.0.0/8", "--fetch-seconds", "3", "--trust-proxy", "z"],
+      ...["--log", "requests"],
     );
     expect([code, err]).toEqual([0, ""]);
     expect(out).toContain("http://127.0.0.1:8080");
@@ -100,6 +129,7 @@ describe("serve", () => {
       {
         ...{ host: "::1", port: "0", data: "d", baseUrl: "https://x", docsUrl: "y" },
         ...{ allowNetworks: "10.0.0.0/8", fetchSeconds: "3", trustProxy: "z" },
+        log: "requests",
       },
     ]);
   });
@@ -159,6 +189,35 @@ test("demo hands its flags on, and a refusal back", async () => {
   ]);
 });
 
+describe("jobs run", () => {
+  const seen: unknown[] = [];
+  const cli = createCommandLine(ctx, {
+    runJob: async (options) => {
+      seen.push(options);
+      return { object: "job", job: options.job, done: options.job === "agents" ? null : 3 };
+    },
+  });
+
+  test("runs the job that is named, and tells what it did", async () => {
+    expect(await cli.json("jobs", "run", "deadlines")).toEqual({ object: "job", job: "deadlines", done: 3 });
+    expect((await cli.run("jobs", "run", "retention", "--data", "d")).out).toBe(
+      "The job retention ran. 3 done.\n",
+    );
+    expect((await cli.run("jobs", "run", "agents")).out).toBe("The job agents ran.\n");
+    expect(seen.splice(0)).toEqual([
+      { job: "deadlines" },
+      { job: "retention", data: "d" },
+      { job: "agents" },
+    ]);
+  });
+
+  test("refuses one that there is not, and runs nothing", async () => {
+    const { code, err } = await cli.run("jobs", "run", "everything");
+    expect([code, JSON.parse(err).error.code, seen]).toEqual([1, "validation_failed", []]);
+    expect(JSON.parse(err).error.message).toContain("deadlines, agents, recover, retention");
+  });
+});
+
 describe("health", () => {
   const asking = (host: string, port: number) =>
     createCommandLine(ctx, { serverAddress: () => ({ host, port }) }).run("health");
@@ -190,6 +249,35 @@ describe("health", () => {
       1,
       `http://127.0.0.1:${port}/healthz does not answer.`,
     ]);
+  });
+
+  test("--ready asks /readyz, and says which check fails", async () => {
+    const checks = [
+      { name: "ledger", ok: true, message: null },
+      { name: "disk", ok: false, message: "The disk has less than 100 MiB left." },
+    ];
+    let ready = true;
+    const server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ url }) =>
+        url.endsWith("/readyz")
+          ? Response.json({ object: "readiness", ready, checks }, { status: ready ? 200 : 503 })
+          : new Response(null, { status: 404 }),
+    });
+    const port = server.port ?? 0;
+    const cli = createCommandLine(ctx, { serverAddress: () => ({ host: "127.0.0.1", port }) });
+    try {
+      const url = `http://127.0.0.1:${port}/readyz`;
+      expect(await cli.json("health", "--ready")).toEqual({ object: "health", ok: true, url });
+      ready = false;
+      const unready = await cli.run("health", "--ready");
+      expect([unready.code, unready.out, JSON.parse(unready.err).error.message]).toEqual([
+        ...[1, "", `${url} answers 503; disk: The disk has less than 100 MiB left.`],
+      ]);
+    } finally {
+      await server.stop(true);
+    }
   });
 
   test("hands its flags on, and refuses a bad address", async () => {

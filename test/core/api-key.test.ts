@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { hashSecret, looksLikeApiKey, newApiKeySecret } from "../../src/core/api-key.ts";
+import { endOf, hashSecret, looksLikeApiKey, newApiKeySecret } from "../../src/core/api-key.ts";
+import type { ApiKey } from "../../src/core/directory.ts";
 import { MODES } from "../../src/core/roles.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -93,6 +94,36 @@ describe("looksLikeApiKey", () => {
   ];
   for (const [name, text] of OTHERS) {
     test(`refuses ${name}`, () => expect(looksLikeApiKey(text)).toBeFalse());
+  }
+});
+
+describe("an end", () => {
+  const KEY: ApiKey = {
+    id: "key_1",
+    organisationId: "org_1",
+    agentId: "agt_1",
+    mode: "sandbox",
+    secretHash: "0",
+    lastFour: "0000",
+    createdAt: 0,
+    expiresAt: null,
+    lastUsedAt: null,
+    revokedAt: null,
+  };
+  type Row = readonly [expiresAt: number | null, revokedAt: number | null, end: "revoked" | "expired" | null];
+  const AT_1000: readonly Row[] = [
+    [null, null, null],
+    [1_001, null, null],
+    [1_000, null, "expired"],
+    [999, null, "expired"],
+    [null, 1_000, "revoked"],
+    [null, 2_000, "revoked"],
+    [999, 998, "revoked"],
+    [1_001, 1_000, "revoked"],
+  ];
+  for (const [expiresAt, revokedAt, end] of AT_1000) {
+    test(`at 1000, expires at ${expiresAt} and revoked at ${revokedAt}: ${end}`, () =>
+      expect(endOf({ ...KEY, expiresAt, revokedAt }, 1_000)).toBe(end));
   }
 });
 

@@ -63,6 +63,8 @@ describe("who may do what", () => {
     settleWarrant: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     resolveEscalation: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     readConsole: [PEOPLE_ONLY, null, null, null, null],
+    keepOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
+    administer: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
   };
   for (const verb of Object.keys(TABLE) as (keyof typeof ACCESS)[]) {
     for (const [index, [name, caller]] of CALLERS.entries()) {

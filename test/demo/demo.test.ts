@@ -7,7 +7,7 @@ import { isRefusal } from "../../src/core/errors.ts";
 import { type DemoSettings, runDemo, type Telling } from "../../src/demo/demo.ts";
 import { createPaint } from "../../src/demo/paint.ts";
 import { inJson } from "../../src/demo/record.ts";
-import { FUNDS, JUDGEMENT, SCENES } from "../../src/demo/scenes.ts";
+import { FUNDS, JUDGEMENT, PURCHASE, SCENES } from "../../src/demo/scenes.ts";
 import type { ReceiptBody } from "../../src/demo/story.ts";
 import { inWords } from "../../src/demo/tell.ts";
 import { must } from "../support/stage.ts";
@@ -74,7 +74,27 @@ describe("the tour", () => {
       expect(told.text).toContain(said);
     expect(told.text).toMatch(/before +100\.00 USDC +0\.00 USDC +0\.00 USDC/);
     expect(told.text).toMatch(/the owner decides +79\.00 USDC +0\.00 USDC +21\.00 USDC/);
-    expect(told.text.match(/\/t\/wrt_/g)).toHaveLength(SCENES.length);
+    expect(told.text.match(/\/t\/wrt_/g)).toHaveLength(SCENES.length + 1);
+  });
+
+  test("tells the purchase: the quote, the voucher, the clauses and what was paid", () => {
+    const from = told.lines.findIndex((line) => line.includes("(x402)"));
+    const until = told.lines.findIndex((line) => line.includes("What happened to the money"));
+    const purchase = told.lines.slice(from, until).join("\n");
+    for (const said of [
+      "POST /v1/x402/pay",
+      "2.00 USDC at most",
+      "402: the seller asks 1.50 USDC for northwind-weather",
+      "HELD: 1.50 USDC",
+      "a signed voucher for 1.50 USDC",
+      "/.well-known/jwks.json",
+      "200: the seller delivers",
+      "✓ data.freshness",
+      "4 of 4 passed",
+      "RELEASED: northwind-weather gets 1.50 USDC",
+    ])
+      expect(purchase).toContain(said);
+    expect(told.text).toMatch(/paid: released +77\.50 USDC +0\.00 USDC +22\.50 USDC/);
   });
 
   test("has no colour where none was asked for, and fits a terminal", () => {
@@ -117,7 +137,8 @@ test.skipIf(!Bun.which("curl"))("the lines to copy work as they stand, in order"
   });
   expect(refused).toBeNull();
   expect(answers.map((answer) => answer.state ?? answer.object ?? answer.reason_codes)).toEqual([
-    ...["held", "held", "escalated", "auth_session", "released", "list", "receipt", "list"],
+    ...["held", "held", "escalated", "auth_session", "released", "list", "receipt"],
+    ...["released", "list"],
     ["value_mismatch"],
   ]);
 });
@@ -148,6 +169,13 @@ describe("the tour as one object", () => {
         reason_codes: [...new Set(codes.filter((code) => code !== null))],
       })),
     );
+    const { warrant_id, voucher, url } = record.purchase;
+    expect(record.purchase).toMatchObject({
+      ...{ max_amount: `${PURCHASE.maxAmount}`, quoted: PURCHASE.terms, state: "released", status: 200 },
+      ...{ paid: true, released_bps: 10_000, score: 10_000, passed: true, reason_codes: [] },
+      ...{ outcome: "release", receipt_url: `${record.url}/t/${warrant_id}` },
+    });
+    expect(voucher).toMatchObject({ ...PURCHASE.terms, mode: "sandbox", warrant: warrant_id, url });
     expect(record.balances).toEqual([
       { step: "before", ...digits({ available: FUNDS, held: 0n, paid: 0n }) },
       ...SCENES.map(({ deliverable, state, books }) => ({
@@ -155,6 +183,7 @@ describe("the tour as one object", () => {
         ...digits(books),
       })),
       { step: "stale: the owner decides", ...digits(JUDGEMENT.books) },
+      { step: "paid: released", ...digits(PURCHASE.books) },
     ]);
   });
 

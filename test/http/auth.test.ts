@@ -134,6 +134,21 @@ describe("guessing", () => {
     expect(replies.filter(({ status }) => status === 429)).toHaveLength(20);
   });
 
+  test("the right ones that arrive together are not refused for each other", async () => {
+    const { email } = home.people.owner;
+    const replies = await Promise.all(Array.from({ length: 30 }, () => signIn(email, PASSWORD)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+    expect((await signIn(email, "wrong")).status).toBe(401);
+  });
+
+  test("an e-mail with blanks around it is the same one, and is counted with it", async () => {
+    const { email } = home.people.owner;
+    expect((await signIn(` ${email.toUpperCase()}\t`, PASSWORD)).status).toBe(201);
+    for (let count = 0; count < 10; count++)
+      expect((await signIn(`${" ".repeat(count)}${email}`, "wrong")).status).toBe(401);
+    expect((await signIn(`${email}  `, PASSWORD)).status).toBe(429);
+  });
+
   test("a hundred failures for an address, whoever was tried", async () => {
     for (let count = 0; count < 100; count++)
       expect((await signIn(`nobody-${count}@example.com`, "wrong")).status).toBe(401);
@@ -188,6 +203,16 @@ describe("signing out, and running out", () => {
     service.clock.now = signedInAt + 7 * 24 * HOUR_MS;
     expect((await me(used)).code).toBe("not_authenticated");
   });
+});
+
+test("a use renews a sign-in once an hour at most, so that reads do not write", async () => {
+  const { as } = home.people.viewer;
+  const expiry = async () => (await me(as)).body.expires_at;
+  const first = await expiry();
+  service.clock.now += HOUR_MS - 1;
+  expect(await expiry()).toBe(first);
+  service.clock.now += 1;
+  expect(await expiry()).toBe(service.timeIn(12 * HOUR_MS));
 });
 
 describe("a cookie on an unsafe method counts from our own pages only, or from a program", () => {

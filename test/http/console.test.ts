@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { STATES } from "../../src/core/warrant.ts";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
@@ -58,9 +61,10 @@ test("verifiers, with the registry of eight kinds", async () => {
   for (const template of body.templates)
     expect(Object.keys(template).sort()).toEqual(["description", "kind"]);
   const byId = (a: Json, b: Json) => (a.id < b.id ? -1 : 1);
-  expect(body.data.toSorted(byId)).toMatchObject([
-    { id: status.id, type: "http.status", name: "up", config: { equals: 200 }, created_at: NOW() },
-    { id: fresh.id, type: "data.freshness", name: "fresh", config: { maxAgeSeconds: 60 }, created_at: NOW() },
+  const saved = { object: "verifier", created_at: NOW() };
+  expect(body.data.toSorted(byId)).toEqual([
+    { ...saved, id: status.id, type: "http.status", name: "up", config: { equals: 200 } },
+    { ...saved, id: fresh.id, type: "data.freshness", name: "fresh", config: { maxAgeSeconds: 60 } },
   ]);
   expect(status.id).toMatch(/^vrf_/);
   expect(Object.keys(body).sort()).toEqual(["data", "object", "templates"]);
@@ -76,7 +80,9 @@ test("policies: every version, newest first within each name, with the hash of i
   const { body } = await read("policies", own.people.viewer.as);
   const found = new Map<string, Json>(body.data.map((policy: Json) => [policy.id, policy]));
   expect(found.size).toBe(4);
-  expect(found.get(newer.id)).toMatchObject({
+  expect(found.get(newer.id)).toEqual({
+    id: newer.id,
+    object: "policy",
     agent_id: null,
     name: "a",
     version: 2,
@@ -93,16 +99,19 @@ test("policies: every version, newest first within each name, with the hash of i
 test("agents: status, failures, policy, live session and counts by state", async () => {
   const own = await service.organisation();
   const as = own.people.viewer.as;
-  const agent = await own.addAgent({ failure_budget: 2 });
+  const agent = await own.addAgent({ failure_budget: 2, must_be_named: true });
   const find = async (): Promise<Json> =>
     (await read("agents", as)).body.data.find(({ id }: Json) => id === agent.id);
-  expect(await find()).toMatchObject({
-    id: expect.stringMatching(/^agt_/),
-    name: expect.any(String),
-    identity: expect.stringMatching(/^did:/),
+  expect(await find()).toEqual({
+    id: expect.stringMatching(/^agt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/),
+    object: "agent",
+    mode: "live",
+    name: expect.stringMatching(/^agent-/),
+    identity: `did:web:localhost%3A8080:agents:${agent.id}`,
     status: "active",
     failure_budget: 2,
     failure_count: 0,
+    must_be_named: true,
     created_at: NOW(),
     policy: null,
     session: null,
@@ -110,10 +119,6 @@ test("agents: status, failures, policy, live session and counts by state", async
   });
 
   await own.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] }, { name: "house" });
-  expect((await find()).policy).toEqual({ agentId: null, name: "house", version: 1 });
-  await own.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] }, { name: "own", agent_id: agent.id });
-  expect((await find()).policy).toEqual({ agentId: agent.id, name: "own", version: 1 });
-
   const limits = { amount_ceiling: "1000", warrant_limit: 9, expires_at: service.timeIn(7_200_000) };
   const session = must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, ...limits }));
   const spec = { clauses: [{ kind: "http.status", equals: 500 }] };
@@ -123,9 +128,10 @@ test("agents: status, failures, policy, live session and counts by state", async
   const source_url = "http://source.example/";
   await service.post(`/v1/warrants/${warrants[0].id}/verify`, { source_url }, { as: agent.as });
   await service.post(`/v1/warrants/${warrants[1].id}/release`, undefined, { as: own.people.operator.as });
-  expect(await find()).toMatchObject({
-    status: "active",
-    failure_count: 1,
+  const busy = await find();
+  expect(busy).toMatchObject({ status: "active", failure_count: 1, warrants: { total: 3 } });
+  // Every field of a session, and none besides.
+  expect({ session: busy.session }).toEqual({
     session: {
       id: session.id,
       amount_ceiling: "1000",
@@ -136,7 +142,6 @@ test("agents: status, failures, policy, live session and counts by state", async
       failure_count: 1,
       expires_at: limits.expires_at,
     },
-    warrants: { total: 3 },
   });
   const counts = Object.entries((await find()).warrants.by_state).filter(([, count]) => count !== 0);
   expect(Object.fromEntries(counts)).toEqual({ held: 1, refunded: 1, released: 1 });
@@ -146,6 +151,131 @@ test("agents: status, failures, policy, live session and counts by state", async
   expect(await find()).toMatchObject({ status: "paused", failure_count: 2 });
   must(await revokeSession(service.ctx, MACHINE, { session_id: session.id }));
   expect((await find()).session).toBeNull();
+});
+
+test("an agent's policy is its own newest, else the organisation's newest, else null: the one that an open pins", async () => {
+  const own = await service.organisation();
+  const [agent, other] = [await own.addAgent(), await own.addAgent()];
+  const rules = { bands: [{ minScore: 0, outcome: "refund" }] };
+  const shown = async (): Promise<Json> => {
+    const { body } = await read("agents", own.people.viewer.as);
+    const policyOf = ({ id }: { id: string }) => body.data.find((found: Json) => found.id === id).policy;
+    return [policyOf(agent), policyOf(other)];
+  };
+  const expectPinned = async (): Promise<void> => {
+    const [policy] = await shown();
+    const policies = (await read("policies", own.people.viewer.as)).body.data;
+    const row = policies.find(
+      ({ agent_id, name, version }: Json) =>
+        policy && Bun.deepEquals({ agentId: agent_id, name, version }, policy),
+    );
+    const pinned = await service.opened(own, { agent_id: agent.id }, { as: agent.as });
+    expect([pinned.policy_id, pinned.policy_version]).toEqual([row?.id ?? null, policy?.version ?? null]);
+  };
+  expect(await shown()).toEqual([null, null]);
+  await expectPinned();
+  const house = { agentId: null, name: "house", version: 1 };
+  await own.addPolicy(rules, { name: "house" });
+  expect(await shown()).toEqual([house, house]);
+  await own.addPolicy(rules, { name: "house" });
+  const newest = { ...house, version: 2 };
+  expect(await shown()).toEqual([newest, newest]);
+  await expectPinned();
+  await own.addPolicy(rules, { name: "own", agent_id: agent.id });
+  expect(await shown()).toEqual([{ agentId: agent.id, name: "own", version: 1 }, newest]);
+  await expectPinned();
+  // Another name of the same owner, newer: versions count by name.
+  await own.addPolicy(rules, { name: "spare" });
+  await own.addPolicy(rules, { name: "own", agent_id: agent.id });
+  await own.addPolicy(rules, { name: "later", agent_id: agent.id });
+  expect(await shown()).toEqual([
+    { agentId: agent.id, name: "later", version: 1 },
+    { agentId: null, name: "spare", version: 1 },
+  ]);
+  await expectPinned();
+});
+
+test("an agent's session is the live one: not revoked, not expired; null where there is none", async () => {
+  const own = await service.organisation();
+  const agent = await own.addAgent();
+  const create = (more: object = {}) =>
+    createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "100", ...more }).then(must);
+  const shown = async (): Promise<Json> => {
+    const { body } = await read("agents", own.people.viewer.as);
+    return body.data.find(({ id }: Json) => id === agent.id).session?.id ?? null;
+  };
+  expect(await shown()).toBeNull();
+  const first = await create();
+  expect(await shown()).toBe(first.id);
+  const second = await create({ expires_at: service.timeIn(60_000) });
+  expect(await shown()).toBe(second.id);
+  // Used up, it is live still.
+  await service.opened(own, { agent_id: agent.id }, { as: agent.as });
+  expect(await shown()).toBe(second.id);
+  service.clock.now += 60_000;
+  expect(await shown()).toBeNull();
+  const third = await create();
+  expect(await shown()).toBe(third.id);
+  must(await revokeSession(service.ctx, MACHINE, { session_id: third.id }));
+  expect(await shown()).toBeNull();
+});
+
+test("an agent's warrants are counted in every state that they can be in", async () => {
+  const hanging = Promise.withResolvers<void>();
+  const shell = startTestShell({
+    async fetchEvidence(url) {
+      if (url.endsWith("/hangs")) await hanging.promise;
+      const evidence = reachedEvidence({ status: 200, body: Buffer.from("{}") });
+      return { evidence, status: 200, bytes: 2, durationMs: 1 };
+    },
+  });
+  const own = await shell.organisation();
+  const agent = await own.addAgent({ failure_budget: 100 });
+  const { operator, viewer } = own.people;
+  const spec = (equals: number) => ({ clauses: [{ kind: "http.status", equals }] });
+  const open = (equals = 200): Promise<Json> => {
+    const terms = { agent_id: agent.id, spec: spec(equals), deadline: shell.timeIn(3_600_000) };
+    return shell.opened(own, terms, { as: agent.as });
+  };
+  const verify = ({ id }: Json, path = "") =>
+    shell.post(
+      `/v1/warrants/${id}/verify`,
+      { source_url: `http://source.example/${path}` },
+      { as: agent.as },
+    );
+  const decide = async (path: string, body?: object) =>
+    expect((await shell.post(path, body, { as: operator.as })).status).toBe(200);
+  const counts = async (): Promise<Json> => {
+    const { body } = await shell.get("/v1/console/agents", { as: viewer.as });
+    const { total, by_state } = body.data.find(({ id }: Json) => id === agent.id).warrants;
+    expect(Object.keys(by_state).filter((state) => !(STATES as readonly string[]).includes(state))).toEqual(
+      [],
+    );
+    const listed = await shell.get(`/v1/warrants?agent_id=${agent.id}&limit=100`, { as: viewer.as });
+    expect(total).toBe(listed.body.data.length);
+    return Object.fromEntries(Object.entries(by_state).filter(([, count]) => count !== 0));
+  };
+
+  const late = await open();
+  shell.clock.now += 3_600_000;
+  expect((await verify(late)).code).toBe("illegal_transition");
+  for (const [verb, body] of [["release"], ["partial", { released_bps: 5_000 }], ["refund"]] as const)
+    await decide(`/v1/warrants/${(await open()).id}/${verb}`, body);
+  const disputed = await open(500);
+  await verify(disputed);
+  await decide(`/v1/console/escalations/${disputed.id}/resolve`, { decision: "dispute" });
+  await verify(await open(500));
+  const hangs = verify(await open(), "hangs");
+  await open();
+  await open();
+  const others = { expired: 1, released: 1, partially_released: 1, refunded: 1, disputed: 1, escalated: 1 };
+  expect(await counts()).toEqual({ ...others, verifying: 1, held: 2 });
+  must(await setAgentStatus(shell.ctx, MACHINE, { agent_id: agent.id, status: "killed" }));
+  expect(await counts()).toEqual({ ...others, verifying: 1, frozen: 2 });
+  hanging.resolve();
+  await hangs;
+  expect(await counts()).toEqual({ ...others, escalated: 2, frozen: 2 });
+  await shell.close();
 });
 
 test("agents and escalations are of one mode; policies and verifiers are the organisation's", async () => {

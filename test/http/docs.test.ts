@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FormatRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { sha256 } from "../../src/core/canonical.ts";
 import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
@@ -12,6 +13,8 @@ import { createKey } from "../../src/services/admin/keys.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { createAuthenticator } from "../support/authenticator.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { asksExact, delivers, givesAway, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { ALL_PASS, createCaller, createStage, fresh, must, SCRIPTED, type Stage } from "../support/stage.ts";
@@ -29,6 +32,7 @@ beforeAll(async () => {
     docsUrl: "http://localhost:8080/docs",
     rateLimits,
     trustedProxies: [],
+    workerSecretHash: sha256("worker"),
     onFault: (error) => console.error(error),
   });
   stage = await createStage(ctx, { mode: "sandbox" });
@@ -225,7 +229,7 @@ describe("the OpenAPI document", () => {
 
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
-    expect(bodies.length).toBe(7);
+    expect(bodies.length).toBe(14);
     for (const { content } of bodies)
       expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();
     const { Clause = {}, ...schemas } = document.components.schemas ?? {};
@@ -246,7 +250,7 @@ describe("the OpenAPI document", () => {
         expect([
           method,
           path,
-          JSON.stringify(content).includes("$ref") || path.startsWith("/docs"),
+          JSON.stringify(content).includes("$ref") || /"text\/\w+"/.test(JSON.stringify(content)),
         ]).toContainEqual(true);
       expect(operation.responses.default).toEqual({ $ref: "#/components/responses/Error" });
     }
@@ -260,6 +264,16 @@ describe("the OpenAPI document", () => {
       "/v1/warrants",
       ...["verify", "release", "partial", "refund"].map((verb) => `/v1/warrants/{id}/${verb}`),
       "/v1/x402/pay",
+      "/v1/console/escalations/{id}/resolve",
+    ]);
+  });
+
+  test("takes a passkey's token on the moves that only a person makes", () => {
+    const taking = operations.filter(({ operation }) =>
+      operation.parameters?.some(({ name }) => name === "Service-Passkey"),
+    );
+    expect(taking.map(({ path }) => path)).toEqual([
+      ...["release", "partial", "refund"].map((verb) => `/v1/warrants/{id}/${verb}`),
       "/v1/console/escalations/{id}/resolve",
     ]);
   });
@@ -353,7 +367,7 @@ describe("the named models fit what is answered", () => {
     await answered("EscalationList", 200, send("GET", "/v1/console/escalations", person));
   });
 
-  test("AgentList, PolicyList, VerifierList", async () => {
+  test("AgentList, ApiKeyList, PolicyList, VerifierList, UserList, AuditLog", async () => {
     const { organisationId: organisation_id } = stage;
     must(
       await createVerifier(ctx, MACHINE, {
@@ -379,12 +393,53 @@ describe("the named models fit what is answered", () => {
     must(await createPolicy(ctx, MACHINE, { organisation_id, name: "full", rules, agent_id }));
     await answered("AgentList", 200, send("GET", "/v1/console/agents", person));
     await answered("PolicyList", 200, send("GET", "/v1/console/policies", person));
+    await answered("ApiKeyList", 200, send("GET", "/v1/console/keys", person));
     await answered("VerifierList", 200, send("GET", "/v1/console/verifiers", person));
+    await answered("UserList", 200, send("GET", "/v1/console/users", person));
+    await answered("AuditLog", 200, send("GET", "/v1/console/audit-log?limit=100", person));
+  });
+
+  test("Passkey, PasskeyList, PasskeyApproval, and what browsers are asked", async () => {
+    const { create, get: sign, credentials } = createAuthenticator();
+    const id = await open();
+    const begin = send("POST", "/auth/passkeys/options", person, {
+      password: "correct horse battery staple",
+    });
+    const created = create(await answered("PasskeyCreationOptions", 200, begin));
+    await answered("Passkey", 201, send("POST", "/auth/passkeys", person, { response: created }));
+    await answered("PasskeyList", 200, send("GET", "/auth/passkeys", person));
+    const signIn = await answered(
+      "PasskeyRequestOptions",
+      200,
+      send("POST", "/auth/passkey/sign-in/options"),
+    );
+    const response = sign(signIn, credentials[0]!);
+    await answered("AuthSession", 201, send("POST", "/auth/passkey/sign-in", {}, { response }));
+    const decision = { warrant_id: id, version: 1, decision: "release" };
+    const challenge = await answered(
+      "PasskeyRequestOptions",
+      200,
+      send("POST", "/auth/passkey/challenge", person, decision),
+    );
+    const signed = { response: sign(challenge, credentials[0]!) };
+    await answered("PasskeyApproval", 201, send("POST", "/auth/passkey/assertion", person, signed));
+  });
+
+  test("WebhookList, DeliveryJob", async () => {
+    const { organisationId: organisation_id } = stage;
+    const url = "https://hook.example/";
+    must(await createWebhook(ctx, MACHINE, { organisation_id, mode: "sandbox", url }));
+    await open();
+    await answered("WebhookList", 200, send("GET", "/v1/console/webhooks", person));
+    const worker = { "X-Service-Worker": "worker" };
+    await answered("DeliveryJob", 200, send("POST", "/internal/jobs/webhooks", worker));
+    await answered("WebhookList", 200, send("GET", "/v1/console/webhooks", person));
   });
 
   test("CheckResult, AuthSession, Health, Error", async () => {
     await answered("AuthSession", 200, send("GET", "/auth/session", person));
     await answered("Health", 200, get("/healthz"));
+    await answered("Readiness", 200, get("/readyz"));
     await answered("Error", 404, get("/nowhere"));
     const bench = {
       clauses: [

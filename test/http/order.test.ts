@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { acknowledgeRestore } from "../../src/services/admin/backup.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import { setKillSwitch } from "../../src/services/admin/switches.ts";
+import { ensureInstance } from "../../src/services/instance.ts";
 import { NOBODY, type SendOptions } from "../support/client.ts";
 import { asks, asksExact, asksVoucher, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
+import { approve, enrol, setThreshold, type TestPasskey } from "../support/passkeys.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
 /** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
@@ -46,6 +50,17 @@ const withBody = (request: Request, changed: object): Request => ({
 const nextWindow = (): void => {
   service.clock.now += 60_000;
 };
+/** As a restore leaves the ledger. */
+async function markRestored(): Promise<void> {
+  const instance = await ensureInstance(service.ctx);
+  const row = { ...instance, restoredAt: service.clock.now, acknowledgedAt: null };
+  await service.ctx.store.execute({
+    scope: { organisationId: "", mode: "live" },
+    needs: {},
+    decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
+  });
+}
+
 /** Uses up the window's budget of whoever calls. */
 async function exhaust(options: SendOptions): Promise<void> {
   for (let status = 0; status !== 429; ) ({ status } = await service.post("/v1/warrants", "{", options));
@@ -83,6 +98,9 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     }),
   );
   must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
+  await markRestored();
+  must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on: true }));
+  await setThreshold(service, home, "98");
   await exhaust({ as: { Authorization: "Bearer nobody", ...viewer } });
   await exhaust({ as: viewer });
 
@@ -158,6 +176,20 @@ test("an open that is wrong in every way is refused in the fixed order, until it
       refused: [404, "verifier_not_found"],
       mend: (request) => withBody(request, { verifier_id: undefined }),
     },
+    {
+      refused: [403, "restore_unacknowledged"],
+      async mend(request) {
+        must(await acknowledgeRestore(service.ctx));
+        return request;
+      },
+    },
+    {
+      refused: [403, "kill_switch_active"],
+      async mend(request) {
+        must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on: false }));
+        return request;
+      },
+    },
     { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
     { refused: [403, "agent_id_required"], mend: (request) => withBody(request, { agent_id: agent.id }) },
     {
@@ -182,6 +214,13 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     {
       refused: [403, "policy_max_amount_exceeded"],
       mend: (request) => withBody(request, { amount: "99" }),
+    },
+    {
+      refused: [403, "passkey_unavailable"],
+      async mend(request) {
+        await enrol(service, home.people.owner);
+        return request;
+      },
     },
     {
       refused: [402, "insufficient_funds"],
@@ -273,6 +312,8 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
   const settled = await service.opened(home);
   await service.post(`/v1/warrants/${settled.id}/refund`, undefined, { as: operator, key: "taken" });
   const small = await service.opened(home, { amount: "1" });
+  let passkey: TestPasskey | undefined;
+  await setThreshold(service, home, "0");
   nextWindow();
 
   const last = await walk(
@@ -318,6 +359,21 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
       {
         refused: [400, "validation_failed", "released_bps: 9999 basis points of 1 come to nothing"],
         mend: (request) => ({ ...request, path: `/v1/warrants/${small.id}/release`, body: undefined }),
+      },
+      {
+        refused: [403, "passkey_unavailable"],
+        async mend(request) {
+          passkey = await enrol(service, home.people.operator);
+          return request;
+        },
+      },
+      {
+        refused: [403, "passkey_required"],
+        async mend(request) {
+          const decision = { warrant_id: small.id, version: 1, decision: "release" };
+          const token = await approve(service, home.people.operator, passkey!, decision);
+          return { ...request, options: { ...request.options, headers: { "Service-Passkey": token } } };
+        },
       },
     ],
   );

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
-import { createSession } from "../../src/services/admin/sessions.ts";
-import { freshKey, type Reply } from "../support/client.ts";
-import { must } from "../support/organisations.ts";
+import { createSession, revokeSession, type SessionInput } from "../../src/services/admin/sessions.ts";
+import { freshKey, type Json, type Reply } from "../support/client.ts";
+import { must, type TestAgent } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
@@ -168,18 +169,195 @@ test("two opens for the last of the balance: one holds it, the other is 402", as
   }
 });
 
-test("forty opens against a session's ceiling and count never pass them", async () => {
+const liveSession = (agent: TestAgent) => service.ctx.store.reader.agents.liveSession(agent.id, Date.now());
+const sessionFor = (agent: TestAgent, limits: Omit<SessionInput, "agent_id">) =>
+  createSession(service.ctx, MACHINE, { agent_id: agent.id, ...limits }).then(must);
+
+/** At most so many opens by one caller: a race that nobody ends is a failure, not a hang. */
+const OPENS_MAX = 500;
+
+/**
+ * Eight callers who open one warrant after the other, until they are refused. `begun` resolves after some have opened, so
+ * that what a test does then comes in between; `refusals` are the codes that ended them, each sent twice: refused is for good.
+ */
+function openUntilRefused(agent: TestAgent): {
+  readonly begun: Promise<void>;
+  readonly ended: Promise<{ readonly opened: number; readonly refusals: readonly (string | null)[] }>;
+} {
+  const begun = Promise.withResolvers<void>();
+  const body = service.body({ agent_id: agent.id });
+  const send = () => service.post("/v1/warrants", body, { as: agent.as });
+  let opened = 0;
+  const caller = async (): Promise<readonly (string | null)[]> => {
+    for (let count = 0; count < OPENS_MAX; count++) {
+      const { code } = await send();
+      if (code !== null) return [code, (await send()).code];
+      opened += 1;
+      if (opened === 20) begun.resolve();
+    }
+    return ["never refused"];
+  };
+  const ended = Promise.all(times(8, caller)).then((codes) => ({ opened, refusals: codes.flat() }));
+  return { begun: begun.promise, ended };
+}
+
+test.each([
+  ["its ceiling", { amount_ceiling: "1000" }, "session_ceiling_exceeded"],
+  ["its ceiling, and 99 more that nobody can use", { amount_ceiling: "1099" }, "session_ceiling_exceeded"],
+  ["its warrant limit", { amount_ceiling: "100000", warrant_limit: 10 }, "session_warrant_limit_reached"],
+] as const)("forty opens against a session with room for ten by %s: exactly ten", async (_, limits, code) => {
   const home = await service.organisation();
   const agent = await home.addAgent();
-  const limits = { amount_ceiling: "1000", warrant_limit: 12 };
-  must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, ...limits }));
-  const body = service.body({ agent_id: agent.id, amount: "90" });
-  const replies = await Promise.all(times(40, () => service.post("/v1/warrants", body, { as: agent.as })));
-  expect(tally(replies)).toEqual({ 201: 11, session_ceiling_exceeded: 29 });
-  expect(service.ctx.store.reader.agents.liveSession(agent.id, Date.now())).toMatchObject({
-    amountSpent: 990n,
-    warrantCount: 11,
+  await sessionFor(agent, limits);
+  const body = service.body({ agent_id: agent.id, amount: "100" });
+  const callers = [agent.as, home.people.operator.as, home.people.admin.as];
+  const replies = await Promise.all(
+    times(40, (index) => service.post("/v1/warrants", body, { as: callers[index % 3]! })),
+  );
+  expect(tally(replies)).toEqual({ 201: 10, [code]: 30 });
+  expect(liveSession(agent)).toMatchObject({ amountSpent: 1_000n, warrantCount: 10 });
+  expect(service.books(home)).toEqual({ available: 999_000n, held: 1_000n, paid: 0n });
+  const { trace, warrants, idempotency_keys } = service.world(home);
+  expect([trace?.length, warrants?.length, idempotency_keys?.length]).toEqual([10, 10, 10]);
+});
+
+test("opens against refunds under a full session: what returned is opened for once more, and never twice", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent();
+  await sessionFor(agent, { amount_ceiling: "1000" });
+  const body = { agent_id: agent.id, amount: "100" };
+  const opened = await Promise.all(times(10, () => service.opened(home, body, { as: agent.as })));
+  const { operator, admin } = home.people;
+  const replies = await Promise.all(
+    opened.flatMap(({ id }) => [
+      service.post("/v1/warrants", service.body(body), { as: agent.as }),
+      service.post(`/v1/warrants/${id}/refund`, undefined, { as: operator.as }),
+      service.post(`/v1/warrants/${id}/refund`, undefined, { as: admin.as }),
+      service.post("/v1/warrants", service.body(body), { as: agent.as }),
+    ]),
+  );
+  const { 200: refunded, 201: again = 0, illegal_transition, session_ceiling_exceeded = 0 } = tally(replies);
+  expect([refunded, illegal_transition, again + session_ceiling_exceeded]).toEqual([10, 10, 20]);
+  expect(again).toBeLessThanOrEqual(10);
+  expect(liveSession(agent)).toMatchObject({ amountSpent: BigInt(again) * 100n, warrantCount: 10 + again });
+  expect(service.books(home).held).toBe(BigInt(again) * 100n);
+});
+
+test("a failing check against opens, under a session that forgives none: what opened came before it", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent({ failure_budget: 9 });
+  await sessionFor(agent, { amount_ceiling: "1000000", failure_budget: 1 });
+  const { id } = await service.opened(home, { agent_id: agent.id }, { as: agent.as });
+  const held = source.holds();
+  const check = service.post(`/v1/warrants/${id}/verify`, { source_url: held.url }, { as: agent.as });
+  await held.arrived;
+  const opens = openUntilRefused(agent);
+  await opens.begun;
+  held.release("no", { status: 500 });
+  expect((await check).body.state).toBe("escalated");
+  const { opened, refusals } = await opens.ended;
+  expect(refusals).toEqual(Array(16).fill("session_failure_budget_spent"));
+  expect(liveSession(agent)).toMatchObject({ warrantCount: 1 + opened, failureCount: 1 });
+  expect(service.books(home).held).toBe(BigInt(1 + opened) * 100n);
+});
+
+test("failing checks that end together pause their agent at its budget, count every one, and end its opens", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent({ failure_budget: 3 });
+  await sessionFor(agent, { amount_ceiling: "1000000", failure_budget: 9 });
+  const warrants = await Promise.all(
+    times(5, () => service.opened(home, { agent_id: agent.id }, { as: agent.as })),
+  );
+  const opens = openUntilRefused(agent);
+  await opens.begun;
+  const source_url = source.gives("no", { status: 500 });
+  const verifies = warrants.map(({ id }) =>
+    service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: agent.as }),
+  );
+  expect(tally(await Promise.all(verifies))).toEqual({ 200: 5 });
+  const { opened, refusals } = await opens.ended;
+  expect(refusals).toEqual(Array(16).fill("agent_not_active"));
+  expect(service.ctx.store.reader.agents.get(agent.id)).toMatchObject({ status: "paused", failureCount: 5 });
+  expect(liveSession(agent)).toMatchObject({ warrantCount: 5 + opened, failureCount: 5 });
+});
+
+test("a session's revocation against opens: what opened was charged to it before", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent();
+  const session = await sessionFor(agent, { amount_ceiling: "1000000" });
+  const opens = openUntilRefused(agent);
+  await opens.begun;
+  must(await revokeSession(service.ctx, MACHINE, { session_id: session.id }));
+  const { opened, refusals } = await opens.ended;
+  expect(refusals).toEqual(Array(16).fill("session_revoked"));
+  expect(service.ctx.store.reader.agents.session(session.id)).toMatchObject({
+    amountSpent: BigInt(opened) * 100n,
+    warrantCount: opened,
   });
+  expect(service.books(home).held).toBe(BigInt(opened) * 100n);
+});
+
+test("a new session against opens: each is charged to one of the two, and the new one is used up to the unit", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent();
+  const old = await sessionFor(agent, { amount_ceiling: "1000000" });
+  const opens = openUntilRefused(agent);
+  await opens.begun;
+  const fresh = await sessionFor(agent, { amount_ceiling: "1000" });
+  const { opened, refusals } = await opens.ended;
+  expect(refusals).toEqual(Array(16).fill("session_ceiling_exceeded"));
+  const { session } = service.ctx.store.reader.agents;
+  expect(session(fresh.id)).toMatchObject({ amountSpent: 1_000n, warrantCount: 10, revokedAt: null });
+  expect(session(old.id)).toMatchObject({
+    amountSpent: BigInt(opened - 10) * 100n,
+    warrantCount: opened - 10,
+    revokedAt: expect.any(Number),
+  });
+});
+
+test("a kill against verifies: each warrant is escalated or frozen for a person, and nobody is paid", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent();
+  await sessionFor(agent, { amount_ceiling: "2000" });
+  const body = { agent_id: agent.id };
+  const opened = await Promise.all(times(20, () => service.opened(home, body, { as: agent.as })));
+  const held = source.holds();
+  const callers = [agent.as, home.people.operator.as];
+  const send = ({ id }: Json, index: number) =>
+    service.post(`/v1/warrants/${id}/verify`, { source_url: held.url }, { as: callers[index % 2]! });
+  const verifies = opened.slice(0, 10).map(send);
+  await held.arrived;
+  const killed = setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "killed" });
+  verifies.push(...opened.slice(10).map(send));
+  must(await killed);
+  held.release("{}");
+  const { 200: escalated = 0, ...refused } = tally(await Promise.all(verifies));
+  expect(Object.keys(refused).filter((code) => code !== "illegal_transition")).toEqual([]);
+  expect(service.books(home)).toEqual({ available: 998_000n, held: 2_000n, paid: 0n });
+  const states = service.world(home).warrants!.map((row) => (row as { state: string }).state);
+  expect(states.toSorted()).toEqual([
+    ...Array(escalated).fill("escalated"),
+    ...Array(20 - escalated).fill("frozen"),
+  ]);
+  const waiting = await service.get("/v1/console/escalations", { as: home.people.viewer.as });
+  const reasons = waiting.body.data.map(({ reason_codes, status }: Json) => [...reason_codes, status]);
+  expect(reasons).toEqual(Array(20).fill(["agent_killed", "open"]));
+  expect(liveSession(agent)).toMatchObject({ amountSpent: 2_000n, failureCount: 0 });
+});
+
+test("a pause against opens: what opened came before it, and is still verified and paid", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent();
+  const { id } = await service.opened(home, { agent_id: agent.id }, { as: agent.as });
+  const opens = openUntilRefused(agent);
+  await opens.begun;
+  must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
+  const { opened, refusals } = await opens.ended;
+  expect(refusals).toEqual(Array(16).fill("agent_not_active"));
+  const source_url = source.gives("{}");
+  const verified = await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: agent.as });
+  expect(verified.body.state).toBe("released");
+  expect(service.books(home)).toMatchObject({ held: BigInt(opened) * 100n, paid: 100n });
 });
 
 test("two resolutions of one escalation: one decides", async () => {

@@ -182,6 +182,7 @@ describe("a clause that takes too long", () => {
     const [killed] = evaluator.stats().processIds;
     await evaluator.evaluate(work([EXPLOSION], ITEMS));
     expect(evaluator.stats().processIds).not.toContain(killed as number);
+    expect(evaluator.stats().restarts).toBe(1);
     expect((await evaluator.evaluate(work([object], {}))).passed).toBe(true);
   });
 
@@ -347,7 +348,7 @@ describe("the pool", () => {
     const evaluator = evaluatorOf({ size: 1, sizeMax: 3, idleMs: 30 });
     await Promise.all(Array.from({ length: 9 }, () => evaluator.evaluate(work([object], {}))));
     for (let tries = 0; evaluator.stats().size > 1 && tries < 100; tries++) await Bun.sleep(20);
-    expect(evaluator.stats()).toMatchObject({ size: 1, busy: 0, waiting: 0 });
+    expect(evaluator.stats()).toMatchObject({ size: 1, busy: 0, waiting: 0, restarts: 0 });
   });
 
   test("settles everything when it is closed", async () => {

@@ -133,6 +133,7 @@ export class PlainModel {
   readonly warrants = new Map<string, ModelWarrant>();
   readonly escalations: ModelEscalation[] = [];
   readonly keys = new Map<string, ModelKey>();
+  killSwitch = false;
 
   /** `seniors` are the ids of the people from admin up. */
   constructor(private readonly seniors: readonly string[]) {}
@@ -179,6 +180,7 @@ export class PlainModel {
     if (agentId !== null && !agent) return "agent_not_found";
     const named = this.policies.find((policy) => policy.id === request.policyId);
     if (request.policyId !== null && !named) return "policy_not_found";
+    if (this.killSwitch) return "kill_switch_active";
     const own = caller.kind === "key" ? this.agents.get(caller.agentId) : null;
     if (own && agentId !== null && agentId !== own.id) return "agent_key_mismatch";
     if (own?.mustBeNamed && agentId === null) return "agent_id_required";
@@ -303,7 +305,8 @@ export class PlainModel {
     const warrant = this.warrants.get(request.warrantId);
     if (!warrant) return "warrant_not_found";
     if (request.ifMatch !== null && request.ifMatch !== warrant.version) return "version_conflict";
-    if (warrant.state !== "held" || this.expire(warrant.id, now)) return "illegal_transition";
+    const killed = this.agents.get(warrant.agentId ?? "")?.status === "killed";
+    if (warrant.state !== "held" || killed || this.expire(warrant.id, now)) return "illegal_transition";
     if (caller.kind === "key") {
       if (warrant.agentId !== null && warrant.agentId !== caller.agentId) return "agent_key_mismatch";
       if (this.agents.get(caller.agentId)?.status === "killed") return "agent_not_active";
@@ -412,6 +415,11 @@ export class PlainModel {
     if (!agent) throw new Error("no agent");
     agent.status = status;
     if (status === "active") agent.failures = 0;
+  }
+
+  /** What follows a change of status, after all that was sent with it: a killed agent's holds freeze, an active one's thaw. */
+  followStatus(id: string): void {
+    const status = this.agents.get(id)?.status;
     for (const warrant of this.warrants.values()) {
       if (warrant.agentId !== id) continue;
       if (status === "killed" && warrant.state === "held") {

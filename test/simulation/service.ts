@@ -147,6 +147,9 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
   };
 }
 
+/** More of a kind than any history makes. */
+const EVERY = 1_000;
+
 /** Everything of the organisation, in one shape for both. */
 export function snapshotOf({ ctx, organisationId, mode, model }: World): object {
   const { reader } = ctx.store;
@@ -155,7 +158,7 @@ export function snapshotOf({ ctx, organisationId, mode, model }: World): object 
   return {
     balances: Object.fromEntries(reader.balances.list(scope).map(({ asset, balance }) => [asset, balance])),
     warrants: reader.warrants
-      .byCreation(scope, {}, {}, 100)
+      .byCreation(scope, {}, {}, EVERY)
       .map(({ id, state, version, amount, releasedBps, settledAt, sessionId, policyId }) => ({
         ...{ id, state, version, amount, releasedBps, settledAt, sessionId, policyId },
       })),
@@ -172,7 +175,7 @@ export function snapshotOf({ ctx, organisationId, mode, model }: World): object 
       return [session?.amountSpent, session?.warrantCount, session?.failureCount, session?.revokedAt];
     }),
     escalations: reader.escalations
-      .list(scope, 100)
+      .list(scope, EVERY)
       .map(({ warrantId, score, reasonCodes, status, decision, raisedBy }) => ({
         ...{ warrantId, score, reasonCodes, status, decision, raisedBy },
       }))

@@ -512,12 +512,12 @@ const DIRECTORY: readonly Corruption[] = [
   [
     "a key in flight of a warrant that is not verifying",
     `UPDATE idempotency_keys SET warrant_id = ${one("held")} WHERE status IS NULL`,
-    /^idempotency key "key-\d+": is in flight, and the warrant wrt_\w+ is not being verified$/,
+    /^idempotency key "key-\d+": is in flight, and neither is the warrant wrt_\w+ being verified nor a purchase under way$/,
   ],
   [
     "a key in flight of nothing",
     "UPDATE idempotency_keys SET warrant_id = NULL WHERE status IS NULL",
-    /and the warrant null is not being verified$/,
+    /and neither is the warrant null being verified nor a purchase under way$/,
   ],
   [
     "an outcome that is no JSON",

@@ -41,6 +41,17 @@ describe("raw SQL of a buggy caller", () => {
     ledger.writer.raw.run("PRAGMA synchronous = OFF");
     // A warrant without its hold: what is refused of a posting for it is refused for one reason.
     ledger.writer.raw.run(warrant({ id: "'wrt_bare'" }));
+    const aPerson = "FROM users LIMIT 1";
+    ledger.writer.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
+    ledger.writer.raw.run(
+      `INSERT INTO users SELECT 'usr_other', organisation_id, 'other@example.com', name, role, '', NULL, NULL, 0 ${aPerson}`,
+    );
+    ledger.writer.raw.run(
+      `INSERT INTO passkeys SELECT 'passkey', organisation_id, id, 'x', '', 0, '[]', 1, 0, NULL FROM users WHERE id <> 'usr_other' LIMIT 1`,
+    );
+    ledger.writer.raw.run(
+      `INSERT INTO passkey_approvals SELECT 'used', id, 'passkey', 'wrt_bare', 1, 'release', NULL, '{}', 0, 2, 1 ${aPerson}`,
+    );
   });
 
   afterAll(() => {
@@ -353,17 +364,61 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a replaced policy",
       () =>
-        "INSERT OR REPLACE INTO policies SELECT id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
+        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
       /policies are kept/,
     ],
     [
       "a policy version twice",
       () =>
-        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
       /UNIQUE constraint failed: policies.agent_id/,
     ],
     ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
     ["a deleted schema", () => "DELETE FROM schemas", /named schemas are kept/],
+    [
+      "a changed entry of the audit log",
+      () => "UPDATE admin_acts SET action = 'user.created'",
+      /the audit log is append-only/,
+    ],
+    ["a deleted entry of the audit log", () => "DELETE FROM admin_acts", /the audit log is append-only/],
+    [
+      "a replaced entry of the audit log",
+      () =>
+        "INSERT OR REPLACE INTO admin_acts SELECT id, organisation_id, actor_kind, actor_id, action, 'other', NULL, NULL, 0 FROM admin_acts",
+      /the audit log is append-only/,
+    ],
+    [
+      "a machine with a name in the audit log",
+      () =>
+        "INSERT INTO admin_acts SELECT 'act_new', organisation_id, 'machine', 'usr_x', action, subject, NULL, NULL, 0 FROM admin_acts LIMIT 1",
+      /admin_acts_actor/,
+    ],
+    [
+      "a used reset link made good again",
+      () => "UPDATE password_resets SET used_at = NULL",
+      /a reset link is good for one use/,
+    ],
+    [
+      "a used reset link used again",
+      () => "UPDATE password_resets SET used_at = 9",
+      /a reset link is good for one use/,
+    ],
+    [
+      "a used approval made good again",
+      () => "UPDATE passkey_approvals SET used_at = NULL",
+      /an approval is good for one use/,
+    ],
+    [
+      "a used approval for another warrant",
+      () => "UPDATE passkey_approvals SET warrant_id = 'wrt_x', expires_at = 9",
+      /an approval is good for one use/,
+    ],
+    [
+      "a passkey that becomes another person's",
+      () =>
+        "INSERT INTO passkeys SELECT id, organisation_id, 'usr_other', 'x', '', 9, '[]', 1, 0, NULL FROM passkeys WHERE true ON CONFLICT (id) DO UPDATE SET counter = 9",
+      /a passkey stays its person's/,
+    ],
     [
       "a schema's name twice",
       () =>
@@ -399,7 +454,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an organisation's policy version twice",
       () =>
-        "INSERT INTO policies SELECT 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
       /UNIQUE constraint failed: policies.organisation_id/,
     ],
     [
@@ -419,7 +474,7 @@ describe("raw SQL of a buggy caller", () => {
     ],
     [
       "a session of no agent",
-      () => "INSERT INTO spend_sessions SELECT 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
+      () => "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
       /FOREIGN KEY/,
     ],
     [

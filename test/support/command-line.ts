@@ -31,6 +31,9 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
         };
       },
       serve: () => Promise.reject(new Error("no server here")),
+      backUp: () => Promise.reject(new Error("no backup here")),
+      restore: () => Promise.reject(new Error("no restore here")),
+      runJob: () => Promise.reject(new Error("no jobs here")),
       demo: () => Promise.reject(new Error("no demo here")),
       openApiDocument: () => ({ openapi: "3.1.0", paths: {} }),
       serverAddress: () => ({ host: "127.0.0.1", port: 1 }),

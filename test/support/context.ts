@@ -7,11 +7,16 @@ import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
+import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
+import { createVault } from "../../src/platform/vault.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
+import { createKeyUses } from "../../src/services/auth/key-uses.ts";
+import { createPendingChallenges } from "../../src/services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
+import { createDeliveryPlaces } from "../../src/services/webhooks/places.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
@@ -57,6 +62,9 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
       verify: async (password, hash) => hash === `test:${password}`,
     },
     signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
     checkLimiter: createCheckLimiter(),
     fetchEvidence: async () => {
       const body = Buffer.from("{}");
@@ -72,6 +80,9 @@ export function createTestContext(overrides: Partial<Context> = {}): TestContext
     evaluateBench: inProcess,
     tokens: createTokens(newSigningKey()),
     x402: NO_MONEY,
+    vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
+    sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
+    deliveryPlaces: createDeliveryPlaces(),
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openForCommands } from "../../src/app.ts";
-import { readConfig } from "../../src/config.ts";
+import { type Given, readConfig } from "../../src/config.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type Client, createClient } from "./client.ts";
 import { must } from "./organisations.ts";
@@ -20,8 +20,10 @@ export type ServerProcess = {
 
 /** A data folder, servers on it one after the other, and the books from outside. */
 export type ServerFolder = {
+  readonly folder: string;
   readonly ctx: Context;
-  start(fetchSeconds: string): Promise<ServerProcess>;
+  /** `secrets` are settings that no flag gives, such as `WORKER_SECRET`. */
+  start(fetchSeconds: string, secrets?: Given): Promise<ServerProcess>;
   close(): Promise<void>;
 };
 
@@ -31,6 +33,7 @@ export function openServerFolder(): ServerFolder {
   const { ctx: real, close } = openForCommands(must(readConfig(settings, {})));
   const processes: Bun.Subprocess[] = [];
   return {
+    folder,
     ctx: {
       ...real,
       passwords: {
@@ -38,8 +41,8 @@ export function openServerFolder(): ServerFolder {
         hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
       },
     },
-    async start(fetchSeconds) {
-      const environment = { ...settings, FETCH_SECONDS: fetchSeconds };
+    async start(fetchSeconds, secrets = {}) {
+      const environment = { ...settings, FETCH_SECONDS: fetchSeconds, ...secrets };
       const child = Bun.spawn([process.execPath, MAIN, "serve", "--json"], {
         cwd: folder,
         env: Object.fromEntries(

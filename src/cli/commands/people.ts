@@ -1,48 +1,16 @@
-import { type Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { ROLES, type Role } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
-import { createOrganisation } from "../../services/admin/organisations.ts";
-import { createUser } from "../../services/admin/users.ts";
-import { examples, group, runsOnLedger } from "../command.ts";
+import { issuePasswordReset } from "../../services/admin/password-resets.ts";
+import { createUser, listUsers, removeUser, resetPasskeys, setUserRole } from "../../services/admin/users.ts";
+import type { userResource } from "../../services/resources.ts";
+import { group, runsOnLedger } from "../command.ts";
 import { given, readSecret } from "../input.ts";
-import { report } from "../output.ts";
+import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-export function addOrganisations(program: Command, tools: CommandLineTools): void {
-  const organisations = group(program, "organisations", "create organisations, each with its first owner");
-  const create = organisations
-    .command("create")
-    .summary("create an organisation and its owner")
-    .description("Creates an organisation and the person who owns it.")
-    .requiredOption("--name <name>", "the organisation's name")
-    .requiredOption("--owner-email <email>", "whom the owner signs in as")
-    .option("--owner-password <password>", "8 to 256 characters")
-    .option("--owner-password-file <file>", "a file with the password; - is the standard input");
-  examples(
-    create,
-    "holdfast organisations create --name Acme --owner-email ada@example.com --owner-password-file -",
-  );
-  type Flags = { name: string; ownerEmail: string; ownerPassword?: string; ownerPasswordFile?: string };
-  runsOnLedger(create, tools, {
-    input: async (flags: Flags) => ({
-      name: flags.name,
-      owner_email: flags.ownerEmail,
-      owner_password: await readSecret("--owner-password", flags.ownerPassword, flags.ownerPasswordFile),
-    }),
-    verb: createOrganisation,
-    create: true,
-    tell: ({ organisation, owner }) =>
-      report(`Created the organisation ${organisation.name}.`, [
-        ["organisation", organisation.id],
-        ["owner", owner.id],
-        ["e-mail", owner.email],
-        ["created", organisation.created_at],
-      ]),
-  });
-}
-
 export function addUsers(program: Command, tools: CommandLineTools): void {
-  const users = group(program, "users", "create people who sign in");
+  const users = group(program, "users", "create, list, change and remove people who sign in");
   const create = users
     .command("create")
     .summary("create a person of an organisation")
@@ -70,13 +38,93 @@ export function addUsers(program: Command, tools: CommandLineTools): void {
       ...given({ name: flags.name }),
     }),
     verb: (ctx, input) => createUser(ctx, MACHINE, input),
-    tell: (user) =>
-      report(`Created ${user.name}, ${user.role}.`, [
-        ["id", user.id],
-        ["organisation", user.organisation_id],
-        ["e-mail", user.email],
-        ["role", user.role],
-        ["created", user.created_at],
-      ]),
+    tell: (user) => report(`Created ${user.name}, ${user.role}.`, userFields(user)),
+  });
+  addManaging(users, tools);
+  addRegaining(users, tools);
+}
+
+const userFields = (user: ReturnType<typeof userResource>) =>
+  [
+    ["id", user.id],
+    ["organisation", user.organisation_id],
+    ["e-mail", user.email],
+    ["role", user.role],
+    ["created", user.created_at],
+  ] as const;
+
+function addManaging(users: Command, tools: CommandLineTools): void {
+  const list = users
+    .command("list")
+    .summary("list an organisation's people")
+    .description("Lists the people of an organisation, without those who were removed.")
+    .requiredOption("--organisation <id>", "whose people they are");
+  runsOnLedger(list, tools, {
+    input: (flags: { organisation: string }) => ({ organisation_id: flags.organisation }),
+    verb: (ctx, input) => listUsers(ctx, MACHINE, input),
+    tell: ({ data }) =>
+      table(
+        ["id", "e-mail", "name", "role", "created"],
+        data.map((user) => [user.id, user.email, user.name, user.role, user.created_at]),
+      ),
+  });
+
+  const setRole = users
+    .command("set-role")
+    .summary("give a person another role")
+    .description("Gives a person another role, from their next request on. The last owner stays one.")
+    .argument("<user>", "the person's id")
+    .addArgument(new Argument("<role>", "the new role").choices([...ROLES]));
+  runsOnLedger(setRole, tools, {
+    input: (_: object, [userId = "", role]) => ({ user_id: userId, role: role as Role }),
+    verb: (ctx, input) => setUserRole(ctx, MACHINE, input),
+    tell: (user) => report(`${user.name} is ${user.role}.`, userFields(user)),
+  });
+
+  const remove = users
+    .command("remove")
+    .summary("remove a person")
+    .description(
+      "Removes a person, for good and at once: their sign-ins end and their passkeys go. API keys are agents', and stay.",
+    )
+    .argument("<user>", "the person's id");
+  runsOnLedger(remove, tools, {
+    input: (_: object, [userId = ""]) => ({ user_id: userId }),
+    verb: (ctx, input) => removeUser(ctx, MACHINE, input),
+    tell: (user) => report(`${user.name} is removed.`, userFields(user)),
+  });
+}
+
+function addRegaining(users: Command, tools: CommandLineTools): void {
+  const resetPassword = users
+    .command("reset-password")
+    .summary("make a one-time link to a new password")
+    .description(
+      "Makes a link by which a person chooses a new password, once and within the hour. A link made before it is void.",
+    )
+    .argument("<user>", "the person's id");
+  runsOnLedger(resetPassword, tools, {
+    input: (_: object, [userId = ""]) => ({ user_id: userId }),
+    verb: (ctx, input) => issuePasswordReset(ctx, MACHINE, input),
+    tell: (reset) =>
+      report(
+        `Made a link for ${reset.user_id}.`,
+        [
+          ["link", reset.url],
+          ["expires", reset.expires_at],
+        ],
+        "The link is shown once: whoever has it can choose the password. Hand it over where nobody else reads it.",
+      ),
+  });
+
+  const resetKeys = users
+    .command("reset-passkeys")
+    .summary("take a person's passkeys away")
+    .description("Takes a person's passkeys away, for somebody who lost them. Only this command can.")
+    .argument("<user>", "the person's id");
+  runsOnLedger(resetKeys, tools, {
+    input: (_: object, [userId = ""]) => ({ user_id: userId }),
+    verb: (ctx, input) => resetPasskeys(ctx, input),
+    tell: (user) => report(`${user.name} has no passkeys now.`, userFields(user)),
   });
 }

@@ -27,7 +27,8 @@ export function addServe(program: Command, tools: CommandLineTools): void {
     .option("--docs-url <url>", "where errors link to (default: HOLDFAST_DOCS_URL, else its own /docs)")
     .option("--allow-networks <cidrs>", "private networks that evidence may come from, such as 10.0.0.0/8")
     .option("--fetch-seconds <seconds>", "what one fetch of evidence may take (default: 10)")
-    .option("--trust-proxy <cidr>", "the proxy whose X-Forwarded-For is believed");
+    .option("--trust-proxy <cidr>", "the proxy whose X-Forwarded-For is believed")
+    .option("--log <what>", "faults, or requests for a line for each request too (default: faults)");
   examples(serve, "holdfast serve --port 8080 --data ./data");
   serve.action(async () => {
     const { json, ...options } = serve.opts<ServeOptions & CommonFlags>();
@@ -78,27 +79,50 @@ export function addHealth(program: Command, tools: CommandLineTools): void {
     .description(
       "Asks the server of this machine whether it is well. Exits 1 where it is not, or does not answer.",
     );
-  withCommonFlags(withAddress(health)).action(async () => {
-    const { json, host, port } = health.opts<AddressOptions & CommonFlags>();
-    const url = healthUrl(orFail(tools.serverAddress(given({ host, port }))));
+  withCommonFlags(withAddress(health)).option(
+    "--ready",
+    "ask also whether it is fit to serve: ledger, disk, jobs and books",
+  );
+  examples(health, "holdfast health", "holdfast health --ready --json");
+  health.action(async () => {
+    const {
+      json,
+      host,
+      port,
+      ready = false,
+    } = health.opts<AddressOptions & CommonFlags & { ready?: boolean }>();
+    const address = orFail(tools.serverAddress(given({ host, port })));
+    const url = `${serverUrl(address)}/${ready ? "readyz" : "healthz"}`;
     const problem = await problemAt(url);
     if (problem !== null) throw new CommandFailure(refuse("internal_error", `${url} ${problem}.`));
-    tools.print(json ? JSON.stringify({ object: "health", ok: true, url }) : `${url} is well.`);
+    const said = ready ? "is well, and ready" : "is well";
+    tools.print(json ? JSON.stringify({ object: "health", ok: true, url }) : `${url} ${said}.`);
   });
 }
 
 /** Whoever listens at every address is asked at the loopback one. */
-function healthUrl({ host, port }: ServerAddress): string {
+function serverUrl({ host, port }: ServerAddress): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}/healthz`;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }
 
 async function problemAt(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS), redirect: "manual" });
-    await response.arrayBuffer();
-    return response.ok ? null : `answers ${response.status}`;
+    const text = await response.text();
+    return response.ok ? null : `answers ${response.status}${reasonsIn(text)}`;
   } catch {
     return "does not answer";
+  }
+}
+
+/** What a readiness says is wrong; nothing where it is none. */
+function reasonsIn(text: string): string {
+  try {
+    const { checks } = JSON.parse(text) as { checks: { name: string; message: string | null }[] };
+    const wrong = checks.filter(({ message }) => message !== null);
+    return wrong.map(({ name, message }) => `; ${name}: ${message?.replace(/\.$/, "")}`).join("");
+  } catch {
+    return "";
   }
 }

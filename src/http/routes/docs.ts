@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { DOCS_CSS, type Endpoint, errorsPage, indexPage } from "../docs-pages.ts";
+import { respondHtml, respondText } from "../pages.ts";
 import { route } from "../route.ts";
 
 const tags = ["Documentation"];
@@ -8,17 +9,7 @@ const page = (summary: string) => ({
 });
 
 /** The pages need their stylesheet and nothing else. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-const respondPage = (html: string): Response =>
-  new Response(html, {
-    headers: {
-      "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-      "Referrer-Policy": "no-referrer",
-    },
-  });
+const respondPage = (html: string): Response => respondHtml(html, ["style-src 'self'"]);
 
 /** What the pages say of the routes. Functions, since the routes are known only once these ones are among them. */
 export type DescribedRoutes = {
@@ -31,9 +22,5 @@ export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes) =>
   new Elysia({ aot: false, normalize: false })
     .get("/docs", () => respondPage(indexPage(endpoints())), page("What to know before the first call"))
     .get("/docs/api-reference/errors", () => respondPage(errorsPage()), page("Every error code"))
-    .get(
-      "/docs/style.css",
-      () => new Response(DOCS_CSS, { headers: { "Content-Type": "text/css; charset=utf-8" } }),
-      page("The pages' stylesheet"),
-    )
+    .get("/docs/style.css", () => respondText("text/css", DOCS_CSS), page("The pages' stylesheet"))
     .get("/openapi.json", () => Response.json(openApi()), page("This document"));

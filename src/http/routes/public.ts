@@ -8,7 +8,7 @@ import { withCall } from "../with-call.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
 
-/** What anyone may call: the public receipt, the keys to check it with, the bench, and whether the service is up. */
+/** What anyone may call: the public receipt, the keys to check it with, and the bench. */
 export const publicRoutes = new Elysia({ aot: false, normalize: false })
   .use(withCall)
   .get("/t/:id", ({ call, params }) => respond(call, readReceipt(call.ctx, params.id)), {
@@ -45,17 +45,5 @@ export const publicRoutes = new Elysia({ aot: false, normalize: false })
       access: null,
       bucket: "read",
       responses: { "200": "A JSON Web Key Set." },
-    }),
-  })
-  .get("/healthz", ({ call }) => respond(call, { object: "health", status: "ok" }), {
-    query: noQuery,
-    detail: route({
-      tags: ["Operation"],
-      summary: "Whether the service answers",
-      access: null,
-      bucket: "read",
-      // Strangers behind the same proxy must not make a healthy service look ill.
-      counted: false,
-      responses: { "200": "It does." },
     }),
   });

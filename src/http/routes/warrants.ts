@@ -33,7 +33,8 @@ async function settle(
 ): Promise<Response> {
   const ifMatch = readIfMatch(request.headers);
   if (isRefusal(ifMatch)) return refusalResponse(call, ifMatch);
-  const input = { warrantId, decision, releasedBps, ifMatch };
+  const passkeyToken = request.headers.get("service-passkey");
+  const input = { warrantId, decision, releasedBps, ifMatch, passkeyToken };
   return respondAnswer(call, await settleWarrant(call.ctx, callerOf(call), input, intentOf(call)));
 }
 

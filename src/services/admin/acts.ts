@@ -1,4 +1,4 @@
-import type { AdminAction } from "../../core/directory.ts";
+import type { AdminAction, Administrator } from "../../core/directory.ts";
 import type { Row } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import type { Authority } from "./authority.ts";
@@ -18,12 +18,16 @@ export type RecordAct = (
 export function recordingAct(ctx: Context, authority: Authority, action: AdminAction): RecordAct {
   const id = ctx.newId("adminAct");
   const recordedAt = ctx.now();
-  const actor =
-    authority.kind === "machine"
-      ? ({ kind: "machine", id: null } as const)
-      : ({ kind: "user", id: authority.userId } as const);
+  const actor = administratorOf(authority);
   return (organisationId, subject, before, after) => ({
     kind: "adminAct",
     row: { id, organisationId, actor, action, subject, before, after, recordedAt },
   });
+}
+
+function administratorOf(authority: Authority): Administrator {
+  if (authority.kind === "key") throw new Error("an API key administers nothing");
+  return authority.kind === "machine"
+    ? { kind: "machine", id: null }
+    : { kind: "user", id: authority.userId };
 }

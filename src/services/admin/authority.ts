@@ -1,14 +1,19 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
-import { type Mode, type PersonCaller, type Role, refuseAccess } from "../../core/roles.ts";
+import { type Caller, type Mode, type Role, refuseAccess } from "../../core/roles.ts";
+import type { Command, Decision, Snapshot } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+import { asOfNow, credentialOf, refuseEndedCaller } from "../intent.ts";
 
-/** Who manages: the operator of the machine, on its command line, or a signed-in person. */
-export type Authority = { readonly kind: "machine" } | PersonCaller;
+/** Who manages: the operator of the machine, on its command line, or a signed-in person. An API key is refused. */
+export type Authority = { readonly kind: "machine" } | Caller;
 
 export const MACHINE: Authority = { kind: "machine" };
 
+const accessOf = (role: Role) => ({ role, keys: false });
+
 /** Null where the authority may; a person needs the role (decisions.md, Sign-in, roles, passkeys). */
 export const refuseAuthority = (authority: Authority, role: Role): Refusal | null =>
-  authority.kind === "machine" ? null : refuseAccess(authority, { role, keys: false });
+  authority.kind === "machine" ? null : refuseAccess(authority, accessOf(role));
 
 /** Whether a thing is there at all for this authority: a person sees one organisation, and one mode at a time. */
 export const reaches = (
@@ -24,6 +29,38 @@ export const refuseOrganisation = (
   authority: Authority,
   organisation: { readonly id: string } | null,
 ): Refusal | null =>
-  organisation && reaches(authority, { organisationId: organisation.id })
-    ? null
-    : refuse("organisation_not_found", "There is no such organisation.");
+  organisation && reaches(authority, { organisationId: organisation.id }) ? null : organisationNotFound();
+
+export const organisationNotFound = (): Refusal =>
+  refuse("organisation_not_found", "There is no such organisation.");
+
+/** A command that is an administrative act. `authority` is whose act it is, with the role that they have in the commit. */
+type Administration<Answer> = Omit<Command<Answer>, "decide"> & {
+  readonly decide: (snapshot: Snapshot, authority: Authority) => Decision<Answer>;
+};
+
+/**
+ * Commits an administrative act. A person's authority is asked for again in the commit: who was removed, demoted or signed
+ * out while the request was on its way changes nothing.
+ */
+export async function administer<Answer>(
+  { store, now }: Context,
+  authority: Authority,
+  role: Role,
+  { scope, needs, decide }: Administration<Answer>,
+): Promise<Answer | Refusal> {
+  if (authority.kind === "machine") {
+    return store.execute({ scope, needs, decide: (snapshot) => decide(snapshot, authority) });
+  }
+  const elsewhere = refuseOrganisation(authority, { id: scope.organisationId });
+  if (elsewhere) return elsewhere;
+  const at = now();
+  return store.execute({
+    scope,
+    needs: { ...needs, ...credentialOf(authority) },
+    decide: (snapshot) => {
+      const ended = refuseEndedCaller(authority, accessOf(role), snapshot, at);
+      return ended ? { answer: ended } : decide(snapshot, asOfNow(authority, snapshot));
+    },
+  });
+}

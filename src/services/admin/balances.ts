@@ -5,7 +5,8 @@ import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { balanceResource, depositResource } from "../resources.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "./fields.ts";
 
 export type DepositInput = {
@@ -43,7 +44,8 @@ export async function fundBalance(
     reference,
     createdAt: ctx.now(),
   };
-  return ctx.store.execute({
+  const record = recordingAct(ctx, authority, "balance.funded");
+  return administer(ctx, authority, "admin", {
     scope: deposit,
     needs: { organisation: true, balanceOf: asset },
     decide: (snapshot) => {
@@ -59,10 +61,11 @@ export async function fundBalance(
           ),
         };
       }
+      const answer = depositResource(deposit);
       return {
-        answer: depositResource(deposit),
+        answer,
         change: {
-          rows: [{ kind: "deposit", row: deposit }],
+          rows: [{ kind: "deposit", row: deposit }, record(deposit.organisationId, deposit.id, null, answer)],
           posting: {
             legs: depositLegs(amount),
             asset,

@@ -5,8 +5,8 @@ import { type Refusal, refuseField } from "../../core/errors.ts";
 const TEXT_LENGTH_MAX = 200;
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 const EMAIL_LENGTH_MAX = 254;
-const PASSWORD_LENGTH_MIN = 8;
-const PASSWORD_LENGTH_MAX = 256;
+export const PASSWORD_LENGTH_MIN = 8;
+export const PASSWORD_LENGTH_MAX = 256;
 const ASSET = /^[A-Za-z0-9._:-]{1,32}$/;
 const CONTROL = /\p{Cc}/u;
 

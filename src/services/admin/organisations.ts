@@ -1,7 +1,9 @@
 import type { Organisation } from "../../core/directory.ts";
 import type { Refusal } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
-import { organisationResource, userResource } from "../resources.ts";
+import { listResource, organisationResource, userResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, MACHINE, organisationNotFound, reaches, refuseAuthority } from "./authority.ts";
 import { refuseEmail, refusePassword, refuseText } from "./fields.ts";
 import { newUser, refuseTakenEmail } from "./users.ts";
 
@@ -39,21 +41,45 @@ export async function createOrganisation(
     password: input.owner_password,
     role: "owner",
   });
+  const recordOrganisation = recordingAct(ctx, MACHINE, "organisation.created");
+  const recordOwner = recordingAct(ctx, MACHINE, "user.created");
   return ctx.store.execute({
     scope: { organisationId: organisation.id, mode: "live" },
     needs: { userEmail: owner.email },
     decide: (snapshot) => {
       const taken = refuseTakenEmail("owner_email", snapshot.user);
       if (taken) return { answer: taken };
+      const answer = { organisation: organisationResource(organisation), owner: userResource(owner) };
       return {
-        answer: { organisation: organisationResource(organisation), owner: userResource(owner) },
+        answer,
         change: {
           rows: [
             { kind: "organisation", row: organisation },
             { kind: "user", row: owner },
+            recordOrganisation(organisation.id, organisation.id, null, answer.organisation),
+            recordOwner(organisation.id, owner.id, null, answer.owner),
           ],
         },
       };
     },
   });
+}
+
+/** Every organisation of the instance. Only the operator of the machine sees them all. */
+export async function listOrganisations(ctx: Context) {
+  return listResource(ctx.store.reader.organisations.list().map(organisationResource));
+}
+
+/** One organisation, with its switches. */
+export async function showOrganisation(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string },
+): Promise<ReturnType<typeof organisationResource> | Refusal> {
+  const refused = refuseAuthority(authority, "viewer");
+  if (refused) return refused;
+  const organisation = ctx.store.reader.organisations.get(input.organisation_id);
+  return organisation && reaches(authority, { organisationId: organisation.id })
+    ? organisationResource(organisation)
+    : organisationNotFound();
 }

@@ -3,8 +3,9 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { type Policy, parsePolicyRules } from "../../core/policy.ts";
 import type { Context } from "../context.ts";
 import { policyResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseText } from "./fields.ts";
 
 export type PolicyInput = {
@@ -31,8 +32,9 @@ export async function createPolicy(
   if (isRefusal(agent)) return agent;
   const id = ctx.newId("policy");
   const createdAt = ctx.now();
+  const record = recordingAct(ctx, authority, "policy.created");
   const named = { agentId: agent?.id ?? null, name: input.name };
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: input.organisation_id, mode: agent?.mode ?? "live" },
     needs: { organisation: true, policyNamed: named, ...(agent && { agentId: agent.id }) },
     decide: (snapshot) => {
@@ -43,7 +45,9 @@ export async function createPolicy(
       const version = (snapshot.policyNewest?.version ?? 0) + 1;
       const { organisation_id: organisationId } = input;
       const policy: Policy = { id, organisationId, ...named, version, rules, rulesHash, createdAt };
-      return { answer: policyResource(policy), change: { rows: [{ kind: "policy", row: policy }] } };
+      const answer = policyResource(policy);
+      const act = record(organisationId, id, null, answer);
+      return { answer, change: { rows: [{ kind: "policy", row: policy }, act] } };
     },
   });
 }

@@ -4,7 +4,8 @@ import type { NamedSchema } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
 const NAME = new RegExp(`^[A-Za-z0-9._-]{1,${SCHEMA_NAME_LENGTH_MAX}}$`);
 
@@ -38,7 +39,8 @@ export async function createSchema(
     schemaHash: hashJson(parsed.schema),
     createdAt: ctx.now(),
   };
-  return ctx.store.execute({
+  const record = recordingAct(ctx, authority, "schema.created");
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: row.organisationId, mode: "live" },
     needs: { organisation: true, schemaNames: [row.name] },
     decide: (snapshot) => {
@@ -52,7 +54,13 @@ export async function createSchema(
           ),
         };
       }
-      return { answer: schemaResource(row), change: { rows: [{ kind: "schema", row }] } };
+      const answer = schemaResource(row);
+      // It may be long, and never changes: its hash says which it was.
+      const { schema: _, ...after } = answer;
+      return {
+        answer,
+        change: { rows: [{ kind: "schema", row }, record(row.organisationId, row.id, null, after)] },
+      };
     },
   });
 }

@@ -5,8 +5,9 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import type { Row } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { spendSessionRecord } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
 import { agentNotFound, FAILURE_BUDGET_MAX, findAgent } from "./agents.ts";
-import { type Authority, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { refuseInteger } from "./fields.ts";
 
 const LIFETIME_DEFAULT_MS = 7 * DAY_MS;
@@ -49,7 +50,10 @@ export async function createSession(
   const agent = findAgent(ctx, authority, input.agent_id);
   if (isRefusal(agent)) return agent;
   const id = ctx.newId("spendSession");
-  return ctx.store.execute({
+  // Two acts of one commit: of the session that ends, and of the one that begins.
+  const recordedEnd = recordingAct(ctx, authority, "spend_session.revoked");
+  const recorded = recordingAct(ctx, authority, "spend_session.created");
+  return administer(ctx, authority, "admin", {
     scope: agent,
     needs: { agentId: agent.id },
     decide: (snapshot) => {
@@ -67,11 +71,17 @@ export async function createSession(
         revokedAt: null,
         createdAt: now,
       };
-      const rows: Row[] = [{ kind: "spendSession", row: session }];
+      const { organisationId } = agent;
       const { session: before } = snapshot;
-      if (before && before.revokedAt === null)
-        rows.unshift({ kind: "spendSession", row: { ...before, revokedAt: now } });
-      return { answer: spendSessionRecord(session), change: { rows } };
+      const rows: Row[] = [];
+      if (before && before.revokedAt === null) {
+        const after = { ...before, revokedAt: now };
+        const [was, is] = [spendSessionRecord(before), spendSessionRecord(after)];
+        rows.push({ kind: "spendSession", row: after }, recordedEnd(organisationId, before.id, was, is));
+      }
+      const answer = spendSessionRecord(session);
+      rows.push({ kind: "spendSession", row: session }, recorded(organisationId, id, null, answer));
+      return { answer, change: { rows } };
     },
   });
 }
@@ -89,16 +99,17 @@ export async function revokeSession(
   const agent = known ? findAgent(ctx, authority, known.agentId) : null;
   if (!known || !agent || isRefusal(agent)) return notFound;
   const now = ctx.now();
-  return ctx.store.execute({
+  const recorded = recordingAct(ctx, authority, "spend_session.revoked");
+  return administer(ctx, authority, "admin", {
     scope: agent,
-    needs: { agentId: agent.id },
+    needs: { sessionId: known.id },
     decide: ({ session }) => {
       if (!session) return { answer: notFound };
-      // Only the agent's newest session can be unrevoked.
-      if (session.id !== known.id) return { answer: spendSessionRecord(known) };
       if (session.revokedAt !== null) return { answer: spendSessionRecord(session) };
       const after = { ...session, revokedAt: now };
-      return { answer: spendSessionRecord(after), change: { rows: [{ kind: "spendSession", row: after }] } };
+      const answer = spendSessionRecord(after);
+      const act = recorded(agent.organisationId, session.id, spendSessionRecord(session), answer);
+      return { answer, change: { rows: [{ kind: "spendSession", row: after }, act] } };
     },
   });
 }

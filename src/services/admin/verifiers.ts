@@ -9,7 +9,8 @@ import type { SavedVerifier } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
 import { verifierResource } from "../resources.ts";
-import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseText, refuseUnlisted } from "./fields.ts";
 
 export type VerifierInput = {
@@ -48,8 +49,9 @@ export async function createVerifier(
     config: config as SavedVerifier["config"],
     createdAt: ctx.now(),
   };
+  const record = recordingAct(ctx, authority, "verifier.created");
   const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
-  return ctx.store.execute({
+  return administer(ctx, authority, "admin", {
     scope: { organisationId: verifier.organisationId, mode: "live" },
     needs: { organisation: true, schemaNames },
     decide: (snapshot) => {
@@ -59,7 +61,9 @@ export async function createVerifier(
         const [name] = schemaNames;
         return { answer: refuseField("config.schema", `there is no schema named ${JSON.stringify(name)}`) };
       }
-      return { answer: verifierResource(verifier), change: { rows: [{ kind: "verifier", row: verifier }] } };
+      const answer = verifierResource(verifier);
+      const act = record(verifier.organisationId, verifier.id, null, answer);
+      return { answer, change: { rows: [{ kind: "verifier", row: verifier }, act] } };
     },
   });
 }

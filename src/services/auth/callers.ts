@@ -1,6 +1,6 @@
-import { hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
+import { endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
 import type { AuthSession, User } from "../../core/directory.ts";
-import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
+import type { KeyCaller, Mode, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
 import type { Context } from "../context.ts";
 
@@ -14,7 +14,9 @@ const RENEW_AFTER_MS = HOUR_MS;
 export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null {
   if (!looksLikeApiKey(secret)) return null;
   const key = ctx.store.reader.apiKeys.byHash(hashSecret(secret));
-  if (!key || key.revokedAt !== null) return null;
+  const now = ctx.now();
+  if (!key || endOf(key, now) !== null) return null;
+  ctx.keyUses.record(key, now);
   return {
     kind: "key",
     keyId: key.id,
@@ -24,6 +26,15 @@ export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null {
   };
 }
 
+/** A person as whoever calls, and as the audit log names who acted. */
+export const personCallerOf = (user: User, mode: Mode): PersonCaller => ({
+  kind: "person",
+  userId: user.id,
+  role: user.role,
+  organisationId: user.organisationId,
+  mode,
+});
+
 export type SignedIn = { readonly caller: PersonCaller; readonly user: User; readonly session: AuthSession };
 
 /** Whom a session cookie stands for; null where it stands for nobody. Using it renews it. */
@@ -31,17 +42,11 @@ export async function signedInBy(ctx: Context, token: string): Promise<SignedIn 
   const session = ctx.store.reader.authSessions.byHash(hashSecret(token));
   if (!session || session.expiresAt <= ctx.now()) return null;
   const user = ctx.store.reader.users.get(session.userId);
-  if (!user) return null;
+  if (!user || user.removedAt !== null) return null;
   const renewed = renewedSession(session, ctx.now());
-  if (renewed) await saveAuthSession(ctx, user, renewed);
+  if (renewed && !(await renewAuthSession(ctx, user, renewed))) return null;
   return {
-    caller: {
-      kind: "person",
-      userId: user.id,
-      role: user.role,
-      organisationId: user.organisationId,
-      mode: session.mode,
-    },
+    caller: { ...personCallerOf(user, session.mode), signInHash: session.tokenHash },
     user,
     session: renewed ?? session,
   };
@@ -53,11 +58,16 @@ function renewedSession(session: AuthSession, now: number): AuthSession | null {
   return expiresAt - session.expiresAt >= RENEW_AFTER_MS ? { ...session, expiresAt } : null;
 }
 
-/** Writes a session as it now is: new, renewed or ended. */
-export async function saveAuthSession(ctx: Context, user: User, session: AuthSession): Promise<void> {
-  await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: session }] } }),
+/** False where the sign-in was ended meanwhile: who signed out everywhere is not signed in again by a late request. */
+async function renewAuthSession(ctx: Context, user: User, renewed: AuthSession): Promise<boolean> {
+  const now = ctx.now();
+  const kept = await ctx.store.execute({
+    scope: { organisationId: user.organisationId, mode: renewed.mode },
+    needs: { authSessionHash: renewed.tokenHash },
+    decide: ({ authSession }) =>
+      authSession && authSession.expiresAt > now
+        ? { answer: true, change: { rows: [{ kind: "authSession", row: renewed }] } }
+        : { answer: false },
   });
+  return kept === true;
 }

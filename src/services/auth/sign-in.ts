@@ -1,15 +1,17 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession, User } from "../../core/directory.ts";
-import { type Refusal, refuse } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
+import { recordingAct } from "../admin/acts.ts";
+import { normaliseEmail } from "../admin/fields.ts";
 import type { Context } from "../context.ts";
-import { SESSION_IDLE_MS, saveAuthSession } from "./callers.ts";
+import { personCallerOf, SESSION_IDLE_MS } from "./callers.ts";
+import { attemptSignIn } from "./throttle.ts";
+import { newToken } from "./tokens.ts";
 
 /** The body of `POST /auth/session`. */
 export type SignInInput = { readonly email: string; readonly password: string; readonly mode?: Mode };
-
-const TOKEN_BYTES = 32;
 
 /** A person's sign-in: the resource to answer, and the token that goes into the cookie and nowhere else. */
 export type NewSession = {
@@ -21,36 +23,75 @@ export type NewSession = {
  * Signs a person in. Wrong credentials are `not_authenticated`, in the same time whether or not the e-mail exists; too many
  * of them are `rate_limit_exceeded` (decisions.md, Sign-in, roles, passkeys).
  */
-export async function signIn(
+export function signIn(ctx: Context, input: SignInInput, address: string): Promise<NewSession | Refusal> {
+  const email = normaliseEmail(input.email);
+  return attemptSignIn(ctx, email, address, () => signInAs(ctx, email, input));
+}
+
+async function signInAs(
   ctx: Context,
-  input: SignInInput,
-  address: string,
+  email: string,
+  { password, mode }: SignInInput,
 ): Promise<NewSession | Refusal> {
-  const email = input.email.toLowerCase();
-  const now = ctx.now();
-  if (!ctx.signInThrottle.admit(email, address, now)) {
-    return refuse("rate_limit_exceeded", "Too many failed sign-ins. Wait a quarter of an hour.");
-  }
   const user = ctx.store.reader.users.byEmail(email);
-  const matches = await ctx.passwords.verify(input.password, user?.passwordHash ?? null);
-  if (!user || !matches) return refuse("not_authenticated", "The e-mail or the password is wrong.");
-  ctx.signInThrottle.forget(email, address, now);
-  const token = Buffer.from(Array.from({ length: TOKEN_BYTES }, ctx.randomByte)).toString("base64url");
-  const session: AuthSession = {
-    tokenHash: hashSecret(token),
-    userId: user.id,
-    mode: input.mode ?? "live",
-    createdAt: now,
-    expiresAt: now + SESSION_IDLE_MS,
+  const matches = await ctx.passwords.verify(password, user?.passwordHash ?? null);
+  const wrong = refuse("not_authenticated", "The e-mail or the password is wrong.");
+  if (!user || !matches) return wrong;
+  const { token, session } = newAuthSession(ctx, user, mode);
+  const kept = await ctx.store.execute<AuthSession>({
+    scope: { organisationId: user.organisationId, mode: session.mode },
+    needs: { userId: user.id },
+    // Comparing takes its time: meanwhile the password may have been changed, or the person removed.
+    decide: (snapshot) =>
+      snapshot.user?.passwordHash === user.passwordHash
+        ? { answer: session, change: { rows: [{ kind: "authSession", row: session }] } }
+        : { answer: wrong },
+  });
+  return isRefusal(kept) ? kept : { token, resource: authSessionResource(ctx, user, kept) };
+}
+
+/** A sign-in that begins now, not yet kept, and the token of its cookie. */
+export function newAuthSession(
+  ctx: Context,
+  user: User,
+  mode: Mode = "live",
+): { readonly token: string; readonly session: AuthSession } {
+  const token = newToken(ctx);
+  const now = ctx.now();
+  return {
+    token,
+    session: {
+      tokenHash: hashSecret(token),
+      userId: user.id,
+      mode,
+      createdAt: now,
+      expiresAt: now + SESSION_IDLE_MS,
+    },
   };
-  await saveAuthSession(ctx, user, session);
-  return { token, resource: authSessionResource(ctx, user, session) };
 }
 
 /** Signs out: the session ends now, whoever else holds its cookie. */
 export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
   const ended = { ...session, expiresAt: Math.min(session.expiresAt, ctx.now()) };
-  await saveAuthSession(ctx, user, ended);
+  await ctx.store.execute({
+    scope: { organisationId: user.organisationId, mode: session.mode },
+    needs: {},
+    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: ended }] } }),
+  });
+}
+
+/** Ends all sign-ins of a person, this one too. */
+export async function signOutEverywhere(ctx: Context, user: User): Promise<void> {
+  const record = recordingAct(ctx, personCallerOf(user, "live"), "user.signed_out_everywhere");
+  const endsSignInsOf = { userId: user.id, exceptTokenHash: null, at: ctx.now() };
+  await ctx.store.execute({
+    scope: { organisationId: user.organisationId, mode: "live" },
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: { rows: [record(user.organisationId, user.id, null, null)], endsSignInsOf },
+    }),
+  });
 }
 
 /** Who is signed in (decisions.md, Sign-in, roles, passkeys). */

@@ -1,4 +1,6 @@
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MINUTE_MS } from "../../core/time.ts";
+import type { Context } from "../context.ts";
 
 /** Failed sign-ins in a quarter of an hour: so many for one e-mail from one address, so many for an address. */
 const WINDOW_MS = 15 * MINUTE_MS;
@@ -7,55 +9,132 @@ const FAILURES_OF_ADDRESS_MAX = 100;
 /** Counters in a window. Beyond them all newcomers share one, with an address's limit: refused rather than uncounted. */
 const COUNTERS_MAX = 200_000;
 const OVERFLOW = "*";
+/** So many wait at one counter. The next one is refused. */
+const WAITING_MAX = 100;
+
+export const TOO_MANY_SIGN_INS = refuse(
+  "rate_limit_exceeded",
+  "Too many failed sign-ins. Wait a quarter of an hour.",
+);
+
+/** Ends an attempt that was begun, once. */
+type End = (failed: boolean) => void;
 
 /** Counts failed sign-ins in process memory (decisions.md, Sign-in, roles, passkeys). */
 export type SignInThrottle = {
-  /** Whether one more attempt may be made. It counts as failed until `forget` says otherwise, so that many at once count too. */
-  admit(email: string, address: string, now: number): boolean;
+  /**
+   * Begins an attempt; null where too many have failed. Attempts in flight may all fail yet: where they would reach a limit,
+   * this one waits until some of them have ended, so that those that arrive together are neither refused nor uncounted.
+   */
+  begin(email: string, address: string, now: () => number): Promise<End | null>;
+  /** Forgets what failed for the e-mail from the address. */
+  forgive(email: string, address: string, now: number): void;
   /** Seconds until the counts start anew. */
   resetSeconds(now: number): number;
-  /** The attempt did not fail. */
-  forget(email: string, address: string, now: number): void;
 };
 
-type Counter = { readonly key: string; readonly max: number };
+type Counter = {
+  readonly key: string;
+  readonly max: number;
+  failures: number;
+  inFlight: number;
+  /** Called when an attempt has ended, in the order in which they came. */
+  waiting: (() => void)[];
+};
 
 /** `countersMax` caps what is kept in memory. */
 export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle {
   let window = -1;
-  let failures = new Map<string, number>();
+  let counters = new Map<string, Counter>();
 
-  /** The counters of an attempt, each with its limit. */
-  function countersOf(email: string, address: string, now: number): readonly Counter[] {
+  function enterWindow(now: number): void {
     const current = Math.floor(now / WINDOW_MS);
-    if (current !== window) {
-      window = current;
-      failures = new Map();
-    }
-    const own: readonly Counter[] = [
-      { key: JSON.stringify([address, email]), max: FAILURES_OF_PAIR_MAX },
-      { key: address, max: FAILURES_OF_ADDRESS_MAX },
-    ];
-    const known = own.filter(({ key }) => failures.has(key));
-    const news = own.length - known.length;
-    if (news === 0 || failures.size + news <= countersMax) return own;
-    return [...known, { key: OVERFLOW, max: FAILURES_OF_ADDRESS_MAX }];
+    if (current === window) return;
+    window = current;
+    counters = new Map();
   }
 
-  const failuresOf = (key: string): number => failures.get(key) ?? 0;
+  /** The counter of a key. A new one is kept from its first attempt on. */
+  const counterOf = (key: string, max: number): Counter =>
+    counters.get(key) ?? { key, max, failures: 0, inFlight: 0, waiting: [] };
+
+  function countersOf(email: string, address: string): readonly Counter[] {
+    const own = [
+      counterOf(pairKey(email, address), FAILURES_OF_PAIR_MAX),
+      counterOf(address, FAILURES_OF_ADDRESS_MAX),
+    ];
+    const known = own.filter(({ key }) => counters.has(key));
+    const news = own.length - known.length;
+    if (news === 0 || counters.size + news <= countersMax) return own;
+    return [...known, counterOf(OVERFLOW, FAILURES_OF_ADDRESS_MAX)];
+  }
+
+  function wake(counter: Counter): void {
+    const { waiting } = counter;
+    counter.waiting = [];
+    for (const go of waiting) go();
+  }
+
+  function start(counter: Counter): void {
+    counters.set(counter.key, counter);
+    counter.inFlight += 1;
+  }
+
+  function end(counter: Counter, failed: boolean): void {
+    counter.inFlight -= 1;
+    if (failed) counter.failures += 1;
+    const isEmpty = counter.failures === 0 && counter.inFlight === 0;
+    if (isEmpty && counters.get(counter.key) === counter) counters.delete(counter.key);
+    wake(counter);
+  }
 
   return {
-    admit(email, address, now) {
-      const counters = countersOf(email, address, now);
-      if (counters.some(({ key, max }) => failuresOf(key) >= max)) return false;
-      for (const { key } of counters) failures.set(key, failuresOf(key) + 1);
-      return true;
-    },
-    resetSeconds: (now) => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000),
-    forget(email, address, now) {
-      for (const { key } of countersOf(email, address, now)) {
-        failures.set(key, Math.max(0, failuresOf(key) - 1));
+    async begin(email, address, now) {
+      for (;;) {
+        enterWindow(now());
+        const own = countersOf(email, address);
+        if (own.some(({ failures, max }) => failures >= max)) return null;
+        const full = own.find(({ failures, inFlight, max }) => failures + inFlight >= max);
+        if (!full) {
+          for (const counter of own) start(counter);
+          return (failed) => {
+            for (const counter of own) end(counter, failed);
+          };
+        }
+        if (full.waiting.length >= WAITING_MAX) return null;
+        await new Promise<void>((go) => full.waiting.push(go));
       }
     },
+    forgive(email, address, now) {
+      enterWindow(now);
+      const counter = counterOf(pairKey(email, address), FAILURES_OF_PAIR_MAX);
+      counter.failures = 0;
+      wake(counter);
+    },
+    resetSeconds: (now) => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000),
   };
+}
+
+const pairKey = (email: string, address: string): string => JSON.stringify([address, email]);
+
+/**
+ * Makes an attempt to sign in as somebody. An answer of `not_authenticated` has failed, and so has a fault; after too many of
+ * them nothing is tried, and the answer is `rate_limit_exceeded`.
+ */
+export async function attemptSignIn<Answer>(
+  { signInThrottle, now }: Context,
+  email: string,
+  address: string,
+  attempt: () => Promise<Answer | Refusal>,
+): Promise<Answer | Refusal> {
+  const end = await signInThrottle.begin(email, address, now);
+  if (!end) return TOO_MANY_SIGN_INS;
+  let failed = true;
+  try {
+    const answer = await attempt();
+    failed = isRefusal(answer) && answer.refused === "not_authenticated";
+    return answer;
+  } finally {
+    end(failed);
+  }
 }

@@ -1,10 +1,9 @@
 import { clauseTemplates } from "../../core/clauses/registry.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
-import { agentDetails } from "../agent-details.ts";
 import type { Context } from "../context.ts";
 import { escalationResource, listResource, policyResource, verifierResource } from "../resources.ts";
 
-/** What the console shows of what it manages (interface.md, Console read-backs). A signed-in person's, from viewer up. */
+/** What only the console shows (interface.md, Console read-backs). A signed-in person's, from viewer up. */
 
 const ESCALATIONS_MAX = 1_000;
 
@@ -15,14 +14,6 @@ export function readVerifiers(ctx: Context, caller: Caller) {
       templates: clauseTemplates,
     })
   );
-}
-
-export function readAgents(ctx: Context, caller: Caller) {
-  const refused = refuseAccess(caller, ACCESS.readConsole);
-  if (refused) return refused;
-  const { agents, policies } = ctx.store.reader;
-  const organisationPolicy = policies.ofOrganisation(caller.organisationId);
-  return listResource(agents.list(caller).map((agent) => agentDetails(ctx, agent, organisationPolicy)));
 }
 
 /** Every version, newest first within each name. */

@@ -1,10 +1,21 @@
+import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
-import { actorOf, type Caller, roleIsAtLeast } from "../../core/roles.ts";
+import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";
+import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
-import { type Answer, type Intent, recordAnswer, refuseUsedKey, replayOf } from "../intent.ts";
+import {
+  type Answer,
+  asOfNow,
+  type Intent,
+  needsOf,
+  recordAnswer,
+  refuseEndedCaller,
+  refuseUsedKey,
+  replayOf,
+} from "../intent.ts";
 import { moveWarrant, refuseOtherVersion } from "./transition.ts";
 
 /** What a person decided of a warrant, directly or by resolving its escalation. */
@@ -14,9 +25,12 @@ export type PersonInput = {
   readonly releasedBps: number | null;
   readonly note: string | null;
   readonly ifMatch: number | null;
+  /** The token of a passkey's signature over this decision, where one was sent. */
+  readonly passkeyToken?: string | null;
 };
 
 type Target = {
+  readonly access: Access;
   readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
   /** Null where what the request names is there; else its 404. */
   readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
@@ -38,14 +52,20 @@ export function decideByPerson(
 ): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
   const now = ctx.now();
+  if (caller.kind !== "person") throw new Error("an API key decides nothing");
   return ctx.store.execute<Answer>({
     scope: caller,
     needs: {
       ...target.needs,
-      idempotencyKey: intent.key,
-      ...(caller.kind === "person" && { secondPersonThan: caller.userId }),
+      ...needsOf(caller, intent),
+      organisation: true,
+      ...(input.passkeyToken && { approvalHash: hashSecret(input.passkeyToken) }),
+      passkeysOf: caller.userId,
+      secondPersonThan: caller.userId,
     },
     decide: (snapshot): Decision<Answer> => {
+      const ended = refuseEndedCaller(caller, target.access, snapshot, now);
+      if (ended) return { answer: ended };
       const replay = replayOf(snapshot.idempotency, intent);
       if (replay) return { answer: replay };
       const first = refuseUsedKey(snapshot.idempotency, intent) ?? target.refuseMissing(snapshot);
@@ -55,7 +75,7 @@ export function decideByPerson(
       const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(snapshot);
       if (other) return { answer: other };
       const waiting = escalation?.status === "resolved" ? null : escalation;
-      const closed = waiting && escalationAfter(waiting, caller, input, now);
+      const closed = waiting && escalationAfter(waiting, caller.userId, input, now);
       const moved = moveWarrant(
         snapshot,
         {
@@ -73,8 +93,11 @@ export function decideByPerson(
       if (isRefusal(moved)) return { answer: moved };
       const second = refuseFirstPerson(snapshot, warrant, caller, input.decision);
       if (second) return { answer: second };
+      const used = useApproval(snapshot, input, caller.userId, now);
+      if (isRefusal(used)) return { answer: used };
       const { answer, idempotency } = recordAnswer(intent, 200, target.resource(moved.warrant, closed), now);
-      return { answer, change: { ...moved.change, idempotency } };
+      const rows = [...(moved.change.rows ?? []), ...used];
+      return { answer, change: { ...moved.change, rows, idempotency } };
     },
   });
 }
@@ -85,10 +108,9 @@ const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "se
 function refuseFirstPerson(
   snapshot: Snapshot,
   warrant: Warrant,
-  caller: Caller,
+  caller: PersonCaller,
   decision: PersonDecision,
 ): Refusal | null {
-  if (caller.kind !== "person") throw new Error("an API key decides nothing");
   if (decision === "dispute" && !snapshot.hasSecondPerson) {
     return refuse(
       "second_person_required",
@@ -96,8 +118,9 @@ function refuseFirstPerson(
     );
   }
   if (warrant.state !== "disputed") return null;
-  if (!roleIsAtLeast(caller.role, "admin")) {
-    return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${caller.role}.`);
+  const { role } = asOfNow(caller, snapshot);
+  if (!roleIsAtLeast(role, "admin")) {
+    return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${role}.`);
   }
   return snapshot.escalation?.raisedBy === caller.userId
     ? refuse("second_person_required", "You raised this dispute; a second person decides it.")
@@ -106,11 +129,10 @@ function refuseFirstPerson(
 
 function escalationAfter(
   escalation: Escalation,
-  caller: Caller,
+  personId: string,
   input: PersonInput,
   now: number,
 ): Escalation {
-  const personId = actorOf(caller).id;
   const note = input.note ?? escalation.note;
   if (input.decision === "dispute") return { ...escalation, status: "disputed", raisedBy: personId, note };
   return {

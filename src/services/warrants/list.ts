@@ -1,7 +1,7 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { State } from "../../core/warrant.ts";
-import type { WarrantFilter } from "../../store/store.ts";
+import type { WarrantFilter } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 import { warrantResource } from "../resources.ts";
 

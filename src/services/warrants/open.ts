@@ -10,6 +10,7 @@ import {
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { parseAmount } from "../../core/money.ts";
+import { refuseOpenAbove } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { chargeSession, type SpendSession } from "../../core/session.ts";
@@ -17,12 +18,13 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import { openingOf, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Needs, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { refuseUnacknowledged } from "../instance.ts";
 import {
   type Answer,
   type Intent,
   needsOf,
   recordAnswer,
-  refuseRevokedKey,
+  refuseEndedCaller,
   refuseUsedKey,
   replayOf,
 } from "../intent.ts";
@@ -131,8 +133,8 @@ function decideOpen(
   ids: Ids,
   now: number,
 ): Decision<Answer> {
-  const revoked = refuseRevokedKey(caller, snapshot);
-  if (revoked) return { answer: revoked };
+  const ended = refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now);
+  if (ended) return { answer: ended };
   const replay = replayOf(snapshot.idempotency, intent);
   if (replay) return { answer: replay };
   const refused = refuseDeadline(opening.deadline, now) ?? refuseOpening(snapshot, caller, opening, intent);
@@ -153,15 +155,22 @@ export const refuseOpening = (
   refuseUnknownSchema(snapshot, opening.clauses) ??
   (intent && refuseUsedKey(snapshot.idempotency, intent)) ??
   refuseUnknownResource(snapshot, opening) ??
+  refuseUnacknowledged(snapshot, caller.mode) ??
+  refuseStopped(snapshot) ??
   refuseAgent(snapshot, caller, opening);
 
-/** (none) → held for this amount, or why not: session, policy and balance, in this order. */
+/**
+ * (none) → held for this amount, or why not: session, policy, passkey and balance, in this order.
+ *
+ * @param refuseAbove what the passkey threshold says of it
+ */
 export function decideHold(
   snapshot: Snapshot,
   caller: Caller,
   opening: Opening,
   ids: Ids,
   now: number,
+  refuseAbove: typeof refuseOpenAbove = refuseOpenAbove,
 ): Moved | Refusal {
   const clauses = specClauses(snapshot, opening.clauses);
   if (isRefusal(clauses)) return clauses;
@@ -171,6 +180,7 @@ export function decideHold(
   const last =
     refusePolicy(snapshot, caller) ??
     refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
+    refuseAbove(snapshot.organisation?.passkeyThreshold ?? null, opening, snapshot.hasPasskey) ??
     refuseShortBalance(snapshot, opening);
   if (last) return last;
 
@@ -255,6 +265,12 @@ function refuseUnknownResource(snapshot: Snapshot, opening: Opening): Refusal | 
     ? refuse("verifier_not_found", `verifier_id: there is no verifier ${opening.verifierId}.`)
     : null;
 }
+
+/** The organisation's kill switch: nothing new opens, in either mode (interface.md, Authentication, rule 7). */
+const refuseStopped = ({ organisation }: Snapshot): Refusal | null =>
+  organisation?.killSwitch
+    ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
+    : null;
 
 /** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
 function refuseAgent(snapshot: Snapshot, caller: Caller, opening: Opening): Refusal | null {

@@ -14,6 +14,7 @@ export type ResolveInput = {
   readonly releasedBps: number | null;
   readonly note: string | null;
   readonly ifMatch: number | null;
+  readonly passkeyToken?: string | null;
 };
 
 /**
@@ -32,6 +33,7 @@ export async function resolveEscalation(
     return refuseField("released_bps", "goes with the decision partial_release, and is required there");
   }
   const target = {
+    access: ACCESS.resolveEscalation,
     needs: { escalationId: id },
     refuseMissing,
     refuseDecided,

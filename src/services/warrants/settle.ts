@@ -11,6 +11,7 @@ export type SettleInput = {
   readonly decision: "release" | "partial_release" | "refund";
   readonly releasedBps: number | null;
   readonly ifMatch: number | null;
+  readonly passkeyToken?: string | null;
 };
 
 /** A signed-in person releases, partially releases or refunds directly. Answers 200 with the warrant. */
@@ -26,6 +27,7 @@ export async function settleWarrant(
     ctx,
     caller,
     {
+      access: ACCESS.settleWarrant,
       needs: { warrantId },
       refuseMissing: (snapshot) => (snapshot.warrant ? null : warrantNotFound()),
       refuseDecided: () => null,

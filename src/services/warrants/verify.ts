@@ -3,6 +3,7 @@ import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { schemaNamesOf } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { shareOf } from "../../core/money.ts";
+import { isAboveThreshold } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
 import { type Check, checkHashOf } from "../../core/records.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
@@ -16,7 +17,7 @@ import {
   type Intent,
   needsOf,
   recordAnswer,
-  refuseRevokedKey,
+  refuseEndedCaller,
   refuseUsedKey,
   replayOf,
 } from "../intent.ts";
@@ -115,8 +116,8 @@ function beginCheck(
       warrantId: input.warrantId,
     },
     decide: (snapshot): Decision<Warrant | Answer> => {
-      const revoked = refuseRevokedKey(caller, snapshot);
-      if (revoked) return { answer: revoked };
+      const ended = refuseEndedCaller(caller, ACCESS.verifyWarrant, snapshot, now);
+      if (ended) return { answer: ended };
       const replay = replayOf(snapshot.idempotency, intent);
       if (replay) return { answer: replay };
       const used = refuseUsedKey(snapshot.idempotency, intent);
@@ -184,7 +185,7 @@ function completeCheck(
   const now = ctx.now();
   return ctx.store.execute<Answer>({
     scope: begun,
-    needs: { idempotencyKey: intent.key, warrantId: begun.id },
+    needs: { idempotencyKey: intent.key, warrantId: begun.id, organisation: true },
     decide: (snapshot) => {
       if (snapshot.warrant?.version !== begun.version) {
         // The lease ran out and recovery put the warrant back: this check decides nothing any more.
@@ -230,7 +231,10 @@ export const checkOf = (
   evaluatedAt: evaluation.evaluatedAt,
 });
 
-/** The policy's decision, and what stands above it: a killed agent pays nobody, and no share is nothing. */
+/**
+ * The policy's decision, and what stands above it: a killed agent pays nobody, no share is nothing, and above the passkey
+ * threshold a person signs.
+ */
 export function decideWarrant(
   snapshot: Snapshot,
   warrant: Warrant,
@@ -245,6 +249,9 @@ export function decideWarrant(
   if (decision.releasedBps === 0) return { decision, reasonCodes };
   if (snapshot.agent?.status === "killed") return escalateWith("agent_killed");
   if (shareOf(warrant.amount, decision.releasedBps) === 0n) return escalateWith("share_too_small");
+  if (isAboveThreshold(snapshot.organisation?.passkeyThreshold ?? null, warrant)) {
+    return escalateWith("passkey_required");
+  }
   return { decision, reasonCodes };
 }
 

@@ -4,7 +4,7 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { IdempotencyRecord } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, recordAnswer } from "../intent.ts";
-import { paymentResource } from "../resources.ts";
+import { paymentResource } from "./resources.ts";
 
 /** What a purchase came to, for who waits for it and for every replay. */
 export type Result = { readonly passed: boolean; readonly reasonCodes: readonly ReasonCode[] };

@@ -1,12 +1,12 @@
 import type { Refusal } from "../../core/errors.ts";
 import { isRefusal } from "../../core/errors.ts";
-import type { Caller } from "../../core/roles.ts";
+import { ACCESS, type Caller } from "../../core/roles.ts";
 import { chargeSession } from "../../core/session.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { type Answer, bindKey, type Intent, needsOf, refuseRevokedKey, replayOf } from "../intent.ts";
+import { type Answer, bindKey, type Intent, needsOf, refuseEndedCaller, replayOf } from "../intent.ts";
 import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
 import { needsOfOpening, refuseOpening } from "../warrants/open.ts";
 import { recordPayment } from "./answer.ts";
@@ -30,7 +30,7 @@ export function beginPurchase(
     scope: caller,
     needs: { ...needsOf(caller, intent), opening: needsOfOpening(opening) },
     decide: (snapshot): Decision<Purchase | Answer> => {
-      const revoked = refuseRevokedKey(caller, snapshot);
+      const revoked = refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now);
       if (revoked) return { answer: revoked };
       const replay = replayOf(snapshot.idempotency, intent);
       if (replay) return { answer: replay };

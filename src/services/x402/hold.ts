@@ -1,5 +1,6 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import type { Caller } from "../../core/roles.ts";
+import { refusePayAbove } from "../../core/passkey.ts";
+import { ACCESS, type Caller } from "../../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../../core/time.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import { parseChallenge } from "../../core/x402/challenge.ts";
@@ -8,7 +9,7 @@ import { chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quot
 import type { FirstAnswer } from "../../platform/x402-request.ts";
 import type { Decision, Needs, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { type Intent, needsOf, refuseRevokedKey } from "../intent.ts";
+import { type Intent, needsOf, refuseEndedCaller } from "../intent.ts";
 import { decideHold, needsOfOpening, refuseOpening } from "../warrants/open.ts";
 import { type Order, openingFor } from "./order.ts";
 
@@ -73,8 +74,10 @@ export async function holdQuote(
     decide: (snapshot): Decision<Held> => {
       if (snapshot.purchase?.phase !== "quoting")
         throw new Error(`the purchase ${quoting.id} is no longer asking`);
-      const refused = refuseRevokedKey(caller, snapshot) ?? refuseOpening(snapshot, caller, opening, null);
-      const held = refused ?? decideHold(snapshot, caller, opening, ids, now);
+      const refused =
+        refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now) ??
+        refuseOpening(snapshot, caller, opening, null);
+      const held = refused ?? decideHold(snapshot, caller, opening, ids, now, refusePayAbove);
       const last = isRefusal(held) ? held : wallet && refuseShortWallet(snapshot, quote, wallet.balance);
       if (last) return { answer: last, change: { forgetsPurchase: quoting } };
       if (isRefusal(held)) throw new Error("refused, and not refused");

@@ -6,8 +6,9 @@ import { recordingAct } from "../admin/acts.ts";
 import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "../admin/authority.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../admin/fields.ts";
 import type { Context } from "../context.ts";
-import { listResource, purchaseResource } from "../resources.ts";
+import { listResource } from "../resources.ts";
 import { decideLearnt } from "./reconcile.ts";
+import { purchaseResource } from "./resources.ts";
 
 export type ListPurchasesInput = {
   readonly organisation_id: string;

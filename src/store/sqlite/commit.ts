@@ -42,8 +42,8 @@ export type Transactions = {
   /** The ledger is locked, and nothing is read yet. */
   readonly onBegun: () => void;
   readonly onUndone: () => void;
-  /** A batch is on disk, and none of it is answered yet. */
-  readonly onCommitted: () => void;
+  /** A batch of so many commands is on disk after so long, and none of it is answered yet. */
+  readonly onCommitted: (commands: number, durationMs: number) => void;
 };
 
 export function createCommitQueue(
@@ -65,6 +65,7 @@ export function createCommitQueue(
       begin.run();
       return true;
     } catch (error) {
+      if (database.inTransaction) database.run("ROLLBACK");
       const busy = error instanceof SQLiteError && error.code === "SQLITE_BUSY";
       const waiting = jobs.filter((job) => busy && performance.now() - job.queuedAt < BUSY_MS_MAX);
       for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
@@ -84,6 +85,7 @@ export function createCommitQueue(
    */
   function commitTogether(jobs: readonly Job[]): void {
     if (!begins(jobs)) return;
+    const begunAt = performance.now();
     let settlements: readonly (() => void)[];
     try {
       onBegun();
@@ -96,7 +98,7 @@ export function createCommitQueue(
       else for (const half of halvesOf(jobs)) commitTogether(half);
       return;
     }
-    onCommitted();
+    onCommitted(jobs.length, performance.now() - begunAt);
     for (const settle of settlements) settle();
   }
 

@@ -30,11 +30,13 @@ const NOTHING: Snapshot = {
   schemas: [],
   balance: null,
   escalation: null,
+  callerUser: null,
   user: null,
   hasSecondPerson: false,
   hasOtherOwner: false,
   hasPasskey: false,
   passkey: null,
+  passkeys: [],
   approval: null,
   passwordReset: null,
   webhooks: [],
@@ -43,6 +45,7 @@ const NOTHING: Snapshot = {
   instance: null,
   purchase: null,
   openAuthorizations: 0n,
+  authSession: null,
   apiKey: null,
 };
 
@@ -56,12 +59,15 @@ type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
 /** What the commands of people, and over them, name. */
 function createLoadPeople(tables: Tables) {
   const lookups = preparePeopleLookups(tables);
+  const user = (keys: Keys, userId: string) => lookups.user.get({ ...keys, userId }) ?? null;
   return (keys: Keys, needs: Needs, snapshot: Loading): void => {
     if (needs.userEmail !== undefined)
       snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
-    if (needs.userId !== undefined) {
-      snapshot.user = lookups.user.get({ ...keys, userId: needs.userId }) ?? null;
-      snapshot.hasOtherOwner = Boolean(lookups.otherOwner.get({ ...keys, userId: needs.userId })?.id);
+    if (needs.userId !== undefined) snapshot.user = user(keys, needs.userId);
+    if (needs.callerUserId !== undefined) snapshot.callerUser = user(keys, needs.callerUserId);
+    if (needs.otherOwnerThan !== undefined) {
+      const found = lookups.otherOwner.get({ ...keys, userId: needs.otherOwnerThan });
+      snapshot.hasOtherOwner = Boolean(found?.id);
     }
     if (needs.secondPersonThan !== undefined) {
       const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
@@ -69,10 +75,14 @@ function createLoadPeople(tables: Tables) {
     }
     if (needs.passkeyId !== undefined)
       snapshot.passkey = lookups.passkey.get({ ...keys, id: needs.passkeyId }) ?? null;
+    if (needs.passkeysOf !== undefined)
+      snapshot.passkeys = lookups.passkeysOf.all({ ...keys, userId: needs.passkeysOf });
     if (needs.approvalHash !== undefined)
       snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
     if (needs.passwordResetHash !== undefined)
       snapshot.passwordReset = lookups.passwordReset.get({ hash: needs.passwordResetHash }) ?? null;
+    if (needs.authSessionHash !== undefined)
+      snapshot.authSession = lookups.authSession.get({ hash: needs.authSessionHash }) ?? null;
   };
 }
 
@@ -128,12 +138,41 @@ function createDirectory(tables: Tables, known: KnownRows) {
   };
 }
 
+type Directory = ReturnType<typeof createDirectory>;
+type Lookups = ReturnType<typeof prepareLedgerLookups>;
+
+/** What the administration's commands name. */
+const createLoadDirectory =
+  (lookups: Lookups, directory: Directory) =>
+  (keys: Keys, needs: Needs, snapshot: Loading): void => {
+    if (needs.organisation) snapshot.organisation = directory.organisation(keys);
+    if (needs.agentId !== undefined) {
+      snapshot.agent = directory.agent(keys, needs.agentId);
+      snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
+    }
+    if (needs.sessionId !== undefined) {
+      snapshot.session = lookups.session.get({ id: needs.sessionId }) ?? null;
+    }
+    if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
+    if (needs.balanceOf !== undefined)
+      snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
+    if (needs.instance) snapshot.instance = directory.instance();
+    if (needs.webhookId !== undefined) snapshot.webhook = directory.webhook(keys, needs.webhookId);
+    if (needs.deliveryId !== undefined) snapshot.delivery = directory.delivery(keys, needs.deliveryId);
+    if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);
+    if (needs.policyNamed) {
+      const { agentId, name } = needs.policyNamed;
+      snapshot.policyNewest = directory.policyNamed(keys, agentId, name);
+    }
+  };
+
 const scopeKey = ({ organisationId, mode }: Keys): string => `${organisationId} ${mode}`;
 
 export function createLoad(tables: Tables, known: KnownRows): Load {
   const lookups = { ...prepareLedgerLookups(tables), ...preparePurchaseLookups(tables) };
   const directory = createDirectory(tables, known);
   const loadPeople = createLoadPeople(tables);
+  const loadDirectory = createLoadDirectory(lookups, directory);
 
   /** A warrant and all that a move of it touches. */
   function loadWarrant(keys: Keys, id: string): Partial<Snapshot> {
@@ -190,26 +229,6 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
   function loadEscalation(keys: Keys, id: string): Partial<Snapshot> {
     const row = lookups.escalation.get({ ...keys, id });
     return row ? { ...loadWarrant(keys, row.warrantId), escalation: row } : {};
-  }
-
-  /** What the administration's commands name. */
-  function loadDirectory(keys: Keys, needs: Needs, snapshot: Loading): void {
-    if (needs.organisation) snapshot.organisation = directory.organisation(keys);
-    if (needs.agentId !== undefined) {
-      snapshot.agent = directory.agent(keys, needs.agentId);
-      snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
-    }
-    if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
-    if (needs.balanceOf !== undefined)
-      snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
-    if (needs.instance) snapshot.instance = directory.instance();
-    if (needs.webhookId !== undefined) snapshot.webhook = directory.webhook(keys, needs.webhookId);
-    if (needs.deliveryId !== undefined) snapshot.delivery = directory.delivery(keys, needs.deliveryId);
-    if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);
-    if (needs.policyNamed) {
-      const { agentId, name } = needs.policyNamed;
-      snapshot.policyNewest = directory.policyNamed(keys, agentId, name);
-    }
   }
 
   return ({ organisationId, mode }, needs) => {

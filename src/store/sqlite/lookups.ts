@@ -1,6 +1,7 @@
-import { and, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, type Column, eq, inArray, isNull, max, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Role } from "../../core/roles.ts";
 import type { Tables } from "./open.ts";
+import { withoutPosition } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
@@ -17,15 +18,17 @@ const inScope = (table: { readonly organisationId: Column; readonly mode: Column
   and(inOrganisation(table), eq(table.mode, placeholder("mode")));
 
 /** The id of an owner's newest policy row. By `max`: SQLite would plan a `LIMIT ?` anew at every call. */
-const newestPolicy = (tables: Tables, owner: SQL | undefined) =>
-  tables
-    .select({ id: max(directory.policies.id) })
-    .from(directory.policies)
-    .where(and(inOrganisation(directory.policies), owner))
-    .prepare();
+function newestPolicy(tables: Tables, owner: SQL | undefined) {
+  const { policies } = directory;
+  const newest = tables
+    .select({ position: max(policies.position) })
+    .from(policies)
+    .where(and(inOrganisation(policies), owner));
+  return tables.select({ id: policies.id }).from(policies).where(eq(policies.position, newest)).prepare();
+}
 
 export function prepareDirectoryLookups(tables: Tables) {
-  const { agents, apiKeys, organisations, passkeys, policies, schemas, verifiers } = directory;
+  const { agents, apiKeys, organisations, passkeys, policies, schemas, users, verifiers } = directory;
   const byId = (table: typeof agents | typeof apiKeys | typeof policies | typeof verifiers) =>
     eq(table.id, placeholder("id"));
   return {
@@ -45,7 +48,7 @@ export function prepareDirectoryLookups(tables: Tables) {
       .where(and(byId(apiKeys), inScope(apiKeys)))
       .prepare(),
     policy: tables
-      .select()
+      .select(withoutPosition(policies))
       .from(policies)
       .where(and(byId(policies), inOrganisation(policies)))
       .prepare(),
@@ -58,7 +61,8 @@ export function prepareDirectoryLookups(tables: Tables) {
     countingPasskey: tables
       .select({ id: max(passkeys.id) })
       .from(passkeys)
-      .where(and(inOrganisation(passkeys), sql`${passkeys.countsForThreshold} = 1`))
+      .innerJoin(users, eq(users.id, passkeys.userId))
+      .where(and(inOrganisation(passkeys), sql`${passkeys.countsForThreshold} = 1`, isNull(users.removedAt)))
       .prepare(),
     verifier: tables
       .select()
@@ -74,7 +78,7 @@ export function prepareDirectoryLookups(tables: Tables) {
 }
 
 export function preparePeopleLookups(tables: Tables) {
-  const { passkeyApprovals, passkeys, passwordResets, users } = directory;
+  const { authSessions, passkeyApprovals, passkeys, passwordResets, users } = directory;
   const someoneElse = (...roles: readonly Role[]) =>
     tables
       .select({ id: max(users.id) })
@@ -106,6 +110,12 @@ export function preparePeopleLookups(tables: Tables) {
       .from(passkeys)
       .where(and(eq(passkeys.id, placeholder("id")), inOrganisation(passkeys)))
       .prepare(),
+    passkeysOf: tables
+      .select()
+      .from(passkeys)
+      .where(and(eq(passkeys.userId, placeholder("userId")), inOrganisation(passkeys)))
+      .orderBy(asc(passkeys.createdAt), asc(passkeys.id))
+      .prepare(),
     approval: tables
       .select()
       .from(passkeyApprovals)
@@ -115,6 +125,11 @@ export function preparePeopleLookups(tables: Tables) {
       .select()
       .from(passwordResets)
       .where(eq(passwordResets.tokenHash, placeholder("hash")))
+      .prepare(),
+    authSession: tables
+      .select()
+      .from(authSessions)
+      .where(eq(authSessions.tokenHash, placeholder("hash")))
       .prepare(),
   };
 }
@@ -168,21 +183,26 @@ export const preparePurchaseLookups = (tables: Tables) => ({
 export function prepareLedgerLookups(tables: Tables) {
   const { balances, escalations, idempotencyKeys, warrants } = ledger;
   const { spendSessions } = directory;
+  const spendSession = withoutPosition(spendSessions);
   const newestEscalation = tables
     .select({ id: max(escalations.id) })
     .from(escalations)
     .where(or(eq(escalations.id, placeholder("id")), eq(escalations.warrantId, placeholder("id"))));
   const newestSession = tables
-    .select({ id: max(spendSessions.id) })
+    .select({ position: max(spendSessions.position) })
     .from(spendSessions)
     .where(eq(spendSessions.agentId, placeholder("agentId")));
   return {
     session: tables
-      .select()
+      .select(spendSession)
       .from(spendSessions)
       .where(eq(spendSessions.id, placeholder("id")))
       .prepare(),
-    newestSession: tables.select().from(spendSessions).where(eq(spendSessions.id, newestSession)).prepare(),
+    newestSession: tables
+      .select(spendSession)
+      .from(spendSessions)
+      .where(eq(spendSessions.position, newestSession))
+      .prepare(),
     idempotency: tables
       .select()
       .from(idempotencyKeys)

@@ -15,8 +15,8 @@ const OPENING_TIMEOUT_MS = 5_000;
 /** How long a statement waits for another process's short transaction. It waits on the main thread: the queue tries again. */
 const BUSY_TIMEOUT_MS = 20;
 
-/** Pages of the log before they are copied into the file, 32 MB: a page that changes often is copied once. */
-const CHECKPOINT_PAGES = 8_192;
+/** Pages of the log before they are copied into the file, 16 MB: a page that changes often is copied once, and the copying takes 30 ms. */
+const CHECKPOINT_PAGES = 4_096;
 
 function connect(file: string, options: { readonly readonly: boolean }): Connection {
   // Without safeIntegers, amounts above 2^53 would be rounded in silence.
@@ -47,9 +47,19 @@ type Migrator = {
   session: unknown;
 };
 
-const fileIn = (dataFolder: string): string => join(dataFolder, "holdfast.db");
+export const LEDGER_FILE = "holdfast.db";
+export const ledgerFile = (dataFolder: string): string => join(dataFolder, LEDGER_FILE);
 
-export const hasLedger = (dataFolder: string): boolean => existsSync(fileIn(dataFolder));
+export const hasLedger = (dataFolder: string): boolean => existsSync(ledgerFile(dataFolder));
+
+/** Every change of the tables that this version knows, in order. */
+export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() as MigrationMeta[];
+
+/** Brings the tables up to date; of a new database, makes them. */
+export function migrate(tables: Tables): void {
+  const { dialect, session } = tables as unknown as Migrator;
+  dialect.migrate([...migrations()], session);
+}
 
 /** Opens the ledger in a data folder, making both where they are missing, and brings its tables up to date. */
 export function openLedger(dataFolder: string): {
@@ -57,11 +67,10 @@ export function openLedger(dataFolder: string): {
   readonly readers: Connection;
 } {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  const file = fileIn(dataFolder);
+  const file = ledgerFile(dataFolder);
   const writer = connect(file, { readonly: false });
   chmodSync(file, 0o600);
-  const { dialect, session } = writer.tables as unknown as Migrator;
-  dialect.migrate(embeddedMigrations() as MigrationMeta[], session);
+  migrate(writer.tables);
   writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   return { writer, readers: connect(file, { readonly: true }) };
 }

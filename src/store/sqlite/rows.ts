@@ -1,4 +1,4 @@
-import type { Table } from "drizzle-orm";
+import type { Column, Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
 import type { AdminAct } from "../../core/directory.ts";
 import type { Balance } from "../../core/postings.ts";
@@ -109,6 +109,12 @@ export const idempotencyOf = (row: IdempotencyRow): IdempotencyRecord => ({
   createdAt: row.createdAt,
 });
 
+/** The columns that a domain value has: of the table's, all but the order of commits. */
+export function withoutPosition<T extends Table & { readonly position: Column }>(table: T) {
+  const { position: _, ...columns } = getTableColumns(table);
+  return columns as Omit<T["_"]["columns"], "position">;
+}
+
 /** A named placeholder for every column of a table, under the column's name in code. */
 export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"]["columns"]]: Placeholder } {
   const names = Object.keys(getTableColumns(table));
@@ -116,3 +122,9 @@ export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"][
     [K in keyof T["_"]["columns"]]: Placeholder;
   };
 }
+
+/** The same of a table that orders its rows by commit: SQLite gives each its position. */
+export const appendedOf = <T extends Table & { readonly position: Column }>(table: T) => ({
+  ...placeholdersOf(table),
+  position: sql`NULL`,
+});

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import type { Reader } from "../store.ts";
+import type { Reader } from "../reader.ts";
 
 /** A read transaction that reads close together share. */
 export type ReadSnapshot = {
@@ -24,12 +24,17 @@ export function createReadSnapshot(database: Database): ReadSnapshot {
   const end = () => {
     if (!taken) return;
     taken = false;
-    // After an error of the disk SQLite may have ended it by itself.
-    if (database.inTransaction) commit.run();
+    try {
+      // After an error of the disk SQLite may have ended it by itself.
+      if (database.inTransaction) commit.run();
+    } catch {
+      // Whoever committed is answered all the same; the next read ends it, or fails.
+    }
   };
   return {
     join() {
       if (taken) return;
+      if (database.inTransaction) commit.run();
       begin.run();
       taken = true;
       setImmediate(end);

@@ -19,8 +19,14 @@ import {
 import { createDeliveriesReader, createWebhooksReader } from "./readers/webhooks.ts";
 import { createReadSnapshot, readingFrom } from "./snapshot.ts";
 
+/** What the engine tells whoever measures it. */
+export type StoreHooks = {
+  /** Commands that shared a transaction are on disk. */
+  readonly onCommitted?: (commands: number, durationMs: number) => void;
+};
+
 /** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
-export function openSqliteStore(dataFolder: string): Store {
+export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): Store {
   const { writer, readers } = openLedger(dataFolder);
   const snapshot = createReadSnapshot(readers.raw);
   const known = createKnownRows(writer.raw);
@@ -28,12 +34,25 @@ export function openSqliteStore(dataFolder: string): Store {
     writer.raw,
     createLoad(writer.tables, known),
     createApply(writer, known),
-    { onBegun: known.begin, onUndone: known.forgetAll, onCommitted: snapshot.end },
+    {
+      onBegun: known.begin,
+      onUndone: known.forgetAll,
+      onCommitted(commands, durationMs) {
+        snapshot.end();
+        hooks.onCommitted?.(commands, durationMs);
+      },
+    },
   );
   const forget = createForget(writer.raw);
+  // Of the pragmas it is the one that nobody reads, and writing it writes a page.
+  const probe = () => {
+    const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
+    writer.raw.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
+  };
   return {
     execute: commits.execute,
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
+    probe: () => commits.run(probe),
     reader: {
       ...readingFrom(snapshot, {
         warrants: createWarrantsReader(readers.tables),

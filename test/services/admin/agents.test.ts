@@ -2,9 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { AgentStatus } from "../../../src/core/agent.ts";
 import { hashSecret, looksLikeApiKey } from "../../../src/core/api-key.ts";
 import type { Mode, PersonCaller } from "../../../src/core/roles.ts";
-import { type AgentInput, createAgent, setAgentStatus } from "../../../src/services/admin/agents.ts";
+import {
+  type AgentInput,
+  createAgent,
+  listAgents,
+  setAgentStatus,
+  showAgent,
+} from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createKey, revokeKey } from "../../../src/services/admin/keys.ts";
+import { createSession } from "../../../src/services/admin/sessions.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
@@ -26,6 +33,7 @@ const input = (change: Partial<AgentInput> = {}): AgentInput => ({
 });
 const newAgent = async (change: Partial<AgentInput> = {}) =>
   must(await createAgent(ctx, MACHINE, input(change)));
+const DID_KEY = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
 const elsewhere = (): PersonCaller => ({ ...stage.owner, organisationId: "org_other" });
 const inLive = (): PersonCaller => ({ ...stage.owner, mode: "live" });
 
@@ -35,11 +43,13 @@ describe("createAgent", () => {
     expect(agent).toEqual({
       id: agent.id,
       object: "agent",
+      mode: "sandbox",
       name: "buyer",
       identity: `did:web:localhost%3A8080:agents:${agent.id}`,
       status: "active",
       failure_budget: 3,
       failure_count: 0,
+      must_be_named: false,
       created_at: new Date(TEST_NOW).toISOString(),
       policy: null,
       session: null,
@@ -57,7 +67,16 @@ describe("createAgent", () => {
     });
   });
 
+  test("has the identity of the key that it brings", async () => {
+    const agent = await newAgent({ did_key: DID_KEY });
+    expect(agent.identity).toBe(DID_KEY);
+    expect(ctx.store.reader.agents.get(agent.id)?.identity).toBe(DID_KEY);
+  });
+
   const REFUSED: readonly (readonly [string, Partial<AgentInput>, Expected])[] = [
+    ["a did:key with a digit less", { did_key: DID_KEY.slice(0, -1) }, ["validation_failed", "did_key: "]],
+    ["a did:web", { did_key: "did:web:example.com" }, ["validation_failed", "did_key: "]],
+    ["an empty did:key", { did_key: "" }, ["validation_failed", "did_key: "]],
     [
       "an unknown mode",
       { mode: "test" as Mode },
@@ -132,6 +151,55 @@ describe("setAgentStatus", () => {
     expect(ctx.store.reader.agents.get(id)?.status).toBe("active");
     expect(must(await set(id, "paused", stage.operator)).status).toBe("paused");
   });
+
+  test("an operator cannot make a killed agent a paused one, which may do more", async () => {
+    const { id } = await newAgent();
+    must(await set(id, "killed"));
+    await expectRefused(ctx, () => set(id, "paused", stage.operator), ["insufficient_role", ""]);
+    expect(ctx.store.reader.agents.get(id)?.status).toBe("killed");
+    expect(must(await set(id, "paused", stage.admin)).status).toBe("paused");
+  });
+});
+
+describe("listAgents and showAgent", () => {
+  test("give what is read back, of one organisation and mode", async () => {
+    const other = await createStage(ctx, { mode: "sandbox" });
+    const scope = { organisation_id: other.organisationId, mode: "sandbox" as const };
+    expect(await listAgents(ctx, MACHINE, scope)).toEqual({ object: "list", data: [] });
+    const first = must(await createAgent(ctx, MACHINE, { ...scope, name: "first" }));
+    const second = must(await createAgent(ctx, MACHINE, { ...scope, name: "second" }));
+    const live = must(await createAgent(ctx, MACHINE, { ...scope, mode: "live", name: "live" }));
+    must(await createSession(ctx, MACHINE, { agent_id: first.id, amount_ceiling: "5" }));
+    const shown = must(await showAgent(ctx, MACHINE, { agent_id: first.id }));
+    expect(shown).toMatchObject({ ...first, session: { amount_ceiling: "5", amount_spent: "0" } });
+    expect(must(await listAgents(ctx, MACHINE, scope)).data).toEqual([shown, second]);
+    expect(must(await listAgents(ctx, MACHINE, { ...scope, mode: "live" })).data).toEqual([live]);
+
+    const viewer: PersonCaller = { ...other.operator, role: "viewer" };
+    expect(must(await listAgents(ctx, viewer, scope)).data).toEqual([shown, second]);
+    expect(must(await listAgents(ctx, viewer, { ...scope, mode: "live" })).data).toEqual([]);
+    expect(must(await showAgent(ctx, viewer, { agent_id: first.id }))).toEqual(shown);
+  });
+
+  test("refuse what is not there for who asks", async () => {
+    const { id } = await newAgent();
+    const scope = { organisation_id: stage.organisationId, mode: "sandbox" as const };
+    const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
+      [() => showAgent(ctx, MACHINE, { agent_id: "agt_none" }), ["agent_not_found", ""]],
+      [() => showAgent(ctx, elsewhere(), { agent_id: id }), ["agent_not_found", ""]],
+      [() => showAgent(ctx, inLive(), { agent_id: id }), ["agent_not_found", ""]],
+      [() => listAgents(ctx, elsewhere(), scope), ["organisation_not_found", ""]],
+      [
+        () => listAgents(ctx, MACHINE, { ...scope, organisation_id: "org_none" }),
+        ["organisation_not_found", ""],
+      ],
+      [
+        () => listAgents(ctx, MACHINE, { ...scope, mode: "test" as Mode }),
+        ["validation_failed", "mode: must be one of sandbox, live"],
+      ],
+    ];
+    for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
+  });
 });
 
 describe("keys", () => {
@@ -151,6 +219,8 @@ describe("keys", () => {
         mode,
         last_four: secret.slice(-4),
         created_at: new Date(TEST_NOW).toISOString(),
+        expires_at: null,
+        last_used_at: null,
         revoked_at: null,
       });
       expect(ctx.store.reader.apiKeys.byHash(hashSecret(secret))?.id).toBe(key.id);

@@ -7,7 +7,10 @@ import type { Context } from "../../../src/services/context.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
 
-/** Every command is a process of its own, and a clock may be set back between two: the newest is the last that was saved. */
+/**
+ * Every command is a process of its own: a clock may be set back between two, and what draws its id first may be saved last.
+ * The newest is the last that was saved.
+ */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -48,3 +51,62 @@ test("a session created after the clock was set back is the live one", async () 
   must(await create());
   expect(codeOf(await open(stage, key, { agent_id: key.agentId }))).toBe(201);
 });
+
+/** The same ledger, for a process that has drawn its id of the kind before anything that is saved from now on. */
+function slowProcess(kind: Parameters<Context["newId"]>[0]): Context {
+  const drawn = ctx.newId(kind);
+  return { ...ctx, newId: (asked) => (asked === kind ? drawn : ctx.newId(asked)) };
+}
+
+test("of two sessions the one that is saved last is live, whichever drew its id first", async () => {
+  const key = await createCaller(stage);
+  const session = { agent_id: key.agentId, amount_ceiling: "100" };
+  const slow = slowProcess("spendSession");
+  const first = must(await createSession(ctx, MACHINE, session));
+  const last = must(await createSession(slow, MACHINE, session));
+  expect(last.id < first.id).toBeTrue();
+  const { agents } = ctx.store.reader;
+  expect(agents.session(first.id)?.revokedAt).toBe(ctx.now());
+  expect(agents.liveSession(key.agentId, ctx.now())?.id).toBe(last.id);
+  expect(codeOf(await open(stage, key, { agent_id: key.agentId }))).toBe(201);
+  expect(agents.session(last.id)).toMatchObject({ amountSpent: 100n, revokedAt: null });
+  expect(agents.session(first.id)).toMatchObject({ amountSpent: 0n, warrantCount: 0 });
+
+  const third = must(await createSession(ctx, MACHINE, session));
+  expect(agents.session(last.id)?.revokedAt).toBe(ctx.now());
+  expect(agents.liveSession(key.agentId, ctx.now())?.id).toBe(third.id);
+});
+
+for (const whose of ["the organisation's", "an agent's"] as const) {
+  test(`of two versions of ${whose} policy the one that is saved last is in force, whichever drew its id first`, async () => {
+    const key = await createCaller(stage);
+    const owner = whose === "an agent's" ? { agent_id: key.agentId } : {};
+    const save = (saving: Context, name: string) =>
+      createPolicy(saving, MACHINE, {
+        organisation_id: stage.organisationId,
+        name,
+        rules: { bands: [{ minScore: 0, outcome: "refund" }] },
+        ...owner,
+      });
+    const slow = slowProcess("policy");
+    const first = must(await save(ctx, "rules"));
+    const last = must(await save(slow, "rules"));
+    expect(last.id < first.id).toBeTrue();
+    expect(last.version).toBe(2);
+    const named = { agent_id: key.agentId };
+    expect(warrantIn(await open(stage, key, named)).policy_id).toBe(last.id);
+    expect(codeOf(await open(stage, key, { ...named, policy_id: last.id }))).toBe(201);
+    expect(codeOf(await open(stage, key, { ...named, policy_id: first.id }))).toBe("policy_not_allowed");
+    expect(must(await save(ctx, "rules")).version).toBe(3);
+
+    const slower = slowProcess("policy");
+    must(await save(ctx, "other"));
+    const newest = must(await save(slower, "rules"));
+    const { agents, policies } = ctx.store.reader;
+    const inForce =
+      whose === "an agent's" ? agents.ownPolicy(key.agentId) : policies.ofOrganisation(stage.organisationId);
+    expect(inForce?.id).toBe(newest.id);
+    const versions = policies.list(stage.organisationId).map(({ name, version }) => `${name} ${version}`);
+    expect(versions).toEqual(["other 1", "rules 4", "rules 3", "rules 2", "rules 1"]);
+  });
+}

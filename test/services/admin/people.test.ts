@@ -1,8 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { PersonCaller, Role } from "../../../src/core/roles.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Passkey } from "../../../src/core/directory.ts";
+import { type PersonCaller, ROLES, type Role } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
 import { createOrganisation } from "../../../src/services/admin/organisations.ts";
-import { createUser, type UserInput } from "../../../src/services/admin/users.ts";
+import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
+import {
+  createUser,
+  listUsers,
+  removeUser,
+  resetPasskeys,
+  setUserRole,
+  type UserInput,
+} from "../../../src/services/admin/users.ts";
+import { resetPassword } from "../../../src/services/auth/password.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { must } from "../../support/stage.ts";
@@ -30,7 +40,14 @@ describe("createOrganisation", () => {
   test("creates the organisation and its owner, whose e-mail is in lower case", async () => {
     const { organisation, owner } = must(await createOrganisation(ctx, input));
     const created_at = new Date(TEST_NOW).toISOString();
-    expect(organisation).toEqual({ id: organisation.id, object: "organisation", name: "Acme", created_at });
+    expect(organisation).toEqual({
+      id: organisation.id,
+      object: "organisation",
+      name: "Acme",
+      kill_switch: false,
+      passkey_threshold: null,
+      created_at,
+    });
     expect(organisation.id).toStartWith("org_");
     expect(owner).toEqual({
       id: owner.id,
@@ -40,6 +57,7 @@ describe("createOrganisation", () => {
       name: "ada.lovelace",
       role: "owner",
       created_at,
+      removed_at: null,
     });
     const kept = ctx.store.reader.users.byEmail("ada.lovelace@example.com");
     expect(kept?.passwordHash).toBe(`test:${PASSWORD}`);
@@ -117,13 +135,12 @@ describe("createUser", () => {
       expectRefused(ctx, () => createUser(ctx, MACHINE, { ...input(), ...change }), expected));
   }
 
-  const person = (role: Role, of = organisationId): PersonCaller => ({
-    kind: "person",
-    userId: "usr_caller",
-    role,
-    organisationId: of,
-    mode: "live",
-  });
+  /** A person of the organisation, who says that they are of another where one is named. */
+  async function person(role: Role, of = organisationId): Promise<PersonCaller> {
+    const email = `caller-${crypto.randomUUID()}@example.com`;
+    const { id } = must(await createUser(ctx, MACHINE, { ...input(), email, role }));
+    return { kind: "person", userId: id, role, organisationId: of, mode: "live" };
+  }
   const BY_ROLE: readonly (readonly [Role, Role, boolean])[] = [
     ["viewer", "viewer", false],
     ["operator", "viewer", false],
@@ -135,16 +152,254 @@ describe("createUser", () => {
   ];
   for (const [by, role, may] of BY_ROLE) {
     test(`${by} ${may ? "creates" : "may not create"} ${role}`, async () => {
-      const create = (authority: Authority) =>
+      const authority = await person(by);
+      const create = () =>
         createUser(ctx, authority, { ...input(), email: `${by}-${role}@example.com`, role });
-      if (may) expect(must(await create(person(by))).role).toBe(role);
-      else await expectRefused(ctx, () => create(person(by)), ["insufficient_role", "This needs the role"]);
+      if (may) expect(must(await create()).role).toBe(role);
+      else await expectRefused(ctx, create, ["insufficient_role", "This needs the role"]);
     });
   }
 
-  test("an owner of another organisation finds none", () =>
-    expectRefused(ctx, () => createUser(ctx, person("owner", "org_other"), input()), [
-      "organisation_not_found",
-      "",
-    ]));
+  test("an owner of another organisation finds none", async () => {
+    const owner = await person("owner", "org_other");
+    await expectRefused(ctx, () => createUser(ctx, owner, input()), ["organisation_not_found", ""]);
+  });
+});
+
+describe("who manages whom", () => {
+  let people: Record<Role, string>;
+  let second: string;
+  let stranger: string;
+  let count = 0;
+
+  beforeEach(async () => {
+    const organisation = async () => {
+      const email = `owner-${++count}@manage.example`;
+      return must(
+        await createOrganisation(ctx, { name: "Managed", owner_email: email, owner_password: PASSWORD }),
+      );
+    };
+    const { organisation: own, owner } = await organisation();
+    organisationId = own.id;
+    const create = async (role: Role) =>
+      must(
+        await createUser(ctx, MACHINE, {
+          organisation_id: own.id,
+          email: `${role}-${++count}@manage.example`,
+          password: PASSWORD,
+          role,
+        }),
+      ).id;
+    people = {
+      viewer: await create("viewer"),
+      operator: await create("operator"),
+      admin: await create("admin"),
+      owner: owner.id,
+    };
+    second = await create("owner");
+    stranger = (await organisation()).owner.id;
+  });
+
+  const as = (role: Role): PersonCaller => ({
+    kind: "person",
+    userId: people[role],
+    role,
+    organisationId,
+    mode: "live",
+  });
+  const roleOf = (id: string) => ctx.store.reader.users.get(id)?.role;
+  const LOW: readonly Role[] = ["viewer", "operator"];
+  /** Admins manage people below admin; owners manage everybody. */
+  const manages = (by: Role, role: Role) => by === "owner" || (by === "admin" && LOW.includes(role));
+
+  for (const by of ROLES) {
+    for (const from of ROLES) {
+      const targets = ROLES.filter((to) => to !== from);
+      test(`${by} gives ${from} another role`, async () => {
+        for (const to of targets) {
+          const set = () => setUserRole(ctx, as(by), { user_id: people[from], role: to });
+          if (manages(by, from) && manages(by, to)) {
+            expect(must(await set())).toMatchObject({ id: people[from], role: to });
+            expect(roleOf(people[from])).toBe(to);
+            must(await setUserRole(ctx, MACHINE, { user_id: people[from], role: from }));
+          } else {
+            await expectRefused(ctx, set, ["insufficient_role", "This needs the role"]);
+            expect(roleOf(people[from])).toBe(from);
+          }
+        }
+      });
+    }
+
+    test(`${by} removes`, async () => {
+      for (const role of ROLES) {
+        const remove = () => removeUser(ctx, as(by), { user_id: people[role] });
+        if (manages(by, role)) {
+          const created = ctx.store.reader.users.get(people[role]);
+          expect(must(await remove())).toMatchObject({
+            id: people[role],
+            role,
+            removed_at: new Date(TEST_NOW).toISOString(),
+          });
+          expect(ctx.store.reader.users.byEmail(created?.email ?? "")).toBeNull();
+        } else {
+          await expectRefused(ctx, remove, ["insufficient_role", "This needs the role"]);
+          expect(ctx.store.reader.users.get(people[role])?.removedAt).toBeNull();
+        }
+      }
+    });
+  }
+
+  const list = (authority: Authority) => listUsers(ctx, authority, { organisation_id: organisationId });
+
+  test("the machine manages everybody, and lists those who are there", async () => {
+    must(await setUserRole(ctx, MACHINE, { user_id: people.viewer, role: "owner" }));
+    must(await removeUser(ctx, MACHINE, { user_id: people.operator }));
+    const listed = must(await list(MACHINE));
+    expect(listed.object).toBe("list");
+    expect(listed.data.map(({ id, role }) => [id, role])).toEqual([
+      [people.owner, "owner"],
+      [people.viewer, "owner"],
+      [people.admin, "admin"],
+      [second, "owner"],
+    ]);
+    expect(JSON.stringify(listed)).not.toMatch(/hash|test:/);
+  });
+
+  test("the list is an admin's, of the own organisation", async () => {
+    for (const by of ["admin", "owner"] as const) expect(must(await list(as(by))).data).toHaveLength(5);
+    for (const by of LOW) expect(await list(as(by))).toMatchObject({ refused: "insufficient_role" });
+    const foreign = { ...as("owner"), organisationId: "org_other" };
+    expect(await list(foreign)).toMatchObject({ refused: "organisation_not_found" });
+  });
+
+  test("nobody is there who is unknown, removed or another organisation's", async () => {
+    must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
+    for (const user_id of ["usr_none", people.viewer, stranger]) {
+      const verbs = [
+        () => setUserRole(ctx, as("owner"), { user_id, role: "operator" as const }),
+        () => removeUser(ctx, as("owner"), { user_id }),
+      ];
+      for (const verb of verbs) await expectRefused(ctx, verb, ["user_not_found", "There is no person"]);
+    }
+    expect(roleOf(stranger)).toBe("owner");
+    await expectRefused(
+      ctx,
+      () => setUserRole(ctx, MACHINE, { user_id: people.admin, role: "god" as Role }),
+      ["validation_failed", "role: must be one of viewer"],
+    );
+  });
+
+  test("the last owner stays one, whoever asks", async () => {
+    must(await removeUser(ctx, as("owner"), { user_id: second }));
+    for (const authority of [MACHINE, as("owner")]) {
+      for (const role of ["viewer", "operator", "admin"] as const) {
+        const demote = () => setUserRole(ctx, authority, { user_id: people.owner, role });
+        await expectRefused(ctx, demote, ["last_owner", ""]);
+      }
+      const remove = () => removeUser(ctx, authority, { user_id: people.owner });
+      await expectRefused(ctx, remove, ["last_owner", ""]);
+      expect(must(await setUserRole(ctx, authority, { user_id: people.owner, role: "owner" })).role).toBe(
+        "owner",
+      );
+    }
+    expect(roleOf(people.owner)).toBe("owner");
+  });
+
+  for (const [who, authorities, refused] of [
+    ["the other", () => [as("owner"), { ...as("owner"), userId: second }], "insufficient_role"],
+    ["the machine", () => [MACHINE, MACHINE], "last_owner"],
+  ] as const) {
+    test(`of two owners whom ${who} would demote and remove at once, one stays`, async () => {
+      const [first, other] = [people.owner, second];
+      const [one, two] = authorities() as [Authority, Authority];
+      const answers = await Promise.all([
+        setUserRole(ctx, one, { user_id: other, role: "admin" }),
+        removeUser(ctx, two, { user_id: first }),
+      ]);
+      expect(answers.filter((answer) => "refused" in answer)).toEqual([
+        { refused, message: expect.any(String) },
+      ]);
+      const owners = ctx.store.reader.users.list(organisationId).filter(({ role }) => role === "owner");
+      expect(owners).toHaveLength(1);
+    });
+  }
+
+  test("a passkey that is registered just before goes with its person", async () => {
+    const removing = people.viewer;
+    const passkey = passkeyOf(removing, "just-before");
+    const [, removed] = await Promise.all([
+      keeps(passkey),
+      removeUser(ctx, as("owner"), { user_id: removing }),
+    ]);
+    must(removed);
+    const { adminActs, passkeys } = ctx.store.reader;
+    expect(passkeys.of(removing)).toEqual([]);
+    const [act] = adminActs.list(organisationId, null, 1);
+    expect(act).toMatchObject({
+      action: "user.removed",
+      subject: removing,
+      before: { id: removing, passkeys: [{ id: passkey.id, name: passkey.name }] },
+      after: { passkeys: [] },
+    });
+  });
+
+  test("a passkey that is registered just before goes with the others", async () => {
+    const [old, last] = [passkeyOf(people.viewer, "old"), passkeyOf(people.viewer, "last")];
+    await keeps(old);
+    const [, reset] = await Promise.all([keeps(last), resetPasskeys(ctx, { user_id: people.viewer })]);
+    must(reset);
+    const { adminActs, passkeys } = ctx.store.reader;
+    expect(passkeys.of(people.viewer)).toEqual([]);
+    const [act] = adminActs.list(organisationId, null, 1);
+    expect(act?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
+  });
+
+  const passkeyOf = (userId: string, name: string): Passkey => ({
+    id: `${userId}-${name}`,
+    organisationId,
+    userId,
+    name,
+    publicKey: "",
+    counter: 0,
+    transports: [],
+    countsForThreshold: true,
+    createdAt: ctx.now(),
+    lastUsedAt: null,
+  });
+  const keeps = (row: Passkey) =>
+    ctx.store.execute({
+      scope: { organisationId, mode: "live" },
+      needs: {},
+      decide: () => ({ answer: null, change: { rows: [{ kind: "passkey", row }] } }),
+    });
+
+  test("a change of role voids the reset links that nobody used", async () => {
+    const link = must(await issuePasswordReset(ctx, as("admin"), { user_id: people.viewer }));
+    const token = link.url.split("#")[1]!;
+    const use = () => resetPassword(ctx, { token, new_password: "another one" }, "192.0.2.1");
+    must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
+    const before = ctx.store.reader.users.get(people.viewer);
+    await expectRefused(ctx, use, ["not_authenticated", "The link is unknown, used or out of date."]);
+    expect(ctx.store.reader.users.get(people.viewer)).toEqual(before);
+    // One that changes nothing voids nothing.
+    const next = must(await issuePasswordReset(ctx, MACHINE, { user_id: people.viewer }));
+    must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
+    const input = { token: next.url.split("#")[1]!, new_password: "another one" };
+    expect(await resetPassword(ctx, input, "192.0.2.1")).toBeNull();
+  });
+
+  test("an e-mail is free again once its person was removed; the id is another", async () => {
+    const email = ctx.store.reader.users.get(people.viewer)?.email ?? "";
+    must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
+    const again = must(await createUser(ctx, MACHINE, { ...input(), email }));
+    expect(again.id).not.toBe(people.viewer);
+    expect(ctx.store.reader.users.byEmail(email)?.id).toBe(again.id);
+  });
+
+  const input = (): UserInput => ({
+    organisation_id: organisationId,
+    email: "x@manage.example",
+    password: PASSWORD,
+    role: "viewer",
+  });
 });

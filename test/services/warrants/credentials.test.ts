@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { KeyCaller } from "../../../src/core/roles.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
-import { revokeKey } from "../../../src/services/admin/keys.ts";
+import { revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
+import { setKillSwitch } from "../../../src/services/admin/switches.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
@@ -15,7 +16,7 @@ import {
   warrantIn,
 } from "../../support/stage.ts";
 
-/** A request that is on its way when its key is revoked: the key is looked at again in the commit. */
+/** A request that is on its way when its key ends, or the kill switch is turned: the commit looks again. */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -49,4 +50,35 @@ test("a revoked key replays nothing", async () => {
   expect(codeOf(await open(stage, key, {}, intent))).toBe(201);
   await revokeKey(ctx, MACHINE, { key_id: key.keyId });
   expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
+});
+
+/** Ends the key now, by a rotation without an overlap: an expiry, not a revocation. */
+const expire = () => rotateKey(ctx, MACHINE, { key_id: key.keyId, overlap_seconds: 0 });
+
+test("an expired key opens nothing, though its request was admitted before", async () => {
+  const expired = expire();
+  const refused = await open(stage, key);
+  expect(refused).toMatchObject({ refused: "not_authenticated", message: "The API key has expired." });
+  await expired;
+  expect(held()).toEqual([0n]);
+});
+
+test("an expired key begins no check, and replays nothing", async () => {
+  const intent = intentOf();
+  const { id } = warrantIn(await open(stage, key, {}, intent));
+  await expire();
+  expect(codeOf(await verify(stage, key, id))).toBe("not_authenticated");
+  expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
+  expect(ctx.store.reader.warrants.find(id)?.state).toBe("held");
+});
+
+test("a kill switch turned beside opens: those before it hold, those after it do not", async () => {
+  const openMany = () => Array.from({ length: 10 }, () => open(stage, key));
+  const before = openMany();
+  const turned = setKillSwitch(ctx, MACHINE, { organisation_id: stage.organisationId, on: true });
+  const after = openMany();
+  await turned;
+  expect((await Promise.all(before)).map(codeOf)).toEqual(Array(10).fill(201));
+  expect((await Promise.all(after)).map(codeOf)).toEqual(Array(10).fill("kill_switch_active"));
+  expect(held()).toEqual([1_000n]);
 });

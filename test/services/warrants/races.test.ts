@@ -382,6 +382,23 @@ describe("switches", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
+  test("a kill against a reactivation: whichever is last decides what is frozen, and no warrant is between", async () => {
+    const id = await openOne({ agent_id: agent.agentId });
+    const unresolved = () =>
+      ctx.store.reader.escalations.list(scope(), 10).filter(({ status }) => status !== "resolved").length;
+    const set = (status: "active" | "killed") =>
+      setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status });
+    await Promise.all([set("killed"), set("active")]);
+    expect([reread(id).state, unresolved()]).toEqual(["held", 0]);
+    await Promise.all([set("killed"), set("active"), set("killed")]);
+    expect([reread(id).state, unresolved()]).toEqual(["frozen", 1]);
+    await Promise.all([set("active"), set("killed")]);
+    expect([reread(id).state, unresolved()]).toEqual(["frozen", 1]);
+    await Promise.all([set("active"), set("killed"), set("active")]);
+    expect([reread(id).state, unresolved()]).toEqual(["held", 0]);
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
   test("a kill against a release: each warrant is either released or frozen, never both", async () => {
     const ids = await times(20, () => openOne({ agent_id: agent.agentId, amount: "10" }));
     const [, ...answers] = await Promise.all([
@@ -414,6 +431,93 @@ describe("switches", () => {
       revokedAt: ctx.now(),
     });
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  const session = (id: string) => ctx.store.reader.agents.session(id);
+  const createFor = async (ceiling: string, rest: { failure_budget?: number } = {}) =>
+    must(await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: ceiling, ...rest }));
+  const openNamed = () => open(stage, agent, { agent_id: agent.agentId });
+
+  test("a new session against opens: the one before it is charged to the old session, the one after to the new", async () => {
+    const old = await createFor("100");
+    const [before, fresh, after] = await Promise.all([openNamed(), createFor("100"), openNamed()]);
+    expect([codeOf(before), codeOf(after)]).toEqual([201, 201]);
+    expect(session(old.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, revokedAt: ctx.now() });
+    expect(session(fresh.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, revokedAt: null });
+    expect(reread(warrantIn(before).id).sessionId).toBe(old.id);
+    expect(reread(warrantIn(after).id).sessionId).toBe(fresh.id);
+  });
+
+  test("a refund against opens under a full session: the one before it is refused, the one after has the room", async () => {
+    const { id } = await createFor("100");
+    const full = warrantIn(await openNamed());
+    const [before, , after, last] = await Promise.all([
+      openNamed(),
+      settle(stage, stage.operator, full.id, "refund"),
+      openNamed(),
+      openNamed(),
+    ]);
+    expect([codeOf(before), codeOf(after), codeOf(last)]).toEqual([
+      "session_ceiling_exceeded",
+      201,
+      "session_ceiling_exceeded",
+    ]);
+    expect(session(id)).toMatchObject({ amountSpent: 100n, warrantCount: 2 });
+    expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
+  });
+
+  test("a sweep against opens under a full session: as a refund, and one failure more", async () => {
+    const { id } = await createFor("100");
+    const full = warrantIn(await openNamed());
+    ctx.clock.now += 3_600_000;
+    const [before, , after] = await Promise.all([
+      openNamed(),
+      expireWarrant(ctx, reread(full.id)),
+      openNamed(),
+    ]);
+    expect([codeOf(before), codeOf(after)]).toEqual(["session_ceiling_exceeded", 201]);
+    expect(session(id)).toMatchObject({ amountSpent: 100n, warrantCount: 2, failureCount: 1 });
+  });
+
+  test("a pause against opens: the one before it holds, and is still verified; the one after is refused", async () => {
+    const [before, , after] = await Promise.all([
+      openNamed(),
+      setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "paused" }),
+      openNamed(),
+    ]);
+    expect([codeOf(before), codeOf(after)]).toEqual([201, "agent_not_active"]);
+    expect(warrants()).toHaveLength(1);
+    expect(warrantIn(await verify(stage, agent, warrantIn(before).id)).state).toBe("released");
+  });
+
+  test("failing checks that end in one commit: each is counted, the agent pauses once, and what comes after is refused", async () => {
+    const { id } = await createFor("1000", { failure_budget: 9 });
+    const opened = [await openNamed(), await openNamed(), await openNamed(), await openNamed()];
+    holdChecks();
+    const checks = opened.map((answer) => verify(stage, agent, warrantIn(answer).id, NONE_PASS));
+    // Answered with the commit in which the checks begin.
+    must(await openNamed());
+    gate.resolve();
+    const before = openNamed();
+    expect((await Promise.all(checks)).map((check) => warrantIn(check).state)).toEqual(
+      Array(4).fill("escalated"),
+    );
+    const after = openNamed();
+    expect([codeOf(await before), codeOf(await after)]).toEqual([201, "agent_not_active"]);
+    expect(ctx.store.reader.agents.get(agent.agentId)).toMatchObject({ status: "paused", failureCount: 4 });
+    expect(session(id)).toMatchObject({ amountSpent: 600n, warrantCount: 6, failureCount: 4 });
+  });
+
+  test("a new session against a check under the old one: the failure is the old one's", async () => {
+    const old = await createFor("100", { failure_budget: 1 });
+    const { id } = warrantIn(await openNamed());
+    holdChecks();
+    const check = verify(stage, agent, id, NONE_PASS);
+    const fresh = await createFor("100", { failure_budget: 1 });
+    gate.resolve();
+    expect(warrantIn(await check).state).toBe("escalated");
+    expect([session(old.id)?.failureCount, session(fresh.id)?.failureCount]).toEqual([1, 0]);
+    expect(codeOf(await openNamed())).toBe(201);
   });
 
   test("a new session against a settlement: what returns goes back to the session it was charged to", async () => {

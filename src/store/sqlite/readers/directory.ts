@@ -1,8 +1,8 @@
-import { and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
-import type { Reader } from "../../store.ts";
+import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
-import { balanceOf } from "../rows.ts";
+import { balanceOf, withoutPosition } from "../rows.ts";
 import {
   agents,
   apiKeys,
@@ -16,6 +16,9 @@ import {
 import { balances, warrantCounts } from "../tables/ledger.ts";
 
 const { placeholder } = sql;
+
+const policy = withoutPosition(policies);
+const spendSession = withoutPosition(spendSessions);
 
 type DirectoryReader = Pick<
   Reader,
@@ -56,7 +59,7 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
         .all(),
     liveSession: (agentId, now) =>
       tables
-        .select()
+        .select(spendSession)
         .from(spendSessions)
         .where(
           and(
@@ -65,10 +68,11 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
             gt(spendSessions.expiresAt, now),
           ),
         )
-        .orderBy(desc(spendSessions.id))
+        .orderBy(desc(spendSessions.position))
         .limit(1)
         .get() ?? null,
-    session: (id) => tables.select().from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
+    session: (id) =>
+      tables.select(spendSession).from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
     countsByState: ({ id, organisationId, mode }) => {
       const rows = tables
         .select()
@@ -85,10 +89,10 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
     },
     ownPolicy: (agentId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(eq(policies.agentId, agentId))
-        .orderBy(desc(policies.id))
+        .orderBy(desc(policies.position))
         .limit(1)
         .get() ?? null,
   };
@@ -98,20 +102,29 @@ function createPoliciesReader(tables: Tables): Reader["policies"] {
   return {
     list: (organisationId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(eq(policies.organisationId, organisationId))
-        .orderBy(asc(policies.name), asc(policies.agentId), desc(policies.version))
+        .orderBy(asc(policies.name), desc(policies.position))
         .all(),
     ofOrganisation: (organisationId) =>
       tables
-        .select()
+        .select(policy)
         .from(policies)
         .where(and(eq(policies.organisationId, organisationId), isNull(policies.agentId)))
-        .orderBy(desc(policies.id))
+        .orderBy(desc(policies.position))
         .limit(1)
         .get() ?? null,
   };
+}
+
+/** The sum of a column that is not negative, as its upper and lower halves: as one number it could overflow. */
+const sumOf = (column: AnyColumn) =>
+  sql<string>`sum(${column} / 4294967296) || ' ' || sum(${column} % 4294967296)`;
+
+function fromHalves(halves: string): bigint {
+  const [upper = "0", lower = "0"] = halves.split(" ");
+  return BigInt(upper) * 4_294_967_296n + BigInt(lower);
 }
 
 export function createDirectoryReader(tables: Tables): DirectoryReader {
@@ -144,6 +157,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     },
     organisations: {
       get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
+      list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
     },
     apiKeys: {
       byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
@@ -163,14 +177,18 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
           .select({
             mode: balances.mode,
             asset: balances.asset,
-            available: sql<bigint>`sum(${balances.available})`,
-            held: sql<bigint>`sum(${balances.held})`,
-            paid: sql<bigint>`sum(${balances.paid})`,
+            available: sumOf(balances.available),
+            held: sumOf(balances.held),
+            paid: sumOf(balances.paid),
           })
           .from(balances)
           .groupBy(balances.mode, balances.asset)
           .all()
-          .map(({ mode, asset, ...balance }) => ({ mode, asset, balance })),
+          .map(({ mode, asset, available, held, paid }) => ({
+            mode,
+            asset,
+            balance: { available: fromHalves(available), held: fromHalves(held), paid: fromHalves(paid) },
+          })),
       list: ({ organisationId, mode }) =>
         tables
           .select()

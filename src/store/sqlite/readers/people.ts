@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
-import type { Reader } from "../../store.ts";
+import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { adminActOf } from "../rows.ts";
 import { adminActs, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";

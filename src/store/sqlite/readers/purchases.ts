@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, isNotNull, lt, lte, ne } from "drizzle-orm";
-import type { Reader } from "../../store.ts";
+import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";

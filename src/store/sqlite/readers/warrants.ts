@@ -1,7 +1,8 @@
-import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, inArray, lt, lte, min, type SQL, sql } from "drizzle-orm";
 import type { Escalation } from "../../../core/records.ts";
 import type { State } from "../../../core/warrant.ts";
-import type { Reader, Scope, WarrantFilter } from "../../store.ts";
+import type { Reader, WarrantFilter } from "../../reader.ts";
+import type { Scope } from "../../store.ts";
 import type { Tables } from "../open.ts";
 import { traceEntryOf } from "../rows.ts";
 import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
@@ -27,6 +28,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
     return row ?? null;
   };
   return {
+    ...createInstanceReads(tables),
     find,
     get: ({ organisationId, mode }, id) => {
       const warrant = find(id);
@@ -64,6 +66,22 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .all();
       return newerThan === undefined ? rows : rows.reverse();
     },
+    ofAgent: (agentId, state, limit) =>
+      tables
+        .select()
+        .from(warrants)
+        .where(and(eq(warrants.agentId, agentId), eq(warrants.state, state)))
+        .orderBy(asc(warrants.deadline), asc(warrants.id))
+        .limit(limit)
+        .all(),
+  };
+}
+
+/** Those of the warrants of all organisations, for the jobs and the operator. */
+function createInstanceReads(
+  tables: Tables,
+): Pick<Reader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
+  return {
     overdue: (now, limit) =>
       tables
         .select()
@@ -72,6 +90,12 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .orderBy(asc(warrants.deadline))
         .limit(limit)
         .all(),
+    overdueCount: (now) =>
+      tables
+        .select({ count: count() })
+        .from(warrants)
+        .where(and(eq(warrants.state, sql`'held'`), lte(warrants.deadline, now)))
+        .get()?.count ?? 0,
     countsByState: () =>
       Object.fromEntries(
         tables
@@ -87,14 +111,6 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
         .from(warrants)
         .where(and(eq(warrants.state, sql`'verifying'`), gt(warrants.id, afterId)))
         .orderBy(asc(warrants.id))
-        .limit(limit)
-        .all(),
-    ofAgent: (agentId, state, limit) =>
-      tables
-        .select()
-        .from(warrants)
-        .where(and(eq(warrants.agentId, agentId), eq(warrants.state, state)))
-        .orderBy(asc(warrants.deadline), asc(warrants.id))
         .limit(limit)
         .all(),
   };
@@ -136,7 +152,30 @@ export function createEscalationsReader(tables: Tables): Reader["escalations"] {
       .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
       .limit(limit)
       .all();
+  const waits = sql`${escalations.status} <> 'resolved'`;
   return {
+    waiting: (before, after, limit) =>
+      tables
+        .select()
+        .from(escalations)
+        .where(
+          and(
+            waits,
+            lt(escalations.createdAt, before),
+            after === null
+              ? undefined
+              : sql`(${escalations.createdAt}, ${escalations.id}) > (${after.createdAt}, ${after.id})`,
+          ),
+        )
+        .orderBy(asc(escalations.createdAt), asc(escalations.id))
+        .limit(limit)
+        .all(),
+    waitingCount: () =>
+      tables
+        .select({ count: count(), oldestAt: min(escalations.createdAt) })
+        .from(escalations)
+        .where(waits)
+        .get() ?? { count: 0, oldestAt: null },
     list: (scope, limit) => {
       const rows: Escalation[] = [];
       for (const status of ["open", "disputed", "resolved"] as const) {

@@ -1,10 +1,36 @@
-import { and, asc, count, desc, eq, gt, gte, isNotNull, lte, min, notExists, or, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  lte,
+  max,
+  min,
+  notExists,
+  or,
+  placeholder,
+  sql,
+} from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Reader } from "../../store.ts";
+import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
 
+/** Prepared where the delivering job asks, many times a second. */
 export function createWebhooksReader(tables: Tables): Reader["webhooks"] {
+  const withWork = tables
+    .select()
+    .from(webhooks)
+    .where(
+      sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} <= ${placeholder("now")})`,
+    )
+    .orderBy(asc(webhooks.id))
+    .prepare();
   return {
     get: (id) => tables.select().from(webhooks).where(eq(webhooks.id, id)).get() ?? null,
     list: ({ organisationId, mode }) =>
@@ -14,15 +40,7 @@ export function createWebhooksReader(tables: Tables): Reader["webhooks"] {
         .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode)))
         .orderBy(asc(webhooks.id))
         .all(),
-    withWork: () =>
-      tables
-        .select()
-        .from(webhooks)
-        .where(
-          sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} IS NOT NULL)`,
-        )
-        .orderBy(asc(webhooks.id))
-        .all(),
+    withWork: (now) => withWork.all({ now }),
   };
 }
 
@@ -46,66 +64,73 @@ const firstAttemptsBefore = (tables: Tables) =>
 
 export function createDeliveriesReader(tables: Tables): Reader["deliveries"] {
   const rows = () => tables.select().from(deliveries);
-  const works = or(isNotNull(deliveries.nextAttemptAt), isNotNull(deliveries.claimedUntil));
+  // Each by its own index; no delivery is both.
+  const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
+    tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
+  const scheduled = countWhere(deliveries.nextAttemptAt);
+  const claimed = countWhere(deliveries.claimedUntil);
+  const due = rows()
+    .where(
+      and(
+        eq(deliveries.webhookId, placeholder("webhookId")),
+        isNotNull(deliveries.nextAttemptAt),
+        lte(deliveries.nextAttemptAt, placeholder("now")),
+        or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
+      ),
+    )
+    .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
+    .limit(placeholder("limit"))
+    .prepare();
+  const next = tables
+    .select({ next: min(deliveries.nextAttemptAt) })
+    .from(deliveries)
+    .where(isNotNull(deliveries.nextAttemptAt))
+    .prepare();
   return {
     get: (id) => rows().where(eq(deliveries.id, id)).get() ?? null,
-    list: ({ organisationId, mode }, limit) =>
-      rows()
-        .where(and(eq(deliveries.organisationId, organisationId), eq(deliveries.mode, mode)))
-        .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
-        .limit(limit)
-        .all(),
-    due: (webhookId, now, limit) =>
+    list: ({ organisationId, mode }, limit, webhookId) =>
       rows()
         .where(
           and(
-            eq(deliveries.webhookId, webhookId),
-            isNotNull(deliveries.nextAttemptAt),
-            lte(deliveries.nextAttemptAt, now),
-            or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
+            eq(deliveries.organisationId, organisationId),
+            eq(deliveries.mode, mode),
+            webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
           ),
         )
-        .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
+        .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
         .limit(limit)
         .all(),
+    due: (webhookId, now, limit) => due.all({ webhookId, now, limit }),
     cutOff: (time, limit) =>
       rows()
         .where(and(isNotNull(deliveries.claimedUntil), lte(deliveries.claimedUntil, time)))
         .limit(limit)
         .all(),
+    beyond: (claimedUntil, nextAttemptAt, limit) => [
+      ...rows()
+        .where(and(isNotNull(deliveries.claimedUntil), gt(deliveries.claimedUntil, claimedUntil)))
+        .limit(limit)
+        .all(),
+      ...rows()
+        .where(and(isNotNull(deliveries.nextAttemptAt), gt(deliveries.nextAttemptAt, nextAttemptAt)))
+        .limit(limit)
+        .all(),
+    ],
     exhaustedSince(webhookId, since, limit) {
-      const later = alias(deliveries, "later");
+      // One pass over what came since then: a newer try of an event is made later than the one that was exhausted.
+      const newest = tables
+        .select({ id: max(deliveries.id) })
+        .from(deliveries)
+        .where(and(gte(deliveries.createdAt, since), eq(deliveries.webhookId, webhookId)))
+        .groupBy(deliveries.eventId)
+        .having(sql`sum(${deliveries.status} = 'delivered') = 0`);
       return rows()
-        .where(
-          and(
-            eq(deliveries.webhookId, webhookId),
-            eq(deliveries.status, "exhausted"),
-            gte(deliveries.createdAt, since),
-            notExists(
-              tables
-                .select({ id: later.id })
-                .from(later)
-                .where(
-                  and(
-                    eq(later.webhookId, deliveries.webhookId),
-                    eq(later.eventId, deliveries.eventId),
-                    // Delivered after all, or a newer try under way or exhausted in its turn.
-                    or(eq(later.status, "delivered"), gt(later.id, deliveries.id)),
-                  ),
-                ),
-            ),
-          ),
-        )
+        .where(and(inArray(deliveries.id, newest), eq(deliveries.status, "exhausted")))
         .orderBy(asc(deliveries.createdAt), asc(deliveries.id))
         .limit(limit)
         .all();
     },
-    waiting: () => tables.select({ count: count() }).from(deliveries).where(works).get()?.count ?? 0,
-    nextAttemptAt: () =>
-      tables
-        .select({ next: min(deliveries.nextAttemptAt) })
-        .from(deliveries)
-        .where(isNotNull(deliveries.nextAttemptAt))
-        .get()?.next ?? null,
+    waiting: () => (scheduled.get()?.count ?? 0) + (claimed.get()?.count ?? 0),
+    nextAttemptAt: () => next.get()?.next ?? null,
   };
 }

@@ -13,6 +13,7 @@ import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 
 export const instances = sqliteTable("instances", {
   id: text("id").primaryKey(),
+  baseUrl: text("base_url"),
   createdAt: int("created_at").notNull(),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
@@ -30,6 +31,9 @@ export const organisationColumn = () =>
   text("organisation_id")
     .notNull()
     .references(() => organisations.id);
+
+/** The order of commits: two processes draw their ids before they commit. SQLite adds it to every index of the table. */
+const commitPosition = () => int("position").primaryKey();
 
 const userColumn = () =>
   text("user_id")
@@ -72,13 +76,17 @@ export const authSessions = sqliteTable(
   ],
 );
 
-export const passwordResets = sqliteTable("password_resets", {
-  tokenHash: text("token_hash").primaryKey(),
-  userId: userColumn(),
-  createdAt: int("created_at").notNull(),
-  expiresAt: int("expires_at").notNull(),
-  usedAt: int("used_at"),
-});
+export const passwordResets = sqliteTable(
+  "password_resets",
+  {
+    tokenHash: text("token_hash").primaryKey(),
+    userId: userColumn(),
+    createdAt: int("created_at").notNull(),
+    expiresAt: int("expires_at").notNull(),
+    usedAt: int("used_at"),
+  },
+  (t) => [index("password_resets_by_user").on(t.userId)],
+);
 
 export const passkeys = sqliteTable(
   "passkeys",
@@ -182,7 +190,8 @@ export const apiKeys = sqliteTable(
 export const spendSessions = sqliteTable(
   "spend_sessions",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     agentId: text("agent_id")
       .notNull()
       .references(() => agents.id),
@@ -197,7 +206,7 @@ export const spendSessions = sqliteTable(
     createdAt: int("created_at").notNull(),
   },
   (t) => [
-    index("spend_sessions_by_agent").on(t.agentId, t.id),
+    index("spend_sessions_by_agent").on(t.agentId),
     check("spend_sessions_spent", sql`${t.amountSpent} BETWEEN 0 AND ${t.amountCeiling}`),
     check("spend_sessions_count", sql`${t.warrantLimit} IS NULL OR ${t.warrantCount} <= ${t.warrantLimit}`),
   ],
@@ -206,7 +215,8 @@ export const spendSessions = sqliteTable(
 export const policies = sqliteTable(
   "policies",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     organisationId: organisationColumn(),
     agentId: text("agent_id").references(() => agents.id),
     name: text("name").notNull(),
@@ -220,7 +230,7 @@ export const policies = sqliteTable(
       .on(t.organisationId, t.name, t.version)
       .where(sql`${t.agentId} IS NULL`),
     uniqueIndex("policies_of_agent").on(t.agentId, t.name, t.version).where(sql`${t.agentId} IS NOT NULL`),
-    index("policies_by_agent").on(t.organisationId, t.agentId, t.id),
+    index("policies_by_agent").on(t.organisationId, t.agentId),
   ],
 );
 

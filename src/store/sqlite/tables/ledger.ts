@@ -223,6 +223,7 @@ export const escalations = sqliteTable(
     index("escalations_by_status").on(t.organisationId, t.mode, t.status, t.id),
     uniqueIndex("escalations_one_unresolved").on(t.warrantId).where(sql`${t.status} <> 'resolved'`),
     index("escalations_by_warrant").on(t.warrantId, t.id),
+    index("escalations_waiting").on(t.createdAt, t.id).where(sql`${t.status} <> 'resolved'`),
     check("escalations_resolved", sql`(${t.status} = 'resolved') = (${t.resolvedAt} IS NOT NULL)`),
   ],
 );

@@ -59,7 +59,6 @@ export const deliveries = sqliteTable(
     index("webhook_deliveries_first")
       .on(t.webhookId, t.warrantId, t.sequence)
       .where(sql`${t.attempts} < 2 AND (${t.nextAttemptAt} IS NOT NULL OR ${t.claimedUntil} IS NOT NULL)`),
-    index("webhook_deliveries_exhausted").on(t.webhookId, t.createdAt).where(sql`${t.status} = 'exhausted'`),
     index("webhook_deliveries_by_creation").on(t.createdAt),
     check("webhook_deliveries_mode", oneOf(t.mode, MODES)),
     check("webhook_deliveries_attempts", sql`${t.attempts} BETWEEN 0 AND 4`),

@@ -1,0 +1,68 @@
+import type { Config } from "../config.ts";
+import { isRefusal, type Refusal } from "../core/errors.ts";
+import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import { nightlyBackup } from "../jobs/backup.ts";
+import type { Job } from "../jobs/scheduler.ts";
+import { createBackupChild } from "../platform/backup-child.ts";
+import { readKeyFiles, writeKeyFiles } from "../platform/key-files.ts";
+import {
+  type BackupInput,
+  type BackupResource,
+  backUp,
+  type RestoreResource,
+  restoreFrom,
+} from "../services/admin/backup.ts";
+import type { Context } from "../services/context.ts";
+import { ensureInstance } from "../services/instance.ts";
+import { writeBackup } from "../store/sqlite/backup.ts";
+import { restoreBackup } from "../store/sqlite/restore.ts";
+
+type Opened = { readonly ctx: Context; close(): Promise<void> };
+
+/** Copies the ledger of the data folder into a new file, beside a server that may be running; closes what was opened of it. */
+export async function backUpFolder(
+  { data }: Config,
+  { ctx, close }: Opened,
+  input: BackupInput,
+): Promise<BackupResource | Refusal> {
+  // Closed before the copy, which takes long: while anybody reads the ledger, its log only grows.
+  const instance = await ensureInstance(ctx).finally(close);
+  return backUp(
+    instance,
+    ({ file, withKeys }, createdAt) => {
+      const keys = withKeys ? readKeyFiles(data) : {};
+      const bytes = writeBackup(data, file, createdAt, keys);
+      return isRefusal(bytes) ? bytes : { bytes, withKeys: Object.keys(keys).length > 0 };
+    },
+    input,
+    Date.now(),
+  );
+}
+
+/** Puts a backup into the data folder, which must be empty or missing. */
+export const restoreFolder = ({ data }: Config, file: string): RestoreResource | Refusal =>
+  restoreFrom(
+    (from, restoredAt) => restoreBackup(from, data, restoredAt, writeKeyFiles),
+    { file, dataFolder: data },
+    Date.now(),
+  );
+
+/**
+ * The nightly backups of a server, where the configuration asks for them.
+ *
+ * @param command how this executable is started
+ */
+export function backupJobs(
+  { data, backups }: Config,
+  command: readonly string[],
+): { readonly jobs: readonly Job[]; stop(): void } {
+  if (!backups) return { jobs: [], stop: () => {} };
+  const child = createBackupChild(command, data);
+  const run = nightlyBackup(backups, child.make, Date.now);
+  // It may take long, and a server without a fresh backup still serves: it never counts as stuck.
+  const patienceMs = Number.POSITIVE_INFINITY;
+  return {
+    jobs: [{ name: "backup", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
+    stop: child.stop,
+  };
+}

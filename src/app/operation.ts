@@ -1,0 +1,151 @@
+import type { Config, Secrets } from "../config.ts";
+import { sha256 } from "../core/canonical.ts";
+import { readinessOf, type Vitals } from "../core/operation.ts";
+import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import type { Answered, Operation } from "../http/operation.ts";
+import { followAgents } from "../jobs/agents.ts";
+import { sweepDeadlines } from "../jobs/deadlines.ts";
+import { writeKeyUses } from "../jobs/key-uses.ts";
+import { recoverOverdueChecks } from "../jobs/recover.ts";
+import { escalationReminders } from "../jobs/reminders.ts";
+import { forgetOld } from "../jobs/retention.ts";
+import { type Job, startScheduler } from "../jobs/scheduler.ts";
+import { createWatchdog } from "../jobs/watchdog.ts";
+import { createAuditChild } from "../platform/audit-child.ts";
+import { freeBytesOf } from "../platform/disk.ts";
+import { logError, logInfo, logWarning } from "../platform/log.ts";
+import type { Figures, Metrics } from "../platform/metrics.ts";
+import type { Context } from "../services/context.ts";
+import { isReadable, ledgerFigures } from "../services/operation/figures.ts";
+import { openSqliteStore } from "../store/sqlite/store.ts";
+
+/** What runs beside the requests, and what the service tells of itself. */
+
+export const AUDIT_ARGUMENT = "audit-child";
+
+/** What the hidden audit command does: the same as `holdfast audit`, on a folder that a server may be running on. */
+export function auditFolder(dataFolder: string): readonly string[] {
+  const store = openSqliteStore(dataFolder);
+  return store.reader.audit();
+}
+
+export type OperationOptions = {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly ctx: Context;
+  readonly metrics: Metrics;
+  readonly evaluators: () => Figures["evaluators"];
+  /** When the ledger was last at work before this start, epoch milliseconds. */
+  readonly lastSeenAt: number;
+  /** How to start this executable again. */
+  readonly self: readonly string[];
+  /** Those that need more than the context. */
+  readonly jobs: readonly Job[];
+};
+
+export type RunningOperation = {
+  readonly operation: Operation;
+  readonly onAnswered: (answered: Answered) => void;
+  /** Starts no job any more, and resolves when those that run are done. */
+  stop(): Promise<void>;
+};
+
+export function startOperation(options: OperationOptions): RunningOperation {
+  const { config, secrets, ctx, metrics, evaluators } = options;
+  const auditChild = createAuditChild([...options.self, AUDIT_ARGUMENT, config.data]);
+  const watchdog = createWatchdog(
+    auditChild.audit,
+    (messages) =>
+      logError("the books disagree; `holdfast audit` lists all of it", messages[0], {
+        disagreements: messages.length,
+      }),
+    Date.now,
+  );
+  const scheduler = startScheduler([...jobsOf(options, watchdog.run), ...options.jobs], {
+    onFault: (job, error) => logError("job failed", error, { job }),
+    now: Date.now,
+  });
+
+  const vitals = (): Vitals => {
+    const jobs = scheduler.states();
+    const written = jobs.find(({ name }) => name === LEDGER_JOB);
+    return {
+      ledger: { readable: isReadable(ctx), writable: written?.lastOutcome !== "failed" },
+      freeBytes: freeBytesOf(config.data),
+      jobs,
+      audit: watchdog.outcome(),
+    };
+  };
+  const figures = (): Figures => {
+    const { jobs, audit, freeBytes, ...rest } = vitals();
+    const { ready } = readinessOf({ jobs, audit, freeBytes, ...rest });
+    return { ...ledgerFigures(ctx), jobs, audit, freeBytes, ready, evaluators: evaluators() };
+  };
+  return {
+    operation: {
+      readiness: () => readinessOf(vitals()),
+      metrics: () => metrics.text(figures),
+      metricsTokenHash: secrets.metricsToken === null ? null : sha256(secrets.metricsToken),
+    },
+    onAnswered(answered) {
+      metrics.answered(answered);
+      if (config.log === "requests") logRequest(answered);
+    },
+    async stop() {
+      auditChild.stop();
+      await scheduler.stop();
+      // What was used since the last run would be forgotten.
+      await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
+    },
+  };
+}
+
+const LEDGER_JOB = "ledger";
+const KEY_USES_JOB = "key-uses";
+
+/** The jobs that need nothing but the ledger: the server runs them, and the command line may. They answer how many they found to do, where they count. */
+export const JOBS = {
+  deadlines: sweepDeadlines,
+  async agents(ctx: Context) {
+    await followAgents(ctx);
+    return null;
+  },
+  recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
+  retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
+} as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
+
+export const onRecoveryFault = (error: unknown, warrantId: string): void =>
+  logError("a check could not be undone", error, { warrant_id: warrantId });
+
+function jobsOf(
+  { ctx, config, lastSeenAt }: OperationOptions,
+  audit: () => Promise<unknown>,
+): readonly Job[] {
+  const remind = escalationReminders(ctx, lastSeenAt, logWarning);
+  return [
+    { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => ctx.store.probe() },
+    { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
+    { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
+    { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
+    { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },
+    {
+      name: "retention",
+      everyMs: 10 * MINUTE_MS,
+      firstMs: MINUTE_MS,
+      run: () => JOBS.retention(ctx, config),
+    },
+    { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
+    { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
+  ];
+}
+
+const logRequest = (answered: Answered): void =>
+  logInfo("request", {
+    request_id: answered.requestId,
+    caller_request_id: answered.callerRequestId,
+    method: answered.method,
+    route: answered.route,
+    status: answered.status,
+    duration_ms: Math.round(answered.durationMs * 10) / 10,
+    caller: answered.caller,
+  });

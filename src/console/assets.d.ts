@@ -1,0 +1,9 @@
+/** Imported with `{ type: "text" }`: the file as it is, embedded in the binary. */
+declare module "*.css" {
+  const text: string;
+  export = text;
+}
+declare module "*/account.js" {
+  const text: string;
+  export = text;
+}

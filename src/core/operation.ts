@@ -1,0 +1,85 @@
+import { SECOND_MS } from "./time.ts";
+
+/** Whether a running service is fit to serve, from what it knows of itself. */
+
+/** What is known of a job. Times are epoch milliseconds, null where there was none. */
+export type JobState = {
+  readonly name: string;
+  readonly running: boolean;
+  readonly runs: number;
+  readonly failures: number;
+  readonly lastOutcome: "succeeded" | "failed" | null;
+  readonly lastStartedAt: number | null;
+  readonly lastEndedAt: number | null;
+  readonly lastDurationMs: number | null;
+  /** How long the next run is overdue, or the present one runs beyond its interval; 0 where all is in time. */
+  readonly lagMs: number;
+  /** Since the last run that succeeded. */
+  readonly quietMs: number;
+  /** No run has succeeded for longer than the job may go without one. */
+  readonly stuck: boolean;
+};
+
+/** What the last audit found, and when it ended. */
+export type AuditOutcome = {
+  readonly disagreements: number;
+  readonly endedAt: number;
+  readonly durationMs: number;
+};
+
+/** What the service knows of itself. */
+export type Vitals = {
+  /** Whether it can be read; whether it can be written, by the last attempt. */
+  readonly ledger: { readonly readable: boolean; readonly writable: boolean };
+  /** Of the disk that the data folder is on; null where the system does not say. */
+  readonly freeBytes: number | null;
+  readonly jobs: readonly JobState[];
+  /** Null before the first one has ended. */
+  readonly audit: AuditOutcome | null;
+};
+
+/** The answer of `/readyz`. A check's message says what is wrong, and nothing that a stranger may not know. */
+export type Readiness = {
+  readonly object: "readiness";
+  readonly ready: boolean;
+  readonly checks: readonly {
+    readonly name: "ledger" | "disk" | "jobs" | "audit";
+    readonly ok: boolean;
+    readonly message: string | null;
+  }[];
+};
+
+/** Less, and the log and a backup of a small ledger no longer fit. */
+export const FREE_BYTES_MIN = 100 * 1024 * 1024;
+
+export function readinessOf(vitals: Vitals): Readiness {
+  const checks = (
+    [
+      ["ledger", ledgerProblem(vitals)],
+      ["disk", diskProblem(vitals)],
+      ["jobs", jobsProblem(vitals)],
+      ["audit", auditProblem(vitals)],
+    ] as const
+  ).map(([name, message]) => ({ name, ok: message === null, message }));
+  return { object: "readiness", ready: checks.every(({ ok }) => ok), checks };
+}
+
+function ledgerProblem({ ledger }: Vitals): string | null {
+  if (!ledger.readable) return "The ledger cannot be read.";
+  return ledger.writable ? null : "The ledger cannot be written; the log says why.";
+}
+
+const diskProblem = ({ freeBytes }: Vitals): string | null =>
+  freeBytes !== null && freeBytes < FREE_BYTES_MIN ? "The disk has less than 100 MiB left." : null;
+
+function jobsProblem({ jobs }: Vitals): string | null {
+  const stuck = jobs.filter((job) => job.stuck);
+  return stuck.length === 0
+    ? null
+    : `No run has succeeded for too long: ${stuck.map(({ name, quietMs }) => `${name}, for ${Math.round(quietMs / SECOND_MS)} s`).join("; ")}.`;
+}
+
+const auditProblem = ({ audit }: Vitals): string | null =>
+  audit === null || audit.disagreements === 0
+    ? null
+    : "The last audit found disagreements in the books; `holdfast audit` lists them.";

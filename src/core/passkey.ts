@@ -1,0 +1,150 @@
+import { hashJson } from "./canonical.ts";
+import type { PasskeyApproval } from "./directory.ts";
+import { type Refusal, refuse } from "./errors.ts";
+import { parseAddress } from "./networks.ts";
+import type { Decision } from "./records.ts";
+import { DAY_MS, SECOND_MS } from "./time.ts";
+import type { Warrant } from "./warrant.ts";
+
+/** Passkeys: where they work, what one signs, and above which amount one must (decisions.md, Sign-in, roles, passkeys). */
+
+/** How long a challenge waits for its answer, and how long an approval is good for. */
+export const PASSKEY_TTL_MS = 120 * SECOND_MS;
+
+/** EdDSA, ES256 and RS256, by their COSE numbers. */
+export const ALGORITHMS = [-8, -7, -257] as const;
+
+/** For whom a passkey signs: the host name that it belongs to, and the origin of the pages that may ask for it. */
+export type RelyingParty = { readonly id: string; readonly origin: string };
+
+/** The relying party of a base URL; `passkey_unavailable` where browsers would offer no passkey there. */
+export function relyingPartyOf(baseUrl: string): RelyingParty | Refusal {
+  const { hostname, origin, protocol } = new URL(baseUrl);
+  const isLocal = hostname === "localhost" || hostname.endsWith(".localhost");
+  const isAddress = parseAddress(hostname.replace(/^\[|\]$/g, "")) !== null;
+  if (!isAddress && (protocol === "https:" || isLocal)) return { id: hostname, origin };
+  return refuse(
+    "passkey_unavailable",
+    `Passkeys need a host name, and https unless it is localhost; this service is ${origin}. Set HOLDFAST_BASE_URL to where people reach it, such as https://holdfast.example.`,
+  );
+}
+
+/** A passkey that was enrolled within 24 h of a password reset never counts for the threshold. */
+export const countsForThreshold = (passwordResetAt: number | null, enrolledAt: number): boolean =>
+  passwordResetAt === null || enrolledAt - passwordResetAt >= DAY_MS;
+
+/** A signature counter that does not rise tells of a copied authenticator; both 0 is one that keeps none. */
+export const counterRose = (before: number, after: number): boolean =>
+  after > before || (before === 0 && after === 0);
+
+/** What a person decides with a passkey. A dispute settles nothing, so it needs none. */
+export const SETTLEMENTS = ["release", "partial_release", "refund"] as const satisfies readonly Decision[];
+export type Settlement = (typeof SETTLEMENTS)[number];
+
+/** One decision of one person on one version of a warrant; `releasedBps` with a partial release only. */
+export type SignedDecision = Pick<
+  PasskeyApproval,
+  "userId" | "warrantId" | "version" | "decision" | "releasedBps"
+>;
+
+/** What is hashed into the challenge; kept with the assertion, so that what was signed can be checked again. */
+export const statementOf = (signed: SignedDecision, nonce: string) => ({
+  type: "holdfast.decision" as const,
+  user_id: signed.userId,
+  warrant_id: signed.warrantId,
+  version: signed.version,
+  decision: signed.decision,
+  released_bps: signed.releasedBps,
+  nonce,
+});
+export type Statement = ReturnType<typeof statementOf>;
+
+/** SHA-256 over the statement's canonical JSON, base64url: the WebAuthn challenge. */
+export const challengeOf = (statement: Statement): string =>
+  Buffer.from(hashJson(statement), "hex").toString("base64url");
+
+type Priced = Pick<Warrant, "amount" | "asset">;
+
+/** Whether the threshold asks for a person. It speaks of USDC's units: of another asset nobody can say that it is below. */
+export const isAboveThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
+  threshold !== null && (asset !== "USDC" || amount > threshold);
+
+/**
+ * Why a warrant may not be opened under the threshold; null where it may.
+ *
+ * @param hasPasskey whether anybody of the organisation has one that counts
+ */
+export function refuseOpenAbove(
+  threshold: bigint | null,
+  priced: Priced,
+  hasPasskey: boolean,
+): Refusal | null {
+  if (!isAboveThreshold(threshold, priced)) return null;
+  if (priced.asset !== "USDC") {
+    return refuse(
+      "passkey_unavailable",
+      `The organisation's passkey threshold is in USDC; it does not allow ${priced.asset}.`,
+    );
+  }
+  return hasPasskey
+    ? null
+    : refuse(
+        "passkey_unavailable",
+        `The amount ${priced.amount} is above the passkey threshold ${threshold}, and nobody in the organisation has a passkey that counts for it.`,
+      );
+}
+
+/** A purchase pays at once, and waits for nobody's signature: above the threshold it is refused (decisions.md, x402). */
+export const refusePayAbove = (threshold: bigint | null, priced: Priced): Refusal | null =>
+  isAboveThreshold(threshold, priced)
+    ? refuse(
+        "passkey_required",
+        `The seller asks ${priced.amount} ${priced.asset}, above the passkey threshold of ${threshold} USDC; a person must sign for that much.`,
+      )
+    : null;
+
+/** What a settlement shows for itself: the approval that its token names, and the person's passkeys that count. */
+export type Approved = {
+  readonly approval: PasskeyApproval | null;
+  readonly passkeyIds: readonly string[];
+};
+
+/** Why a person's decision lacks a passkey's signature; null where it has one or needs none. */
+export function refuseUnsigned(
+  threshold: bigint | null,
+  priced: Priced,
+  decided: SignedDecision,
+  { approval, passkeyIds }: Approved,
+  now: number,
+): Refusal | null {
+  if (decided.decision === "dispute" || !isAboveThreshold(threshold, priced)) return null;
+  if (passkeyIds.length === 0) {
+    return refuse(
+      "passkey_unavailable",
+      `The warrant is above the passkey threshold ${threshold}, and you have no passkey that counts for it. Register one at /account.`,
+    );
+  }
+  const problem = problemOf(decided, approval, passkeyIds, now);
+  return problem === null
+    ? null
+    : refuse(
+        "passkey_required",
+        `The warrant is above the passkey threshold ${threshold}: ${problem}. Sign this decision by POST /auth/passkey/challenge and /auth/passkey/assertion, and send the token as Service-Passkey.`,
+      );
+}
+
+function problemOf(
+  decided: SignedDecision,
+  approval: PasskeyApproval | null,
+  passkeyIds: readonly string[],
+  now: number,
+): string | null {
+  if (!approval || approval.userId !== decided.userId) return "it needs a fresh signature by your passkey";
+  if (approval.usedAt !== null) return "this signature was used already";
+  if (approval.expiresAt <= now) return "this signature has expired";
+  if (approval.warrantId !== decided.warrantId) return "this signature is for another warrant";
+  if (approval.version !== decided.version) return "this signature is for another version of the warrant";
+  if (approval.decision !== decided.decision) return "this signature is for another decision";
+  if (approval.releasedBps !== decided.releasedBps) return "this signature is for another share";
+  return passkeyIds.includes(approval.passkeyId) ? null : "the passkey of this signature was removed";
+}

@@ -1,0 +1,62 @@
+import { createRemoteJWKSet, customFetch, type JWTVerifyOptions, jwtVerify } from "jose";
+import { VOUCHER_TYPE, type VoucherClaims } from "../core/x402/voucher.ts";
+
+/** What a page asks before it delivers. */
+export type Terms = {
+  /** A digit string, in the asset's smallest unit. */
+  readonly amount: string;
+  readonly asset: string;
+  readonly payee: string;
+};
+
+/** Whose vouchers are taken. */
+export type Trusted = {
+  /** The instance's base URL, as its vouchers name it. */
+  readonly issuer: string;
+  readonly jwksUrl: string;
+};
+
+export type PaidPage = {
+  /** The vouchers that were taken, in order. */
+  vouchers(): readonly VoucherClaims[];
+  /** @param url the page's own: a voucher for another one buys nothing here */
+  answer(request: Request, url: string): Promise<Response>;
+};
+
+/** A page that answers 402 with its terms, unless the request brings a sandbox voucher for exactly them; each is taken once. */
+export function createPaidPage({ issuer, jwksUrl }: Trusted, terms: Terms, deliver: () => object): PaidPage {
+  const keys = createRemoteJWKSet(new URL(jwksUrl), {
+    [customFetch]: (url, options) => fetch(url, { ...options, proxy: false }),
+  });
+  const rules: JWTVerifyOptions = {
+    issuer,
+    typ: VOUCHER_TYPE,
+    algorithms: ["EdDSA"],
+    requiredClaims: ["exp", "jti"],
+  };
+  const taken = new Map<string, VoucherClaims>();
+  async function readVoucher(request: Request): Promise<VoucherClaims | null> {
+    try {
+      const { payload } = JSON.parse(atob(request.headers.get("X-PAYMENT") ?? ""));
+      return (await jwtVerify<VoucherClaims>(payload.voucher, keys, rules)).payload;
+    } catch {
+      return null;
+    }
+  }
+  return {
+    vouchers: () => [...taken.values()],
+    async answer(request, url) {
+      const voucher = await readVoucher(request);
+      const { amount, asset, payee } = terms;
+      const fits =
+        voucher?.mode === "sandbox" &&
+        voucher.amount === amount &&
+        voucher.asset === asset &&
+        voucher.payee === payee &&
+        voucher.url === url;
+      if (!fits || taken.has(voucher.jti)) return Response.json({ amount, asset, payee }, { status: 402 });
+      taken.set(voucher.jti, voucher);
+      return Response.json(deliver());
+    },
+  };
+}

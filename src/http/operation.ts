@@ -1,0 +1,31 @@
+import { timingSafeEqual } from "node:crypto";
+import { sha256 } from "../core/canonical.ts";
+import type { Readiness } from "../core/operation.ts";
+
+/** What the routes for the operator's tools ask of the running service. */
+export type Operation = {
+  readonly readiness: () => Readiness;
+  /** Prometheus text. */
+  readonly metrics: () => Promise<string>;
+  /** SHA-256 of the token that reads the metrics; null closes their route. */
+  readonly metricsTokenHash: string | null;
+};
+
+/** Whether a request carries the metrics' token. Hashes are compared, in constant time. */
+export function mayReadMetrics(headers: Headers, tokenHash: string): boolean {
+  const token = /^Bearer (\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
+  return token !== undefined && timingSafeEqual(Buffer.from(sha256(token)), Buffer.from(tokenHash));
+}
+
+/** One request and how it ended, for whoever counts or logs it. The path's pattern only: an address may hold a secret. */
+export type Answered = {
+  readonly requestId: string;
+  /** The caller's own; null where it sent none, or none that is echoed. */
+  readonly callerRequestId: string | null;
+  readonly method: string;
+  /** Such as `/v1/warrants/:id`; null where there is no such route. */
+  readonly route: string | null;
+  readonly status: number;
+  readonly durationMs: number;
+  readonly caller: "key" | "person" | "worker" | null;
+};

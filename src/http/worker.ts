@@ -1,0 +1,24 @@
+import { timingSafeEqual } from "node:crypto";
+import { sha256 } from "../core/canonical.ts";
+import { type Refusal, refuse } from "../core/errors.ts";
+
+export const WORKER_HEADER = "X-Service-Worker";
+
+/**
+ * Whether a request carries the worker's secret. Hashes are compared, in constant time: they are of one length whatever was
+ * sent. Without a configured secret nobody is the worker.
+ */
+export function isWorker(headers: Headers, secretHash: string | null): boolean {
+  const sent = headers.get(WORKER_HEADER);
+  return (
+    sent !== null &&
+    secretHash !== null &&
+    timingSafeEqual(Buffer.from(sha256(sent)), Buffer.from(secretHash))
+  );
+}
+
+/** Why a worker's route is closed to who is not the worker (interface.md, Authentication, rule 8). */
+export const refuseStranger = (secretHash: string | null): Refusal =>
+  secretHash === null
+    ? refuse("worker_secret_unset", "HOLDFAST_WORKER_SECRET is not set: this route is closed.")
+    : refuse("invalid_worker_secret", `Send the worker's secret as ${WORKER_HEADER}.`);

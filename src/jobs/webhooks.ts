@@ -1,0 +1,10 @@
+import type { Context } from "../services/context.ts";
+import type { OnDeliveryFault } from "../services/webhooks/attempt.ts";
+import { beginDeliveries } from "../services/webhooks/deliver.ts";
+import { recoverDeliveries } from "../services/webhooks/recover.ts";
+
+/** Begins what is due, and mends what was left behind. The attempts go on after the run, which waits for none of them. */
+export async function deliverWebhooks(ctx: Context, onFault: OnDeliveryFault): Promise<void> {
+  await recoverDeliveries(ctx);
+  await beginDeliveries(ctx, onFault);
+}

@@ -1,0 +1,52 @@
+import { type Refusal, refuseField } from "../../core/errors.ts";
+import type { Context } from "../context.ts";
+import { adminActResource } from "../resources.ts";
+import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { refuseInteger } from "./fields.ts";
+
+export const AUDIT_LOG_PAGE_MAX = 100;
+const PAGE_DEFAULT = 25;
+
+export type AuditLogPage = {
+  readonly limit?: number;
+  /** The id of an entry: the page begins with the one before it in time. */
+  readonly starting_after?: string;
+};
+
+export type AuditLog = ReturnType<typeof auditLogOf>;
+
+/**
+ * What was done to an organisation and by whom, in both modes, newest first. An entry that is not there to continue from is
+ * `validation_failed`.
+ */
+export async function showAuditLog(
+  ctx: Context,
+  authority: Authority,
+  input: AuditLogPage & { readonly organisation_id: string },
+): Promise<AuditLog | Refusal> {
+  const { organisation_id: organisationId, limit = PAGE_DEFAULT, starting_after: after } = input;
+  const { adminActs, organisations } = ctx.store.reader;
+  const refused =
+    refuseAuthority(authority, "admin") ??
+    refuseInteger("limit", limit, 1, AUDIT_LOG_PAGE_MAX) ??
+    refuseOrganisation(authority, organisations.get(organisationId));
+  if (refused) return refused;
+  if (after === undefined) return auditLogOf(adminActs.list(organisationId, null, limit + 1), limit);
+  // Just above the cursor, so that the first row is the cursor itself where it is there.
+  const [cursor, ...rows] = adminActs.list(organisationId, `${after}~`, limit + 2);
+  return cursor?.id === after
+    ? auditLogOf(rows, limit)
+    : refuseField("starting_after", "there is no such entry to continue from");
+}
+
+/** One row more than the page says whether there is another. */
+function auditLogOf(rows: readonly Parameters<typeof adminActResource>[0][], limit: number) {
+  const hasMore = rows.length > limit;
+  const data = rows.slice(0, limit).map(adminActResource);
+  return {
+    object: "list" as const,
+    data,
+    has_more: hasMore,
+    next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null,
+  };
+}

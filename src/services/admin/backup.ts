@@ -1,0 +1,119 @@
+import type { Instance } from "../../core/directory.ts";
+import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { isoTime, isoTimeOrNull } from "../../core/time.ts";
+import type { Context } from "../context.ts";
+import { awaitsAcknowledgement, ensureInstance } from "../instance.ts";
+
+/** Who works on the machine backs up and restores, and nobody else: these verbs have no caller to check. */
+
+export type BackupInput = { readonly file: string; readonly withKeys: boolean };
+
+export type BackupResource = {
+  readonly object: "backup";
+  readonly file: string;
+  readonly bytes: number;
+  readonly with_keys: boolean;
+  readonly created_at: string;
+  readonly instance_id: string;
+  readonly audit: "ok";
+};
+
+/** What the engine and the key files do of a backup; `app.ts` hands it in. */
+export type WriteBackup = (
+  input: BackupInput,
+  createdAt: number,
+) => { readonly bytes: number; readonly withKeys: boolean } | Refusal;
+
+/** Copies the ledger, and the key files if asked to, into one new file that has passed the audit. */
+export function backUp(
+  instance: Instance,
+  write: WriteBackup,
+  input: BackupInput,
+  now: number,
+): BackupResource | Refusal {
+  const written = write(input, now);
+  if (isRefusal(written)) return written;
+  return {
+    object: "backup",
+    file: input.file,
+    bytes: written.bytes,
+    with_keys: written.withKeys,
+    created_at: isoTime(now),
+    instance_id: instance.id,
+    audit: "ok",
+  };
+}
+
+export type RestoreResource = {
+  readonly object: "restore";
+  readonly file: string;
+  readonly data_folder: string;
+  readonly with_keys: boolean;
+  readonly backed_up_at: string;
+  readonly restored_at: string;
+  readonly instance_id: string;
+  readonly audit: "ok";
+};
+
+/** What the engine and the key files do of a restore; `app.ts` hands it in. Times are epoch milliseconds. */
+export type RestoreBackup = (
+  file: string,
+  restoredAt: number,
+) => { readonly instanceId: string; readonly backedUpAt: number; readonly withKeys: boolean } | Refusal;
+
+/** Puts a backup that passes the audit into an empty data folder. Live opens are refused there until it is acknowledged. */
+export function restoreFrom(
+  restore: RestoreBackup,
+  input: { readonly file: string; readonly dataFolder: string },
+  now: number,
+): RestoreResource | Refusal {
+  const restored = restore(input.file, now);
+  if (isRefusal(restored)) return restored;
+  return {
+    object: "restore",
+    file: input.file,
+    data_folder: input.dataFolder,
+    with_keys: restored.withKeys,
+    backed_up_at: isoTime(restored.backedUpAt),
+    restored_at: isoTime(now),
+    instance_id: restored.instanceId,
+    audit: "ok",
+  };
+}
+
+export type InstanceResource = {
+  readonly object: "instance";
+  readonly id: string;
+  readonly created_at: string;
+  /** Null where it never was. */
+  readonly restored_at: string | null;
+  readonly acknowledged_at: string | null;
+};
+
+const instanceResource = (instance: Instance): InstanceResource => ({
+  object: "instance",
+  id: instance.id,
+  created_at: isoTime(instance.createdAt),
+  restored_at: isoTimeOrNull(instance.restoredAt),
+  acknowledged_at: isoTimeOrNull(instance.acknowledgedAt),
+});
+
+/**
+ * Opens the live world again after a restore (decisions.md, Money in and out). Where there is nothing to acknowledge, nothing
+ * changes. It concerns every organisation, so no organisation's audit log has it: the instance keeps when it was.
+ */
+export async function acknowledgeRestore(ctx: Context): Promise<InstanceResource | Refusal> {
+  await ensureInstance(ctx);
+  const now = ctx.now();
+  return ctx.store.execute<InstanceResource>({
+    // It belongs to nobody: any scope will do.
+    scope: { organisationId: "", mode: "live" },
+    needs: { instance: true },
+    decide({ instance }) {
+      if (!instance) throw new Error("the instance is gone");
+      if (!awaitsAcknowledgement(instance)) return { answer: instanceResource(instance) };
+      const row = { ...instance, acknowledgedAt: now };
+      return { answer: instanceResource(row), change: { rows: [{ kind: "instance", row }] } };
+    },
+  });
+}

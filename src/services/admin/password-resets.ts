@@ -1,0 +1,75 @@
+import { hashSecret } from "../../core/api-key.ts";
+import type { PasswordReset } from "../../core/directory.ts";
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { roleIsAtLeast } from "../../core/roles.ts";
+import { HOUR_MS, isoTime } from "../../core/time.ts";
+import { newToken } from "../auth/tokens.ts";
+import type { Context } from "../context.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
+import { findUser, userNotFound } from "./users.ts";
+
+const LIFETIME_MS = HOUR_MS;
+
+/** A one-time link, shown this once: only a hash of its token is kept. */
+export type NewPasswordReset = {
+  readonly object: "password_reset";
+  readonly user_id: string;
+  /** The token stands after the `#`, which no browser sends and no log keeps. */
+  readonly url: string;
+  readonly expires_at: string;
+};
+
+/**
+ * Makes a link by which a person chooses a new password within the hour; links made before it are void. For roles lower
+ * than the authority's only; the machine's operator may for anyone (decisions.md, Sign-in, roles, passkeys).
+ */
+export async function issuePasswordReset(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly user_id: string },
+): Promise<NewPasswordReset | Refusal> {
+  const refused = refuseAuthority(authority, "admin");
+  if (refused) return refused;
+  const known = findUser(ctx, authority, input.user_id);
+  if (isRefusal(known)) return known;
+  const token = newToken(ctx);
+  const at = ctx.now();
+  const reset: PasswordReset = {
+    tokenHash: hashSecret(token),
+    userId: known.id,
+    createdAt: at,
+    expiresAt: at + LIFETIME_MS,
+    usedAt: null,
+  };
+  const record = recordingAct(ctx, authority, "user.password_reset_issued");
+  const answer: NewPasswordReset = {
+    object: "password_reset",
+    user_id: known.id,
+    url: `${new URL(ctx.baseUrl).origin}/reset-password#${token}`,
+    expires_at: isoTime(reset.expiresAt),
+  };
+  return administer(ctx, authority, "admin", {
+    scope: { organisationId: known.organisationId, mode: "live" },
+    needs: { userId: known.id },
+    decide: ({ user }, current) => {
+      if (!user) return { answer: userNotFound(known.id) };
+      if (current.kind === "person" && roleIsAtLeast(user.role, current.role)) {
+        return {
+          answer: refuse(
+            "insufficient_role",
+            `A reset link is for lower roles only: theirs is ${user.role}, yours is ${current.role}.`,
+          ),
+        };
+      }
+      const after = { user_id: user.id, expires_at: answer.expires_at };
+      return {
+        answer,
+        change: {
+          voidsPasswordResetsOf: { userId: user.id, at },
+          rows: [{ kind: "passwordReset", row: reset }, record(user.organisationId, user.id, null, after)],
+        },
+      };
+    },
+  });
+}

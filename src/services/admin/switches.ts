@@ -1,0 +1,72 @@
+import type { AdminAction, Organisation } from "../../core/directory.ts";
+import { type Refusal, refuseField } from "../../core/errors.ts";
+import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
+import type { Role } from "../../core/roles.ts";
+import type { Context } from "../context.ts";
+import { organisationResource } from "../resources.ts";
+import { recordingAct } from "./acts.ts";
+import { type Authority, administer, organisationNotFound, refuseAuthority } from "./authority.ts";
+
+type OrganisationResource = ReturnType<typeof organisationResource>;
+
+/** Stops an organisation's new warrants in both modes, or lets them open again. What is open goes on. */
+export async function setKillSwitch(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string; readonly on: boolean },
+): Promise<OrganisationResource | Refusal> {
+  return (
+    refuseAuthority(authority, "admin") ??
+    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
+      action: "kill_switch.changed",
+      changed: { killSwitch: input.on },
+    })
+  );
+}
+
+/** Sets the units of USDC above which a person signs with a passkey; null turns the threshold off. */
+export async function setPasskeyThreshold(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string; readonly amount: string | null },
+): Promise<OrganisationResource | Refusal> {
+  const refused = refuseAuthority(authority, "owner");
+  if (refused) return refused;
+  const passkeyThreshold = input.amount === null ? null : parseAmount(input.amount);
+  if (input.amount !== null && passkeyThreshold === null)
+    return refuseField("amount", `must be a string of digits, at most ${AMOUNT_MAX}`);
+  return changeOrganisation(ctx, authority, "owner", input.organisation_id, {
+    action: "passkey_threshold.changed",
+    changed: { passkeyThreshold },
+  });
+}
+
+/** Changes a setting; where it is so already, nothing is written. */
+function changeOrganisation(
+  ctx: Context,
+  authority: Authority,
+  role: Role,
+  organisationId: string,
+  {
+    action,
+    changed,
+  }: {
+    readonly action: AdminAction;
+    readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold">>;
+  },
+): Promise<OrganisationResource | Refusal> {
+  const recorded = recordingAct(ctx, authority, action);
+  return administer<OrganisationResource>(ctx, authority, role, {
+    scope: { organisationId, mode: "live" },
+    needs: { organisation: true },
+    decide: ({ organisation: before }) => {
+      if (!before) return { answer: organisationNotFound() };
+      const after = { ...before, ...changed };
+      const answer = organisationResource(after);
+      if (after.killSwitch === before.killSwitch && after.passkeyThreshold === before.passkeyThreshold)
+        return { answer };
+      const act = recorded(before.id, before.id, organisationResource(before), answer);
+      return { answer, change: { rows: [{ kind: "organisation", row: after }, act] } };
+    },
+  });
+}

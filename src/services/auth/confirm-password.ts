@@ -1,0 +1,21 @@
+import type { User } from "../../core/directory.ts";
+import { type Refusal, refuse } from "../../core/errors.ts";
+import type { Context } from "../context.ts";
+import { attemptSignIn } from "./throttle.ts";
+
+/**
+ * Asks a signed-in person for the password once more, so that a stolen cookie is not enough. Null where it is right; wrong
+ * ones are `not_authenticated` and count as failed sign-ins, too many of them are `rate_limit_exceeded`.
+ */
+export function confirmPassword(
+  ctx: Context,
+  user: User,
+  password: string,
+  address: string,
+): Promise<Refusal | null> {
+  return attemptSignIn(ctx, user.email, address, async () =>
+    (await ctx.passwords.verify(password, user.passwordHash))
+      ? null
+      : refuse("not_authenticated", "The password is wrong."),
+  );
+}

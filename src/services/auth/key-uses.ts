@@ -1,0 +1,44 @@
+import type { ApiKey } from "../../core/directory.ts";
+import type { Scope } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+
+/** When a key last called. */
+export type KeyUse = { readonly scope: Scope; readonly keyId: string; readonly at: number };
+
+/** The last use of each key that called, in process memory until a job writes it: no request waits for that. */
+export type KeyUses = {
+  record(key: ApiKey, now: number): void;
+  /** What is to be written, and from here on is not here any more. */
+  take(): readonly KeyUse[];
+  /** Those that could not be written, where the key has not called again since. */
+  putBack(uses: readonly KeyUse[]): void;
+};
+
+export function createKeyUses(): KeyUses {
+  let uses = new Map<string, KeyUse>();
+  return {
+    record(key, now) {
+      uses.set(key.id, { scope: key, keyId: key.id, at: now });
+    },
+    take() {
+      const taken = [...uses.values()];
+      uses = new Map();
+      return taken;
+    },
+    putBack(taken) {
+      for (const use of taken) if (!uses.has(use.keyId)) uses.set(use.keyId, use);
+    },
+  };
+}
+
+/** Writes one use; one that is older than what is known changes nothing. */
+export async function writeKeyUse(ctx: Context, { scope, keyId, at }: KeyUse): Promise<void> {
+  await ctx.store.execute({
+    scope,
+    needs: { apiKeyId: keyId },
+    decide: ({ apiKey }) =>
+      apiKey && at > (apiKey.lastUsedAt ?? 0)
+        ? { answer: null, change: { rows: [{ kind: "apiKey", row: { ...apiKey, lastUsedAt: at } }] } }
+        : { answer: null },
+  });
+}

@@ -1,0 +1,125 @@
+import type { Passkey, User } from "../../../core/directory.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
+import { ALGORITHMS, countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
+import { ACCESS, type Caller, type PersonCaller } from "../../../core/roles.ts";
+import type { RegistrationResponse } from "../../../platform/passkeys.ts";
+import { recordingAct } from "../../admin/acts.ts";
+import { refuseText } from "../../admin/fields.ts";
+import type { Context } from "../../context.ts";
+import { credentialOf, refuseEndedCaller } from "../../intent.ts";
+import { confirmPassword } from "../confirm-password.ts";
+import { personOf } from "../person.ts";
+import { newToken } from "../tokens.ts";
+import { takeAnswered } from "./challenges.ts";
+import { challengeGone, descriptorOf, passkeyResource } from "./resources.ts";
+
+/** One person's; a browser is told of all of them. */
+const PASSKEYS_MAX = 32;
+
+const creationOptions = (user: User, rpId: string, challenge: string, passkeys: readonly Passkey[]) => ({
+  challenge,
+  rp: { id: rpId, name: "Holdfast" },
+  user: { id: userHandleOf(user), name: user.email, displayName: user.name },
+  pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key" as const, alg })),
+  timeout: PASSKEY_TTL_MS,
+  attestation: "none" as const,
+  authenticatorSelection: {
+    residentKey: "required" as const,
+    requireResidentKey: true,
+    userVerification: "required" as const,
+  },
+  excludeCredentials: passkeys.map(descriptorOf),
+});
+
+/** What the authenticator keeps beside the key, and says again at a sign-in. */
+export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
+
+/**
+ * Begins the registration of a passkey. The password is asked for again, so that a stolen cookie enrols nothing. Answers
+ * `PublicKeyCredentialCreationOptionsJSON`; where the base URL allows no passkeys, `passkey_unavailable`.
+ */
+export async function beginRegistration(
+  ctx: Context,
+  caller: Caller,
+  input: { readonly password: string },
+  address: string,
+): Promise<ReturnType<typeof creationOptions> | Refusal> {
+  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
+  if (isRefusal(user)) return user;
+  const party = relyingPartyOf(ctx.baseUrl);
+  if (isRefusal(party)) return party;
+  const wrong = await confirmPassword(ctx, user, input.password, address);
+  if (wrong) return wrong;
+  const passkeys = ctx.store.reader.passkeys.of(user.id);
+  if (passkeys.length >= PASSKEYS_MAX) return tooMany();
+  const challenge = newToken(ctx);
+  const asker = { kind: "person", id: user.id } as const;
+  ctx.passkeyChallenges.add(challenge, asker, { kind: "registration", userId: user.id }, ctx.now());
+  return creationOptions(user, party.id, challenge, passkeys);
+}
+
+export type RegistrationInput = { readonly name?: string; readonly response: RegistrationResponse };
+
+/** Keeps the passkey that the browser made, once all that it says verifies. */
+export async function finishRegistration(
+  ctx: Context,
+  caller: Caller,
+  { name = "Passkey", response }: RegistrationInput,
+): Promise<ReturnType<typeof passkeyResource> | Refusal> {
+  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
+  if (isRefusal(user)) return user;
+  const party = relyingPartyOf(ctx.baseUrl);
+  if (isRefusal(party)) return party;
+  const unnamed = refuseText("name", name);
+  if (unnamed) return unnamed;
+  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  if (answered?.ceremony.kind !== "registration" || answered.ceremony.userId !== user.id) {
+    return challengeGone();
+  }
+  const credential = await ctx.passkeys.verifyRegistration(response, answered.challenge, party);
+  if ("problem" in credential) return refuseField("response", credential.problem);
+  // Of another organisation: the commit sees those of its own.
+  if (ctx.store.reader.passkeys.get(credential.id)) return registeredAlready();
+  const transports = (response.response.transports ?? []).slice(0, TRANSPORTS_MAX);
+  return keep(ctx, caller as PersonCaller, { ...credential, name, transports });
+}
+
+const TRANSPORTS_MAX = 8;
+
+function keep(
+  ctx: Context,
+  caller: PersonCaller,
+  credential: Pick<Passkey, "id" | "publicKey" | "counter" | "name" | "transports">,
+): Promise<ReturnType<typeof passkeyResource> | Refusal> {
+  const recordAct = recordingAct(ctx, caller, "passkey.registered");
+  const now = ctx.now();
+  return ctx.store.execute({
+    scope: caller,
+    needs: { ...credentialOf(caller), passkeyId: credential.id, passkeysOf: caller.userId },
+    decide: (snapshot) => {
+      const ended = refuseEndedCaller(caller, ACCESS.keepOwnSignIn, snapshot, now);
+      if (ended) return { answer: ended };
+      const { callerUser: user } = snapshot;
+      if (!user) throw new Error("a person's command without its person");
+      if (snapshot.passkey) return { answer: registeredAlready() };
+      if (snapshot.passkeys.length >= PASSKEYS_MAX) return { answer: tooMany() };
+      const passkey: Passkey = {
+        ...credential,
+        organisationId: user.organisationId,
+        userId: user.id,
+        countsForThreshold: countsForThreshold(user.passwordResetAt, now),
+        createdAt: now,
+        lastUsedAt: null,
+      };
+      const resource = passkeyResource(passkey);
+      const act = recordAct(user.organisationId, passkey.id, null, { ...resource, user_id: user.id });
+      return { answer: resource, change: { rows: [{ kind: "passkey", row: passkey }, act] } };
+    },
+  });
+}
+
+const tooMany = (): Refusal =>
+  refuseField("response", `you have ${PASSKEYS_MAX} passkeys already; remove one first`);
+
+const registeredAlready = (): Refusal =>
+  refuse("already_exists", "response: this passkey is registered already.");

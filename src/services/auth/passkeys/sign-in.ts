@@ -1,0 +1,81 @@
+import type { User } from "../../../core/directory.ts";
+import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
+import { counterRose, PASSKEY_TTL_MS, type RelyingParty, relyingPartyOf } from "../../../core/passkey.ts";
+import type { Mode } from "../../../core/roles.ts";
+import type { AssertionResponse } from "../../../platform/passkeys.ts";
+import type { Context } from "../../context.ts";
+import { authSessionResource, type NewSession, newAuthSession } from "../sign-in.ts";
+import { attemptSignIn } from "../throttle.ts";
+import { newToken } from "../tokens.ts";
+import { takeAnswered } from "./challenges.ts";
+import { userHandleOf } from "./register.ts";
+import { type RequestOptions, requestOptions } from "./resources.ts";
+
+/** Begins a sign-in by passkey: the browser lets its person choose one, so nobody has to be named. */
+export function beginPasskeySignIn(ctx: Context, address: string): RequestOptions | Refusal {
+  const party = relyingPartyOf(ctx.baseUrl);
+  if (isRefusal(party)) return party;
+  const challenge = newToken(ctx);
+  ctx.passkeyChallenges.add(challenge, { kind: "address", id: address }, { kind: "signIn" }, ctx.now());
+  return requestOptions(party.id, challenge, PASSKEY_TTL_MS);
+}
+
+export type PasskeySignInInput = { readonly response: AssertionResponse; readonly mode?: Mode };
+
+/**
+ * Signs the owner of a passkey in. Whatever is wrong is `not_authenticated` and does not say what, and counts as a failed
+ * sign-in; too many of them are `rate_limit_exceeded`.
+ */
+export async function signInByPasskey(
+  ctx: Context,
+  input: PasskeySignInInput,
+  address: string,
+): Promise<NewSession | Refusal> {
+  const party = relyingPartyOf(ctx.baseUrl);
+  if (isRefusal(party)) return party;
+  return attemptSignIn(ctx, `passkey ${input.response.id}`, address, () => signInAs(ctx, input, party));
+}
+
+async function signInAs(
+  ctx: Context,
+  { response, mode = "live" }: PasskeySignInInput,
+  party: RelyingParty,
+): Promise<NewSession | Refusal> {
+  const now = ctx.now();
+  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, now);
+  const passkey = ctx.store.reader.passkeys.get(response.id);
+  if (answered?.ceremony.kind !== "signIn" || !passkey) return notSignedIn();
+  if (response.response.userHandle !== userHandleOf({ id: passkey.userId })) return notSignedIn();
+  const verified = await ctx.passkeys.verifyAssertion(response, answered.challenge, party, passkey);
+  if ("problem" in verified) return notSignedIn();
+  const { counter } = verified;
+  const owner = ctx.store.reader.users.get(passkey.userId);
+  if (!owner) return notSignedIn();
+  const { token, session } = newAuthSession(ctx, owner, mode);
+  const signedIn = await ctx.store.execute<User>({
+    scope: { organisationId: passkey.organisationId, mode },
+    needs: { passkeyId: passkey.id, userId: owner.id },
+    decide: (snapshot) => {
+      // The passkey, or its owner, may have been removed meanwhile, and of two answers with one counter one is a copy's.
+      const { passkey: kept, user } = snapshot;
+      if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
+      return {
+        answer: user,
+        change: {
+          rows: [
+            { kind: "passkey", row: { ...kept, counter, lastUsedAt: now } },
+            { kind: "authSession", row: session },
+          ],
+        },
+      };
+    },
+  });
+  if (isRefusal(signedIn)) return signedIn;
+  return { token, resource: authSessionResource(ctx, signedIn, session) };
+}
+
+const notSignedIn = (): Refusal =>
+  refuse(
+    "not_authenticated",
+    "The passkey could not be verified, or is not registered here any more. Try again, or sign in with the password.",
+  );

@@ -1,0 +1,14 @@
+import type { User } from "../../core/directory.ts";
+import { type Refusal, refuse } from "../../core/errors.ts";
+import { type Access, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { Context } from "../context.ts";
+
+/** The signed-in person who calls, where the access allows them. */
+export function personOf(ctx: Context, caller: Caller, access: Access): User | Refusal {
+  const refused = refuseAccess(caller, access);
+  if (refused) return refused;
+  const user = caller.kind === "person" ? ctx.store.reader.users.get(caller.userId) : null;
+  return user && user.removedAt === null
+    ? user
+    : refuse("not_authenticated", "Nobody is signed in with this cookie any more.");
+}

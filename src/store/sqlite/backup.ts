@@ -1,0 +1,85 @@
+import { Database } from "bun:sqlite";
+import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { auditLedger } from "./audit.ts";
+import { publishFile, syncPath } from "./new-file.ts";
+import { ledgerFile } from "./open.ts";
+import { sealFile } from "./seal.ts";
+
+/** Texts of key files by their names; in a backup they lie in the clear. */
+export type BackupKeys = Readonly<Record<string, string>>;
+
+/** What a backup has besides the ledger's tables. */
+const BACKUP_TABLES = [
+  "CREATE TABLE backup (created_at INTEGER NOT NULL) STRICT",
+  "CREATE TABLE backup_keys (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
+];
+
+/** How long the copy waits for a lock of another process; readers wait for nobody but while the ledger is opened. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/**
+ * Copies the ledger of a data folder into one file, mode 0600, as it is at one moment, while others go on writing: what was
+ * acknowledged before the call is in it. The file appears under its name only when it is whole, on disk and has passed the
+ * audit. Refused where the file is there already, or cannot be written.
+ *
+ * @param createdAt epoch milliseconds
+ * @returns the file's size in bytes
+ */
+export function writeBackup(
+  dataFolder: string,
+  file: string,
+  createdAt: number,
+  keys: BackupKeys,
+): number | Refusal {
+  if (existsSync(file)) return refuseTaken(file);
+  const draft = `${file}.${process.pid}.part`;
+  try {
+    // Made first, so that it is never readable by others.
+    closeSync(openSync(draft, "w", 0o600));
+  } catch (error) {
+    return refuseField("file", `${file} cannot be written (${(error as Error).message})`);
+  }
+  try {
+    const ledger = new Database(ledgerFile(dataFolder), { readonly: true, safeIntegers: true });
+    try {
+      ledger.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      ledger.query("VACUUM INTO ?").run(draft);
+    } finally {
+      ledger.close();
+    }
+    const refused = finishDraft(draft, createdAt, keys);
+    if (refused) return refused;
+    const { size } = statSync(draft);
+    return publishFile(draft, file) ? size : refuseTaken(file);
+  } finally {
+    for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true });
+  }
+}
+
+const refuseTaken = (file: string): Refusal =>
+  refuseField("file", `${file} is there already; a backup overwrites nothing`);
+
+/** Adds what a backup has besides the ledger, checks all of it, and seals it. */
+function finishDraft(draft: string, createdAt: number, keys: BackupKeys): Refusal | null {
+  const raw = new Database(draft, { readwrite: true, safeIntegers: true });
+  try {
+    for (const table of BACKUP_TABLES) raw.run(table);
+    raw.query("INSERT INTO backup (created_at) VALUES (?)").run(createdAt);
+    const insert = raw.query("INSERT INTO backup_keys (name, text) VALUES (?, ?)");
+    for (const [name, text] of Object.entries(keys)) insert.run(name, text);
+    const [problem, ...more] = auditLedger({ tables: drizzle(raw), raw });
+    if (problem !== undefined) {
+      return refuse(
+        "internal_error",
+        `The audit of the copy fails, so it was not kept: ${problem}; ${more.length} more. \`holdfast audit\` lists them.`,
+      );
+    }
+  } finally {
+    raw.close();
+  }
+  sealFile(draft);
+  syncPath(draft);
+  return null;
+}

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createBackupChild } from "../../src/platform/backup-child.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { makeOrganisation } from "../support/organisations.ts";
+import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
+
+/** Backups beside a server that is a process of its own, and under load. */
+
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const PROCESS_TIMEOUT_MS = 60_000;
+
+let folder: ServerFolder;
+/** For backups and what is restored from them. */
+let beside: string;
+beforeEach(() => {
+  folder = openServerFolder();
+  beside = `${folder.folder}/beside`;
+  mkdirSync(beside);
+});
+afterEach(() => folder.close());
+
+async function holdfast(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const child = Bun.spawn([process.execPath, MAIN, ...args, "--json"], {
+    cwd: beside,
+    env: {},
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: PROCESS_TIMEOUT_MS,
+  });
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  expect([code, err]).toEqual([0, ""]);
+  return JSON.parse(out);
+}
+
+test(
+  "a backup under load has every open that was acknowledged before it began, and its books balance",
+  async () => {
+    const { client } = await folder.start("1");
+    const home = await makeOrganisation(folder.ctx, client);
+    const body = {
+      amount: "100",
+      payee: "acme",
+      deadline: new Date(Date.now() + 3_600_000).toISOString(),
+      spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    };
+    const acknowledged: string[] = [];
+    const enough = Promise.withResolvers<void>();
+    let stopped = false;
+    const load = Array.from({ length: 8 }, async () => {
+      while (!stopped) {
+        const opened = await client.post("/v1/warrants", body, { as: home.live.as });
+        expect(opened.status).toBe(201);
+        acknowledged.push(opened.body.id);
+        if (acknowledged.length >= 100) enough.resolve();
+      }
+    });
+    await enough.promise;
+    const before = [...acknowledged];
+    const backup = await holdfast("backup", "a.backup", "--data", folder.folder);
+    const after = acknowledged.length;
+    stopped = true;
+    await Promise.all(load);
+    expect(after).toBeGreaterThan(before.length);
+    expect(backup).toMatchObject({ object: "backup", with_keys: true, audit: "ok" });
+
+    await holdfast("restore", "a.backup", "--data", "restored");
+    expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
+    const store = openSqliteStore(join(beside, "restored"));
+    const lost = before.filter((id) => store.reader.warrants.find(id) === null);
+    const live = { organisationId: home.id, mode: "live" } as const;
+    const { balance } = store.reader.balances.list(live)[0]!;
+    const { held = 0 } = store.reader.warrants.countsByState();
+    await store.close();
+    expect(lost).toEqual([]);
+    expect(held).toBeGreaterThanOrEqual(before.length);
+    expect(balance).toEqual({
+      available: 1_000_000n - BigInt(held) * 100n,
+      held: BigInt(held) * 100n,
+      paid: 0n,
+    });
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "the nightly backup's child makes the file, and what it says where it cannot is in the error",
+  async () => {
+    const child = createBackupChild([process.execPath, MAIN], folder.folder);
+    const file = join(beside, "holdfast-20300115T030000Z.backup");
+    await child.make(file);
+    expect(readdirSync(beside)).toEqual(["holdfast-20300115T030000Z.backup"]);
+    await expect(child.make(file)).rejects.toThrow("is there already");
+    // A server that stops waits for none.
+    const cutOff = child.make(join(beside, "late"));
+    child.stop();
+    await cutOff;
+    await child.make(join(beside, "later"));
+    expect([existsSync(join(beside, "late")), existsSync(join(beside, "later"))]).toEqual([false, false]);
+  },
+  PROCESS_TIMEOUT_MS,
+);

@@ -1,0 +1,330 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
+import { openForCommands, refuseHalfRestored, startServer } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
+import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { type CommandLine, createCommandLine } from "../support/command-line.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { buildGoodLedger } from "../support/good-ledger.ts";
+import { must } from "../support/organisations.ts";
+import { openWorld } from "../support/world.ts";
+
+/** `holdfast backup` and `holdfast restore`, on a ledger that moved money in every way. */
+
+const KEY = Buffer.alloc(32, "k").toString("base64");
+
+let ctx: TestContext;
+let cli: CommandLine;
+/** A good backup, with the key, that no test changes. */
+let good: string;
+let made: Record<string, unknown>;
+/** Of each test its own. */
+let work: string;
+let root: string;
+
+const configOf = (data = "missing") => must(readConfig({ DATA: data, PORT: "0" }, {}));
+const commandsOn = (context: TestContext): CommandLine =>
+  createCommandLine(context, {
+    backUp: ({ data, ...input }) => backUpFolder(configOf(data), openForCommands(configOf(data)), input),
+    restore: async ({ data, file }) => restoreFolder(configOf(data), file),
+  });
+
+beforeAll(async () => {
+  root = mkdtempSync(join(tmpdir(), "holdfast-backup-"));
+  ctx = createTestContext();
+  await buildGoodLedger(ctx);
+  keyFile(ctx.folder, KEY_FILES.master, () => KEY);
+  cli = commandsOn(ctx);
+  good = join(root, "good.backup");
+  made = await cli.json("backup", good, "--data", ctx.folder);
+});
+afterAll(async () => {
+  await ctx.close();
+  rmSync(root, { recursive: true, force: true });
+});
+let sequence = 0;
+beforeEach(() => {
+  work = join(root, `${++sequence}`);
+  mkdirSync(work);
+});
+
+const permissions = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+const holdsKey = (path: string): boolean => readFileSync(path).includes(KEY);
+
+/** What a folder's ledger says, but for the instance, which a restore marks. */
+function ledgerIn(folder: string) {
+  const reader = openWorld(folder);
+  const { instances, ...rest } = reader.all();
+  reader.close();
+  return { instances, rest };
+}
+
+/** Refused with a message that starts so; nothing is on stdout. */
+async function refuses(start: string, ...args: readonly string[]): Promise<void> {
+  const { code, out, err } = await cli.run(...args);
+  const { error } = JSON.parse(err);
+  expect([code, out, error.code, error.message.slice(0, start.length)]).toEqual([
+    ...[1, "", "validation_failed", start],
+  ]);
+}
+
+describe("backup", () => {
+  test("says what it made, in one file that only its owner reads", () => {
+    const { id } = ctx.store.reader.instance.get() ?? {};
+    expect(made).toEqual({
+      object: "backup",
+      file: good,
+      bytes: statSync(good).size,
+      with_keys: true,
+      created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      instance_id: id,
+      audit: "ok",
+    });
+    expect(permissions(good)).toBe("600");
+    expect(holdsKey(good)).toBeTrue();
+    expect(readdirSync(root).filter((name) => name.startsWith("good"))).toEqual(["good.backup"]);
+  });
+
+  test("tells people that the keys lie in it, or what cannot be read without them", async () => {
+    const withKeys = await cli.run("backup", join(work, "a"), "--data", ctx.folder);
+    expect(withKeys.out).toContain("whoever has the file can read the webhook secrets");
+    const without = await cli.run("backup", join(work, "b"), "--without-keys", "--data", ctx.folder);
+    expect(without.out).toContain("the webhook secrets, is readable after a restore only with the same key");
+    expect(holdsKey(join(work, "b"))).toBeFalse();
+  });
+
+  test("overwrites nothing", async () => {
+    const file = join(work, "taken");
+    writeFileSync(file, "dear");
+    await refuses(`file: ${file} is there already`, "backup", file, "--data", ctx.folder);
+    expect(readFileSync(file, "utf8")).toBe("dear");
+    expect(readdirSync(work)).toEqual(["taken"]);
+  });
+
+  test("where it cannot write says so, and leaves nothing", async () => {
+    const file = join(work, "no", "such", "folder");
+    await refuses(`file: ${file} cannot be written (ENOENT`, "backup", file, "--data", ctx.folder);
+    expect(readdirSync(work)).toEqual([]);
+  });
+
+  test("of a ledger that disagrees with itself fails, and leaves nothing", async () => {
+    const folder = join(work, "data");
+    await cli.json("restore", good, "--data", folder);
+    change(join(folder, "holdfast.db"), "UPDATE warrant_counts SET count = count + 1");
+    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder);
+    expect([code, JSON.parse(err).error.message]).toEqual([
+      1,
+      expect.stringContaining("The audit of the copy fails, so it was not kept: warrant counts of"),
+    ]);
+    expect(readdirSync(work)).toEqual(["data"]);
+  });
+});
+
+describe("restore", () => {
+  test("gives back every row, the keys in files of their own, and nothing of them in the ledger", async () => {
+    const folder = join(work, "data");
+    const restored = await cli.json("restore", good, "--data", folder);
+    expect(restored).toEqual({
+      object: "restore",
+      file: good,
+      data_folder: folder,
+      with_keys: true,
+      backed_up_at: made.created_at,
+      restored_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      instance_id: made.instance_id,
+      audit: "ok",
+    });
+    expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+    expect(readFileSync(join(folder, "master.key"), "utf8").trim()).toBe(KEY);
+    expect([
+      permissions(folder),
+      ...readdirSync(folder).map((name) => permissions(join(folder, name))),
+    ]).toEqual(["700", "600", "600", "600"]);
+    expect(holdsKey(join(folder, "holdfast.db"))).toBeFalse();
+
+    const [before, after] = [ledgerIn(ctx.folder), ledgerIn(folder)];
+    expect(after.rest).toEqual(before.rest);
+    expect(Object.keys(after.rest)).not.toContain("backup_keys");
+    expect(after.instances).toEqual([
+      {
+        ...before.instances?.[0],
+        restored_at: BigInt(Date.parse(String(restored.restored_at))),
+        acknowledged_at: null,
+      },
+    ]);
+    const store = openSqliteStore(folder);
+    expect(store.reader.audit()).toEqual([]);
+    expect(store.reader.balances.totals()).toEqual(ctx.store.reader.balances.totals());
+    await store.close();
+  });
+
+  test("of a backup without keys makes none, and says which way to give them", async () => {
+    const file = join(work, "bare.backup");
+    await cli.run("backup", file, "--without-keys", "--data", ctx.folder);
+    const folder = join(work, "data");
+    const { code, out } = await cli.run("restore", file, "--data", folder);
+    expect([code, readdirSync(folder)]).toEqual([0, ["holdfast.db"]]);
+    expect(out).toContain("put master.key into the folder, or set HOLDFAST_MASTER_KEY");
+  });
+
+  test("takes a folder that is there and empty, but for what a disk has of its own", async () => {
+    const folder = join(work, "data");
+    mkdirSync(join(folder, "lost+found"), { recursive: true });
+    await cli.json("restore", good, "--data", folder);
+    expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "lost+found", "master.key", "signing.key"]);
+  });
+
+  test("of a ledger that Litestream replicates is no different", async () => {
+    const [data, file] = [join(work, "data"), join(work, "b.backup")];
+    await cli.json("restore", good, "--data", data);
+    change(join(data, "holdfast.db"), "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)");
+    await cli.json("backup", file, "--data", data);
+    await cli.json("restore", file, "--data", join(work, "again"));
+    expect(readdirSync(join(work, "again")).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+  });
+
+  for (const name of ["holdfast.db", "master.key", "server.lock", "notes.txt", ".hidden"]) {
+    test(`refuses a folder with ${name} in it, and leaves that as it was`, async () => {
+      writeFileSync(join(work, name), "dear");
+      await refuses(`HOLDFAST_DATA: ${work} is not empty (${name}`, "restore", good, "--data", work);
+      expect(readdirSync(work)).toEqual([name]);
+      expect(readFileSync(join(work, name), "utf8")).toBe("dear");
+    });
+  }
+
+  test("refuses a folder that is a file", async () => {
+    const file = join(work, "file");
+    writeFileSync(file, "dear");
+    await refuses(`HOLDFAST_DATA: ${file} is not a folder`, "restore", good, "--data", file);
+    expect(readFileSync(file, "utf8")).toBe("dear");
+  });
+
+  test("that was cut off leaves what neither a server nor a command nor a restore starts on", async () => {
+    mkdirSync(join(work, "restoring"));
+    copyFileSync(good, join(work, "restoring", "holdfast.db"));
+    writeFileSync(join(work, "master.key"), KEY);
+    const refused = { refused: "validation_failed", message: expect.stringContaining("was cut off") };
+    expect(refuseHalfRestored(work)).toEqual(refused as never);
+    expect(await startServer(configOf(work))).toEqual(refused as never);
+    expect(restoreFolder(configOf(work), good)).toMatchObject({ refused: "validation_failed" });
+    expect(readdirSync(work).sort()).toEqual(["master.key", "restoring"]);
+  });
+});
+
+/** Changes a database as a hostile or clumsy hand would. */
+function change(file: string, ...statements: readonly string[]): void {
+  const raw = new Database(file, { readwrite: true });
+  raw.run("PRAGMA ignore_check_constraints = ON");
+  for (const statement of statements) raw.run(statement);
+  raw.close();
+}
+
+describe("restore refuses, with nothing in the folder,", () => {
+  const NO_BACKUP = "file: it is not one that `holdfast backup` made";
+  const NEWER = "file: it was made by another, newer version";
+  const TABLES = "file: its tables or their guards are not those of a ledger";
+  const changed =
+    (...statements: readonly string[]) =>
+    (file: string) => {
+      copyFileSync(good, file);
+      unsealFile(file);
+      change(file, ...statements);
+      sealFile(file);
+    };
+  const cut = (bytes: (size: number) => number) => (file: string) => {
+    copyFileSync(good, file);
+    truncateSync(file, bytes(statSync(good).size));
+  };
+  function flipped(file: string): void {
+    const bytes = readFileSync(good);
+    bytes[bytes.length - 200]! ^= 1;
+    writeFileSync(file, bytes);
+  }
+  const newer = (file: string): void =>
+    writeFileSync(
+      file,
+      readFileSync(good).toString("latin1").replace("\nholdfast backup 1 ", "\nholdfast backup 2 "),
+      "latin1",
+    );
+  const FILES: readonly (readonly [what: string, start: string, make: (file: string) => void])[] = [
+    ["a missing file", "file: there is no file", () => {}],
+    ["a folder", "file: there is no file", (file) => mkdirSync(file)],
+    ["an empty file", NO_BACKUP, (file) => writeFileSync(file, "")],
+    ["another file", NO_BACKUP, (file) => writeFileSync(file, "SQLite format 3\0".repeat(1_000))],
+    ["a flipped bit", "file: it is damaged", flipped],
+    ["another database", NO_BACKUP, (file) => new Database(file).run("CREATE TABLE t (a)")],
+    ["a ledger that is no backup", NO_BACKUP, (file) => copyFileSync(join(ctx.folder, "holdfast.db"), file)],
+    ["a table of its own missing", "file: it is damaged", changed("DROP TABLE backup")],
+    ["one cut after a page", NO_BACKUP, cut(() => 4_096)],
+    ["one cut in the middle", NO_BACKUP, cut((size) => Math.floor(size / 2))],
+    ["one that lacks its last page", NO_BACKUP, cut((size) => size - 4_096)],
+    ["one that lacks its last byte", NO_BACKUP, cut((size) => size - 1)],
+    [
+      "a changed balance",
+      "file: its audit fails: the balance of",
+      changed("UPDATE balances SET available = available + 1, funding = funding - 1"),
+    ],
+    [
+      "a changed deposit, its guard gone",
+      TABLES,
+      changed("DROP TRIGGER deposits_are_not_changed", "UPDATE deposits SET amount = amount + 1"),
+    ],
+    ["a newer form", NEWER, newer],
+    [
+      "newer tables",
+      NEWER,
+      changed("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('ff', 9999999999999)"),
+    ],
+    ["a missing guard", TABLES, changed("DROP TRIGGER postings_are_not_changed")],
+    [
+      "a trigger too many",
+      TABLES,
+      changed("CREATE TRIGGER more AFTER UPDATE ON instances BEGIN DELETE FROM checks; END"),
+    ],
+    ["no instance", "file: it does not say of which instance", changed("DELETE FROM instances")],
+    ["no keys table", "file: it is damaged", changed("DROP TABLE backup_keys")],
+  ];
+  for (const [what, start, make] of FILES) {
+    test(what, async () => {
+      const [file, folder] = [join(work, "file"), join(work, "data")];
+      make(file);
+      await refuses(start, "restore", file, "--data", folder);
+      expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
+    });
+  }
+
+  test("a key that is no key file", async () => {
+    const [file, folder] = [join(work, "file"), join(work, "data")];
+    changed("UPDATE backup_keys SET name = '../escaped' WHERE name = 'master.key'")(file);
+    const { code, err } = await cli.run("restore", file, "--data", folder);
+    expect([code, JSON.parse(err).error.message]).toEqual([1, '"../escaped" is not the name of a key file']);
+    expect([readdirSync(folder), existsSync(join(work, "escaped"))]).toEqual([[], false]);
+  });
+});
+
+test("acknowledge changes nothing where nothing was restored", async () => {
+  const before = ctx.store.reader.instance.get();
+  expect(await cli.json("restore", "acknowledge")).toMatchObject({
+    object: "instance",
+    restored_at: null,
+    acknowledged_at: null,
+  });
+  expect(ctx.store.reader.instance.get()).toEqual(before);
+});

@@ -1,0 +1,191 @@
+/**
+ * `bun run crash -- [--rounds 20] [--seed S] [--source]`: kills the server with SIGKILL at random moments under a mixed load,
+ * starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and checks that
+ * nothing acknowledged was lost or changed, that nothing happened twice, and that nothing is stuck. Prints a line a round and
+ * a tally. A failure prints its seed and round, and keeps the folder.
+ *
+ * SIGKILL leaves the operating system its buffers: what a power cut takes is fsync's to answer for, and not tested here.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { checkBooks, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
+import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
+import { type Load, sendAgain, startLoad } from "./load.ts";
+import { startReceiver, startSeller } from "./outside.ts";
+import { createParties, FUNDS, type Parties, signIn } from "./parties.ts";
+import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
+import { createRandom } from "./random.ts";
+
+/** A ledger of so many rounds; then a new one, so that the checks of a long run stay quick. */
+const ROUNDS_A_LEDGER = 25;
+const LOAD_MS_MAX = 1_200;
+const STARTING_MS_MAX = 400;
+const AGAIN_MS_MAX = 60;
+/** Answers of earlier rounds that are asked for again in every round. */
+const EARLIER_MAX = 60;
+
+const { values: flags } = parseArgs({
+  options: { rounds: { type: "string" }, seed: { type: "string" }, source: { type: "boolean" } },
+});
+const rounds = Number(flags.rounds ?? 20);
+const seed = Number(flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+assert.ok(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(seed), "bad --rounds or --seed");
+
+const random = createRandom(seed);
+const seller = startSeller(random);
+const receiver = startReceiver(random);
+/** Of the whole run, in the order in which it is printed. */
+const tally: Record<string, number> = Object.fromEntries(
+  [
+    ...["rounds", "kills", "requests acknowledged", "requests refused", "requests without an answer"],
+    ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
+    ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
+  ].map((name) => [name, 0]),
+);
+const count = (name: string, by = 1): void => {
+  tally[name] = (tally[name] ?? 0) + by;
+};
+
+/** One data folder, its server as it comes and goes, and what the client knows. */
+type Stage = {
+  readonly folder: string;
+  readonly program: Program;
+  readonly parties: Parties;
+  readonly knowledge: Knowledge;
+  server: Server;
+  /** Answers of earlier rounds. */
+  readonly earlier: Acknowledged[];
+};
+
+let round = 0;
+const startedAt = performance.now();
+console.log(`crash: ${rounds} rounds, seed ${seed}${flags.source ? ", from the source" : ""}`);
+while (round < rounds) await crashLedger(Math.min(round + ROUNDS_A_LEDGER, rounds));
+seller.stop();
+receiver.stop();
+printTally();
+
+/** Rounds on one ledger, up to the given one. */
+async function crashLedger(lastRound: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-crash-"));
+  mkdirSync(join(folder, "data"));
+  const program = createProgram(flags.source ? SOURCE : BINARY, folder);
+  try {
+    const stage = await setStage(folder, program);
+    while (round < lastRound) {
+      round++;
+      await crashOnce(stage);
+    }
+    const { states, events, duplicates } = await checkLedger(folder, stage.knowledge, receiver);
+    for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
+    count("events", events);
+    count("events received more than once", duplicates);
+    assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
+    await untilGone(program);
+    assert.deepEqual(program.faults(), [], "faults in the server's log");
+  } catch (error) {
+    await program.killAll();
+    console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
+    console.error(error);
+    process.exit(1);
+  }
+  receiver.forget();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function setStage(folder: string, program: Program): Promise<Stage> {
+  const made = await createParties(program, receiver.url);
+  const server = await program.serve();
+  const people = {
+    live: await signIn(server.url, "live"),
+    sandbox: await signIn(server.url, "sandbox"),
+  };
+  const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
+  return { folder, program, parties: { ...made, people }, knowledge, server, earlier: [] };
+}
+
+/** Load, kill, start again, send again, check. */
+async function crashOnce(stage: Stage): Promise<void> {
+  const { program, parties, knowledge, earlier } = stage;
+  const load = startLoad(stage.server.url, parties, knowledge, random, seller.urlOf);
+  const beside = random.chance(0.3) ? depositBeside(stage) : null;
+  // It is awaited below; until then nobody would hear of it.
+  beside?.catch(() => {});
+  const killMs = 1 + random.below(LOAD_MS_MAX);
+  await Promise.race([load.done, Bun.sleep(killMs)]);
+  load.stop();
+  await kill(stage.server);
+  await Promise.all([load.done, beside]);
+
+  const cutOff = load.unanswered.length;
+  const again = new Set(load.unanswered);
+  await comeBack(stage, load, again);
+  assert.deepEqual([...again], [], "requests that nobody answered");
+
+  const compared = [...load.acknowledged, ...earlier];
+  await checkReplays(stage.server.url, compared);
+  await checkWarrants(stage.server.url, knowledge, load.acknowledged);
+  await checkLedger(stage.folder, knowledge, receiver);
+  await checkBooks(program, parties, knowledge);
+  assert.deepEqual(receiver.repeated, [], "attempts that came more than once");
+  for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
+  count("rounds");
+  count("requests acknowledged", load.acknowledged.length);
+  count("requests refused", load.refused.length);
+  count("requests without an answer", cutOff);
+  count("replays compared", compared.length);
+  console.log(
+    `round ${round}/${rounds}: killed after ${killMs} ms; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants`,
+  );
+}
+
+async function kill(server: Server): Promise<void> {
+  await server.kill();
+  count("kills");
+}
+
+/** Starts the server and sends again what was not answered; now and then it is killed in the middle of that, too. */
+async function comeBack(stage: Stage, load: Load, again: Set<Sent>): Promise<void> {
+  if (random.chance(0.25)) {
+    await stage.program.serveCutShort(random.below(STARTING_MS_MAX));
+    count("kills");
+  }
+  stage.server = await stage.program.serve();
+  const sending = (isLast: boolean) =>
+    sendAgain(stage.server.url, again, load, stage.knowledge, { mayFail: !isLast, count });
+  if (random.chance(0.25)) {
+    const sent = sending(false);
+    await Bun.sleep(random.below(AGAIN_MS_MAX));
+    await kill(stage.server);
+    await sent;
+    stage.server = await stage.program.serve();
+  }
+  await sending(true);
+}
+
+/** The command line at work beside a server that is about to be killed. */
+async function depositBeside({ program, parties, knowledge }: Stage): Promise<void> {
+  const amount = 1 + random.below(1_000);
+  await program.command(
+    ...["balances", "fund", "--organisation", parties.organisationId, "--mode", "live"],
+    ...["--amount", String(amount)],
+  );
+  knowledge.funded.live += BigInt(amount);
+  count("deposits beside the server");
+}
+
+/** Keeps a sample of the answers. */
+function remember(earlier: Acknowledged[], acknowledged: Acknowledged): void {
+  if (earlier.length < EARLIER_MAX) earlier.push(acknowledged);
+  else if (random.chance(0.05)) earlier[random.below(EARLIER_MAX)] = acknowledged;
+}
+
+function printTally(): void {
+  count("deliveries received", receiver.count());
+  console.log(`\nNothing was lost, changed, doubled or stuck. Seed ${seed}:`);
+  for (const [name, number] of Object.entries(tally)) console.log(`${String(number).padStart(9)}  ${name}`);
+  console.log(`${((performance.now() - startedAt) / 1_000).toFixed(0).padStart(9)}  seconds`);
+}

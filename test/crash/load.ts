@@ -1,0 +1,230 @@
+import {
+  type Acknowledged,
+  type Answer,
+  isFinal,
+  type Knowledge,
+  type KnownWarrant,
+  type Sent,
+} from "./knowledge.ts";
+import { DELIVERABLES } from "./outside.ts";
+import type { Credentials, Parties } from "./parties.ts";
+import type { Random } from "./random.ts";
+
+/** Requests of a mixed load, and their sending. */
+
+const WORKERS = 16;
+/** Beyond so many unsettled warrants the load rather moves one than opens another. */
+const UNSETTLED_MAX = 120;
+const SHORT_DEADLINE_MS = 800;
+const LONG_DEADLINE_MS = 3_600_000;
+
+/** Refusals that a mixed load runs into by itself. */
+const EXPECTED = new Set([
+  // Two workers chose the same warrant, or its deadline came first.
+  "illegal_transition",
+  // A short deadline, and a request that waited for the server.
+  "deadline_in_past",
+  // An escalation became a dispute meanwhile, which is not the operator's to decide.
+  "insufficient_role",
+]);
+/** Also of the second of two requests with one key at once. */
+const EXPECTED_OF_TWINS = new Set(["idempotency_in_flight", "idempotency_conflict"]);
+
+export const codeOf = ({ status, text }: Answer): string | null =>
+  status >= 400 ? (JSON.parse(text).error.code as string) : null;
+
+/** Throws where an answer is none that this load may get. */
+export function checkAnswer(sent: Sent, answer: Answer, isTwin = false): void {
+  const code = codeOf(answer);
+  if (code === null || EXPECTED.has(code) || (isTwin && EXPECTED_OF_TWINS.has(code))) return;
+  throw new Error(`${sent.path} with the key ${sent.key} answered ${answer.status}: ${answer.text}`);
+}
+
+/** Sends a request; rejects where no whole answer comes. */
+export async function send(url: string, { key, path, body, as }: Sent): Promise<Answer> {
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { ...as, "content-type": "application/json", "idempotency-key": key },
+    body,
+  });
+  const text = await response.text();
+  const replayed = response.headers.get("idempotent-replayed") === "true";
+  return { status: response.status, text, replayed };
+}
+
+export type Load = {
+  /** Resolves when every worker has stopped. */
+  readonly done: Promise<void>;
+  readonly acknowledged: Acknowledged[];
+  readonly refused: Answer[];
+  /** Sent, and perhaps done: nobody knows. */
+  readonly unanswered: Sent[];
+  /** From now on a cut connection is no surprise, and nothing new is begun. */
+  stop(): void;
+};
+
+export function startLoad(
+  url: string,
+  parties: Parties,
+  knowledge: Knowledge,
+  random: Random,
+  urlOf: (deliverable: string) => string,
+): Load {
+  const load: Omit<Load, "done" | "stop"> = { acknowledged: [], refused: [], unanswered: [] };
+  let stopping = false;
+
+  async function exchange(sent: Sent, isTwin = false): Promise<void> {
+    const answer = await send(url, sent).catch((error: unknown) => {
+      if (!stopping) throw error;
+    });
+    if (answer === undefined) {
+      load.unanswered.push(sent);
+      return;
+    }
+    checkAnswer(sent, answer, isTwin);
+    if (answer.status >= 400) {
+      load.refused.push(answer);
+      return;
+    }
+    knowledge.learn(JSON.parse(answer.text), sent.opens ?? undefined);
+    load.acknowledged.push({ sent, answer });
+  }
+
+  async function read(warrant: KnownWarrant): Promise<void> {
+    const body = await readWarrant(url, warrant).catch((error: unknown) => {
+      if (!stopping) throw error;
+    });
+    if (body) knowledge.learn(body);
+  }
+
+  /** Warrants that a worker is moving. Now and then another meets it there. */
+  const moved = new Set<string>();
+
+  async function move(warrant: KnownWarrant): Promise<void> {
+    const sent = moving(warrant, parties, random, urlOf);
+    moved.add(warrant.id);
+    await Promise.all(random.chance(0.05) ? [exchange(sent, true), exchange(sent, true)] : [exchange(sent)]);
+    moved.delete(warrant.id);
+  }
+
+  async function work(): Promise<void> {
+    while (!stopping) {
+      const unsettled = [...knowledge.warrants.values()].filter((warrant) => !isFinal(warrant));
+      const warrant = unsettled[random.below(unsettled.length)];
+      if (!warrant || random.chance(unsettled.length > UNSETTLED_MAX ? 0.05 : 0.4)) {
+        await exchange(opening(parties, random));
+      } else if (random.chance(0.2)) {
+        await read(warrant);
+      } else if (!moved.has(warrant.id) || random.chance(0.1)) {
+        await move(warrant);
+      }
+    }
+  }
+
+  const done = Promise.all(Array.from({ length: WORKERS }, work)).then(() => {});
+  return {
+    ...load,
+    done,
+    stop: () => {
+      stopping = true;
+    },
+  };
+}
+
+/**
+ * Sends again what was not answered, and takes from the set what is now. A key is free, or has its answer: the crash left
+ * none in flight. `mayFail` where the server may be killed again meanwhile.
+ */
+export async function sendAgain(
+  url: string,
+  again: Set<Sent>,
+  { acknowledged, refused }: Load,
+  knowledge: Knowledge,
+  { mayFail, count }: { readonly mayFail: boolean; readonly count: (what: string) => void },
+): Promise<void> {
+  await Promise.all(
+    [...again].map(async (sent) => {
+      const answer = await send(url, sent).catch((error: unknown) => {
+        if (!mayFail) throw error;
+      });
+      if (answer === undefined) return;
+      checkAnswer(sent, answer);
+      again.delete(sent);
+      if (answer.status >= 400) {
+        refused.push(answer);
+        count("sent again, refused");
+        return;
+      }
+      knowledge.learn(JSON.parse(answer.text), sent.opens ?? undefined);
+      acknowledged.push({ sent, answer });
+      count(answer.replayed ? "sent again, replayed" : "sent again, done");
+    }),
+  );
+}
+
+export async function readWarrant(url: string, { id, as }: KnownWarrant) {
+  const response = await fetch(`${url}/v1/warrants/${id}`, { headers: as });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${id} reads back as ${response.status}: ${text}`);
+  return JSON.parse(text);
+}
+
+const freshKey = (): string => crypto.randomUUID();
+const CLAUSES = [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` }));
+
+function opening({ agents }: Parties, random: Random): Sent {
+  const { mode, as, agentId } = random.pick(agents);
+  const deadlineMs = random.chance(0.1) ? 1 + random.below(SHORT_DEADLINE_MS) : LONG_DEADLINE_MS;
+  return {
+    key: freshKey(),
+    path: "/v1/warrants",
+    as,
+    body: JSON.stringify({
+      amount: String(10_000 + random.below(1_000_000)),
+      payee: "seller",
+      deadline: new Date(Date.now() + deadlineMs).toISOString(),
+      spec: { clauses: CLAUSES },
+      ...(agentId !== null && { agent_id: agentId }),
+    }),
+    opens: { mode, as },
+  };
+}
+
+/** A move of a warrant as it was last known: a check, or a person's decision. */
+function moving(
+  warrant: KnownWarrant,
+  { people }: Parties,
+  random: Random,
+  urlOf: (deliverable: string) => string,
+): Sent {
+  const sent = (path: string, body: object, as: Credentials): Sent => ({
+    key: freshKey(),
+    path,
+    body: JSON.stringify(body),
+    as,
+    opens: null,
+  });
+  const path = `/v1/warrants/${warrant.id}`;
+  const { operator, admin } = people[warrant.mode];
+  if (warrant.state === "escalated" || warrant.state === "disputed") {
+    const decision = random.pick(["release", "partial_release", "refund", "dispute"]);
+    const isDisputed = warrant.state === "disputed";
+    return sent(
+      `/v1/console/escalations/${warrant.id}/resolve`,
+      {
+        decision: isDisputed && decision === "dispute" ? "refund" : decision,
+        ...(decision === "partial_release" && { released_bps: 1 + random.below(9_999) }),
+      },
+      isDisputed ? admin : operator,
+    );
+  }
+  if (random.chance(0.3)) {
+    const [action, body] = random.pick<readonly [string, object]>([
+      ["release", {}],
+      ["partial", { released_bps: 5_000 }],
+      ["refund", {}],
+    ]);
+    return sent(`${path}/${action}`, body, operator);
+  }
+  return sent(`${path}/verify`, { source_url: urlOf(random.pick(DELIVERABLES)) }, warrant.as);
+}

@@ -1,0 +1,86 @@
+import type { Program } from "./program.ts";
+
+/** Who acts in a folder: agents with keys, two people, and their organisation's money. */
+
+export type Mode = "sandbox" | "live";
+export type Credentials = Readonly<Record<string, string>>;
+
+export type Agent = {
+  readonly mode: Mode;
+  readonly as: Credentials;
+  /** What it opens with: an agent under a spend session names itself. */
+  readonly agentId: string | null;
+};
+
+export type Parties = {
+  readonly organisationId: string;
+  readonly agents: readonly [Agent, ...Agent[]];
+  /** Signed in to each of the two books. */
+  readonly people: Readonly<Record<Mode, People>>;
+};
+
+export type People = { readonly operator: Credentials; readonly admin: Credentials };
+
+const PASSWORD = "correct horse battery staple";
+export const FUNDS = 1_000_000_000_000n;
+const MANY = "1000000";
+
+/** Released, in part, escalated or refunded, by how many of four clauses pass. */
+const RULES = {
+  bands: [
+    { minScore: 1, outcome: "release" },
+    { minScore: 0.75, outcome: "partial_release", releasedBps: 3_333 },
+    { minScore: 0.5, outcome: "escalate" },
+    { minScore: 0, outcome: "refund" },
+  ],
+};
+
+export async function createParties({ command }: Program, receiverUrl: string) {
+  const { organisation } = await command(
+    ...["organisations", "create", "--name", "Crash", "--owner-email", "owner@example.com"],
+    ...["--owner-password", PASSWORD],
+  );
+  const own = ["--organisation", organisation.id];
+  await command("policies", "create", ...own, "--name", "default", "--rules", JSON.stringify(RULES));
+  for (const role of ["operator", "admin"]) {
+    await command(
+      ...["users", "create", ...own, "--email", `${role}@example.com`, "--password", PASSWORD],
+      ...["--role", role],
+    );
+  }
+  const agentOf = async (mode: Mode, inSession: boolean): Promise<Agent> => {
+    const books = [...own, "--mode", mode];
+    const { id } = await command("agents", "create", ...books, "--name", "load", "--failure-budget", MANY);
+    if (inSession) await command("sessions", "create", "--agent", id, "--ceiling", String(FUNDS));
+    const { secret } = await command("keys", "create", "--agent", id);
+    return { mode, as: { authorization: `Bearer ${secret}` }, agentId: inSession ? id : null };
+  };
+  const agents = [
+    await agentOf("live", false),
+    await agentOf("live", true),
+    await agentOf("sandbox", true),
+  ] as const;
+  for (const mode of ["live", "sandbox"]) {
+    const books = [...own, "--mode", mode];
+    await command("balances", "fund", ...books, "--amount", String(FUNDS));
+    await command("webhooks", "create", ...books, "--url", receiverUrl);
+  }
+  return { organisationId: organisation.id as string, agents };
+}
+
+/** Signs both people in to the books of a mode. */
+export const signIn = async (url: string, mode: Mode): Promise<People> => ({
+  operator: await cookieOf(url, "operator", mode),
+  admin: await cookieOf(url, "admin", mode),
+});
+
+async function cookieOf(url: string, role: string, mode: Mode): Promise<Credentials> {
+  const response = await fetch(`${url}/auth/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ email: `${role}@example.com`, password: PASSWORD, mode }),
+  });
+  const cookie = response.headers.get("set-cookie")?.split(";")[0];
+  if (response.status !== 201 || cookie === undefined) throw new Error(`no sign-in: ${response.status}`);
+  return { cookie };
+}

@@ -1,0 +1,267 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
+import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { recoverOverdueChecks } from "../../src/jobs/recover.ts";
+import { deliverWebhooks } from "../../src/jobs/webhooks.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { createProgram, type Program, SOURCE } from "../crash/program.ts";
+import { createClient } from "../support/client.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** A clock that jumps, forwards or back: what its time says happens once, and nothing waits for the time to come again. */
+
+const SOURCE_URL = { source_url: "http://source.example/" };
+
+describe("when the clock jumps", () => {
+  let service: ShellService;
+  let home: TestOrganisation;
+  const sent: string[] = [];
+  let receiverIsUp: boolean;
+  beforeEach(async () => {
+    receiverIsUp = true;
+    sent.length = 0;
+    service = startTestShell({
+      rateLimits: { read: 1_000, write: 8, bench: 1_000 },
+      sendWebhook: async ({ headers }) => {
+        sent.push(headers["Service-Attempt"] ?? "");
+        return { code: receiverIsUp ? 204 : 500, responseStart: "", durationMs: 1 };
+      },
+    });
+    home = await service.organisation();
+  });
+  afterEach(() => service.close());
+
+  const jump = (ms: number) => {
+    service.clock.now += ms;
+  };
+  const read = async (id: string) => (await service.get(`/v1/warrants/${id}`, { as: home.live.as })).body;
+  const verify = (id: string) => service.post(`/v1/warrants/${id}/verify`, SOURCE_URL, { as: home.live.as });
+  const sweep = () => sweepDeadlines(service.ctx);
+
+  test("an hour forwards, a deadline that has passed expires, once; back again, it stays expired", async () => {
+    const { id } = await service.opened(home, { deadline: service.timeIn(30 * MINUTE_MS) });
+    jump(HOUR_MS);
+    expect([await sweep(), await sweep()]).toEqual([1, 0]);
+    const expired = await read(id);
+    expect(expired).toMatchObject({ state: "expired", version: 2 });
+    jump(-HOUR_MS);
+    expect(await sweep()).toBe(0);
+    expect((await verify(id)).code).toBe("illegal_transition");
+    jump(2 * HOUR_MS);
+    expect(await sweep()).toBe(0);
+    expect(await read(id)).toEqual(expired);
+    expect(service.books(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
+    expect(service.world(home).trace).toHaveLength(2);
+  });
+
+  test("a day back, what is held stays held, and moves as ever", async () => {
+    const [held, checked] = [await service.opened(home), await service.opened(home)];
+    jump(-DAY_MS);
+    expect(await sweep()).toBe(0);
+    expect((await verify(checked.id)).body).toMatchObject({ state: "released", version: 3 });
+    const { as } = home.people.operator;
+    expect((await service.post(`/v1/warrants/${held.id}/refund`, undefined, { as })).status).toBe(200);
+    const trace = await service.get(`/v1/warrants/${checked.id}/trace`, { as });
+    expect(trace.body.data.map(({ to }: { to: string }) => to)).toEqual(["held", "verifying", "released"]);
+    expect((await service.get(`/t/${checked.id}`)).status).toBe(200);
+    expect(service.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
+  });
+
+  test("a day back, ids still rise: what is opened later is listed as newer", async () => {
+    const before = await service.opened(home);
+    jump(-DAY_MS);
+    const after = await service.opened(home, { deadline: service.timeIn(HOUR_MS) });
+    const listed = await service.get("/v1/warrants?sort=created", { as: home.live.as });
+    expect(listed.body.data.map(({ id }: { id: string }) => id)).toEqual([after.id, before.id]);
+    expect(after.id > before.id).toBeTrue();
+  });
+
+  test("a day back, a deadline is still what the clock says that it is", async () => {
+    const { id } = await service.opened(home);
+    jump(-DAY_MS);
+    jump(DAY_MS + HOUR_MS);
+    expect([await sweep(), (await read(id)).state]).toEqual([1, "expired"]);
+  });
+
+  test("a day back, a check that was left behind is undone by the next run, not a day later", async () => {
+    const { id } = await service.opened(home);
+    const late = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    const { fetchEvidence } = service.ctx;
+    Object.assign(service.ctx, {
+      fetchEvidence: async (url: string) => {
+        arrived.resolve();
+        await late.promise;
+        return fetchEvidence(url);
+      },
+    });
+    const checking = verify(id);
+    await arrived.promise;
+    Object.assign(service.ctx, { fetchEvidence });
+    // A correction of a second interrupts nobody.
+    jump(-SECOND_MS);
+    expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(0);
+    jump(-DAY_MS);
+    expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(1);
+    expect(await read(id)).toMatchObject({ state: "held", version: 3, settled_at: null });
+    const verified = await verify(id);
+    expect(verified.body).toMatchObject({ state: "released", version: 5 });
+    // The one that was left behind comes back at last, and decides nothing.
+    late.resolve();
+    expect((await checking).code).toBe("version_conflict");
+    expect(await read(id)).toMatchObject({ state: "released", version: 5 });
+  });
+
+  test("a day back, a delivery that waits for its next attempt has it at once", async () => {
+    must(
+      await createWebhook(service.ctx, MACHINE, {
+        organisation_id: home.id,
+        mode: "live",
+        url: "http://receiver.example/",
+      }),
+    );
+    const deliver = async () => {
+      await deliverWebhooks(service.ctx, (error) => {
+        throw error;
+      });
+      await Promise.all(service.ctx.deliveryPlaces.underWay());
+      return sent.join(" ");
+    };
+    receiverIsUp = false;
+    await service.opened(home);
+    for (const [wait, attempts] of [
+      [0, "1"],
+      [SECOND_MS, "1 2"],
+      [5 * SECOND_MS, "1 2 3"],
+    ] as const) {
+      jump(wait);
+      expect(await deliver()).toBe(attempts);
+    }
+    receiverIsUp = true;
+    jump(-DAY_MS);
+    expect(await deliver()).toBe("1 2 3 4");
+    expect(service.world(home).webhook_deliveries).toMatchObject([{ status: "delivered", attempts: 4n }]);
+  });
+
+  test("what had ended by the wrong time goes on by the right one", async () => {
+    const agent = await home.addAgent();
+    must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
+    const body = () => service.body({ agent_id: agent.id, deadline: service.timeIn(HOUR_MS) });
+    const open = () => service.post("/v1/warrants", body(), { as: agent.as });
+    const whoAmI = () => service.get("/auth/session", { as: home.people.viewer.as });
+    jump(8 * DAY_MS);
+    expect([(await open()).code, (await whoAmI()).code]).toEqual(["session_expired", "not_authenticated"]);
+    jump(-8 * DAY_MS);
+    expect([(await open()).status, (await whoAmI()).status]).toEqual([201, 200]);
+  });
+
+  test("limits that are reached are those of a window, whichever way the clock leaves it", async () => {
+    const open = () => service.post("/v1/warrants", {}, { as: home.live.as });
+    const signIn = () =>
+      service.post("/auth/session", { email: home.people.viewer.email, password: "wrong" });
+    const exhaust = async (send: typeof open) => {
+      for (let count = 0; count < 20; count++) {
+        if ((await send()).status === 429) return;
+      }
+      throw new Error("there is no limit");
+    };
+    for (const ms of [-DAY_MS, HOUR_MS]) {
+      await exhaust(open);
+      await exhaust(signIn);
+      jump(ms);
+      expect([(await open()).status, (await signIn()).status]).toEqual([400, 401]);
+    }
+  });
+});
+
+const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+
+describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (Debian's libfaketime)", () => {
+  const TEST_MS = 60_000;
+  let folder: string;
+  let program: Program;
+  const jumpTo = (offset: string) => writeFileSync(join(folder, "offset"), offset);
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
+    mkdirSync(join(folder, "data"));
+    jumpTo("+0");
+    program = createProgram(SOURCE, folder, {
+      LD_PRELOAD: FAKETIME,
+      FAKETIME_TIMESTAMP_FILE: join(folder, "offset"),
+      FAKETIME_NO_CACHE: "1",
+      // Timers are of a clock that never jumps.
+      FAKETIME_DONT_FAKE_MONOTONIC: "1",
+    });
+  });
+  afterEach(async () => {
+    await program.killAll();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test(
+    "expires once what the time says, serves on, and starts again a day earlier",
+    async () => {
+      const { organisation } = await program.command(
+        ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
+        ...["--owner-password", "correct horse battery staple"],
+      );
+      const books = ["--organisation", organisation.id, "--mode", "live"];
+      const agent = await program.command("agents", "create", ...books, "--name", "buyer");
+      const { secret } = await program.command("keys", "create", "--agent", agent.id);
+      await program.command("balances", "fund", ...books, "--amount", "1000");
+      let server = await program.serve();
+      const client = () =>
+        createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
+      const as = { authorization: `Bearer ${secret}` };
+      const open = async (aheadMs: number) => {
+        const body = {
+          amount: "100",
+          payee: "acme",
+          deadline: new Date(Date.now() + aheadMs).toISOString(),
+          spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+        };
+        const reply = await client().post("/v1/warrants", body, { as });
+        expect(reply.status).toBe(201);
+        return reply.body;
+      };
+      const read = async (id: string) => (await client().get(`/v1/warrants/${id}`, { as })).body;
+      const short = await open(HOUR_MS / 2);
+      const long = await open(2 * HOUR_MS);
+
+      jumpTo("+1h");
+      while ((await read(short.id)).state === "held") await Bun.sleep(20);
+      const expired = await read(short.id);
+      expect(expired).toMatchObject({ state: "expired", version: 2 });
+      expect(Date.parse(expired.settled_at) - Date.now()).toBeGreaterThan(HOUR_MS / 2);
+
+      jumpTo("-1d");
+      const third = await open(HOUR_MS);
+      expect(third.id > long.id).toBeTrue();
+      expect(Date.now() - Date.parse(third.opened_at)).toBeGreaterThan(DAY_MS / 2);
+      await server.kill();
+      server = await program.serve();
+      const fourth = await open(HOUR_MS);
+      expect(fourth.id > third.id).toBeTrue();
+      const verified = await client().post(
+        `/v1/warrants/${long.id}/verify`,
+        { source_url: `${server.url}/healthz` },
+        { as },
+      );
+      // The service's own listener is no source: the check ran, and its policy decided.
+      expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
+      expect(await read(short.id)).toEqual(expired);
+      expect((await program.command("balances", "show", ...books)).balances).toEqual([
+        { asset: "USDC", available: "700", held: "300", paid: "0" },
+      ]);
+      expect((await program.command("audit")).problems).toEqual([]);
+      expect(program.faults()).toEqual([]);
+    },
+    TEST_MS,
+  );
+});

@@ -1,0 +1,437 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
+import { createAuthenticator, type Twist } from "../support/authenticator.ts";
+import type { Json, Reply } from "../support/client.ts";
+import { PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
+import {
+  asserts,
+  enrol,
+  passkeysOf,
+  registers,
+  registrationOptions,
+  type TestPasskey,
+} from "../support/passkeys.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** Passkeys: how one is registered, listed and removed, and how one signs in (decisions.md, Sign-in, roles, passkeys). */
+
+const HOUR_MS = 3_600_000;
+
+let service: ShellService;
+let home: TestOrganisation;
+let person: Person;
+beforeEach(async () => {
+  service = startTestShell();
+  home = await service.organisation();
+  person = home.people.operator;
+});
+afterEach(() => service.close());
+
+const actsOf = () => service.ctx.store.reader.adminActs.list(home.id, null, 100);
+
+describe("registration", () => {
+  test("asks the browser for a verified person and a passkey that it can find again", async () => {
+    const options = await registrationOptions(service, person);
+    expect([options.status, options.body]).toEqual([
+      200,
+      {
+        challenge: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+        rp: { id: "localhost", name: "Holdfast" },
+        user: {
+          id: Buffer.from(person.id).toString("base64url"),
+          name: person.email,
+          displayName: expect.any(String),
+        },
+        pubKeyCredParams: [-8, -7, -257].map((alg) => ({ type: "public-key", alg })),
+        timeout: 120_000,
+        attestation: "none",
+        authenticatorSelection: {
+          residentKey: "required",
+          requireResidentKey: true,
+          userVerification: "required",
+        },
+        excludeCredentials: [],
+      },
+    ]);
+  });
+
+  test("keeps the passkey, says who did it in the audit log, and tells the next browser of it", async () => {
+    const authenticator = createAuthenticator();
+    const reply = await registers(service, person, authenticator);
+    const [credential] = authenticator.credentials;
+    const passkey = {
+      object: "passkey",
+      id: credential!.id,
+      name: "Laptop",
+      counts_for_threshold: true,
+      created_at: service.timeIn(0),
+      last_used_at: null,
+    };
+    expect([reply.status, reply.body]).toEqual([201, passkey]);
+    expect(await passkeysOf(service, person)).toEqual([passkey]);
+    expect(await passkeysOf(service, home.people.admin)).toEqual([]);
+    expect(actsOf()[0]).toMatchObject({
+      actor: { kind: "user", id: person.id },
+      action: "passkey.registered",
+      subject: credential!.id,
+      before: null,
+      after: { ...passkey, user_id: person.id },
+    });
+    const { excludeCredentials } = (await registrationOptions(service, person)).body;
+    expect(excludeCredentials).toEqual([
+      { type: "public-key", id: credential!.id, transports: ["internal"] },
+    ]);
+  });
+
+  test("a wrong password begins nothing, and ten of them are too many", async () => {
+    for (let count = 0; count < 10; count++) {
+      await service.refuses(home, [401, "not_authenticated"], () =>
+        registrationOptions(service, person, "wrong"),
+      );
+    }
+    const reply = await service.refuses(home, [429, "rate_limit_exceeded"], () =>
+      registrationOptions(service, person),
+    );
+    expect(reply.headers.get("retry-after")).toBe("900");
+  });
+
+  test("an API key and a stranger have no passkeys", async () => {
+    for (const [as, refused] of [
+      [home.live.as, [403, "user_session_required"]],
+      [{}, [401, "not_authenticated"]],
+    ] as const) {
+      for (const [method, path] of [
+        ["POST", "/auth/passkeys/options"],
+        ["POST", "/auth/passkeys"],
+        ["GET", "/auth/passkeys"],
+        ["DELETE", "/auth/passkeys/x"],
+        ["POST", "/auth/passkey/challenge"],
+        ["POST", "/auth/passkey/assertion"],
+      ] as const) {
+        await service.refuses(home, refused, () => service.send(method, path, undefined, { as }));
+      }
+    }
+  });
+
+  const TWISTS: readonly [name: string, twist: Twist, start: string][] = [
+    ["without user verification", { userVerified: false }, "response: User verification was required"],
+    [
+      "from another origin",
+      { origin: "https://evil.example" },
+      "response: Unexpected registration response origin",
+    ],
+    ["for another host name", { rpId: "evil.example" }, "response: Unexpected RP ID hash"],
+    ["that is a sign-in", { type: "webauthn.get" }, "response: Unexpected registration response type"],
+  ];
+  for (const [name, twist, start] of TWISTS) {
+    test(`one ${name} is refused`, async () => {
+      await service.refuses(home, [400, "validation_failed", start], () =>
+        registers(service, person, createAuthenticator(), twist),
+      );
+      expect(await passkeysOf(service, person)).toEqual([]);
+    });
+  }
+
+  test("a challenge is good for one answer, of the person who asked, within 120 seconds", async () => {
+    const authenticator = createAuthenticator();
+    const finish = (response: Json, { as }: Person): Promise<Reply> =>
+      service.post("/auth/passkeys", { response }, { as, key: null });
+    const gone = [400, "validation_failed", "response: answers no challenge"] as const;
+
+    const others = authenticator.create((await registrationOptions(service, home.people.admin)).body);
+    await service.refuses(home, gone, () => finish(others, person));
+    const own = authenticator.create((await registrationOptions(service, person)).body);
+    expect((await finish(own, person)).status).toBe(201);
+    await service.refuses(home, gone, () => finish(own, person));
+    const late = authenticator.create((await registrationOptions(service, person)).body);
+    service.clock.now += 120_000;
+    await service.refuses(home, gone, () => finish(late, person));
+    const made = authenticator.create({
+      ...(await registrationOptions(service, person)).body,
+      challenge: "AAAA",
+    });
+    await service.refuses(home, gone, () => finish(made, person));
+  });
+
+  test("a passkey is one person's: whoever else sends it is refused", async () => {
+    const { authenticator, credential } = await enrol(service, person);
+    const elsewhere = await service.organisation();
+    for (const [organisation, other] of [
+      [home, home.people.admin],
+      [elsewhere, elsewhere.people.owner],
+    ] as const) {
+      const options = (await registrationOptions(service, other)).body;
+      const response = authenticator.create(options, { credential });
+      await service.refuses(organisation, [409, "already_exists"], () =>
+        service.post("/auth/passkeys", { response }, { as: other.as, key: null }),
+      );
+    }
+    expect(await passkeysOf(service, person)).toHaveLength(1);
+  });
+
+  test("a certificate is not looked at: the list that it names would be fetched from anywhere", async () => {
+    const options = (await registrationOptions(service, person)).body;
+    const response = createAuthenticator().create(options, { attestation: "tpm" });
+    await service.refuses(
+      home,
+      [400, "validation_failed", "response: The attestation format tpm is not taken"],
+      () => service.post("/auth/passkeys", { response }, { as: person.as, key: null }),
+    );
+  });
+
+  test("where the base URL allows no passkeys, it says what to set", async () => {
+    for (const [baseUrl, rpId] of [
+      ["http://127.0.0.1:8080", null],
+      ["https://192.0.2.1", null],
+      ["https://[2001:db8::1]:8443", null],
+      ["http://holdfast.example", null],
+      ["https://holdfast.example:8443", "holdfast.example"],
+      ["http://holdfast.localhost:9090", "holdfast.localhost"],
+    ] as const) {
+      const other = startTestShell({ baseUrl });
+      try {
+        const { people } = await other.organisation();
+        const begun = await registrationOptions(other, people.owner);
+        const signIn = await other.post("/auth/passkey/sign-in/options", {}, { key: null });
+        if (rpId === null) {
+          expect([begun.status, begun.code]).toEqual([403, "passkey_unavailable"]);
+          expect(begun.body.error.message).toContain("HOLDFAST_BASE_URL");
+          expect([signIn.status, signIn.code]).toEqual([403, "passkey_unavailable"]);
+        } else {
+          expect([begun.body.rp.id, signIn.body.rpId]).toEqual([rpId, rpId]);
+          await enrol(other, people.owner, baseUrl);
+        }
+      } finally {
+        await other.close();
+      }
+    }
+  });
+
+  test("within 24 hours of a password reset it does not count for the threshold, then or later", async () => {
+    const { reader } = service.ctx.store;
+    const user = reader.users.get(person.id)!;
+    await service.ctx.store.execute({
+      scope: { organisationId: home.id, mode: "live" },
+      needs: {},
+      decide: () => ({
+        answer: null,
+        change: { rows: [{ kind: "user", row: { ...user, passwordResetAt: service.clock.now } }] },
+      }),
+    });
+    const counts = async () =>
+      (await passkeysOf(service, { as: await home.signIn(person) })).map(
+        ({ counts_for_threshold }) => counts_for_threshold,
+      );
+    service.clock.now += 24 * HOUR_MS - 1;
+    await enrol(service, { ...person, as: await home.signIn(person) });
+    service.clock.now += 1;
+    await enrol(service, { ...person, as: await home.signIn(person) });
+    expect(await counts()).toEqual([false, true]);
+    service.clock.now += 48 * HOUR_MS;
+    expect(await counts()).toEqual([false, true]);
+  });
+});
+
+test("who signs out everywhere while a browser's answer is verified enrols, and signs, nothing", async () => {
+  const real = createPasskeyVerifier();
+  let meanwhile = async (): Promise<unknown> => null;
+  const other = startTestShell({
+    passkeys: {
+      verifyRegistration: (...from) => meanwhile().then(() => real.verifyRegistration(...from)),
+      verifyAssertion: (...from) => meanwhile().then(() => real.verifyAssertion(...from)),
+    },
+  });
+  try {
+    const organisation = await other.organisation();
+    const { operator } = organisation.people;
+    let { as } = operator;
+    const passkey = await enrol(other, operator);
+    const { id } = await other.opened(organisation);
+    meanwhile = () => other.send("DELETE", "/auth/sessions", undefined, { as });
+    const attempts = [
+      (person: Person) => registers(other, person, createAuthenticator()),
+      (person: Person) =>
+        asserts(other, person, passkey, { warrant_id: id, version: 1, decision: "release" }),
+    ];
+    for (const attempt of attempts) {
+      as = await organisation.signIn(operator);
+      const before = other.world(organisation);
+      const reply = await attempt({ ...operator, as });
+      expect([reply.status, reply.code]).toEqual([401, "not_authenticated"]);
+      // Signing out is an act; nothing else has happened.
+      const after: object = { ...other.world(organisation), admin_acts: before.admin_acts };
+      expect(after).toEqual(before);
+    }
+  } finally {
+    await other.close();
+  }
+});
+
+describe("removal", () => {
+  test("takes one's own passkey away, and says so in the audit log", async () => {
+    const { authenticator, credential } = await enrol(service, person);
+    const removed = await service.send("DELETE", `/auth/passkeys/${credential.id}`, undefined, {
+      as: person.as,
+    });
+    expect([removed.status, removed.text]).toEqual([204, ""]);
+    expect(await passkeysOf(service, person)).toEqual([]);
+    expect(actsOf()[0]).toMatchObject({
+      action: "passkey.removed",
+      subject: credential.id,
+      before: { id: credential.id, user_id: person.id },
+      after: null,
+    });
+    const options = (await service.post("/auth/passkey/sign-in/options", {}, { key: null })).body;
+    const response = authenticator.get(options, credential);
+    const signIn = await service.post("/auth/passkey/sign-in", { response }, { key: null });
+    expect([signIn.status, signIn.headers.get("set-cookie")]).toEqual([401, null]);
+  });
+
+  test("of somebody else's passkey, or of none, is 404", async () => {
+    const { credential } = await enrol(service, person);
+    const elsewhere = await service.organisation();
+    for (const [id, { as }] of [
+      [credential.id, home.people.owner],
+      [credential.id, elsewhere.people.owner],
+      ["none", person],
+    ] as const) {
+      await service.refuses(home, [404, "passkey_not_found"], () =>
+        service.send("DELETE", `/auth/passkeys/${id}`, undefined, { as }),
+      );
+    }
+  });
+});
+
+describe("sign-in", () => {
+  let passkey: TestPasskey;
+  beforeEach(async () => {
+    passkey = await enrol(service, person);
+  });
+  const options = async (): Promise<Json> =>
+    (await service.post("/auth/passkey/sign-in/options", {}, { key: null })).body;
+  const send = (response: Json, more: object = {}): Promise<Reply> =>
+    service.post("/auth/passkey/sign-in", { response, ...more }, { key: null });
+  const signs = async (twist?: Twist): Promise<Reply> =>
+    send(passkey.authenticator.get(await options(), passkey.credential, twist));
+  /** Nobody is signed in, and the passkey is as it was. */
+  async function refused(attempt: () => Promise<Reply>): Promise<void> {
+    const before = service.ctx.store.reader.passkeys.get(passkey.credential.id);
+    const reply = await attempt();
+    expect([reply.status, reply.code, reply.headers.get("set-cookie")]).toEqual([
+      401,
+      "not_authenticated",
+      null,
+    ]);
+    expect(service.ctx.store.reader.passkeys.get(passkey.credential.id)).toEqual(before);
+  }
+
+  test("asks for whichever passkey the person chooses, and signs its owner in", async () => {
+    expect(await options()).toEqual({
+      challenge: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+      rpId: "localhost",
+      timeout: 120_000,
+      userVerification: "required",
+      allowCredentials: [],
+    });
+    service.clock.now += 1_000;
+    const response = passkey.authenticator.get(await options(), passkey.credential);
+    const reply = await send(response, { mode: "sandbox" });
+    expect([reply.status, reply.body]).toMatchObject([
+      201,
+      { object: "auth_session", user: { id: person.id, role: "operator" }, mode: "sandbox" },
+    ]);
+    const cookie = reply.headers.get("set-cookie")!;
+    expect(cookie).toMatch(/^service_session=[A-Za-z0-9_-]{43};.*HttpOnly/);
+    const me = await service.get("/auth/session", { as: { Cookie: cookie.split(";")[0]! } });
+    expect([me.status, me.body]).toEqual([200, reply.body]);
+    const [{ last_used_at }] = (await passkeysOf(service, person)) as [Json];
+    expect(last_used_at).toBe(service.timeIn(0));
+  });
+
+  const TWISTS: readonly [name: string, twist: Twist][] = [
+    ["without user verification", { userVerified: false }],
+    ["from another origin", { origin: "http://localhost:9090" }],
+    ["for another host name", { rpId: "evil.example" }],
+    ["that is a registration", { type: "webauthn.create" }],
+    ["that names another person", { userHandle: Buffer.from("usr_other").toString("base64url") }],
+    ["that names nobody", { userHandle: null }],
+    ["whose counter stands still", { counter: 1 }],
+    ["whose counter goes back", { counter: 0 }],
+  ];
+  for (const [name, twist] of TWISTS) {
+    test(`one ${name} is refused`, () => refused(() => signs(twist)));
+  }
+
+  test("one that is not registered, or whose signature is another's, is refused", async () => {
+    const stranger = await enrol(service, home.people.admin);
+    const { response } = stranger.authenticator.get(await options(), stranger.credential);
+    const { id } = passkey.credential;
+    await refused(() =>
+      send({
+        id,
+        rawId: id,
+        type: "public-key",
+        response: { ...response, userHandle: passkey.credential.userHandle },
+      }),
+    );
+    await refused(async () =>
+      send({ ...passkey.authenticator.get(await options(), passkey.credential), id: "none", rawId: "none" }),
+    );
+  });
+
+  test("a challenge is good once, within 120 seconds, and for signing in only", async () => {
+    const response = passkey.authenticator.get(await options(), passkey.credential);
+    expect((await send(response)).status).toBe(201);
+    await refused(() => send(response));
+    const late = passkey.authenticator.get(await options(), passkey.credential);
+    service.clock.now += 120_000;
+    await refused(() => send(late));
+    const registering = (await registrationOptions(service, person)).body;
+    await refused(() =>
+      send(passkey.authenticator.get({ ...registering, rpId: "localhost" }, passkey.credential)),
+    );
+  });
+
+  test("of two answers at once with one counter, one is a copy's", async () => {
+    const answers = [await options(), await options()].map((asked) =>
+      passkey.authenticator.get(asked, passkey.credential, { counter: 7 }),
+    );
+    const replies = await Promise.all(answers.map((response) => send(response)));
+    expect(replies.map(({ status }) => status).sort()).toEqual([201, 401]);
+  });
+
+  test("an authenticator without a counter signs in again and again", async () => {
+    const authenticator = createAuthenticator();
+    expect((await registers(service, home.people.viewer, authenticator, { counter: 0 })).status).toBe(201);
+    for (let count = 0; count < 2; count++) {
+      const [credential] = authenticator.credentials;
+      const reply = await send(authenticator.get(await options(), credential!, { counter: 0 }));
+      expect(reply.status).toBe(201);
+    }
+  });
+
+  test("ten failures with one passkey from an address are too many, also for a right one", async () => {
+    for (let count = 0; count < 10; count++) await refused(() => signs({ userVerified: false }));
+    const reply = await signs({ counter: 99 });
+    expect([reply.status, reply.code, reply.headers.get("retry-after")]).toEqual([
+      429,
+      "rate_limit_exceeded",
+      "900",
+    ]);
+    const password = await service.post("/auth/session", { email: person.email, password: PASSWORD });
+    expect(password.status).toBe(201);
+  });
+
+  test("somebody who was removed signs in no more", async () => {
+    const user = service.ctx.store.reader.users.get(person.id)!;
+    await service.ctx.store.execute({
+      scope: { organisationId: home.id, mode: "live" },
+      needs: {},
+      decide: () => ({
+        answer: null,
+        change: { rows: [{ kind: "user", row: { ...user, removedAt: service.clock.now } }] },
+      }),
+    });
+    await refused(() => signs());
+  });
+});

@@ -1,0 +1,310 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Role } from "../../src/core/roles.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { issuePasswordReset } from "../../src/services/admin/password-resets.ts";
+import { removeUser } from "../../src/services/admin/users.ts";
+import { type Client, type Credentials, NOBODY } from "../support/client.ts";
+import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** A password changed, or reset by a one-time link, and signing out everywhere (decisions.md, Sign-in, roles, passkeys). */
+
+const HOUR_MS = 3_600_000;
+const NEW = "a new password, longer";
+
+let service: ShellService;
+let home: TestOrganisation;
+let person: Person;
+beforeEach(async () => {
+  service = startTestShell();
+  home = await service.organisation();
+  person = home.people.operator;
+});
+afterEach(() => service.close());
+
+const signIn = async (password: string, email = person.email) =>
+  (await service.from("203.0.113.9").post("/auth/session", { email, password }, { key: null })).status;
+const isSignedIn = async (as: Credentials) => (await service.get("/auth/session", { as })).status === 200;
+const hashOf = ({ id }: Person) => service.ctx.store.reader.users.get(id)?.passwordHash;
+
+describe("POST /auth/password", () => {
+  const change = (body: unknown, as: Credentials = person.as) =>
+    service.post("/auth/password", body, { as, key: null });
+
+  test("changes it: the old one is none any more, other sign-ins end, this one stays", async () => {
+    const [other, sandbox] = [await home.signIn(person), await home.signIn(person, "sandbox")];
+    const reply = await change({ current_password: PASSWORD, new_password: NEW });
+    expect([reply.status, reply.text, reply.headers.get("set-cookie")]).toEqual([204, "", null]);
+    expect([await isSignedIn(person.as), await isSignedIn(other), await isSignedIn(sandbox)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect([await signIn(PASSWORD), await signIn(NEW)]).toEqual([401, 201]);
+    expect(await isSignedIn(home.people.admin.as)).toBeTrue();
+  });
+
+  test("refused, and nothing is changed", async () => {
+    const other = await home.signIn(person);
+    for (const [body, as, expected] of [
+      [{ current_password: "wrong", new_password: NEW }, person.as, [401, "not_authenticated"]],
+      [{ current_password: PASSWORD, new_password: NEW }, NOBODY, [401, "not_authenticated"]],
+      [{ current_password: PASSWORD, new_password: NEW }, home.live.as, [403, "user_session_required"]],
+      [
+        { current_password: PASSWORD, new_password: "1234567" },
+        person.as,
+        [400, "validation_failed", "new_password: must be a string of 8 to 256"],
+      ],
+      [
+        { current_password: PASSWORD, new_password: "x".repeat(257) },
+        person.as,
+        [400, "validation_failed", "new_password: "],
+      ],
+      [{ new_password: NEW }, person.as, [400, "validation_failed", "current_password: is required"]],
+      [{ current_password: PASSWORD }, person.as, [400, "validation_failed", "new_password: is required"]],
+      [
+        { current_password: PASSWORD, new_password: NEW, email: "x@y.z" },
+        person.as,
+        [400, "validation_failed", "email: unknown field"],
+      ],
+    ] as const) {
+      await service.refuses(home, expected, () => change(body, as));
+    }
+    expect([await isSignedIn(person.as), await isSignedIn(other), await signIn(PASSWORD)]).toEqual([
+      true,
+      true,
+      201,
+    ]);
+  });
+
+  test("a stolen cookie cannot guess: ten wrong ones, then 429 also for the right one", async () => {
+    const guess = (current_password: string) => change({ current_password, new_password: NEW });
+    for (let count = 0; count < 10; count++) expect((await guess("wrong")).status).toBe(401);
+    const reply = await service.refuses(home, [429, "rate_limit_exceeded"], () => guess(PASSWORD));
+    expect(reply.headers.get("retry-after")).toBe("900");
+    // It is the window of sign-ins: there the address waits too.
+    const body = { email: person.email, password: PASSWORD };
+    expect((await service.post("/auth/session", body, { key: null })).status).toBe(429);
+    service.clock.now += HOUR_MS / 4;
+    expect((await guess(PASSWORD)).status).toBe(204);
+  });
+
+  test("of two at once by one sign-in, one is made", async () => {
+    const replies = await Promise.all(
+      [0, 1].map((index) => change({ current_password: PASSWORD, new_password: `${NEW} ${index}` })),
+    );
+    expect(replies.map(({ status }) => status).sort()).toEqual([204, 401]);
+    expect(hashOf(person)).toBe(`test:${NEW} ${replies.findIndex(({ status }) => status === 204)}`);
+    expect(await isSignedIn(person.as)).toBeTrue();
+  });
+
+  test("of two at once by two sign-ins, one is made", async () => {
+    const other = await home.signIn(person);
+    const replies = await Promise.all(
+      [person.as, other].map((as, index) =>
+        change({ current_password: PASSWORD, new_password: `${NEW} ${index}` }, as),
+      ),
+    );
+    expect(replies.map(({ status }) => status).sort()).toEqual([204, 401]);
+    const winner = replies.findIndex(({ status }) => status === 204);
+    expect(hashOf(person)).toBe(`test:${NEW} ${winner}`);
+    expect([await isSignedIn(person.as), await isSignedIn(other)]).toEqual([winner === 0, winner === 1]);
+  });
+});
+
+describe("POST /auth/password/reset", () => {
+  const reset = (token: string, new_password = NEW, from = service.from("203.0.113.7")) =>
+    from.post("/auth/password/reset", { token, new_password }, { key: null });
+  const issue = async (to: Person = person) => {
+    const made = must(await issuePasswordReset(service.ctx, MACHINE, { user_id: to.id }));
+    expect(made).toEqual({
+      object: "password_reset",
+      user_id: to.id,
+      url: expect.stringMatching(/^http:\/\/localhost:8080\/reset-password#[A-Za-z0-9_-]{43}$/),
+      expires_at: service.timeIn(HOUR_MS),
+    });
+    return made.url.split("#")[1]!;
+  };
+
+  test("chooses a new password once: all sign-ins end, and when it was is kept", async () => {
+    const other = await home.signIn(person, "sandbox");
+    const token = await issue();
+    service.clock.now += HOUR_MS - 1;
+    const reply = await reset(token);
+    expect([reply.status, reply.text, reply.headers.get("set-cookie")]).toEqual([204, "", null]);
+    expect([await isSignedIn(person.as), await isSignedIn(other)]).toEqual([false, false]);
+    expect([await signIn(PASSWORD), await signIn(NEW)]).toEqual([401, 201]);
+    expect(service.ctx.store.reader.users.get(person.id)?.passwordResetAt).toBe(service.clock.now);
+    expect(await isSignedIn(home.people.admin.as)).toBeTrue();
+    await service.refuses(home, [401, "not_authenticated"], () => reset(token, `${NEW} again`));
+    expect(await signIn(NEW)).toBe(201);
+  });
+
+  test("forgives the wrong ones that were tried before, from the same address only", async () => {
+    const token = await issue();
+    const tries = async (from: Client) =>
+      (await from.post("/auth/session", { email: person.email, password: "wrong" }, { key: null })).status;
+    const [own, other] = [service.from("203.0.113.7"), service.from("203.0.113.8")];
+    for (const from of [own, other]) {
+      for (let count = 0; count < 10; count++) expect(await tries(from)).toBe(401);
+      expect(await tries(from)).toBe(429);
+    }
+    expect((await reset(token)).status).toBe(204);
+    const body = { email: person.email, password: NEW };
+    expect((await own.post("/auth/session", body, { key: null })).status).toBe(201);
+    expect((await other.post("/auth/session", body, { key: null })).status).toBe(429);
+  });
+
+  test("unknown, used, void and expired links are refused alike, and nothing is changed", async () => {
+    const messages = new Set<string>();
+    const useless = async (token: string) => {
+      const { body } = await service.refuses(home, [401, "not_authenticated"], () => reset(token));
+      messages.add(body.error.message);
+    };
+    const first = await issue();
+    await useless("x".repeat(43));
+    await useless(`${first} `);
+    const second = await issue();
+    await useless(first);
+    expect((await reset(second)).status).toBe(204);
+    await useless(second);
+    const late = await issue();
+    service.clock.now += HOUR_MS;
+    await useless(late);
+    expect(messages.size).toBe(1);
+    expect(hashOf(person)).toBe(`test:${NEW}`);
+  });
+
+  test("a link does not outlive a change of the password, nor its person", async () => {
+    const before = await issue();
+    const body = { current_password: PASSWORD, new_password: NEW };
+    expect((await service.post("/auth/password", body, { as: person.as, key: null })).status).toBe(204);
+    await service.refuses(home, [401, "not_authenticated"], () => reset(before, `${NEW} 2`));
+    const removed = await issue();
+    must(await removeUser(service.ctx, MACHINE, { user_id: person.id }));
+    await service.refuses(home, [401, "not_authenticated"], () => reset(removed, `${NEW} 3`));
+    expect(hashOf(person)).toBe(`test:${NEW}`);
+  });
+
+  test("one person's link leaves others as they are", async () => {
+    const [mine, theirs] = [await issue(), await issue(home.people.viewer)];
+    expect((await reset(mine)).status).toBe(204);
+    expect(hashOf(home.people.viewer)).toBe(`test:${PASSWORD}`);
+    expect(await isSignedIn(home.people.viewer.as)).toBeTrue();
+    expect((await reset(theirs)).status).toBe(204);
+  });
+
+  test("of two at once with one link, one wins", async () => {
+    const token = await issue();
+    const replies = await Promise.all([0, 1, 2].map((index) => reset(token, `${NEW} ${index}`)));
+    expect(replies.map(({ status }) => status).sort()).toEqual([204, 401, 401]);
+    expect(hashOf(person)).toBe(`test:${NEW} ${replies.findIndex(({ status }) => status === 204)}`);
+  });
+
+  test("bodies that are none burn no link", async () => {
+    const token = await issue();
+    for (const [body, start] of [
+      [{ token }, "new_password: is required"],
+      [{ new_password: NEW }, "token: is required"],
+      [{ token: "", new_password: NEW }, "token: "],
+      [{ token: "x".repeat(257), new_password: NEW }, "token: "],
+      [{ token, new_password: "short" }, "new_password: "],
+      [{ token, new_password: NEW, user_id: person.id }, "user_id: unknown field"],
+    ] as const) {
+      await service.refuses(home, [400, "validation_failed", start], () =>
+        service.post("/auth/password/reset", body, { key: null }),
+      );
+    }
+    expect((await reset(token)).status).toBe(204);
+  });
+
+  test("ten useless links from an address, then 429; other addresses and sign-ins go on", async () => {
+    const token = await issue();
+    for (let count = 0; count < 10; count++) expect((await reset(`none-${count}`)).status).toBe(401);
+    await service.refuses(home, [429, "rate_limit_exceeded"], () => reset(token));
+    const here = service.from("203.0.113.7");
+    const body = { email: person.email, password: PASSWORD };
+    expect((await here.post("/auth/session", body, { key: null })).status).toBe(201);
+    expect((await reset(token, NEW, service.from("203.0.113.8"))).status).toBe(204);
+  });
+});
+
+describe("DELETE /auth/sessions", () => {
+  const signOutEverywhere = (as: Credentials) =>
+    service.send("DELETE", "/auth/sessions", undefined, { as, key: null });
+
+  test("ends all sign-ins of the person, in both modes, and takes the cookie back", async () => {
+    const others = [await home.signIn(person), await home.signIn(person, "sandbox")];
+    const reply = await signOutEverywhere(person.as);
+    expect([reply.status, reply.text]).toEqual([204, ""]);
+    expect(reply.headers.get("set-cookie")).toMatch(/^service_session=;.*Max-Age=0/i);
+    for (const as of [person.as, ...others]) {
+      expect(await isSignedIn(as)).toBeFalse();
+      await service.refuses(home, [401, "not_authenticated"], () =>
+        service.post("/v1/warrants", service.body(), { as }),
+      );
+    }
+    for (const { as } of [home.people.viewer, home.people.admin]) expect(await isSignedIn(as)).toBeTrue();
+    // Who knows the password signs in again.
+    expect(await isSignedIn(await home.signIn(person))).toBeTrue();
+    const before = service.world(home);
+    expect((await signOutEverywhere(person.as)).code).toBe("not_authenticated");
+    expect(service.world(home)).toEqual(before);
+  });
+
+  test("is a person's own, from our own pages", async () => {
+    expect((await signOutEverywhere(home.live.as)).code).toBe("user_session_required");
+    expect((await signOutEverywhere(NOBODY)).code).toBe("not_authenticated");
+    const foreign = await service.send("DELETE", "/auth/sessions", undefined, {
+      as: person.as,
+      headers: { Origin: "https://evil.example" },
+    });
+    expect(foreign.code).toBe("not_authenticated");
+    expect(await isSignedIn(person.as)).toBeTrue();
+  });
+});
+
+describe("what a page of another origin sends counts for nobody", () => {
+  const hostile = { "Sec-Fetch-Site": "cross-site", Origin: "https://evil.example" };
+  const body = { current_password: PASSWORD, new_password: NEW };
+  test("POST /auth/password", async () => {
+    await service.refuses(home, [401, "not_authenticated"], () =>
+      service.post("/auth/password", body, { as: person.as, headers: hostile, key: null }),
+    );
+    expect(await signIn(PASSWORD)).toBe(201);
+  });
+});
+
+describe("whom a reset link may be made for", () => {
+  const ROLES: readonly Role[] = ["viewer", "operator", "admin", "owner"];
+  const MAY: Readonly<Record<Role, readonly Role[]>> = {
+    viewer: [],
+    operator: [],
+    admin: ["viewer", "operator"],
+    owner: ["viewer", "operator", "admin"],
+  };
+  for (const by of ROLES) {
+    test(`${by}: ${MAY[by].join(", ") || "nobody"}`, async () => {
+      const authority = {
+        kind: "person",
+        userId: home.people[by].id,
+        role: by,
+        organisationId: home.id,
+        mode: "live",
+      } as const;
+      for (const role of ROLES) {
+        const before = service.world(home);
+        const made = await issuePasswordReset(service.ctx, authority, { user_id: home.people[role].id });
+        if (MAY[by].includes(role)) expect(made).toMatchObject({ object: "password_reset" });
+        else {
+          expect(made).toMatchObject({ refused: "insufficient_role" });
+          expect(service.world(home)).toEqual(before);
+        }
+      }
+      const stranger = (await service.organisation()).people.viewer;
+      expect(await issuePasswordReset(service.ctx, authority, { user_id: stranger.id })).toMatchObject({
+        refused: MAY[by].length > 0 ? "user_not_found" : "insufficient_role",
+      });
+    });
+  }
+});

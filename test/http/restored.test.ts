@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
+import { openForCommands, type RunningServer, startServer } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import { type Client, createClient, type Reply } from "../support/client.ts";
+import { createCommandLine } from "../support/command-line.ts";
+import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { testSettings } from "../support/server.ts";
+
+/** decisions.md, Money in and out: after a restore live opens are refused until somebody acknowledges it. */
+
+let root: string;
+let running: RunningServer | null = null;
+let client: Client;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "holdfast-restored-"));
+});
+afterEach(async () => {
+  await running?.stop();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const configOf = (name: string) => must(readConfig(testSettings(join(root, name)), {}));
+
+async function start(name: string): Promise<RunningServer> {
+  running = must(await startServer(configOf(name)));
+  client = createClient(fetch, running.url, `http://localhost:${new URL(running.url).port}/docs`);
+  return running;
+}
+
+async function stop(): Promise<void> {
+  await running?.stop();
+  running = null;
+}
+
+async function backup(name: string, file: string): Promise<void> {
+  const config = configOf(name);
+  must(await backUpFolder(config, openForCommands(config), { file: join(root, file), withKeys: true }));
+}
+
+/** As an operator does it: by a process of its own, beside the server. */
+async function acknowledge(name: string): Promise<Record<string, unknown>> {
+  const { ctx, close } = openForCommands(configOf(name));
+  try {
+    return await createCommandLine(ctx).json("restore", "acknowledge");
+  } finally {
+    await close();
+  }
+}
+
+const deadline = new Date(Date.now() + 3_600_000).toISOString();
+const open = (as: TestOrganisation["live"]["as"], key?: string): Promise<Reply> =>
+  client.post(
+    "/v1/warrants",
+    { amount: "100", payee: "acme", deadline, spec: { clauses: [{ kind: "http.status", equals: 200 }] } },
+    { as, ...(key !== undefined && { key }) },
+  );
+const outcome = ({ status, code }: Reply) => [status, code];
+
+test("live opens are refused until the restore is acknowledged, and all else goes on", async () => {
+  const { ctx } = await start("original");
+  const home = await makeOrganisation(ctx, client);
+  const opened = await open(home.live.as, "before");
+  const settled = await open(home.live.as);
+  expect([opened.status, settled.status]).toEqual([201, 201]);
+  await backup("original", "a.backup");
+  expect((await open(home.live.as, "forgotten")).status).toBe(201);
+  await stop();
+
+  must(restoreFolder(configOf("restored"), join(root, "a.backup")));
+  const { ctx: restored } = await start("restored");
+  const live = { organisationId: home.id, mode: "live" } as const;
+  const held = () => restored.store.reader.balances.list(live)[0]?.balance.held;
+  expect(held()).toBe(200n);
+  for (const key of ["forgotten", undefined]) {
+    expect(outcome(await open(home.live.as, key))).toEqual([403, "restore_unacknowledged"]);
+  }
+  expect(outcome(await open(home.people.operator.as))).toEqual([403, "restore_unacknowledged"]);
+  expect(held()).toBe(200n);
+  expect(restored.store.reader.warrants.byCreation(live, {}, {}, 10)).toHaveLength(2);
+
+  const replayed = await open(home.live.as, "before");
+  expect([replayed.status, replayed.text, replayed.headers.get("idempotent-replayed")]).toEqual([
+    ...[201, opened.text, "true"],
+  ]);
+  expect((await open(home.sandbox.as)).status).toBe(201);
+  const as = home.people.operator.as;
+  expect((await client.post(`/v1/warrants/${settled.body.id}/refund`, undefined, { as })).status).toBe(200);
+
+  const acknowledged = await acknowledge("restored");
+  expect(acknowledged).toEqual({
+    object: "instance",
+    id: restored.store.reader.instance.get()?.id,
+    created_at: expect.any(String),
+    restored_at: expect.any(String),
+    acknowledged_at: expect.any(String),
+  });
+  // What was refused moved nothing, and is decided anew.
+  expect((await open(home.live.as, "forgotten")).status).toBe(201);
+  expect(held()).toBe(200n);
+  expect(await acknowledge("restored")).toEqual(acknowledged);
+  expect(restored.store.reader.audit()).toEqual([]);
+});
+
+test("the refusal outlives a restart, and a second restore asks again", async () => {
+  const { ctx } = await start("original");
+  const home = await makeOrganisation(ctx, client);
+  await backup("original", "a.backup");
+  await stop();
+  must(restoreFolder(configOf("first"), join(root, "a.backup")));
+  for (let starts = 0; starts < 2; starts++) {
+    await start("first");
+    expect(outcome(await open(home.live.as))).toEqual([403, "restore_unacknowledged"]);
+    await stop();
+  }
+  await acknowledge("first");
+  await backup("first", "b.backup");
+  await start("first");
+  expect((await open(home.live.as)).status).toBe(201);
+  await stop();
+  must(restoreFolder(configOf("second"), join(root, "b.backup")));
+  await start("second");
+  expect(outcome(await open(home.live.as))).toEqual([403, "restore_unacknowledged"]);
+});

@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createWebhook, type NewWebhook } from "../../src/services/admin/webhooks.ts";
+import type { Json } from "../support/client.ts";
+import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
+import { openServerFolder, type ServerFolder, type ServerProcess } from "../support/server-process.ts";
+
+/** The service as it runs, with its own scheduler and the worker beside it, and what a crash leaves of its deliveries. */
+
+const PROCESS_TIMEOUT_MS = 30_000;
+const SECRET = "worker-secret-of-a-test";
+
+let folder: ServerFolder;
+let receiver: Receiver;
+beforeEach(() => {
+  receiver = startReceiver();
+  folder = openServerFolder();
+});
+afterEach(async () => {
+  await folder.close();
+  receiver.stop();
+});
+
+const endpoint = (home: TestOrganisation, path = "/"): Promise<NewWebhook> =>
+  createWebhook(folder.ctx, MACHINE, {
+    organisation_id: home.id,
+    mode: "live",
+    url: receiver.url(path),
+  }).then(must);
+
+async function open({ client }: ServerProcess, { live }: TestOrganisation): Promise<Json> {
+  const body = {
+    amount: "100",
+    payee: "acme",
+    deadline: new Date(Date.now() + 3_600_000).toISOString(),
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+  };
+  const reply = await client.post("/v1/warrants", body, { as: live.as });
+  expect(reply.status).toBe(201);
+  return reply.body;
+}
+/** The deliveries as the console lists them, once none is on its way. */
+async function settled({ client }: ServerProcess, { people }: TestOrganisation): Promise<readonly Json[]> {
+  for (;;) {
+    const { body } = await client.get("/v1/console/webhooks", { as: people.admin.as });
+    if (body.deliveries.every(({ status }: Json) => status === "delivered")) return body.deliveries;
+    await Bun.sleep(20);
+  }
+}
+
+test(
+  "both at once, the service's own job and a worker's: every attempt arrives once, in order, and is accepted",
+  async () => {
+    const server = await folder.start("1", { WORKER_SECRET: SECRET });
+    const home = await makeOrganisation(folder.ctx, server.client);
+    const { secret } = await endpoint(home);
+    let driving = true;
+    const drive = async (): Promise<number> => {
+      let attempted = 0;
+      while (driving) {
+        const headers = { "X-Service-Worker": SECRET };
+        const reply = await server.client.post("/internal/jobs/webhooks", undefined, { headers, key: null });
+        expect(reply.status).toBe(200);
+        attempted += reply.body.attempted;
+      }
+      return attempted;
+    };
+    const drivers = [drive(), drive()];
+    const warrants = [];
+    for (let count = 0; count < 40; count++) {
+      const { id } = await open(server, home);
+      warrants.push(id);
+      await server.client.post(`/v1/warrants/${id}/refund`, undefined, { as: home.people.operator.as });
+    }
+    await receiver.whenReceived(80);
+    expect(await settled(server, home)).toHaveLength(50);
+    driving = false;
+    await Promise.all(drivers);
+    const judge = createJudge(secret);
+    expect(receiver.received.map((one) => judge(one, Date.now()))).toEqual(Array(80).fill("accepted"));
+    for (const id of warrants) {
+      const its = receiver.received.filter(({ body }) => body.data.warrant_id === id);
+      expect(its.map(({ body, attempt }) => [body.type, attempt])).toEqual([
+        ["warrant.opened", 1],
+        ["warrant.refunded", 1],
+      ]);
+    }
+    expect(await server.end("SIGTERM")).toBe(0);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "kill -9 in the middle: the attempt that was cut off counts, and the schedule goes on in the next process",
+  async () => {
+    const first = await folder.start("1");
+    const home = await makeOrganisation(folder.ctx, first.client);
+    await endpoint(home, "/hangs");
+    await endpoint(home, "/fails");
+    receiver.answer(({ path, attempt }) => {
+      if (attempt > 1) return new Response("ok");
+      return path === "/fails" ? new Response("", { status: 500 }) : new Promise<Response>(() => {});
+    });
+    await open(first, home);
+    await receiver.whenReceived(2);
+    expect(await first.end("SIGKILL")).toBeNull();
+
+    const restartedAt = Date.now();
+    const second = await folder.start("1");
+    await receiver.whenReceived(4);
+    const deliveries = await settled(second, home);
+    expect(deliveries.map(({ status, attempts }) => [status, attempts])).toEqual([
+      ["delivered", 2],
+      ["delivered", 2],
+    ]);
+    const came = (path: string) =>
+      receiver.received.filter((one) => one.path === path).map(({ attempt }) => attempt);
+    expect([came("/hangs"), came("/fails")]).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+    // What was cut off ends with the start, and waits its second from then.
+    expect(Date.now() - restartedAt).toBeGreaterThan(1_000);
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await second.end("SIGTERM")).toBe(0);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "SIGTERM lets an attempt under way end, begins none, and waits ten seconds at most",
+  async () => {
+    const server = await folder.start("1");
+    const home = await makeOrganisation(folder.ctx, server.client);
+    await endpoint(home);
+    const answer = Promise.withResolvers<void>();
+    receiver.answer(async () => {
+      await answer.promise;
+      return new Response("ok");
+    });
+    await open(server, home);
+    await receiver.whenReceived(1);
+    const ended = server.end("SIGTERM");
+    for (let listens = true; listens; )
+      listens = await fetch(`${server.url}/healthz`, { headers: { Connection: "close" } }).then(
+        () => true,
+        () => false,
+      );
+    answer.resolve();
+    expect(await ended).toBe(0);
+    const scope = { organisationId: home.id, mode: "live" } as const;
+    expect(folder.ctx.store.reader.deliveries.list(scope, 5)).toMatchObject([
+      { status: "delivered", attempts: 1 },
+    ]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "the master key is made on first start, 0600, or given; no secret is in the data folder in clear text",
+  async () => {
+    const masterKey = Buffer.alloc(32, 5).toString("base64");
+    const server = await folder.start("1", { MASTER_KEY: masterKey, WORKER_SECRET: SECRET });
+    const home = await makeOrganisation(folder.ctx, server.client);
+    // Made by a command that was not given the server's key: the server cannot sign, and says so without sending.
+    const { secret } = await endpoint(home);
+    await open(server, home);
+    const scope = { organisationId: home.id, mode: "live" } as const;
+    const read = () => folder.ctx.store.reader.deliveries.list(scope, 1)[0];
+    while (read()?.attempts === 0 || read()?.status === "pending") await Bun.sleep(20);
+    expect(read()).toMatchObject({ status: "failed", responseCode: null, responseStart: "not_sent" });
+    expect(receiver.received).toEqual([]);
+    await server.end("SIGTERM");
+    const again = await folder.start("1");
+    await receiver.whenReceived(1);
+    expect(createJudge(secret)(receiver.received[0]!, Date.now())).toBe("accepted");
+    await again.end("SIGTERM");
+    for (const name of readdirSync(folder.folder)) {
+      const bytes = readFileSync(join(folder.folder, name));
+      for (const hidden of [secret, masterKey, SECRET])
+        expect([name, bytes.includes(hidden)]).toEqual([name, false]);
+    }
+  },
+  PROCESS_TIMEOUT_MS,
+);

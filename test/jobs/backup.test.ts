@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nightlyBackup } from "../../src/jobs/backup.ts";
+import { TEST_NOW } from "../support/context.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let folder: string;
+let now: number;
+let makes: (file: string) => void;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "holdfast-nightly-"));
+  now = TEST_NOW;
+  makes = (file) => writeFileSync(file, "");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The job of a server that has just started. */
+const job = (keep = 2) =>
+  nightlyBackup(
+    { folder, keep, hour: 3 },
+    async (file) => makes(file),
+    () => now,
+  );
+const names = () => readdirSync(folder).sort();
+
+test("last night's is made at start, once, also across restarts", async () => {
+  const first = job();
+  expect([await first(), await first(), await job()()]).toEqual([true, false, false]);
+  expect(names()).toEqual(["holdfast-20300115T120000Z.backup"]);
+  now += 15 * HOUR_MS - 1;
+  expect(await first()).toBeFalse();
+  now += 1;
+  expect([await first(), await job()()]).toEqual([true, false]);
+  expect(names()).toEqual(["holdfast-20300115T120000Z.backup", "holdfast-20300116T030000Z.backup"]);
+});
+
+test("as many stay as are to be kept, and what others put there", async () => {
+  writeFileSync(join(folder, "monday.backup"), "");
+  for (let night = 0; night < 4; night++, now += DAY_MS) expect(await job()()).toBeTrue();
+  expect(names()).toEqual([
+    ...["holdfast-20300117T120000Z.backup", "holdfast-20300118T120000Z.backup", "monday.backup"],
+  ]);
+});
+
+test("where a backup fails nothing is removed, and the next run tries again", async () => {
+  for (let night = 0; night < 2; night++, now += DAY_MS) await job(2)();
+  const before = names();
+  const good = makes;
+  makes = () => {
+    throw new Error("the disk is full");
+  };
+  const run = job(1);
+  await expect(run()).rejects.toThrow("the disk is full");
+  expect(names()).toEqual(before);
+  makes = good;
+  expect(await run()).toBeTrue();
+  expect(names()).toEqual(["holdfast-20300117T120000Z.backup"]);
+});
+
+test("a folder that is missing is not made", async () => {
+  rmSync(folder, { recursive: true });
+  const made: string[] = [];
+  makes = (file) => void made.push(file);
+  await expect(job()()).rejects.toThrow("ENOENT");
+  expect(made).toEqual([]);
+});

@@ -1,0 +1,139 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { forgetOld } from "../../src/jobs/retention.ts";
+import type { TestOrganisation } from "../support/organisations.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** decisions.md, Idempotency: keys are remembered for 30 days, and one in flight is never forgotten. */
+
+const DAY_MS = 86_400_000;
+
+let service: ShellService;
+let home: TestOrganisation;
+beforeEach(async () => {
+  service = startTestShell();
+  home = await service.organisation();
+});
+afterEach(() => service.close());
+
+const body = () => service.body({ deadline: new Date(Date.UTC(2031, 0)).toISOString() });
+const keys = () => rowsOf("idempotency_keys");
+const openAs = (key: string, sent: object) => service.post("/v1/warrants", sent, { as: home.live.as, key });
+const forget = (days = 30) => forgetOld(service.ctx, days);
+
+function inLedger<Result>(work: (database: Database) => Result): Result {
+  const database = new Database(join(service.folder, "holdfast.db"));
+  try {
+    return work(database);
+  } finally {
+    database.close();
+  }
+}
+const rowsOf = (table: string): number =>
+  inLedger(
+    (database) => database.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0,
+  );
+
+test("a key is a replay for 30 days, and free after", async () => {
+  const sent = body();
+  const first = await openAs("intent", sent);
+  service.clock.now += 30 * DAY_MS;
+  await forget();
+  const replay = await openAs("intent", sent);
+  expect([replay.body.id, replay.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
+  expect(service.books(home).held).toBe(100n);
+
+  service.clock.now += 1;
+  await forget();
+  const anew = await openAs("intent", sent);
+  expect([anew.status, anew.headers.get("idempotent-replayed")]).toEqual([201, null]);
+  expect(anew.body.id).not.toBe(first.body.id);
+  expect(service.books(home).held).toBe(200n);
+});
+
+test("the operator may have them remembered for longer, or shorter", async () => {
+  await openAs("intent", body());
+  service.clock.now += DAY_MS + 1;
+  await forget(2);
+  expect(keys()).toBe(1);
+  await forget(1);
+  expect(keys()).toBe(0);
+});
+
+test("a key in flight is never forgotten", async () => {
+  const gate = Promise.withResolvers<void>();
+  const slow = startTestShell({
+    fetchEvidence: async () => {
+      await gate.promise;
+      const evidence = reachedEvidence({ status: 200, body: Buffer.from("{}") });
+      return { evidence, status: 200, bytes: 2, durationMs: 1 };
+    },
+  });
+  const organisation = await slow.organisation();
+  const { id } = await slow.opened(organisation);
+  const send = () =>
+    slow.post(
+      `/v1/warrants/${id}/verify`,
+      { source_url: "https://s.example/" },
+      { as: organisation.live.as, key: "v" },
+    );
+  const running = send();
+  while (slow.ctx.store.reader.warrants.find(id)?.state !== "verifying") await new Promise(setImmediate);
+  slow.clock.now += 400 * DAY_MS;
+  await forgetOld(slow.ctx, 30);
+  expect((await send()).code).toBe("idempotency_in_flight");
+  gate.resolve();
+  await running;
+  await slow.close();
+});
+
+test("a backlog of several steps is forgotten in one run", async () => {
+  const insert = (database: Database) => {
+    const row = database.prepare(
+      "INSERT INTO idempotency_keys (organisation_id, mode, key, fingerprint, status, body, created_at) VALUES (?, 'live', ?, 'f', 201, '{}', ?)",
+    );
+    database.transaction(() => {
+      for (let count = 0; count < 350; count++)
+        row.run(home.id, `old-${count}`, count < 340 ? 1 : service.ctx.now());
+    })();
+  };
+  inLedger(insert);
+  expect([await forget(), keys()]).toEqual([340, 10]);
+  expect(await forget()).toBe(0);
+});
+
+test("a sign-in stays for a day after its end, and one that goes on stays", async () => {
+  const before = rowsOf("auth_sessions");
+  const sessionHours = 12;
+  service.clock.now += sessionHours * 3_600_000 + DAY_MS;
+  await home.signIn(home.people.operator);
+  expect([await forget(), rowsOf("auth_sessions")]).toEqual([0, before + 1]);
+  service.clock.now += 1;
+  expect([await forget(), rowsOf("auth_sessions")]).toEqual([before, 1]);
+});
+
+test("of webhook deliveries those are forgotten after 30 days that are over", async () => {
+  const insert = (database: Database) => {
+    database.run(
+      "INSERT INTO webhooks (id, organisation_id, mode, url, events, sealed_secret, disabled, created_at) VALUES ('whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",
+      [home.id],
+    );
+    const row = database.prepare(
+      "INSERT INTO webhook_deliveries (id, webhook_id, organisation_id, mode, event, event_id, status, attempts, response_code, next_attempt_at, created_at) VALUES (?, 'whk_1', ?, 'live', 'warrant.opened', ?, ?, 4, ?, ?, ?)",
+    );
+    const times = [service.ctx.now() - 30 * DAY_MS - 1, service.ctx.now() - 30 * DAY_MS];
+    for (const [age, at] of times.entries()) {
+      row.run(`delivered-${age}`, home.id, `1-${age}`, "delivered", 200, null, at);
+      row.run(`exhausted-${age}`, home.id, `2-${age}`, "exhausted", null, null, at);
+      row.run(`failed-${age}`, home.id, `3-${age}`, "failed", 500, at, at);
+    }
+  };
+  inLedger(insert);
+  await forget();
+  const left = inLedger((database) =>
+    database.query<{ id: string }, []>("SELECT id FROM webhook_deliveries ORDER BY id").all(),
+  );
+  expect(left.map(({ id }) => id)).toEqual(["delivered-1", "exhausted-1", "failed-0", "failed-1"]);
+});

@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type Job, type Scheduler, startScheduler } from "../../src/jobs/scheduler.ts";
+
+/** Jobs that a test starts by hand, but where it says otherwise. */
+
+const NEVER_MS = 1_000_000_000;
+
+let scheduler: Scheduler;
+const faults: string[] = [];
+afterEach(async () => {
+  await scheduler.stop();
+  faults.length = 0;
+});
+
+const start = (...jobs: readonly (Pick<Job, "name" | "run"> & Partial<Job>)[]): void => {
+  scheduler = startScheduler(
+    jobs.map((job) => ({ everyMs: NEVER_MS, ...job })),
+    { onFault: (job, error) => faults.push(`${job}: ${error}`), now: () => 1_000 },
+  );
+};
+
+const stateOf = (name: string) => scheduler.states().find((state) => state.name === name);
+
+test("nothing is known of a job before its first run", () => {
+  start({ name: "a", run: async () => {} });
+  expect(stateOf("a")).toEqual({
+    ...{ name: "a", running: false, runs: 0, failures: 0, lastOutcome: null, lagMs: 0 },
+    ...{ lastStartedAt: null, lastEndedAt: null, lastDurationMs: null, quietMs: 0, stuck: false },
+  });
+});
+
+test("a run is observed, and what a job answers does not matter", async () => {
+  start({ name: "a", run: async () => 7 }, { name: "b", run: async () => {} });
+  await scheduler.run("a");
+  expect(stateOf("a")).toMatchObject({
+    ...{ running: false, runs: 1, failures: 0, lastOutcome: "succeeded", lagMs: 0, stuck: false },
+    ...{ lastStartedAt: 1_000, lastEndedAt: 1_000, lastDurationMs: expect.any(Number) },
+  });
+  expect(stateOf("b")?.runs).toBe(0);
+});
+
+describe("a run that fails", () => {
+  const broken = () => {
+    throw new Error("broken");
+  };
+  test.each([
+    ["at once", broken],
+    ["later", async () => broken()],
+  ])("%s is told, and the next one runs all the same", async (_, run) => {
+    let fails = true;
+    start({ name: "a", run: async () => fails && run() });
+    await scheduler.run("a");
+    expect(stateOf("a")).toMatchObject({ runs: 1, failures: 1, lastOutcome: "failed", running: false });
+    fails = false;
+    await scheduler.run("a");
+    expect(stateOf("a")).toMatchObject({ runs: 2, failures: 1, lastOutcome: "succeeded" });
+    expect(faults).toEqual(["a: Error: broken"]);
+  });
+
+  test("of a job that throws before it answers a promise is one like any other", async () => {
+    start({ name: "a", run: broken });
+    await scheduler.run("a");
+    await scheduler.run("a");
+    expect([stateOf("a")?.runs, faults.length]).toEqual([2, 2]);
+  });
+});
+
+test("a job does not overlap itself, and holds up no other", async () => {
+  const gate = Promise.withResolvers<void>();
+  let begun = 0;
+  start(
+    {
+      name: "slow",
+      everyMs: 1,
+      run: () => {
+        begun += 1;
+        return gate.promise;
+      },
+    },
+    { name: "quick", run: async () => {} },
+  );
+  const first = scheduler.run("slow");
+  const second = scheduler.run("slow");
+  await scheduler.run("quick");
+  expect([begun, stateOf("slow")?.running, stateOf("quick")?.runs]).toEqual([1, true, 1]);
+  gate.resolve();
+  await Promise.all([first, second]);
+  expect(stateOf("slow")).toMatchObject({ runs: begun });
+});
+
+test("a job runs at its interval, and its first run may come sooner", async () => {
+  const ran: Record<string, () => void> = {};
+  const runOf = (name: string) =>
+    new Promise<void>((resolve) => {
+      ran[name] = resolve;
+    });
+  const all = Promise.all([runOf("often"), runOf("soon")]);
+  const run = (name: string) => async () => ran[name]?.();
+  start(
+    { name: "often", everyMs: 1, run: run("often") },
+    { name: "soon", firstMs: 0, run: run("soon") },
+    { name: "late", run: run("late") },
+  );
+  await all;
+  expect(stateOf("late")?.runs).toBe(0);
+});
+
+test("a stop waits for what is running, and nothing runs after it", async () => {
+  const gate = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  let ended = false;
+  start({
+    name: "a",
+    everyMs: 1,
+    run: async () => {
+      begun.resolve();
+      await gate.promise;
+      ended = true;
+    },
+  });
+  await begun.promise;
+  const stopped = scheduler.stop();
+  gate.resolve();
+  await stopped;
+  expect(ended).toBeTrue();
+  const runs = stateOf("a")?.runs;
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  expect([runs, stateOf("a")?.runs]).toEqual([1, 1]);
+});
+
+test("a job that has not succeeded for longer than its patience is stuck, until it does", async () => {
+  let fails = true;
+  start({
+    name: "a",
+    firstMs: 0,
+    patienceMs: 0,
+    run: async () => {
+      if (fails) throw new Error("broken");
+    },
+  });
+  await scheduler.run("a");
+  // The patience is over once the clock has moved at all.
+  const endedAt = performance.now();
+  while (performance.now() <= endedAt);
+  expect(stateOf("a")).toMatchObject({ stuck: true, quietMs: expect.any(Number) });
+  fails = false;
+  await scheduler.run("a");
+  expect(stateOf("a")?.quietMs ?? 1).toBeLessThan(1_000);
+});
+
+test("there is no job of another name", () => {
+  start({ name: "a", run: async () => {} });
+  expect(scheduler.run("b")).rejects.toThrow("there is no job b");
+});

@@ -1,0 +1,45 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join, resolve } from "node:path";
+import { AUDIT_ARGUMENT } from "../../src/app/operation.ts";
+import { createAuditChild } from "../../src/platform/audit-child.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { createStage } from "../support/stage.ts";
+
+const SELF = [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), AUDIT_ARGUMENT];
+
+let ctx: TestContext;
+beforeEach(async () => {
+  ctx = createTestContext();
+  await createStage(ctx);
+});
+afterEach(() => ctx.close());
+
+test("the audit of another process beside the server finds what is wrong, and only that", async () => {
+  const child = createAuditChild([...SELF, ctx.folder]);
+  expect(await child.audit()).toEqual([]);
+  const database = new Database(join(ctx.folder, "holdfast.db"));
+  const change = (amount: number) => {
+    database.run("UPDATE balances SET available = available + ?, funding = funding - ?", [amount, amount]);
+  };
+  change(1);
+  const found = await child.audit();
+  change(-1);
+  database.close();
+  expect(found.length).toBeGreaterThan(0);
+  expect(found.join()).toContain("available");
+});
+
+test("an audit that was not made is a fault, and not a clean one", async () => {
+  const code = 'console.error("no such thing"); process.exit(3)';
+  const failing = createAuditChild([process.execPath, "-e", code]);
+  expect(failing.audit()).rejects.toThrow("the audit was not made (3): no such thing");
+  await failing.audit().catch(() => {});
+});
+
+test("a stop ends the audit that is under way", async () => {
+  const endless = createAuditChild([process.execPath, "-e", "setInterval(() => {}, 1_000)"]);
+  const running = endless.audit();
+  endless.stop();
+  expect(await running).toEqual([]);
+});

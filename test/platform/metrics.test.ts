@@ -1,0 +1,122 @@
+import { describe, expect, test } from "bun:test";
+import { createMetrics, type Figures } from "../../src/platform/metrics.ts";
+
+const NOTHING: Figures = {
+  warrantsByState: { held: 0 },
+  warrantsOverdue: 0,
+  money: [],
+  escalations: { count: 0, oldestMs: 0 },
+  deliveries: { waiting: 0, lateMs: 0 },
+  jobs: [],
+  evaluators: [],
+  audit: null,
+  freeBytes: null,
+  ready: true,
+};
+
+const textOf = (metrics = createMetrics(), figures: Partial<Figures> = {}) =>
+  metrics.text(() => ({ ...NOTHING, ...figures }));
+
+/** The value of a series, as it is written; undefined where there is none. */
+const seriesOf = (text: string, series: string): string | undefined =>
+  text
+    .split("\n")
+    .find((line) => line.startsWith(`${series} `))
+    ?.slice(series.length + 1);
+
+test("every figure has its help, and every line a number", async () => {
+  const text = await textOf();
+  const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name);
+  expect(names.length).toBeGreaterThan(20);
+  expect([...text.matchAll(/^# HELP (\S+) \S/gm)].map(([, name]) => name)).toEqual(names);
+  expect(new Set(names).size).toBe(names.length);
+  for (const line of text.split("\n").filter((found) => found !== "" && !found.startsWith("#")))
+    expect(line).toMatch(/^[a-z_]+(\{[^}]*\})? -?[0-9.e+]+$/);
+});
+
+describe("requests", () => {
+  const answered = { method: "GET", route: "/v1/warrants/:id", status: 200, durationMs: 30 };
+
+  test("are counted by route and status, and timed by route", async () => {
+    const metrics = createMetrics();
+    metrics.answered(answered);
+    metrics.answered(answered);
+    metrics.answered({ ...answered, status: 404, durationMs: 1 });
+    const text = await textOf(metrics);
+    const route = 'method="GET",route="/v1/warrants/:id"';
+    expect(seriesOf(text, `holdfast_http_requests_total{${route},status="200"}`)).toBe("2");
+    expect(seriesOf(text, `holdfast_http_requests_total{${route},status="404"}`)).toBe("1");
+    const histogram = "holdfast_http_request_duration_seconds";
+    expect(seriesOf(text, `${histogram}_count{${route}}`)).toBe("3");
+    expect(seriesOf(text, `${histogram}_sum{${route}}`)).toBe("0.061");
+    expect(seriesOf(text, `${histogram}_bucket{le="0.025",${route}}`)).toBe("1");
+    expect(seriesOf(text, `${histogram}_bucket{le="0.05",${route}}`)).toBe("3");
+  });
+
+  test("of strangers make no series of their own", async () => {
+    const metrics = createMetrics();
+    for (let count = 0; count < 100; count++)
+      metrics.answered({ method: `METHOD${count}`, route: null, status: 404, durationMs: 1 });
+    const text = await textOf(metrics);
+    expect(text).not.toContain("METHOD1");
+    expect(seriesOf(text, 'holdfast_http_requests_total{method="other",route="other",status="404"}')).toBe(
+      "100",
+    );
+  });
+});
+
+test("commits are counted by how many commands shared one", async () => {
+  const metrics = createMetrics();
+  metrics.committed(1, 2);
+  metrics.committed(64, 8);
+  const text = await textOf(metrics);
+  expect(seriesOf(text, "holdfast_commit_commands_sum")).toBe("65");
+  expect(seriesOf(text, "holdfast_commit_commands_count")).toBe("2");
+  expect(seriesOf(text, "holdfast_commit_duration_seconds_sum")).toBe("0.01");
+});
+
+test("attempts of webhooks are counted by how they ended", async () => {
+  const metrics = createMetrics();
+  for (const code of [200, 299, 302, 500, null]) metrics.webhookAttempted(code);
+  const text = await textOf(metrics);
+  const counts = ["delivered", "refused", "no_response"].map((outcome) =>
+    seriesOf(text, `holdfast_webhook_attempts_total{outcome="${outcome}"}`),
+  );
+  expect(counts).toEqual(["2", "2", "1"]);
+});
+
+test("money is by mode, asset and state; what is above 2^53 is rounded, and the help says so", async () => {
+  const amount = 2n ** 63n - 1n;
+  const money = [{ mode: "live", asset: "USDC", state: "held", amount }];
+  const metrics = createMetrics();
+  const text = await textOf(metrics, { money });
+  const series = 'holdfast_money{mode="live",asset="USDC",state="held"}';
+  expect(Number(seriesOf(text, series))).toBe(2 ** 63);
+  expect(text).toMatch(/^# HELP holdfast_money .*2\^53 is rounded/m);
+  expect(seriesOf(await textOf(metrics), series)).toBeUndefined();
+});
+
+test("assets beyond a bound are left out", async () => {
+  const money = Array.from({ length: 1_000 }, (_, index) => ({
+    ...{ mode: "sandbox", asset: `A${index}`, state: "held", amount: 1n },
+  }));
+  const text = await textOf(createMetrics(), { money });
+  expect(text.match(/^holdfast_money\{/gm)).toHaveLength(300);
+});
+
+test("counters that are known elsewhere are shown as they are, however often they are asked for", async () => {
+  const metrics = createMetrics();
+  const evaluators = [{ pool: "verify", size: 2, busy: 1, waiting: 3, restarts: 4 }];
+  await textOf(metrics, { evaluators });
+  const text = await textOf(metrics, { evaluators });
+  expect(seriesOf(text, 'holdfast_evaluator_restarts_total{pool="verify"}')).toBe("4");
+  expect(seriesOf(text, 'holdfast_evaluator_waiting{pool="verify"}')).toBe("3");
+});
+
+test("the audit is shown from its first end on", async () => {
+  const metrics = createMetrics();
+  expect(seriesOf(await textOf(metrics), "holdfast_audit_disagreements")).toBe("-1");
+  const text = await textOf(metrics, { audit: { disagreements: 2, endedAt: 3_000, durationMs: 500 } });
+  expect(seriesOf(text, "holdfast_audit_disagreements")).toBe("2");
+  expect(seriesOf(text, "holdfast_audit_last_timestamp_seconds")).toBe("3");
+});

@@ -1,0 +1,199 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { hashSecret } from "../../../src/core/api-key.ts";
+import type { Passkey, PasskeyApproval } from "../../../src/core/directory.ts";
+import type { PersonCaller } from "../../../src/core/roles.ts";
+import type { AssertionResponse } from "../../../src/platform/passkeys.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
+import { signedInBy } from "../../../src/services/auth/callers.ts";
+import { approveDecision, challengeDecision } from "../../../src/services/auth/passkeys/approve.ts";
+import { removePasskey } from "../../../src/services/auth/passkeys/remove.ts";
+import { beginPasskeySignIn, signInByPasskey } from "../../../src/services/auth/passkeys/sign-in.ts";
+import { signIn } from "../../../src/services/auth/sign-in.ts";
+import type { Context } from "../../../src/services/context.ts";
+import { settleWarrant } from "../../../src/services/warrants/settle.ts";
+import type { Change } from "../../../src/store/store.ts";
+import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
+import {
+  codeOf,
+  createStage,
+  intentOf,
+  must,
+  open,
+  type Stage,
+  type WarrantBody,
+  warrantIn,
+} from "../../support/stage.ts";
+
+/** What a passkey signed counts as the commit finds it, not as the request did. */
+
+const DAY_MS = 86_400_000;
+
+let ctx: TestContext;
+let stage: Stage;
+let caller: PersonCaller;
+let passkey: Passkey;
+let warrant: WarrantBody;
+/** Runs while a signature is verified. */
+let meanwhile: () => void;
+
+beforeEach(async () => {
+  meanwhile = () => {};
+  ctx = createTestContext({
+    passkeys: {
+      verifyRegistration: async () => ({ problem: "none is registered here" }),
+      async verifyAssertion() {
+        meanwhile();
+        return { counter: 1 };
+      },
+    },
+  });
+  stage = await createStage(ctx);
+  const email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+  const { token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1"));
+  caller = (await signedInBy(ctx, token))!.caller;
+  passkey = {
+    id: "cGFzc2tleQ",
+    organisationId: stage.organisationId,
+    userId: caller.userId,
+    name: "Laptop",
+    publicKey: "",
+    counter: 0,
+    transports: [],
+    countsForThreshold: true,
+    createdAt: TEST_NOW,
+    lastUsedAt: null,
+  };
+  await writes({ rows: [{ kind: "passkey", row: passkey }] });
+  warrant = warrantIn(
+    await open(stage, stage.admin, { deadline: new Date(TEST_NOW + 3 * DAY_MS).toISOString() }),
+  );
+  must(await setPasskeyThreshold(ctx, MACHINE, { organisation_id: stage.organisationId, amount: "1" }));
+});
+afterEach(() => ctx.close());
+
+const writes = (change: Change) =>
+  ctx.store.execute({
+    scope: { organisationId: stage.organisationId, mode: stage.mode },
+    needs: {},
+    decide: () => ({ answer: null, change }),
+  });
+
+const approvalOf = (token: string): PasskeyApproval => ({
+  tokenHash: hashSecret(token),
+  userId: caller.userId,
+  passkeyId: passkey.id,
+  warrantId: warrant.id,
+  version: warrant.version,
+  decision: "release",
+  releasedBps: null,
+  assertion: "{}",
+  createdAt: TEST_NOW,
+  expiresAt: TEST_NOW + 60_000,
+  usedAt: null,
+});
+
+const release = (passkeyToken: string) =>
+  settleWarrant(
+    ctx,
+    caller,
+    { warrantId: warrant.id, decision: "release", releasedBps: null, ifMatch: null, passkeyToken },
+    intentOf(),
+  );
+
+test("a decision queued behind the removal of the passkey that signed it moves nothing", async () => {
+  await writes({ rows: [{ kind: "passkeyApproval", row: approvalOf("signed") }] });
+  const [removed, released] = await Promise.all([removePasskey(ctx, caller, passkey.id), release("signed")]);
+  expect(removed).toBeNull();
+  expect(codeOf(released)).toBe("passkey_unavailable");
+  expect(ctx.store.reader.warrants.find(warrant.id)?.state).toBe("held");
+});
+
+test("a decision queued behind the registration of a passkey finds it", async () => {
+  await writes({ removesPasskeys: [passkey.id] });
+  const [, released] = await Promise.all([
+    writes({
+      rows: [
+        { kind: "passkey", row: passkey },
+        { kind: "passkeyApproval", row: approvalOf("signed") },
+      ],
+    }),
+    release("signed"),
+  ]);
+  expect(codeOf(released)).toBe(200);
+});
+
+test("of two removals of one passkey at once, one removes it", async () => {
+  const removals = await Promise.all([0, 1].map(() => removePasskey(ctx, caller, passkey.id)));
+  expect(removals).toMatchObject([null, { refused: "passkey_not_found" }]);
+  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([]);
+});
+
+test("a passkey of somebody else is not removed", async () => {
+  expect(await removePasskey(ctx, stage.admin, passkey.id)).toMatchObject({ refused: "passkey_not_found" });
+  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([passkey]);
+});
+
+/** Signs the release, as far as the verifier above looks. */
+async function signs() {
+  const decision = { warrantId: warrant.id, version: warrant.version, decision: "release" as const };
+  const { challenge } = must(challengeDecision(ctx, caller, { ...decision, releasedBps: null }));
+  const clientDataJSON = Buffer.from(JSON.stringify({ challenge })).toString("base64url");
+  const response = { id: passkey.id, response: { clientDataJSON, authenticatorData: "", signature: "" } };
+  return approveDecision(ctx, caller, { response: response as unknown as AssertionResponse });
+}
+
+test("a signature is good for 120 seconds from when it was verified", async () => {
+  meanwhile = () => {
+    ctx.clock.now += 5_000;
+  };
+  const { expires_at } = must(await signs());
+  expect(expires_at).toBe(new Date(TEST_NOW + 125_000).toISOString());
+});
+
+test("a sign-in that ends while a signature is verified gets no token for it", async () => {
+  meanwhile = () => {
+    ctx.clock.now += DAY_MS;
+  };
+  expect(await signs()).toMatchObject({ refused: "not_authenticated" });
+  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([passkey]);
+});
+
+test("a sign-in by passkey decides on what the commit loaded, and reads nothing besides", async () => {
+  let isDeciding = false;
+  const strict: Context = {
+    ...ctx,
+    store: {
+      ...ctx.store,
+      execute: (command) =>
+        ctx.store.execute({
+          ...command,
+          decide(snapshot) {
+            isDeciding = true;
+            try {
+              return command.decide(snapshot);
+            } finally {
+              isDeciding = false;
+            }
+          },
+        }),
+      reader: {
+        ...ctx.store.reader,
+        organisations: {
+          ...ctx.store.reader.organisations,
+          get(id) {
+            expect(isDeciding).toBeFalse();
+            return ctx.store.reader.organisations.get(id);
+          },
+        },
+      },
+    },
+  };
+  const { challenge } = must(beginPasskeySignIn(strict, "192.0.2.1"));
+  const clientDataJSON = Buffer.from(JSON.stringify({ challenge })).toString("base64url");
+  const userHandle = Buffer.from(caller.userId).toString("base64url");
+  const response = { id: passkey.id, response: { clientDataJSON, userHandle } };
+  const input = { response: response as unknown as AssertionResponse };
+  const { resource } = must(await signInByPasskey(strict, input, "192.0.2.1"));
+  expect(resource).toMatchObject({ user: { id: caller.userId }, organisation: { name: "Stage" } });
+});

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { removeUser } from "../../../src/services/admin/users.ts";
+import { type SignedIn, signedInBy } from "../../../src/services/auth/callers.ts";
+import { changePassword } from "../../../src/services/auth/password.ts";
+import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { createTestContext, type TestContext } from "../../support/context.ts";
+import { createStage, must, type Stage } from "../../support/stage.ts";
+
+/** What ends a sign-in ends it, though a request or another sign-in is on its way. */
+
+const PASSWORD = "correct horse battery staple";
+const HOUR_MS = 3_600_000;
+
+let ctx: TestContext;
+let stage: Stage;
+let email: string;
+/** Runs once, while a password is compared. */
+let meanwhile: () => Promise<unknown>;
+const nothing = async () => {};
+
+beforeEach(async () => {
+  meanwhile = nothing;
+  ctx = createTestContext({
+    passwords: {
+      hash: async (password) => `test:${password}`,
+      async verify(password, hash) {
+        const run = meanwhile;
+        meanwhile = nothing;
+        await run();
+        return hash === `test:${password}`;
+      },
+    },
+  });
+  stage = await createStage(ctx);
+  email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+});
+afterEach(() => ctx.close());
+
+const signInAs = (password = PASSWORD) => signIn(ctx, { email, password }, "192.0.2.1");
+const signedIn = async (token: string): Promise<SignedIn> => {
+  const found = await signedInBy(ctx, token);
+  if (!found) throw new Error("not signed in");
+  return found;
+};
+
+describe("a sign-in whose password was right when it was sent", () => {
+  test("is none where the password was changed meanwhile", async () => {
+    const { token } = must(await signInAs());
+    const person = await signedIn(token);
+    meanwhile = () =>
+      changePassword(ctx, person, { current_password: PASSWORD, new_password: "another one" }, "192.0.2.2");
+    expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
+    expect(await signInAs("another one")).toHaveProperty("token");
+  });
+
+  test("is none where the person was removed meanwhile", async () => {
+    meanwhile = () => removeUser(ctx, MACHINE, { user_id: stage.operator.userId });
+    expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
+  });
+});
+
+describe("a use that would renew a sign-in", () => {
+  /** A store whose reads are from before the sign-in was ended: another process, or the same instant. */
+  function staleStore(store: Store, token: string): Store {
+    const { authSessions } = store.reader;
+    const stale = new Map<string, ReturnType<typeof authSessions.byHash>>();
+    const byHash = (hash: string) => {
+      if (!stale.has(hash)) stale.set(hash, authSessions.byHash(hash));
+      return stale.get(hash) ?? null;
+    };
+    byHash(new Bun.CryptoHasher("sha256").update(token).digest("hex"));
+    return {
+      ...store,
+      execute: store.execute.bind(store),
+      reader: { ...store.reader, authSessions: { byHash } },
+    };
+  }
+
+  for (const [name, end] of [
+    ["signed out", (person: SignedIn) => signOut(ctx, person.user, person.session)],
+    ["signed out everywhere", (person: SignedIn) => signOutEverywhere(ctx, person.user)],
+  ] as const) {
+    test(`does not bring it back: ${name}`, async () => {
+      const { token } = must(await signInAs());
+      ctx.clock.now += 2 * HOUR_MS;
+      const late = { ...ctx, store: staleStore(ctx.store, token) };
+      const person = await signedIn(token);
+      ctx.clock.now += 2 * HOUR_MS;
+      await end(person);
+      expect(await signedInBy(late, token)).toBeNull();
+      expect(await signedInBy(ctx, token)).toBeNull();
+    });
+  }
+});
+
+test("a person who was removed is nobody, and their token is none", async () => {
+  const { token } = must(await signInAs());
+  must(await removeUser(ctx, MACHINE, { user_id: stage.operator.userId }));
+  expect(await signedInBy(ctx, token)).toBeNull();
+  expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
+  const hash = new Bun.CryptoHasher("sha256").update(token).digest("hex");
+  expect(ctx.store.reader.authSessions.byHash(hash)?.expiresAt).toBe(ctx.now());
+});

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { PersonCaller } from "../../../src/core/roles.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { removeUser, setUserRole } from "../../../src/services/admin/users.ts";
+import { signedInBy } from "../../../src/services/auth/callers.ts";
+import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
+import type { Answer, Intent } from "../../../src/services/intent.ts";
+import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
+import { createTestContext, type TestContext } from "../../support/context.ts";
+import {
+  codeOf,
+  createStage,
+  intentOf,
+  must,
+  NONE_PASS,
+  open,
+  SCRIPTED,
+  type Stage,
+  settle,
+  verify,
+  warrantIn,
+} from "../../support/stage.ts";
+
+/** A request that is on its way when its person goes: they are looked at again in the commit. */
+
+let ctx: TestContext;
+let stage: Stage;
+/** The operator as a request knows them: by a sign-in. */
+let caller: PersonCaller;
+let token: string;
+beforeEach(async () => {
+  ctx = createTestContext(SCRIPTED);
+  stage = await createStage(ctx);
+  const email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+  ({ token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1")));
+  caller = (await signedIn()).caller;
+});
+afterEach(() => ctx.close());
+
+async function signedIn() {
+  const found = await signedInBy(ctx, token);
+  if (!found) throw new Error("not signed in");
+  return found;
+}
+
+type Going = readonly [name: string, code: string, go: () => Promise<unknown>];
+const GOINGS: readonly Going[] = [
+  ["removed", "not_authenticated", () => removeUser(ctx, MACHINE, { user_id: caller.userId })],
+  [
+    "made a viewer",
+    "insufficient_role",
+    () => setUserRole(ctx, MACHINE, { user_id: caller.userId, role: "viewer" }),
+  ],
+  [
+    "signed out",
+    "not_authenticated",
+    () => signedIn().then(({ user, session }) => signOut(ctx, user, session)),
+  ],
+  [
+    "signed out everywhere",
+    "not_authenticated",
+    () => signedIn().then(({ user }) => signOutEverywhere(ctx, user)),
+  ],
+];
+
+const escalated = async (): Promise<string> => {
+  const { id } = warrantIn(await open(stage, stage.admin));
+  expect(warrantIn(await verify(stage, stage.admin, id, NONE_PASS)).state).toBe("escalated");
+  return id;
+};
+const held = async (): Promise<string> => warrantIn(await open(stage, stage.admin)).id;
+
+type Move = readonly [
+  name: string,
+  prepare: () => Promise<string>,
+  send: (warrantId: string, intent: Intent) => ReturnType<typeof settle>,
+];
+const MOVES: readonly Move[] = [
+  ["opens", held, (_, intent) => open(stage, caller, {}, intent)],
+  ["verifies", held, (id, intent) => verify(stage, caller, id, undefined, intent)],
+  ["releases", held, (id, intent) => settle(stage, caller, id, "release", { intent })],
+  ["refunds", escalated, (id, intent) => settle(stage, caller, id, "refund", { intent })],
+  [
+    "resolves",
+    escalated,
+    (id, intent) =>
+      resolveEscalation(
+        ctx,
+        caller,
+        { id, decision: "release", releasedBps: null, note: null, ifMatch: null },
+        intent,
+      ),
+  ],
+];
+
+for (const [how, code, go] of GOINGS) {
+  describe(`who is ${how} while the request is on its way`, () => {
+    for (const [name, prepare, send] of MOVES) {
+      test(`${name} nothing`, async () => {
+        const id = await prepare();
+        const before = ctx.store.reader.warrants.find(id);
+        const balances = ctx.store.reader.balances.list(stage);
+        await go();
+        expect(codeOf(await send(id, intentOf()))).toBe(code as never);
+        expect(ctx.store.reader.warrants.find(id)).toEqual(before);
+        expect(ctx.store.reader.balances.list(stage)).toEqual(balances);
+      });
+
+      test(`${name}: what was answered before is not told again`, async () => {
+        const id = await prepare();
+        const intent = intentOf();
+        const first: Answer = must(await send(id, intent));
+        expect(first.replayed).toBeFalse();
+        expect(must(await send(id, intent)).replayed).toBeTrue();
+        await go();
+        expect(codeOf(await send(id, intent))).toBe(code as never);
+      });
+    }
+  });
+}
+
+test("who was removed moves nothing, however they were known", async () => {
+  const id = await held();
+  must(await removeUser(ctx, MACHINE, { user_id: caller.userId }));
+  expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe("not_authenticated");
+  expect(ctx.store.reader.warrants.find(id)?.state).toBe("held");
+});
+
+test("a role that still reaches moves on", async () => {
+  const id = await held();
+  must(await setUserRole(ctx, MACHINE, { user_id: caller.userId, role: "admin" }));
+  expect(warrantIn(await settle(stage, caller, id, "release")).state).toBe("released");
+});
+
+test("a dispute is decided by who is an admin now, whatever they were when they asked", async () => {
+  const id = await escalated();
+  const dispute = { id, decision: "dispute", releasedBps: null, note: null, ifMatch: null } as const;
+  must(await resolveEscalation(ctx, caller, dispute, intentOf()));
+  must(await setUserRole(ctx, MACHINE, { user_id: stage.admin.userId, role: "operator" }));
+  expect(codeOf(await settle(stage, stage.admin, id, "release"))).toBe("insufficient_role");
+  expect(ctx.store.reader.warrants.find(id)?.state).toBe("disputed");
+  must(await setUserRole(ctx, MACHINE, { user_id: stage.admin.userId, role: "admin" }));
+  expect(warrantIn(await settle(stage, stage.admin, id, "release")).state).toBe("released");
+});

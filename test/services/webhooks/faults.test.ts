@@ -1,0 +1,421 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { KeyCaller } from "../../../src/core/roles.ts";
+import { deliverWebhooks } from "../../../src/jobs/webhooks.ts";
+import { createVault } from "../../../src/platform/vault.ts";
+import { createWebhookSender, type WebhookSenderOptions } from "../../../src/platform/webhook-sender.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createWebhook, disableWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
+import type { Context } from "../../../src/services/context.ts";
+import {
+  beginDeliveries,
+  type DeliveryReport,
+  runDeliveries,
+} from "../../../src/services/webhooks/deliver.ts";
+import { createDeliveryPlaces } from "../../../src/services/webhooks/places.ts";
+import { recoverDeliveries, recoverDeliveriesAtStart } from "../../../src/services/webhooks/recover.ts";
+import { createTestContext, type TestContext } from "../../support/context.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import {
+  createCaller,
+  createStage,
+  must,
+  open,
+  SCRIPTED,
+  type Stage,
+  verify,
+  warrantIn,
+} from "../../support/stage.ts";
+
+/** Slow and dead endpoints, cut-off attempts, addresses that change, keys that are gone. The clock stands still. */
+
+let receiver: Receiver;
+const opened: TestContext[] = [];
+beforeEach(() => {
+  receiver = startReceiver();
+});
+afterEach(async () => {
+  receiver.stop();
+  for (const ctx of opened.splice(0)) {
+    await ctx.deliveryPlaces.close();
+    await ctx.close();
+  }
+});
+
+type Scene = { readonly ctx: TestContext; readonly stage: Stage; readonly key: KeyCaller };
+
+async function scene(
+  options: Partial<WebhookSenderOptions> = {},
+  overrides: Partial<Context> = {},
+): Promise<Scene> {
+  const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 2_000, ...options });
+  const ctx = createTestContext({ ...SCRIPTED, sendWebhook: sender.send, ...overrides });
+  opened.push(ctx);
+  const stage = await createStage(ctx);
+  return { ctx, stage, key: await createCaller(stage) };
+}
+
+const endpoint = ({ ctx, stage }: Scene, url: string): Promise<NewWebhook> =>
+  createWebhook(ctx, MACHINE, { organisation_id: stage.organisationId, mode: stage.mode, url }).then(must);
+const openOne = async ({ stage, key }: Scene): Promise<string> =>
+  warrantIn(await open(stage, key, { amount: "1" })).id;
+
+const noFault = (error: unknown): never => {
+  throw error;
+};
+const run = ({ ctx }: Scene, onFault: (error: unknown) => void = noFault): Promise<DeliveryReport> =>
+  runDeliveries(ctx, onFault);
+const all = ({ ctx, stage }: Scene) => ctx.store.reader.deliveries.list(stage, 1_000);
+const only = (at: Scene) => {
+  const [one, other] = all(at);
+  if (!one || other) throw new Error("one delivery was expected");
+  return one;
+};
+
+/** Answers of an endpoint that hang until they are let go. */
+function gate() {
+  const open_ = Promise.withResolvers<void>();
+  return { passed: open_.promise, open: open_.resolve };
+}
+
+describe("a slow endpoint", () => {
+  test("delays nobody else: the job does not wait for it, and the others' deliveries go on", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url("/slow"));
+    await endpoint(at, receiver.url("/quick"));
+    const { passed, open: letGo } = gate();
+    receiver.answer(async ({ path }) => {
+      if (path === "/slow") await passed;
+      return new Response("ok");
+    });
+    for (let count = 0; count < 30; count++) await openOne(at);
+    const quick = () => receiver.received.filter(({ path }) => path === "/quick").length;
+    const slow = () => receiver.received.filter(({ path }) => path === "/slow").length;
+    // The job's run ends though eight attempts hang; the quick endpoint gets all of its thirty meanwhile.
+    await deliverWebhooks(at.ctx, noFault);
+    await receiver.whenReceived(30 + 8);
+    expect([quick(), slow()]).toEqual([30, 8]);
+    await deliverWebhooks(at.ctx, noFault);
+    expect(slow()).toBe(8);
+    letGo();
+    await run(at);
+    expect([quick(), slow()]).toEqual([30, 30]);
+    expect(all(at).every(({ status, attempts }) => status === "delivered" && attempts === 1)).toBe(true);
+  });
+
+  test("of many that hang, each holds a few places, and the next endpoint still has one", async () => {
+    const { passed, open: letGo } = gate();
+    const sent: string[] = [];
+    const at = await scene(
+      {},
+      {
+        async sendWebhook({ url }) {
+          sent.push(url);
+          if (url.includes("hangs")) await passed;
+          return { code: 200, responseStart: "", durationMs: 1 };
+        },
+      },
+    );
+    for (let count = 0; count < 20; count++) await endpoint(at, `https://hangs.example/${count}`);
+    for (let count = 0; count < 10; count++) await openOne(at);
+    await beginDeliveries(at.ctx, noFault);
+    const hanging = at.ctx.deliveryPlaces.underWay().length;
+    expect(hanging).toBeWithin(64, 64 + 20);
+    await endpoint(at, "https://quick.example/");
+    await openOne(at);
+    await beginDeliveries(at.ctx, noFault);
+    expect(sent.filter((url) => url.includes("quick"))).toHaveLength(1);
+    letGo();
+    await run(at);
+    expect(all(at).every(({ status }) => status === "delivered")).toBe(true);
+  });
+
+  test("places: eight of an endpoint, its first from the whole, the others from the first half", async () => {
+    const places = createDeliveryPlaces(8, 3);
+    const gates: (() => void)[] = [];
+    let next = 0;
+    const hold = (webhookId: string): string => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gates.push(resolve);
+      const id = `whd_${next++}`;
+      places.hold({ id, webhookId }, promise);
+      return id;
+    };
+    expect(places.free("a")).toBe(3);
+    const id = hold("a");
+    expect([places.free("a"), [...places.taken("a")]]).toEqual([2, [id]]);
+    hold("a");
+    hold("a");
+    expect([places.free("a"), places.free("b"), places.roomy()]).toEqual([0, 1, true]);
+    for (const webhook of ["b", "c", "d", "e", "f"]) hold(webhook);
+    expect([places.free("b"), places.free("g"), places.roomy()]).toEqual([0, 0, false]);
+    gates[3]?.();
+    await Promise.resolve();
+    expect([places.free("b"), places.free("g")]).toEqual([1, 1]);
+    const closed = places.close();
+    expect(places.free("g")).toBe(0);
+    for (const open_ of gates) open_();
+    await closed;
+    expect(places.underWay()).toEqual([]);
+  });
+});
+
+describe("order", () => {
+  test("a warrant's later event waits for the first attempt of its earlier one, and not for its second", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    const { passed, open: letGo } = gate();
+    receiver.answer(async ({ body }) => {
+      if (body.type === "warrant.opened") await passed;
+      return new Response("", { status: body.type === "warrant.opened" ? 500 : 200 });
+    });
+    const id = await openOne(at);
+    must(await verify(at.stage, at.key, id));
+    await deliverWebhooks(at.ctx, noFault);
+    await receiver.whenReceived(1);
+    await deliverWebhooks(at.ctx, noFault);
+    expect(receiver.received.map(({ body }) => body.type)).toEqual(["warrant.opened"]);
+    letGo();
+    await run(at);
+    await run(at);
+    expect(receiver.received.map(({ body, attempt }) => [body.type, attempt])).toEqual([
+      ["warrant.opened", 1],
+      ["warrant.verifying", 1],
+      ["warrant.released", 1],
+    ]);
+    at.ctx.clock.now += 1_000;
+    await run(at);
+    expect(receiver.received.at(-1)).toMatchObject({ attempt: 2 });
+  });
+});
+
+describe("an attempt that was cut off", () => {
+  /** Leaves one attempt under way, as a crash does: what it was is never recorded. */
+  async function cutOff(): Promise<Scene> {
+    const at = await scene(
+      {},
+      { sendWebhook: () => new Promise(() => {}), deliveryPlaces: createDeliveryPlaces() },
+    );
+    await endpoint(at, receiver.url());
+    await openOne(at);
+    await beginDeliveries(at.ctx, noFault);
+    expect(only(at)).toMatchObject({ status: "pending", attempts: 1, nextAttemptAt: null });
+    return at;
+  }
+  /** The next process: nothing is under way in it. */
+  const restarted = (at: Scene): Scene => {
+    const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 });
+    const places = createDeliveryPlaces();
+    return { ...at, ctx: { ...at.ctx, sendWebhook: sender.send, deliveryPlaces: places } };
+  };
+  /** `afterEach` must not wait for what never ends. */
+  const forget = (at: Scene): void => void Object.assign(at.ctx, { deliveryPlaces: createDeliveryPlaces() });
+
+  test("counts, and the schedule goes on after a start: 1, then 5, then 25 s", async () => {
+    const before = await cutOff();
+    const at = restarted(before);
+    forget(before);
+    receiver.answer(() => new Response("", { status: 500 }));
+    at.ctx.clock.now += 700;
+    expect(await run(at)).toMatchObject({ attempted: 0, pending: 1 });
+    expect(await recoverDeliveriesAtStart(at.ctx)).toBe(1);
+    expect(await recoverDeliveriesAtStart(at.ctx)).toBe(0);
+    const start = at.ctx.clock.now;
+    expect(only(at)).toMatchObject({
+      status: "failed",
+      attempts: 1,
+      responseCode: null,
+      nextAttemptAt: start + 1_000,
+    });
+    const came: number[] = [];
+    for (let tenth = 0; tenth < 400; tenth++) {
+      const { attempted } = await run(at);
+      if (attempted > 0) came.push((at.ctx.clock.now - start) / 1_000);
+      at.ctx.clock.now += 100;
+    }
+    expect(came).toEqual([1, 6, 31]);
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([2, 3, 4]);
+    expect(only(at)).toMatchObject({ status: "exhausted", attempts: 4 });
+  });
+
+  test("while running it is tried again once its time is up, and not before", async () => {
+    const before = await cutOff();
+    const at = restarted(before);
+    forget(before);
+    at.ctx.clock.now += 29_999;
+    await recoverDeliveries(at.ctx);
+    expect(only(at).status).toBe("pending");
+    at.ctx.clock.now += 1;
+    await recoverDeliveries(at.ctx);
+    at.ctx.clock.now += 1_000;
+    expect(await run(at)).toMatchObject({ attempted: 1, delivered: 1, pending: 0 });
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([2]);
+  });
+
+  test("whose answer comes after it was given up changes nothing", async () => {
+    const answer = Promise.withResolvers<void>();
+    const sent = Promise.withResolvers<void>();
+    const at = await scene(
+      {},
+      {
+        async sendWebhook() {
+          sent.resolve();
+          await answer.promise;
+          return { code: 200, responseStart: "", durationMs: 1 };
+        },
+      },
+    );
+    await endpoint(at, receiver.url());
+    await openOne(at);
+    const running = run(at);
+    await sent.promise;
+    at.ctx.clock.now += 40_000;
+    await recoverDeliveries(at.ctx);
+    expect(only(at)).toMatchObject({ status: "failed", attempts: 1 });
+    // Another process has begun the next one meanwhile: the answer is not that one's.
+    const sendWebhook = () => new Promise<never>(() => {});
+    at.ctx.clock.now += 1_000;
+    await beginDeliveries({ ...at.ctx, sendWebhook, deliveryPlaces: createDeliveryPlaces() }, noFault);
+    const next = only(at);
+    answer.resolve();
+    await running;
+    expect(next).toMatchObject({ attempts: 2, responseCode: null, nextAttemptAt: null });
+    expect(only(at)).toEqual(next);
+  });
+});
+
+describe("a clock that is set back by a day", () => {
+  const DAY_MS = 86_400_000;
+
+  test("holds up no delivery: what waits is due, what was under way is cut off", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    receiver.answer(({ attempt }) => new Response("", { status: attempt === 1 ? 500 : 200 }));
+    await openOne(at);
+    await run(at);
+    await openOne(at);
+    at.ctx.clock.now -= DAY_MS;
+    expect(await run(at)).toMatchObject({ attempted: 0, pending: 2 });
+    await deliverWebhooks(at.ctx, noFault);
+    await run(at);
+    at.ctx.clock.now += 1_000;
+    await run(at);
+    expect(all(at).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
+  });
+
+  test("or forward, changes no count of attempts", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    receiver.answer(() => new Response("", { status: 500 }));
+    await openOne(at);
+    for (let hour = 0; hour < 8; hour++) {
+      await deliverWebhooks(at.ctx, noFault);
+      await run(at);
+      at.ctx.clock.now += DAY_MS;
+    }
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4]);
+  });
+});
+
+describe("addresses", () => {
+  test("are checked at every attempt: a name that comes to lead inside is not followed there", async () => {
+    const answers = [["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1", "169.254.169.254"], ["127.0.0.1"]];
+    const asked: string[] = [];
+    const at = await scene({
+      resolve: async (name) => {
+        asked.push(name);
+        return answers[asked.length - 1] ?? [];
+      },
+    });
+    await endpoint(at, `http://hook.example:${receiver.port}/`);
+    receiver.answer(() => new Response("", { status: 500 }));
+    await openOne(at);
+    const seen = [];
+    for (const wait of [0, 1_000, 5_000, 25_000]) {
+      at.ctx.clock.now += wait;
+      await run(at);
+      const { responseCode, responseStart } = only(at);
+      seen.push([responseCode, responseStart]);
+    }
+    expect(asked).toEqual(Array(4).fill("hook.example"));
+    expect(seen).toEqual([
+      [500, ""],
+      [null, "source_blocked"],
+      [null, "source_blocked"],
+      [500, ""],
+    ]);
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1, 4]);
+  });
+
+  test("that the operator has not allowed get nothing", async () => {
+    const at = await scene({ allowNetworks: [] });
+    for (const host of ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1"])
+      await endpoint(at, `http://${host}:${receiver.port}/`);
+    await openOne(at);
+    expect(await run(at)).toMatchObject({ attempted: 5, failed: 5 });
+    expect(all(at).map(({ responseStart }) => responseStart)).toEqual(Array(5).fill("source_blocked"));
+    expect(receiver.received).toEqual([]);
+  });
+});
+
+describe("a disabled endpoint", () => {
+  test("gets nothing more, neither new events nor what was waiting", async () => {
+    const at = await scene();
+    const webhook = await endpoint(at, receiver.url());
+    await endpoint(at, receiver.url("/other"));
+    receiver.answer(({ path }) => new Response("", { status: path === "/" ? 500 : 200 }));
+    await openOne(at);
+    await run(at);
+    await openOne(at);
+    must(await disableWebhook(at.ctx, MACHINE, { webhook_id: webhook.id }));
+    await openOne(at);
+    for (let minute = 0; minute < 3; minute++) {
+      at.ctx.clock.now += 60_000;
+      await run(at);
+    }
+    expect(receiver.received.filter(({ path }) => path === "/")).toHaveLength(1);
+    expect(receiver.received.filter(({ path }) => path === "/other")).toHaveLength(3);
+    const its = all(at).filter(({ webhookId }) => webhookId === webhook.id);
+    expect(its.map(({ status, attempts }) => [status, attempts]).toSorted()).toEqual([
+      ["exhausted", 0],
+      ["exhausted", 1],
+    ]);
+    expect(at.ctx.store.reader.deliveries.waiting()).toBe(0);
+  });
+});
+
+describe("a fault on our side", () => {
+  test("a secret of another master key: nothing is sent, the attempt counts, the log has it", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    const other = { ...at.ctx, vault: createVault(new Uint8Array(32).fill(7)) };
+    await openOne(at);
+    const faults: [string, string][] = [];
+    const report = await runDeliveries(other, (error, id) => faults.push([String(error), id]));
+    expect(report).toEqual({ attempted: 1, delivered: 0, failed: 1, exhausted: 0, pending: 1 });
+    const { id, webhookId, responseCode, responseStart } = only(at);
+    expect(faults).toEqual([
+      [`Error: the signing secret of ${webhookId} was sealed with another master key`, id],
+    ]);
+    expect([responseCode, responseStart]).toEqual([null, "not_sent"]);
+    expect(receiver.received).toEqual([]);
+    at.ctx.clock.now += 1_000;
+    expect(await run(at)).toMatchObject({ delivered: 1 });
+  });
+
+  test("a ledger that fails: the run says so, nothing is sent, and it is sent once the ledger is well", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    await openOne(at);
+    const broken: Context = {
+      ...at.ctx,
+      store: {
+        ...at.ctx.store,
+        reader: at.ctx.store.reader,
+        execute: async () => Promise.reject(new Error("disk full")),
+      },
+    };
+    await expect(runDeliveries(broken, noFault)).rejects.toThrow("disk full");
+    expect(receiver.received).toEqual([]);
+    expect(await run(at)).toMatchObject({ delivered: 1 });
+  });
+});

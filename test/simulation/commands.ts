@@ -1,0 +1,202 @@
+import fc from "fast-check";
+import type { Rules } from "./plain-model.ts";
+import type { Setting } from "./service.ts";
+
+/** What random histories are made of. An index picks from what there is by then. */
+
+const index = fc.nat({ max: 1_000 });
+/** An index once in so many times, else null. */
+const seldom = (times: number): fc.Arbitrary<number | null> =>
+  fc.oneof({ weight: times - 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: index });
+const who = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ key: index }) },
+  { weight: 6, arbitrary: fc.record({ role: fc.constantFrom("operator", "admin", "owner") }) },
+  { weight: 1, arbitrary: fc.record({ role: fc.constant("viewer") }) },
+);
+/** A fresh key, or one that was used before. */
+const reuse = seldom(12);
+const ifMatch = fc.constantFrom(...Array(10).fill(null), "current", "current", "stale");
+/** Who decides: people, and now and then a key that may not. */
+const decider = fc.oneof(
+  { weight: 9, arbitrary: fc.record({ role: fc.constantFrom("operator", "admin", "owner") }) },
+  { weight: 1, arbitrary: who },
+);
+const bps = fc.constantFrom(1, 99, 3_333, 5_000, 9_999);
+const code = fc.constantFrom("path_not_found", "value_mismatch", "data_stale");
+const minutes = fc.constantFrom(...Array(12).fill(600), 60, 60, 5, 5, 1, 0);
+
+const band = fc.record({
+  minScore: fc.constantFrom(0, 0.25, 0.5, 0.75, 1),
+  outcome: fc.constantFrom("release", "partial_release", "escalate", "refund"),
+  releasedBps: bps,
+});
+const rules = fc.record(
+  {
+    bands: fc
+      .tuple(fc.array(band, { maxLength: 4 }), band)
+      .map(([others, floor]) => [...others, { ...floor, minScore: 0 }])
+      .map((bands) =>
+        bands.map(({ releasedBps, ...rest }) =>
+          rest.outcome === "partial_release" ? { ...rest, releasedBps } : rest,
+        ),
+      ),
+    maxAmount: fc.constantFrom("100", "1000"),
+    alwaysRefund: fc.constantFrom(["data_stale"], ["data_stale", "value_mismatch"]),
+    alwaysEscalate: fc.constantFrom(["value_mismatch"]),
+  },
+  { requiredKeys: ["bands"] },
+) as fc.Arbitrary<Rules>;
+
+const commands = {
+  open: fc.record({
+    do: fc.constant("open"),
+    who,
+    agent: fc.constantFrom(
+      ...Array<"own">(14).fill("own"),
+      ...Array<"none">(9).fill("none"),
+      "other" as const,
+      "unknown" as const,
+    ),
+    amount: fc.constantFrom(1n, 2n, 99n, 100n, 101n, 250n, 250n, 1_000n, 4_000n, 2n ** 63n - 1n),
+    asset: fc.constantFrom("USDC", "USDC", "USDC", "USDC", "USDC", "EURX"),
+    policy: seldom(4),
+    minutes,
+    reuse,
+  }),
+  verify: fc.record({
+    do: fc.constant("verify"),
+    who,
+    warrant: index,
+    passes: fc.constantFrom(0, 1, 2, 3, 4, 4),
+    code,
+    ifMatch,
+    reuse,
+    /** The check stays under way until `finish`. */
+    hangs: fc.boolean(),
+  }),
+  decide: fc.record({
+    do: fc.constant("decide"),
+    verb: fc.constantFrom("settle", "resolve", "resolve"),
+    who: decider,
+    warrant: index,
+    decision: fc.constantFrom("release", "partial_release", "refund", "dispute", "dispute"),
+    bps,
+    ifMatch,
+    reuse,
+  }),
+  /** The newest requests are the likeliest to be sent again. */
+  retry: fc.record({ do: fc.constant("retry"), back: fc.constantFrom(0, 0, 0, 1, 1, 2, 3, 5, 8, 13) }),
+  finish: fc.record({ do: fc.constant("finish"), check: index }),
+  interrupt: fc.record({ do: fc.constant("interrupt"), check: index }),
+  expire: fc.record({ do: fc.constant("expire"), warrant: index }),
+  wait: fc.record({ do: fc.constant("wait"), minutes: fc.constantFrom(1, 5, 5, 60, 600) }),
+  status: fc.record({
+    do: fc.constant("status"),
+    agent: index,
+    status: fc.constantFrom("active", "active", "paused", "killed"),
+  }),
+  session: fc.record({
+    do: fc.constant("session"),
+    agent: index,
+    ceiling: fc.constantFrom(0n, 100n, 300n, 10_000n, 10_000n, 10_000n, 10_000n, 2n ** 63n - 1n),
+    limit: fc.option(fc.constantFrom(1, 3)),
+    budget: fc.constantFrom(1, 1, 2, 5),
+    // A wait can end at the minute that it expires.
+    minutes: fc.constantFrom(5, 600, 600, 600),
+  }),
+  revoke: fc.record({ do: fc.constant("revoke"), session: index }),
+  policy: fc.record({
+    do: fc.constant("policy"),
+    owner: seldom(2),
+    name: fc.constantFrom("a", "b"),
+    rules,
+  }),
+  /** The organisation's kill switch. */
+  switch: fc.record({ do: fc.constant("switch"), on: fc.constantFrom(false, false, false, true) }),
+  fund: fc.record({
+    do: fc.constant("fund"),
+    asset: fc.constantFrom("USDC", "EURX"),
+    amount: fc.constantFrom(500n, 2n ** 63n - 1n),
+  }),
+};
+type Commands = {
+  [K in keyof typeof commands]: (typeof commands)[K] extends fc.Arbitrary<infer C> ? C : never;
+};
+export type Command = Commands[keyof Commands];
+/** One command; or some that are sent at once, so that they meet in one commit. */
+export type Step = Command | { readonly do: "burst"; readonly steps: readonly Command[] };
+
+const WEIGHTS: Readonly<Record<keyof typeof commands, number>> = {
+  open: 30,
+  verify: 26,
+  decide: 16,
+  retry: 6,
+  finish: 8,
+  interrupt: 3,
+  expire: 4,
+  wait: 4,
+  status: 7,
+  session: 5,
+  revoke: 2,
+  policy: 4,
+  switch: 2,
+  fund: 2,
+};
+const commandOf = (names: readonly (keyof typeof commands)[]): fc.Arbitrary<Command> =>
+  fc.oneof(
+    ...names.map((name) => ({
+      weight: WEIGHTS[name],
+      arbitrary: commands[name] as fc.Arbitrary<unknown>,
+    })),
+  ) as fc.Arbitrary<Command>;
+const NAMES = Object.keys(commands) as (keyof typeof commands)[];
+
+/** The clock stands still while commands meet. */
+const burst = fc.record({
+  do: fc.constant("burst"),
+  steps: fc.array(commandOf(NAMES.filter((name) => name !== "wait")), {
+    minLength: 2,
+    maxLength: 8,
+    size: "max",
+  }),
+});
+export const step = fc.oneof(
+  { weight: 6, arbitrary: commandOf(NAMES) },
+  { weight: 1, arbitrary: burst },
+) as fc.Arbitrary<Step>;
+
+/** Every history begins with something to decide about, half of them with an agent that has a session. */
+export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): readonly Step[] {
+  const session = {
+    do: "session",
+    agent: 1,
+    ceiling: 10_000n,
+    limit: null,
+    budget: sessionBudget,
+    minutes: 600,
+  };
+  const terms = { do: "open", amount: 100n, asset: "USDC", policy: null, minutes: 600, reuse: null };
+  const opens = [0, 1, 1, 1].map((key, at) => ({ ...terms, who: { key }, agent: at === 3 ? "none" : "own" }));
+  const sent = { who: { key: 1 }, ifMatch: null, reuse: null };
+  const check = { do: "verify", ...sent, warrant: 1, passes: 0, code: "path_not_found", hangs: false };
+  return [
+    ...(sessionBudget === null ? [] : [session]),
+    ...opens,
+    ...(firstCheckFails ? [check] : []),
+  ] as readonly Step[];
+}
+
+export type Beginning = {
+  /** Null is without a session. */
+  readonly sessionBudget: number | null;
+  readonly firstCheckFails: boolean;
+};
+
+export const setting = fc.record({
+  mode: fc.constantFrom("sandbox", "live"),
+  hasAdmin: fc.boolean(),
+  budgets: fc.tuple(fc.constantFrom(1, 2, 50), fc.constantFrom(2, 50, 50)),
+  mustBeNamed: fc.constantFrom(false, false, true),
+  sessionBudget: fc.constantFrom(null, null, null, 1, 1, 2),
+  firstCheckFails: fc.constantFrom(false, false, false, true),
+}) as fc.Arbitrary<Setting & Beginning>;

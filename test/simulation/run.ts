@@ -1,0 +1,398 @@
+import { expect } from "bun:test";
+import { isRefusal, type Refusal } from "../../src/core/errors.ts";
+import type { Caller } from "../../src/core/roles.ts";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
+import { createPolicy } from "../../src/services/admin/policies.ts";
+import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import { setKillSwitch } from "../../src/services/admin/switches.ts";
+import type { Answer } from "../../src/services/intent.ts";
+import { expireWarrant } from "../../src/services/warrants/expire.ts";
+import { interruptCheck } from "../../src/services/warrants/interrupt.ts";
+import { openWarrant } from "../../src/services/warrants/open.ts";
+import { resolveEscalation } from "../../src/services/warrants/resolve.ts";
+import { settleWarrant } from "../../src/services/warrants/settle.ts";
+import { verifyWarrant } from "../../src/services/warrants/verify.ts";
+import type { TestContext } from "../support/context.ts";
+import { FOUR_CLAUSES, must } from "../support/stage.ts";
+import type { Command, Step } from "./commands.ts";
+import type {
+  DecideRequest,
+  Expected,
+  OpenRequest,
+  PlainModel,
+  Request,
+  VerifyRequest,
+} from "./plain-model.ts";
+import { snapshotOf, snapshotOfModel, type World } from "./service.ts";
+import { createSessionLaws } from "./session-laws.ts";
+
+/** How often each outcome was met: a simulation that refuses everything agrees with anything. */
+export const counts = new Map<string, number>();
+const met = (outcome: string) => counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+const pick = <T>(items: readonly T[], at: number): T | undefined => items[at % items.length];
+
+/** A check of the scripted source waits at its gate. */
+export type Gates = Map<string, { begun: () => void; go: Promise<void> }>;
+
+type Pending = {
+  readonly request: VerifyRequest;
+  readonly version: number;
+  readonly answer: Promise<Answer | Refusal>;
+  readonly release: () => void;
+};
+
+/** A command is with the service: waits for its answer, and lets the model decide the same. */
+type Sent = () => Promise<void>;
+const NOTHING: Sent = async () => {};
+
+/**
+ * Runs commands against both. Those of a burst are all sent before the first is answered, and so meet in one commit of the
+ * service; the model takes them in the order in which they were sent. Checks that hang overlap with what comes after.
+ */
+export class Run {
+  private readonly requests: Request[] = [];
+  private readonly bodies = new Map<string, string>();
+  private pending: Pending[] = [];
+  private readonly model: PlainModel;
+  private readonly checkSessions: () => void;
+
+  constructor(
+    private readonly world: World,
+    private readonly ctx: TestContext,
+    private readonly gates: Gates,
+  ) {
+    this.model = world.model;
+    this.checkSessions = createSessionLaws(world);
+  }
+
+  async step(given: Step): Promise<void> {
+    if (given.do === "burst") {
+      // A check that is let go completes some turns later: after all that is sent in this one.
+      const order = given.steps.toSorted((a, b) => Number(a.do === "finish") - Number(b.do === "finish"));
+      const sent = order.map((command) => this.send(command, true));
+      for (const answered of sent) await answered();
+    } else {
+      await this.send(given, false)();
+    }
+    for (const agentId of this.world.agentIds) this.model.followStatus(agentId);
+    met(`step: ${given.do}`);
+    const [found, expected] = [snapshotOf(this.world), snapshotOfModel(this.world)];
+    if (!Bun.deepEquals(found, expected, true)) expect(found).toEqual(expected);
+    this.checkSessions();
+  }
+
+  /** Lets every check answer that is still under way. */
+  async finishAll(): Promise<void> {
+    while (this.pending.length > 0) await this.step({ do: "finish", check: 0 });
+    for (const { state } of this.model.warrants.values()) met(`ended ${state}`);
+    for (const { status } of this.model.agents.values()) met(`agent ended ${status}`);
+  }
+
+  /** After a failure: nothing may wait for ever. */
+  abandon(): void {
+    for (const { release, answer } of this.pending) {
+      release();
+      answer.catch(() => {});
+    }
+  }
+
+  /** Every check of a burst hangs: how far one gets by itself within a turn is nobody's promise. */
+  private send(given: Command, isBurst: boolean): Sent {
+    switch (given.do) {
+      case "open":
+        return this.sendOpen(this.openRequest(given));
+      case "verify":
+        return this.sendVerify(this.verifyRequest(given), given.hangs || isBurst);
+      case "decide":
+        return this.sendDecision(this.decideRequest(given));
+      case "retry": {
+        const request = this.requests.at(-1 - given.back);
+        if (!request) return NOTHING;
+        if (request.verb === "open") return this.sendOpen(request);
+        return request.verb === "verify" ? this.sendVerify(request, isBurst) : this.sendDecision(request);
+      }
+      case "finish":
+        return this.sendFinish(pick(this.pending, given.check));
+      case "wait":
+        this.ctx.clock.now += given.minutes * 60_000;
+        return NOTHING;
+      case "interrupt":
+      case "expire":
+        return this.sendBySystem(given);
+      default:
+        return this.sendByAdmin(given);
+    }
+  }
+
+  private newestWarrants(): readonly string[] {
+    return [...this.model.warrants.keys()].reverse();
+  }
+
+  private openRequest(given: Extract<Command, { do: "open" }>): OpenRequest {
+    const { ctx, model, world } = this;
+    const caller = this.callerOf(given.who);
+    const own = caller.kind === "key" ? caller.agentId : world.agentIds[0];
+    const agentId = {
+      own: own ?? null,
+      none: null,
+      other: world.agentIds.find((id) => id !== own) ?? null,
+      unknown: "agt_unknown",
+    }[given.agent];
+    const policyIds = model.policies.map(({ id }) => id);
+    const policyId =
+      given.policy === null
+        ? null
+        : given.policy % 20 === 0
+          ? "pol_unknown"
+          : (pick(policyIds, given.policy) ?? null);
+    const { amount, asset } = given;
+    const body = { amount, asset, agentId, policyId, deadline: ctx.now() + given.minutes * 60_000 };
+    return { verb: "open", caller, key: this.keyOf(given.reuse), ...body, fingerprint: textOf(body) };
+  }
+
+  private verifyRequest(given: Extract<Command, { do: "verify" }>): VerifyRequest {
+    const warrantId =
+      given.warrant % 40 === 0
+        ? "wrt_unknown"
+        : (pick(this.newestWarrants(), given.warrant) ?? "wrt_unknown");
+    const { passes, code } = given;
+    const ifMatch = this.versionOf(given.ifMatch, warrantId);
+    const fingerprint = textOf({ verify: warrantId, passes, code });
+    const sent = { caller: this.callerOf(given.who), key: this.keyOf(given.reuse), fingerprint };
+    return { verb: "verify", ...sent, warrantId, passes, code, ifMatch };
+  }
+
+  private decideRequest(given: Extract<Command, { do: "decide" }>): DecideRequest {
+    const warrantIds = this.newestWarrants();
+    const waiting = warrantIds.filter((id) =>
+      ["escalated", "frozen", "disputed"].includes(this.model.warrants.get(id)?.state ?? ""),
+    );
+    const ids =
+      given.verb === "resolve" && waiting.length > 0 && given.warrant % 4 > 0 ? waiting : warrantIds;
+    const warrantId = pick(ids, given.warrant) ?? "wrt_unknown";
+    const decision = given.verb === "settle" && given.decision === "dispute" ? "release" : given.decision;
+    const releasedBps = decision === "partial_release" ? given.bps : null;
+    const fingerprint = textOf({ [given.verb]: warrantId, decision, releasedBps });
+    const sent = { caller: this.callerOf(given.who), key: this.keyOf(given.reuse), fingerprint };
+    return {
+      verb: given.verb as DecideRequest["verb"],
+      ...sent,
+      warrantId,
+      decision: decision as DecideRequest["decision"],
+      releasedBps,
+      ifMatch: this.versionOf(given.ifMatch, warrantId),
+    };
+  }
+
+  private sendBySystem(given: Extract<Command, { do: "interrupt" | "expire" }>): Sent {
+    const { ctx, model } = this;
+    if (given.do === "expire") {
+      const warrant = ctx.store.reader.warrants.find(pick(this.newestWarrants(), given.warrant) ?? "");
+      if (!warrant) return NOTHING;
+      const answer = expireWarrant(ctx, warrant);
+      return async () => expect(await answer).toBe(model.expire(warrant.id, ctx.now()));
+    }
+    const check = pick(this.pending, given.check);
+    const warrant = check && ctx.store.reader.warrants.find(check.request.warrantId);
+    if (!check || !warrant) return NOTHING;
+    const answer = interruptCheck(ctx, { ...warrant, version: check.version });
+    return async () => expect(await answer).toBe(model.interrupt(warrant.id, check.version));
+  }
+
+  private sendByAdmin(
+    given: Extract<Command, { do: "status" | "session" | "revoke" | "policy" | "switch" | "fund" }>,
+  ): Sent {
+    const { ctx, model, world } = this;
+    const { organisationId: organisation_id, mode } = world;
+    switch (given.do) {
+      case "status": {
+        const agent_id = pick(world.agentIds, given.agent) ?? "";
+        const answer = setAgentStatus(ctx, MACHINE, { agent_id, status: given.status });
+        return async () => {
+          must(await answer);
+          model.setStatus(agent_id, given.status);
+        };
+      }
+      case "session": {
+        const agent_id = pick(world.agentIds, given.agent) ?? "";
+        const expiresAt = ctx.now() + given.minutes * 60_000;
+        const { ceiling, limit, budget } = given;
+        const answer = createSession(ctx, MACHINE, {
+          agent_id,
+          amount_ceiling: ceiling.toString(),
+          ...(limit !== null && { warrant_limit: limit }),
+          failure_budget: budget,
+          expires_at: new Date(expiresAt).toISOString(),
+        });
+        return async () => {
+          const { id } = must(await answer);
+          model.addSession({ id, agentId: agent_id, ceiling, limit, budget, expiresAt }, ctx.now());
+        };
+      }
+      case "revoke": {
+        const session = pick(model.sessions, given.session);
+        if (!session) return NOTHING;
+        const answer = revokeSession(ctx, MACHINE, { session_id: session.id });
+        return async () => {
+          must(await answer);
+          model.revokeSession(session.id, ctx.now());
+        };
+      }
+      case "policy": {
+        const agentId = given.owner === null ? null : (pick(world.agentIds, given.owner) ?? null);
+        const input = {
+          organisation_id,
+          name: given.name,
+          rules: given.rules,
+          ...(agentId !== null && { agent_id: agentId }),
+        };
+        const answer = createPolicy(ctx, MACHINE, input);
+        return async () => {
+          const { id } = must(await answer);
+          model.policies.push({ id, agentId, name: given.name, rules: given.rules });
+        };
+      }
+      case "switch": {
+        const answer = setKillSwitch(ctx, MACHINE, { organisation_id, on: given.on });
+        return async () => {
+          must(await answer);
+          model.killSwitch = given.on;
+        };
+      }
+      case "fund": {
+        const { asset, amount } = given;
+        const input = { organisation_id, mode, asset, amount: amount.toString() };
+        const answer = fundBalance(ctx, MACHINE, input);
+        return async () => {
+          const funded = await answer;
+          const expected = model.fund(asset, amount);
+          expect(isRefusal(funded) ? funded.refused : "funded").toBe(
+            typeof expected === "string" ? expected : "funded",
+          );
+        };
+      }
+    }
+  }
+
+  private callerOf(given: { readonly key: number } | { readonly role: string }): Caller {
+    const caller =
+      "key" in given ? pick(this.world.keys, given.key) : this.world.people[given.role as "owner"];
+    if (!caller) throw new Error("nobody");
+    return caller;
+  }
+
+  private keyOf(reused: number | null): string {
+    const before = reused === null ? undefined : pick(this.requests, reused);
+    return before?.key ?? `key ${this.requests.length}`;
+  }
+
+  private versionOf(given: string | null, warrantId: string): number | null {
+    const version = this.model.warrants.get(warrantId)?.version ?? 1;
+    return given === null ? null : given === "current" ? version : version + 1;
+  }
+
+  private sendOpen(request: OpenRequest): Sent {
+    this.requests.push(request);
+    const { caller, amount, asset, agentId, policyId, deadline, ...intent } = request;
+    const named = {
+      ...(agentId !== null && { agent_id: agentId }),
+      ...(policyId !== null && { policy_id: policyId }),
+    };
+    const terms = {
+      amount: amount.toString(),
+      asset,
+      payee: "acme",
+      deadline: new Date(deadline).toISOString(),
+    };
+    const input = { ...terms, spec: { clauses: FOUR_CLAUSES }, ...named };
+    const sent = openWarrant(this.ctx, caller, input, intent);
+    return async () => {
+      const answer = await sent;
+      const id = isRefusal(answer) ? "" : (JSON.parse(answer.body) as { id: string }).id;
+      this.compare(request, answer, this.model.open(request, id, this.ctx.now()));
+    };
+  }
+
+  private sendDecision(request: DecideRequest): Sent {
+    this.requests.push(request);
+    const { verb, caller, warrantId, decision, releasedBps, ifMatch, ...intent } = request;
+    const input = { releasedBps, ifMatch };
+    const sent =
+      verb === "resolve"
+        ? resolveEscalation(this.ctx, caller, { ...input, id: warrantId, decision, note: null }, intent)
+        : settleWarrant(this.ctx, caller, { ...input, warrantId, decision: decision as "release" }, intent);
+    return async () => this.compare(request, await sent, this.model.decide(request, this.ctx.now()));
+  }
+
+  private sendVerify(request: VerifyRequest, hangs: boolean): Sent {
+    this.requests.push(request);
+    const { caller, warrantId, passes, code: failure, ifMatch, ...intent } = request;
+    const script = Array.from({ length: 4 }, (_, at) => (at < passes ? null : failure));
+    const name = `check ${this.requests.length}`;
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<"begun">();
+    this.gates.set(name, { begun: () => begun.resolve("begun"), go: gate.promise });
+    if (!hangs) gate.resolve();
+    const sourceUrl = `http://source.example/?${encodeURIComponent(name)}#${encodeURIComponent(JSON.stringify(script))}`;
+    const answer = verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, intent);
+    return async () => {
+      const first = await Promise.race([answer, begun.promise]);
+      const expected = this.model.beginVerify(request, this.ctx.now());
+      if (expected !== "begun" || first !== "begun") {
+        if (first === "begun")
+          throw new Error(`the service began a check, and the model says ${textOf(expected)}`);
+        return this.compare(request, first, expected);
+      }
+      const version = this.model.warrants.get(warrantId)?.version ?? 0;
+      const check = { request, version, answer, release: gate.resolve };
+      this.pending.push(check);
+      if (!hangs) await this.sendFinish(check)();
+    };
+  }
+
+  private sendFinish(check: Pending | undefined): Sent {
+    if (!check) return NOTHING;
+    const { request, version } = check;
+    this.pending = this.pending.filter((other) => other !== check);
+    check.release();
+    return async () => {
+      const answer = await check.answer;
+      this.compare(request, answer, this.model.completeVerify(request, version, this.ctx.now()));
+    };
+  }
+
+  /** The same refusal, or the same answer: a new one says what the warrant is now, a replay what was said before. */
+  private compare(request: Request, answer: Answer | Refusal, expected: Expected): void {
+    const outcome = isRefusal(answer)
+      ? answer.refused
+      : `${answer.status}${answer.replayed ? " replayed" : ""}`;
+    met(`${request.verb}: ${outcome}`);
+    const wanted =
+      typeof expected === "string" ? expected : `${expected.status}${expected.replayed ? " replayed" : ""}`;
+    expect(`${request.verb}: ${outcome}`).toBe(`${request.verb}: ${wanted}`);
+    if (isRefusal(answer)) return;
+    if (answer.replayed) {
+      expect(answer.body).toBe(this.bodies.get(request.key) ?? "");
+      return;
+    }
+    this.bodies.set(request.key, answer.body);
+    const body = JSON.parse(answer.body) as { warrant?: object; id: string; decision?: string };
+    const shown = (body.warrant ?? body) as {
+      id: string;
+      state: string;
+      version: number;
+      released_bps: number | null;
+    };
+    const warrant = this.model.warrants.get(shown.id);
+    expect([shown.state, shown.version, shown.released_bps]).toEqual([
+      warrant?.state ?? "",
+      warrant?.version ?? 0,
+      warrant?.releasedBps ?? null,
+    ]);
+  }
+}
+
+const textOf = (value: unknown): string =>
+  JSON.stringify(value, (_, item: unknown) => (typeof item === "bigint" ? `${item}n` : item));

@@ -1,0 +1,47 @@
+import { expect } from "bun:test";
+import type { SpendSession } from "../../src/core/session.ts";
+import type { Warrant } from "../../src/core/warrant.ts";
+import type { World } from "./service.ts";
+
+/** More warrants than any history opens. */
+const EVERY = 1_000;
+
+/** What a warrant takes of its session: all of it while it is held, then what it paid. */
+const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>
+  settledAt === null ? amount : (amount * BigInt(releasedBps ?? 0)) / 10_000n;
+
+/**
+ * What must hold of every spend session at any time, worked out anew from its warrants, without the model (decisions.md,
+ * Verification): `amount_spent` is what is held or paid under it and never above the ceiling, so what returned was given back
+ * once, to the session that the warrant was opened under; `warrant_count` never falls, nor passes its limit. The returned
+ * function reads the service and expects it; called after every step.
+ */
+export function createSessionLaws({ ctx, organisationId, mode, model }: World): () => void {
+  const { reader } = ctx.store;
+  const before = new Map<string, SpendSession>();
+  return () => {
+    const warrants = reader.warrants.byCreation({ organisationId, mode }, {}, {}, EVERY);
+    for (const { id } of model.sessions) {
+      const session = reader.agents.session(id);
+      if (!session) throw new Error(`the session ${id} is gone`);
+      const under = warrants.filter(({ sessionId }) => sessionId === id);
+      const committed = under.reduce((sum, warrant) => sum + committedBy(warrant), 0n);
+      expect(session.amountSpent).toBe(committed);
+      expect(session.amountSpent <= session.amountCeiling).toBeTrue();
+      expect(session.warrantCount).toBe(under.length);
+      expect(session.warrantLimit ?? EVERY).toBeGreaterThanOrEqual(session.warrantCount);
+      for (const warrant of under) expect(warrant.agentId).toBe(session.agentId);
+      const earlier = before.get(id);
+      if (earlier) expectLaterThan(earlier, session);
+      before.set(id, session);
+    }
+  };
+}
+
+function expectLaterThan(earlier: SpendSession, session: SpendSession): void {
+  expect(session.warrantCount).toBeGreaterThanOrEqual(earlier.warrantCount);
+  if (earlier.revokedAt === null) return;
+  // Revoked is for good, and nothing more is charged.
+  expect([session.revokedAt, session.warrantCount]).toEqual([earlier.revokedAt, earlier.warrantCount]);
+  expect(session.amountSpent <= earlier.amountSpent).toBeTrue();
+}

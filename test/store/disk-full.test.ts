@@ -1,0 +1,185 @@
+import type { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { recoverOverdueChecks } from "../../src/jobs/recover.ts";
+import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
+import { createProgram, type Program, SOURCE } from "../crash/program.ts";
+import { createClient, type Reply } from "../support/client.ts";
+import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** A full disk refuses what would have to be written, loses nothing, and is over when there is space again. */
+
+const FULL = "database or disk is full";
+/** A spec that fits in no page that has room left. */
+const CLAUSES = Array.from({ length: 64 }, (_, index) => ({
+  kind: "json.jsonpath",
+  path: `$.${`a long name ${index}`.replaceAll(" ", "_").repeat(20)}`,
+}));
+const answerOf = ({ status, code, text }: Reply) => [status, code, text.includes("disk")];
+const REFUSED = [500, "internal_error", false];
+
+describe("a ledger that may not grow", () => {
+  /** SQLite's own bound, far above any ledger. */
+  const PAGES_MAX = 4_294_967_294;
+
+  let statements: FailingStatements;
+  let told: ReturnType<typeof spyOn>;
+  let service: ShellService;
+  const gate = { arrived: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() };
+  beforeEach(() => {
+    statements = watchStatements();
+    told = spyOn(console, "error").mockImplementation(() => {});
+    service = startTestShell();
+    const { fetchEvidence } = service.ctx;
+    Object.assign(service.ctx, {
+      fetchEvidence: async (url: string) => {
+        gate.arrived.resolve();
+        await gate.opens.promise;
+        return fetchEvidence(url);
+      },
+    });
+  });
+  afterEach(async () => {
+    statements.restore();
+    told.mockRestore();
+    await service.close();
+  });
+
+  test("refuses with 500, keeps what was acknowledged, and goes on when it may grow again", async () => {
+    const home = await service.organisation();
+    const { as } = home.live;
+    const writer: Database = statements.writers.at(-1)!;
+    const small = service.body();
+    const large = service.body({ spec: { clauses: CLAUSES } });
+    const overdue = await service.opened(home, { deadline: service.timeIn(1_000) });
+    const checked = await service.opened(home, { spec: { clauses: CLAUSES } });
+    const path = `/v1/warrants/${checked.id}/verify`;
+    const verify = () => service.post(path, { source_url: "http://source.example/" }, { as, key: "check" });
+    const checking = verify();
+    await gate.arrived.promise;
+    const open = (body: object, key: string) => service.post("/v1/warrants", body, { as, key });
+    const acknowledged = await open(small, "acknowledged");
+
+    writer.run("PRAGMA max_page_count = 1");
+    await service.refuses(home, [500, "internal_error"], () => open(large, "refused"));
+    expect(String(told.mock.calls.at(-1))).toContain(FULL);
+    gate.opens.resolve();
+    expect(answerOf(await checking)).toEqual(REFUSED);
+    // What is there is read, and what was answered is answered again.
+    expect((await service.get(`/v1/warrants/${checked.id}`, { as })).status).toBe(200);
+    expect((await open(small, "acknowledged")).text).toBe(acknowledged.text);
+    expect(service.world(home)).toMatchObject({ checks: [], postings: { length: 5 } });
+    expect(service.ctx.store.reader.audit()).toEqual([]);
+
+    writer.run(`PRAGMA max_page_count = ${PAGES_MAX}`);
+    expect((await open(large, "refused")).status).toBe(201);
+    service.clock.now += CHECK_LEASE_MS;
+    await recoverOverdueChecks(service.ctx, () => {});
+    await sweepDeadlines(service.ctx);
+    expect((await service.get(`/v1/warrants/${overdue.id}`, { as })).body.state).toBe("expired");
+    const verified = await verify();
+    expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
+  });
+});
+
+/** Makes a folder a disk of 8 MB of its own; whether this user may. */
+const mountDisk = (folder: string): boolean =>
+  Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder]).success;
+const unmount = (folder: string): void => void Bun.spawnSync(["umount", folder]);
+const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "holdfast-disk-"));
+
+function mayMount(): boolean {
+  const folder = emptyFolder();
+  const may = mountDisk(folder);
+  if (may) unmount(folder);
+  rmSync(folder, { recursive: true });
+  return may;
+}
+
+describe.skipIf(!mayMount())("a server on a small disk", () => {
+  const TEST_MS = 60_000;
+  let root: string;
+  let data: string;
+  let ballast: string;
+  let program: Program;
+  beforeAll(() => {
+    root = emptyFolder();
+    data = join(root, "data");
+    ballast = join(data, "ballast");
+    mkdirSync(data);
+    expect(mountDisk(data)).toBeTrue();
+    program = createProgram(SOURCE, root);
+  });
+  afterAll(async () => {
+    await program.killAll();
+    unmount(data);
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  /** Writes until nothing more fits. */
+  function fill(): void {
+    const file = openSync(ballast, "w");
+    try {
+      for (;;) writeSync(file, Buffer.alloc(4_096));
+    } catch (error) {
+      expect((error as NodeJS.ErrnoException).code).toBe("ENOSPC");
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  test(
+    "refuses with 500 and says why in its log; needs no restart when there is space, and starts without",
+    async () => {
+      const { organisation } = await program.command(
+        ...["organisations", "create", "--name", "Small", "--owner-email", "owner@example.com"],
+        ...["--owner-password", "correct horse battery staple"],
+      );
+      const books = ["--organisation", organisation.id, "--mode", "live"];
+      const agent = await program.command("agents", "create", ...books, "--name", "buyer");
+      const { secret } = await program.command("keys", "create", "--agent", agent.id);
+      await program.command("balances", "fund", ...books, "--amount", "1000");
+      const body = {
+        amount: "100",
+        payee: "acme",
+        deadline: new Date(Date.now() + 3_600_000).toISOString(),
+        spec: { clauses: CLAUSES },
+      };
+      let server = await program.serve();
+      const client = () =>
+        createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
+      const as = { authorization: `Bearer ${secret}` };
+      const open = (key: string) => client().post("/v1/warrants", body, { as, key });
+      const listed = async () => (await client().get("/v1/warrants", { as })).body.data.length;
+      const first = await open("first");
+
+      fill();
+      for (const key of ["second", "third"]) expect(answerOf(await open(key))).toEqual(REFUSED);
+      expect((await open("first")).text).toBe(first.text);
+      expect(await listed()).toBe(1);
+      const faults = program.faults();
+      expect(faults).toHaveLength(2);
+      for (const line of faults) expect(JSON.parse(line).error).toContain(FULL);
+      rmSync(ballast);
+      expect((await open("second")).status).toBe(201);
+
+      fill();
+      await server.kill();
+      server = await program.serve();
+      expect(answerOf(await open("third"))).toEqual(REFUSED);
+      expect(await listed()).toBe(2);
+      rmSync(ballast);
+      expect((await open("third")).status).toBe(201);
+      expect((await open("first")).text).toBe(first.text);
+      expect((await program.command("balances", "show", ...books)).balances).toEqual([
+        { asset: "USDC", available: "700", held: "300", paid: "0" },
+      ]);
+      expect((await program.command("audit")).problems).toEqual([]);
+    },
+    TEST_MS,
+  );
+});

@@ -1,0 +1,429 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import type { Decision } from "../../src/core/records.ts";
+import { followAgents } from "../../src/jobs/agents.ts";
+import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { recoverAtStart, recoverOverdueChecks } from "../../src/jobs/recover.ts";
+import { setAgentStatus } from "../../src/services/admin/agents.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import type { Context, FetchEvidence } from "../../src/services/context.ts";
+import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
+import type { Json, Reply } from "../support/client.ts";
+import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
+import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+import type { World } from "../support/world.ts";
+
+/**
+ * Every command that moves money, with a fault at every statement of its commit: nothing of it is there, or all of it, the
+ * books agree, and the same request again does it once.
+ */
+
+const STATEMENTS_MAX = 150;
+const TEST_MS = 60_000;
+
+let statements: FailingStatements;
+let told: ReturnType<typeof spyOn>;
+beforeAll(() => {
+  statements = watchStatements();
+  told = spyOn(console, "error").mockImplementation(() => {});
+});
+afterAll(() => {
+  statements.restore();
+  told.mockRestore();
+});
+
+let service: ShellService;
+let home: TestOrganisation;
+let agent: TestAgent;
+/** What the source answers; a test may make it wait. */
+let source: FetchEvidence;
+/** Checks whose source waits, until the end. */
+let hanging: { readonly end: PromiseWithResolvers<void>; readonly checks: Promise<unknown>[] };
+beforeEach(async () => {
+  hanging = { end: Promise.withResolvers(), checks: [] };
+  source = async (url) => {
+    const body = Buffer.from(decodeURIComponent(new URL(url).pathname.slice(1)));
+    return {
+      evidence: reachedEvidence({ status: 200, body }),
+      status: 200,
+      bytes: body.length,
+      durationMs: 1,
+    };
+  };
+  service = startTestShell({ fetchEvidence: (url) => source(url) });
+  home = await service.organisation();
+  agent = await home.addAgent({ failure_budget: 1_000 });
+  await home.addPolicy({
+    bands: [
+      { minScore: 1, outcome: "release" },
+      { minScore: 0.75, outcome: "partial_release", releasedBps: 2_500 },
+      { minScore: 0.5, outcome: "escalate" },
+      { minScore: 0, outcome: "refund" },
+    ],
+  });
+  must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "100000" }));
+  // So that every event's delivery is part of the commits.
+  must(
+    await createWebhook(service.ctx, MACHINE, {
+      organisation_id: home.id,
+      mode: "live",
+      url: "http://receiver.example/",
+    }),
+  );
+});
+afterEach(async () => {
+  hanging.end.resolve();
+  await Promise.all(hanging.checks);
+  await service.close();
+});
+
+const CLAUSES = [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` }));
+/** A deliverable of which so many clauses pass. */
+const passing = (count: number) =>
+  `http://source.example/${encodeURIComponent(
+    JSON.stringify(Object.fromEntries([0, 1, 2, 3].slice(0, count).map((index) => [`c${index}`, 1]))),
+  )}`;
+
+const opened = (): Promise<Json> =>
+  service.opened(home, { agent_id: agent.id, spec: { clauses: CLAUSES } }, { as: agent.as });
+const verified = (id: string, clauses: number): Promise<Reply> =>
+  service.post(`/v1/warrants/${id}/verify`, { source_url: passing(clauses) }, { as: agent.as });
+const stateOf = (id: string) => service.ctx.store.reader.warrants.find(id)?.state as string;
+const world = (): World => service.world(home);
+const countsOf = (...tables: string[]) => tables.map((table) => world()[table]?.length);
+const audit = () => service.ctx.store.reader.audit();
+
+/** A context whose commands over warrants fail, as if the process ended before them. */
+const cutShort = (): Context => {
+  const { store } = service.ctx;
+  return {
+    ...service.ctx,
+    store: {
+      ...store,
+      execute: async (command) => {
+        if (command.needs.warrantId !== undefined) throw new Error("cut short");
+        return store.execute(command);
+      },
+    },
+  };
+};
+
+/** A command that is sent again and again: what it answers, the state that it leads to, and the one its warrant is in. */
+type Attempt = {
+  /** A refusal's code, or whether it was done or replayed. */
+  readonly send: () => Promise<string>;
+  readonly state: string;
+  readonly current: () => string;
+  /** What it answers where it is done already. */
+  readonly again: "done" | "replayed";
+};
+
+/** A request with a key of its own, and the warrant's state after it. */
+function requesting(request: (key: string) => Promise<Reply>, state: string, id?: string): Attempt {
+  const key = crypto.randomUUID();
+  let openedId = "";
+  return {
+    async send() {
+      const reply = await request(key);
+      if (reply.code !== null) return reply.code;
+      openedId = reply.body.id;
+      return reply.headers.get("idempotent-replayed") === "true" ? "replayed" : "done";
+    },
+    state,
+    current: () => stateOf(id ?? openedId),
+    again: "replayed",
+  };
+}
+
+/** A job: it throws, or reports what failed. Again it finds nothing to do. */
+const working = (run: () => Promise<unknown>, state: string, id: string): Attempt => ({
+  send: () =>
+    run().then(
+      () => "done",
+      () => "internal_error",
+    ),
+  state,
+  current: () => stateOf(id),
+  again: "done",
+});
+
+const openAttempt = (body: object, as: TestAgent["as"]): Attempt => {
+  const sent = service.body({ spec: { clauses: CLAUSES }, ...body });
+  return requesting((key) => service.post("/v1/warrants", sent, { as, key }), "held");
+};
+
+const settleAttempt =
+  (action: string, body: object | undefined, state: string) => async (): Promise<Attempt> => {
+    const { id } = await opened();
+    const { as } = home.people.operator;
+    return requesting((key) => service.post(`/v1/warrants/${id}/${action}`, body, { as, key }), state, id);
+  };
+
+/** A check of a held warrant. */
+function verifying(id: string, clauses: number, state: string): Attempt {
+  const body = { source_url: passing(clauses) };
+  return requesting(
+    (key) => service.post(`/v1/warrants/${id}/verify`, body, { as: agent.as, key }),
+    state,
+    id,
+  );
+}
+
+/** Checks by how many clauses pass, and where the policy leads. */
+const CHECKED = [
+  ["released", 4],
+  ["partially_released", 3],
+  ["escalated", 2],
+  ["refunded", 0],
+] as const;
+
+/** Resolves an escalation; one that somebody else has disputed where `disputed` says so. */
+const resolveAttempt =
+  (decision: Decision, state: string, disputed = false) =>
+  async (): Promise<Attempt> => {
+    const { id } = await opened();
+    expect((await verified(id, 2)).body.state).toBe("escalated");
+    const path = `/v1/console/escalations/${id}/resolve`;
+    if (disputed) {
+      const raised = await service.post(path, { decision: "dispute" }, { as: home.people.operator.as });
+      expect(raised.status).toBe(200);
+    }
+    const body = { decision, ...(decision === "partial_release" && { released_bps: 5_000 }) };
+    const { as } = disputed ? home.people.admin : home.people.operator;
+    return requesting((key) => service.post(path, body, { as, key }), state, id);
+  };
+
+async function expireAttempt(): Promise<Attempt> {
+  const { id } = await service.opened(home, { agent_id: agent.id, deadline: service.timeIn(1_000) }, agent);
+  service.clock.now += 2_000;
+  return working(() => sweepDeadlines(service.ctx), "expired", id);
+}
+
+async function freezeAttempt(): Promise<Attempt> {
+  const doomed = await home.addAgent();
+  const { id } = await service.opened(home, { agent_id: doomed.id }, doomed);
+  const killed = setAgentStatus(cutShort(), MACHINE, { agent_id: doomed.id, status: "killed" });
+  expect(await killed.catch(String)).toBe("Error: cut short");
+  return working(() => followAgents(service.ctx), "frozen", id);
+}
+
+async function thawAttempt(): Promise<Attempt> {
+  const revived = await home.addAgent();
+  const { id } = await service.opened(home, { agent_id: revived.id }, revived);
+  must(await setAgentStatus(service.ctx, MACHINE, { agent_id: revived.id, status: "killed" }));
+  const active = setAgentStatus(cutShort(), MACHINE, { agent_id: revived.id, status: "active" });
+  expect(await active.catch(String)).toBe("Error: cut short");
+  return working(() => followAgents(service.ctx), "held", id);
+}
+
+/** A warrant whose check waits for its source. */
+async function verifyingWarrant(): Promise<string> {
+  const { id } = await opened();
+  const answers = source;
+  const arrived = Promise.withResolvers<void>();
+  source = async (url) => {
+    source = answers;
+    arrived.resolve();
+    await hanging.end.promise;
+    return answers(url);
+  };
+  hanging.checks.push(verified(id, 4));
+  await arrived.promise;
+  return id;
+}
+
+async function interruptAttempt(): Promise<Attempt> {
+  const id = await verifyingWarrant();
+  const recover = async () => {
+    const faults: unknown[] = [];
+    await recoverAtStart(service.ctx, (error) => faults.push(error));
+    if (faults.length > 0) throw faults[0];
+  };
+  return working(recover, "held", id);
+}
+
+type Command = readonly [name: string, attempt: () => Promise<Attempt>];
+
+const COMMANDS: readonly Command[] = [
+  ["open", async () => openAttempt({}, home.live.as)],
+  ["open under a spend session", async () => openAttempt({ agent_id: agent.id }, agent.as)],
+  ["release", settleAttempt("release", undefined, "released")],
+  ["partial release", settleAttempt("partial", { released_bps: 5_000 }, "partially_released")],
+  ["refund", settleAttempt("refund", undefined, "refunded")],
+  ["resolve: release", resolveAttempt("release", "released")],
+  ["resolve: partial release", resolveAttempt("partial_release", "partially_released")],
+  ["resolve: refund", resolveAttempt("refund", "refunded")],
+  ["dispute", resolveAttempt("dispute", "disputed")],
+  ["resolve a dispute: release", resolveAttempt("release", "released", true)],
+  ["expire", expireAttempt],
+  ["freeze", freezeAttempt],
+  ["thaw", thawAttempt],
+  ["interrupt a check", interruptAttempt],
+];
+
+/**
+ * Runs `each` with every statement of a transaction failing before it is done, until there is no such statement, and answers
+ * its SQL. BEGIN and COMMIT also fail once they are done; of the others, that is the next one's failing before.
+ */
+async function atEvery(
+  fault: Omit<Fault, "statement" | "when">,
+  each: (fault: Fault) => Promise<string | null>,
+): Promise<void> {
+  const struck: string[] = [];
+  for (let statement = 1; statement <= STATEMENTS_MAX; statement++) {
+    const sql = await each({ ...fault, statement, when: "before" });
+    if (sql === null) break;
+    struck.push(sql);
+  }
+  // A whole commit was walked, from its first statement to its last.
+  expect([struck[0], struck.at(-1)]).toEqual(["BEGIN IMMEDIATE", "COMMIT"]);
+  expect(struck.length).toBeGreaterThan(4);
+  expect(struck.length).toBeLessThan(STATEMENTS_MAX);
+  const whenDone = fault.lasts ? [] : [1, struck.length];
+  for (const statement of whenDone) await each({ ...fault, statement, when: "after" });
+}
+
+/** What became of the command when its statement had failed, and of the same command sent again. */
+async function onceInTheEnd(
+  { send, state, current, again }: Attempt,
+  fault: Fault,
+  undone: () => void,
+): Promise<string | null> {
+  const before = world();
+  const { result, sql } = await statements.during(fault, send);
+  expect(audit()).toEqual([]);
+  if (sql === null) {
+    expect([result, current()]).toEqual(["done", state]);
+    return null;
+  }
+  expect([sql, result]).toEqual([sql, "internal_error"]);
+  if (sql === "COMMIT" && fault.when === "after") {
+    // Whoever was told of a failure asks again, and hears what was done.
+    const after = world();
+    expect(after).not.toEqual(before);
+    expect(await send()).toBe(again);
+    expect(world()).toEqual(after);
+  } else {
+    if (fault.transaction === 1) expect(world()).toEqual(before);
+    undone();
+    expect(await send()).toBe("done");
+  }
+  expect([current(), audit()]).toEqual([state, []]);
+  return sql;
+}
+
+describe("a fault at every statement", () => {
+  test.each(COMMANDS)(
+    "in %s: nothing or all of it is there, and once in the end",
+    async (_, prepare) => {
+      await atEvery({ transaction: 1 }, async (fault) => onceInTheEnd(await prepare(), fault, () => {}));
+    },
+    TEST_MS,
+  );
+
+  test.each(CHECKED)(
+    "in a check's end, %s: it is interrupted, or decided, and once in the end",
+    async (state, clauses) => {
+      await atEvery({ transaction: 2 }, async (fault) => {
+        const { id } = await opened();
+        const balance = service.books(home);
+        const rows = countsOf("checks", "escalations", "idempotency_keys");
+        return onceInTheEnd(verifying(id, clauses, state), fault, () => {
+          expect(service.ctx.store.reader.warrants.find(id)).toMatchObject({ state: "held", version: 3 });
+          expect(service.books(home)).toEqual(balance);
+          expect(countsOf("checks", "escalations", "idempotency_keys")).toEqual(rows);
+        });
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    "in a check's beginning: it has not begun, or recovery undoes it",
+    async () => {
+      await atEvery({ transaction: 1 }, async (fault) => {
+        const { id } = await opened();
+        const before = world();
+        const { send, current } = verifying(id, 4, "released");
+        const { result, sql } = await statements.during(fault, send);
+        if (sql === null) return null;
+        expect([result, audit()]).toEqual(["internal_error", []]);
+        if (sql === "COMMIT" && fault.when === "after") {
+          expect([current(), await send()]).toEqual(["verifying", "idempotency_in_flight"]);
+          service.clock.now += CHECK_LEASE_MS;
+          expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(1);
+          expect(current()).toBe("held");
+        } else {
+          expect(world()).toEqual(before);
+        }
+        expect([await send(), current(), audit()]).toEqual(["done", "released", []]);
+        return sql;
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    "once, among commands of one batch: all of them are done, once",
+    async () => {
+      await atEvery({ transaction: 1 }, async (fault) => {
+        const attempts = await Promise.all([
+          openAttempt({}, home.live.as),
+          settleAttempt("release", undefined, "released")(),
+          openAttempt({ agent_id: agent.id }, agent.as),
+          settleAttempt("partial", { released_bps: 100 }, "partially_released")(),
+        ]);
+        const { available, held, paid } = service.books(home);
+        const { result, sql } = await statements.during(fault, () =>
+          Promise.all(attempts.map(({ send }) => send())),
+        );
+        if (sql === "BEGIN IMMEDIATE") {
+          expect([...new Set(result), service.books(home)]).toEqual([
+            "internal_error",
+            { available, held, paid },
+          ]);
+          await Promise.all(attempts.map(({ send }) => send()));
+          return sql;
+        }
+        const replayed = sql === "COMMIT" && fault.when === "after";
+        expect(result).toEqual(attempts.map(() => (replayed ? "replayed" : "done")));
+        expect(attempts.map(({ current }) => current())).toEqual(attempts.map(({ state }) => state));
+        // Two holds of 100 came; one went as a whole, and of the other one unit.
+        expect(service.books(home)).toEqual({ available: available - 101n, held, paid: paid + 101n });
+        expect(audit()).toEqual([]);
+        return sql;
+      });
+    },
+    TEST_MS,
+  );
+});
+
+test("a check whose end fails for as long as its interruption does is undone when its lease is over", async () => {
+  await atEvery({ transaction: 2, lasts: true }, async (fault) => {
+    const { id } = await opened();
+    const { send, current } = verifying(id, 4, "released");
+    const { result, sql } = await statements.during(fault, send);
+    if (sql === null) return null;
+    expect([result, current(), audit()]).toEqual(["internal_error", "verifying", []]);
+    expect(await send()).toBe("idempotency_in_flight");
+    service.clock.now += CHECK_LEASE_MS;
+    expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(1);
+    expect([await send(), current(), audit()]).toEqual(["done", "released", []]);
+    return sql;
+  });
+});
+
+test("what is on disk is answered where the reads beside it cannot be ended, and reads go on", async () => {
+  const { reader } = service.ctx.store;
+  const { send, state, current } = openAttempt({}, home.live.as);
+  const { result, sql } = await statements.whileReading("COMMIT", () => {
+    reader.refresh();
+    return send();
+  });
+  expect([sql, result, current()]).toEqual(["COMMIT", "done", state]);
+  expect(reader.warrants.countsByState()).toEqual({ held: 1 });
+  expect(await send()).toBe("replayed");
+});

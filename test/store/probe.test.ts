@@ -1,0 +1,42 @@
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { createStage } from "../support/stage.ts";
+import { openWorld } from "../support/world.ts";
+
+let ctx: TestContext;
+beforeEach(async () => {
+  ctx = createTestContext();
+  await createStage(ctx);
+});
+afterEach(() => ctx.close());
+
+const logBytes = () => statSync(join(ctx.folder, "holdfast.db-wal")).size;
+
+test("a probe is on disk each time, and changes no row", async () => {
+  const world = openWorld(ctx.folder);
+  const before = world.all();
+  for (let count = 0; count < 3; count++) {
+    const bytes = logBytes();
+    await ctx.store.probe();
+    expect(logBytes()).toBeGreaterThan(bytes);
+  }
+  expect(world.all()).toEqual(before);
+  world.close();
+});
+
+test("a probe waits for its turn, as a command does", async () => {
+  const other = new Database(join(ctx.folder, "holdfast.db"));
+  other.run("BEGIN IMMEDIATE");
+  let ended = false;
+  const probe = ctx.store.probe().finally(() => {
+    ended = true;
+  });
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  expect(ended).toBeFalse();
+  other.run("ROLLBACK");
+  other.close();
+  await probe;
+});

@@ -1,0 +1,105 @@
+import { Database, type Statement } from "bun:sqlite";
+
+/** Which statement fails. Transactions and their statements count from 1; the BEGIN is a transaction's first. */
+export type Fault = {
+  readonly transaction: number;
+  readonly statement: number;
+  /** Whether it fails before it has done anything, or has done it and then says that it failed. */
+  readonly when: "before" | "after";
+  /** Whether every later statement fails too, until the run is over. */
+  readonly lasts?: boolean;
+};
+
+export type Struck = {
+  /** The SQL that failed; null where the run had no such statement. */
+  readonly sql: string | null;
+};
+
+/** The statements of ledgers that are opened from now on, of which one at a time can be made to fail. */
+export type FailingStatements = {
+  /** What a fault does while `run` runs. Only statements of transactions that write count. */
+  during<T>(fault: Fault, run: () => Promise<T>): Promise<Struck & { readonly result: T }>;
+  /** Of a connection that only reads, the first statement with this text fails. */
+  whileReading<T>(sql: string, run: () => Promise<T>): Promise<Struck & { readonly result: T }>;
+  /** Connections that write, in the order of their first transaction. */
+  readonly writers: readonly Database[];
+  /** Leaves databases that are opened later as they are. */
+  restore(): void;
+};
+
+const METHODS = ["get", "all", "values", "run"] as const;
+type Method = (...given: unknown[]) => unknown;
+
+export function watchStatements(): FailingStatements {
+  const writers: Database[] = [];
+  let fault: Fault | null = null;
+  let text: string | null = null;
+  let transaction = 0;
+  let statement = 0;
+  let struck: string | null = null;
+
+  /** Whether this statement, which is about to run, is to fail. */
+  function isDue(database: Database, sql: string): boolean {
+    const begins = sql === "BEGIN IMMEDIATE";
+    if (begins && !writers.includes(database)) writers.push(database);
+    const writes = writers.includes(database);
+    if (text !== null) return !writes && sql === text && struck === null;
+    if (!fault || !writes) return false;
+    if (begins) [transaction, statement] = [transaction + 1, 0];
+    statement++;
+    if (struck !== null) return fault.lasts ?? false;
+    return transaction === fault.transaction && statement === fault.statement;
+  }
+
+  function watch<Prepared extends Statement>(database: Database, sql: string, prepared: Prepared): Prepared {
+    if (watched.has(prepared)) return prepared;
+    watched.add(prepared);
+    // Bun gives every statement methods of its own.
+    const own = prepared as unknown as Record<(typeof METHODS)[number], Method>;
+    for (const name of METHODS) {
+      const method = own[name].bind(prepared);
+      own[name] = (...given) => {
+        if (!isDue(database, sql)) return method(...given);
+        const after = fault?.when === "after" && struck === null;
+        struck ??= sql;
+        if (after) method(...given);
+        throw new Error(`injected: ${sql}`);
+      };
+    }
+    return prepared;
+  }
+
+  const watched = new WeakSet<object>();
+  const { prepare, query } = Database.prototype;
+  Database.prototype.prepare = function (this: Database, sql: string, ...rest: never[]) {
+    return watch(this, sql, prepare.call(this, sql, ...rest));
+  } as typeof prepare;
+  Database.prototype.query = function (this: Database, sql: string) {
+    return watch(this, sql, query.call(this, sql));
+  } as typeof query;
+
+  async function striking<T>(run: () => Promise<T>) {
+    [transaction, statement, struck] = [0, 0, null];
+    try {
+      const result = await run();
+      return { result, sql: struck };
+    } finally {
+      [fault, text] = [null, null];
+    }
+  }
+
+  return {
+    writers,
+    during(next, run) {
+      fault = next;
+      return striking(run);
+    },
+    whileReading(sql, run) {
+      text = sql;
+      return striking(run);
+    },
+    restore() {
+      Object.assign(Database.prototype, { prepare, query });
+    },
+  };
+}

@@ -1,0 +1,83 @@
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { setPasskeyThreshold } from "../../src/services/admin/switches.ts";
+import { type Authenticator, type Credential, createAuthenticator, type Twist } from "./authenticator.ts";
+import type { Client, Json, Reply } from "./client.ts";
+import { must, PASSWORD, type Person, type TestOrganisation } from "./organisations.ts";
+import type { Service } from "./server.ts";
+
+/** A person's passkey, on an authenticator in software. */
+export type TestPasskey = { readonly authenticator: Authenticator; readonly credential: Credential };
+
+/** What a signature is asked for: a decision on a version of a warrant. */
+export type Decision = {
+  readonly warrant_id: string;
+  readonly version: number;
+  readonly decision: string;
+  readonly released_bps?: number;
+};
+
+export const registrationOptions = (client: Client, { as }: Person, password = PASSWORD): Promise<Reply> =>
+  client.post("/auth/passkeys/options", { password }, { as, key: null });
+
+/** The answer to a registration whose response is made as the twist says. */
+export async function registers(
+  client: Client,
+  person: Person,
+  authenticator: Authenticator,
+  twist?: Twist,
+): Promise<Reply> {
+  const options = await registrationOptions(client, person);
+  if (options.status !== 200) throw new Error(`no options: ${options.text}`);
+  const response = authenticator.create(options.body, twist);
+  return client.post("/auth/passkeys", { name: "Laptop", response }, { as: person.as, key: null });
+}
+
+/** Registers a passkey, which must work. */
+export async function enrol(client: Client, person: Person, origin?: string): Promise<TestPasskey> {
+  const authenticator = createAuthenticator(origin);
+  const reply = await registers(client, person, authenticator);
+  if (reply.status !== 201) throw new Error(`no passkey: ${reply.text}`);
+  return { authenticator, credential: authenticator.credentials[0]! };
+}
+
+export const challenge = (client: Client, { as }: Pick<Person, "as">, decision: Decision): Promise<Reply> =>
+  client.post("/auth/passkey/challenge", decision, { as, key: null });
+
+/** The answer to an assertion over a decision, made as the twist says. */
+export async function asserts(
+  client: Client,
+  person: Pick<Person, "as">,
+  { authenticator, credential }: TestPasskey,
+  decision: Decision,
+  twist?: Twist,
+): Promise<Reply> {
+  const options = await challenge(client, person, decision);
+  if (options.status !== 200) throw new Error(`no challenge: ${options.text}`);
+  const response = authenticator.get(options.body, credential, twist);
+  return client.post("/auth/passkey/assertion", { response }, { as: person.as, key: null });
+}
+
+/** The token of a signed decision. */
+export async function approve(
+  client: Client,
+  person: Pick<Person, "as">,
+  passkey: TestPasskey,
+  decision: Decision,
+): Promise<string> {
+  const reply = await asserts(client, person, passkey, decision);
+  if (reply.status !== 201) throw new Error(`no approval: ${reply.text}`);
+  return reply.body.token;
+}
+
+/** The signed-in person's own passkeys. */
+export const passkeysOf = async (client: Client, { as }: Pick<Person, "as">): Promise<Json[]> =>
+  (await client.get("/auth/passkeys", { as })).body.data;
+
+/** Sets the threshold, as the operator of the machine does; null turns it off. */
+export async function setThreshold(
+  service: Service,
+  organisation: TestOrganisation,
+  amount: string | null,
+): Promise<void> {
+  must(await setPasskeyThreshold(service.ctx, MACHINE, { organisation_id: organisation.id, amount }));
+}
