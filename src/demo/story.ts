@@ -1,6 +1,7 @@
 import type { Check } from "../core/records.ts";
 import type { VoucherClaims } from "../core/x402/voucher.ts";
-import type { paymentResource, receiptResource, warrantResource } from "../services/resources.ts";
+import type { receiptResource, warrantResource } from "../services/resources.ts";
+import type { paymentResource } from "../services/x402/resources.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
 import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";

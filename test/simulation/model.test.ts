@@ -69,7 +69,8 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
   });
 }, 600_000);
 
-test.skipIf(RUNS < RUNS_DEFAULT)("the histories met what they are for", () => {
+// Fewer may miss some of it by chance; CI plays enough.
+test.skipIf(RUNS < 250)("the histories met what they are for", () => {
   const ended = ["held", "released", "partially_released", "refunded", "expired", "escalated", "frozen"];
   const outcomes = {
     open: [
