@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { docsUrlOf, openForCommands } from "../../src/app.ts";
+import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import type { Purchase } from "../../src/core/x402/purchase.ts";
+import { createShell } from "../../src/http/shell.ts";
+import { reconcilePurchases } from "../../src/jobs/purchases.ts";
+import { createX402Client } from "../../src/platform/x402-request.ts";
+import type { Chains, Context } from "../../src/services/context.ts";
+import {
+  type Client,
+  type Credentials,
+  createClient,
+  type Reply,
+  type SendOptions,
+} from "../support/client.ts";
+import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { testSettings } from "../support/server.ts";
+import { type Chain, settingsOf, type Wallet } from "./chain.ts";
+
+/** What both modes' books start with, and a wallet where it is not said. */
+export const FUNDS = 1_000_000n;
+
+/** The service as it is wired, with a wallet on the chain. A person buys, whom no failure stops. */
+export type Buyer = {
+  readonly ctx: Context;
+  readonly client: Client;
+  readonly home: TestOrganisation;
+  readonly wallet: Wallet;
+  /** Signed in to `sandbox`, as all here. */
+  readonly admin: Credentials;
+  pay(url: string, overrides?: object, options?: SendOptions): Promise<Reply>;
+  settle(warrantId: unknown, how: "release" | "refund"): Promise<Reply>;
+  stateOf(warrantId: unknown): string | undefined;
+  /** The codes of its open escalation; empty where there is none. */
+  openCodes(warrantId: unknown): readonly string[];
+  purchaseOf(warrantId: unknown): Purchase;
+  purchases(): readonly Purchase[];
+  books(): { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
+  /** Takes the service's clock ahead, and runs the job that finds out about payments. */
+  findOut(laterBySeconds: number, chains?: Chains): Promise<void>;
+  /** Audits the books. */
+  close(): Promise<void>;
+};
+
+/** Long enough for a payment on the chain with all others at once. */
+const PAY_TIMEOUT_MS = 5_000;
+/** What the service waits for a chain that has not heard of a receipt, here. */
+const PAUSE_MS = 10;
+
+/** What the goods of the official sellers pass. */
+export const SPEC = {
+  clauses: [
+    { kind: "http.status", equals: 200 },
+    { kind: "json.jsonpath", path: "$.ok", equals: true },
+  ],
+};
+
+/** @param walletFunds what the wallet has, in the token's smallest unit */
+export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buyer> {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-buyer-"));
+  const wallet = await chain.wallet(walletFunds);
+  const config = must(readConfig({ ...testSettings(folder), ...settingsOf(chain) }, {}));
+  const secrets = { ...NO_SECRETS, x402SandboxKey: wallet.key, x402LiveKey: wallet.key };
+  const { ctx: real, close } = openForCommands(config, secrets);
+  let aheadMs = 0;
+  const ctx: Context = {
+    ...real,
+    now: () => Date.now() + aheadMs,
+    passwords: {
+      ...real.passwords,
+      hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
+    },
+    x402: {
+      ...real.x402,
+      ...createX402Client({ allowNetworks: config.x402AllowNetworks, payTimeoutMs: PAY_TIMEOUT_MS }),
+      pause: () => Bun.sleep(PAUSE_MS),
+    },
+  };
+  const shell = createShell(ctx, {
+    docsUrl: docsUrlOf(config),
+    rateLimits: config.rateLimits,
+    trustedProxies: config.trustProxy,
+    onFault: (error) => console.error(error),
+  });
+  const client = createClient((request) => shell(request, () => "192.0.2.1"), ctx.baseUrl, docsUrlOf(config));
+  const home = await makeOrganisation(ctx, client, FUNDS);
+  const { operator, admin } = home.people;
+  const [buying, deciding] = await Promise.all([
+    home.signIn(operator, "sandbox"),
+    home.signIn(admin, "sandbox"),
+  ]);
+  const scope = { organisationId: home.id, mode: "sandbox" } as const;
+  const { reader } = ctx.store;
+  const purchases = () => reader.purchases.list(scope, null, 200);
+  return {
+    ctx,
+    client,
+    home,
+    wallet,
+    admin: deciding,
+    pay: (url, overrides = {}, options = {}) =>
+      client.post(
+        "/v1/x402/pay",
+        { url, max_amount: `${FUNDS}`, spec: SPEC, ...overrides },
+        { as: buying, ...options },
+      ),
+    settle: (warrantId, how) => client.post(`/v1/warrants/${warrantId}/${how}`, undefined, { as: deciding }),
+    stateOf: (warrantId) => reader.warrants.find(String(warrantId))?.state,
+    openCodes: (warrantId) =>
+      reader.escalations
+        .list(scope, 200)
+        .filter((escalation) => escalation.warrantId === warrantId && escalation.status === "open")
+        .flatMap(({ reasonCodes }) => reasonCodes),
+    purchaseOf(warrantId) {
+      const found = purchases().find((purchase) => purchase.warrantId === warrantId);
+      if (!found) throw new Error(`no purchase opened ${warrantId}`);
+      return found;
+    },
+    purchases,
+    books: () => reader.balances.list(scope)[0]?.balance ?? { available: 0n, held: 0n, paid: 0n },
+    async findOut(laterBySeconds, chains = ctx.x402.chains) {
+      aheadMs += laterBySeconds * 1_000;
+      await reconcilePurchases({ ...ctx, x402: { ...ctx.x402, chains } }, (error) => {
+        throw error;
+      });
+    },
+    async close() {
+      const problems = reader.audit();
+      await close();
+      rmSync(folder, { recursive: true, force: true });
+      if (problems.length > 0) throw new Error(`the books do not agree: ${JSON.stringify(problems)}`);
+    },
+  };
+}

@@ -1,0 +1,180 @@
+/**
+ * POST /v1/x402/pay from official sellers whose facilitator fails, or that fail themselves: no second payment, nothing called
+ * refunded that the chain says was paid, nothing held that no job or person can end, and the state says what is known.
+ */
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import type { Address, Hex } from "viem";
+import { createEvmChains, findingOf } from "../../src/platform/evm-chain.ts";
+import type { Chains } from "../../src/services/context.ts";
+import type { Reply } from "../support/client.ts";
+import { type Buyer, FUNDS, startBuyer } from "./buyer.ts";
+import { CHAIN_ID, type Chain, startChain } from "./chain.ts";
+import { FACILITATOR_FAULTS, type Facilitator, startFacilitator } from "./facilitator.ts";
+import { type Fault, type FaultySeller, SELLER_FAULTS, startFaultySeller } from "./faulty-seller.ts";
+import { PRICE } from "./official-seller.ts";
+
+const COST = BigInt(PRICE);
+const FAULTS: readonly Fault[] = [...FACILITATOR_FAULTS, ...SELLER_FAULTS];
+/** The hanging ones take as long as the service waits. */
+const TABLE_MS = 60_000;
+/** Longer than any authorization holds. */
+const PAST_EXPIRY_SECONDS = 90;
+/** Longer than until the chain is asked again, shorter than the authorization holds. */
+const SOON_SECONDS = 20;
+/** Must be settled before the seller gives up on its facilitator: with all the others at once it may take longer. */
+const ALONE: Fault = "settled-then-hangs";
+const IMPATIENT = { timeoutMs: 200, retries: 0 };
+
+/** The seller, or its facilitator, settles before it goes wrong. */
+const isSettled = (fault: Fault): boolean => fault.endsWith("-after") || fault.startsWith("settled-then");
+/** What was ordered comes all the same. */
+const isDelivered = (fault: Fault): boolean => fault === "no-receipt-after" || fault === "denies-after";
+const isSilent = (fault: Fault): boolean => /^(drops|hangs)-/.test(fault);
+
+// The middleware of version 1 tells there what its facilitator did, which the faults are for.
+const tell = console.error;
+const told = spyOn(console, "error");
+beforeAll(() => {
+  told.mockImplementation((...said) => {
+    if (said[0] !== "Payment verification failed:") tell(...said);
+  });
+});
+afterAll(() => told.mockRestore());
+
+for (const version of [1, 2] as const) {
+  describe(`a seller of version ${version} with a fault`, () => {
+    const payTo: Address = `0x${String(version).padStart(40, "c")}`;
+    const replies = new Map<Fault, Reply>();
+    let chain: Chain;
+    let facilitator: Facilitator;
+    let seller: FaultySeller;
+    let buyer: Buyer;
+    beforeAll(async () => {
+      chain = await startChain();
+      facilitator = await startFacilitator(chain);
+      [seller, buyer] = await Promise.all([
+        startFaultySeller({ version, chain, facilitator, payTo }),
+        startBuyer(chain),
+      ]);
+      const others = FAULTS.filter((fault) => fault !== ALONE);
+      await Promise.all(others.map(async (fault) => replies.set(fault, await buy(fault))));
+      replies.set(ALONE, await buy(ALONE));
+    }, TABLE_MS);
+    afterAll(async () => {
+      await buyer?.close();
+      await seller?.close();
+      await facilitator?.close();
+      await chain?.close();
+    });
+
+    const buy = (fault: Fault) => buyer.pay(seller.urlOf(fault), {}, { key: fault });
+    const warrantOf = (fault: Fault): string => replies.get(fault)?.body.warrant_id;
+    const purchaseOf = (fault: Fault) => buyer.purchaseOf(warrantOf(fault));
+    const isUsed = (fault: Fault) => chain.isUsed(buyer.wallet.address, purchaseOf(fault).nonce as Hex);
+    const unsettled = FAULTS.filter((fault) => !isSettled(fault));
+    const settled = FAULTS.filter(isSettled);
+    const undelivered = settled.filter((fault) => !isDelivered(fault));
+
+    /** What the chain says was paid is what the books and the purchases say. */
+    async function expectAgreement(paidFor: readonly Fault[]): Promise<void> {
+      const spent = FUNDS - (await chain.balanceOf(buyer.wallet.address));
+      expect([spent, await chain.balanceOf(payTo)]).toEqual(Array(2).fill(BigInt(paidFor.length) * COST));
+      const known = FAULTS.filter((fault) => purchaseOf(fault).known === "paid");
+      expect(known).toEqual([...paidFor]);
+      const { available, held, paid } = buyer.books();
+      expect(available + held + paid).toBe(FUNDS);
+    }
+
+    for (const fault of FAULTS) {
+      const state = isDelivered(fault) ? "released" : "escalated";
+      const code = isSettled(fault) ? "payment_irrevocable" : "payment_unknown";
+      test(`${fault}: ${state}${state === "escalated" ? `, ${code}` : ""}`, async () => {
+        const reply = replies.get(fault);
+        expect([reply?.status, reply?.body.state, reply?.body.paid]).toEqual([
+          200,
+          state,
+          state === "released",
+        ]);
+        expect(reply?.body.reason_codes.at(-1)).toBe(state === "released" ? undefined : code);
+        expect(buyer.openCodes(warrantOf(fault))).toEqual(reply?.body.reason_codes);
+        if (isSilent(fault)) expect(reply?.body).toMatchObject({ status: 0, body: "" });
+        expect(purchaseOf(fault)).toMatchObject(
+          isSettled(fault)
+            ? { phase: "ended", known: "paid", knownBy: "chain", nextCheckAt: null }
+            : { phase: "ended", known: "unknown", knownBy: null, nextCheckAt: expect.any(Number) },
+        );
+        expect(await isUsed(fault)).toBe(isSettled(fault));
+
+        // Once, also where the caller asks again, and never to where it was redirected.
+        expect((await buy(fault)).text).toBe(reply?.text ?? "");
+        expect(seller.payments.filter(({ path }) => path === `/${fault}`)).toEqual([
+          { path: `/${fault}`, header: purchaseOf(fault).header?.value ?? "" },
+        ]);
+      });
+    }
+
+    test("nothing was paid anywhere else", async () => {
+      expect(seller.payments).toHaveLength(FAULTS.length);
+      expect(facilitator.settled).toBe(settled.length);
+      await expectAgreement(settled);
+    });
+
+    test("nobody settles what is not known, and what was paid can only be released", async () => {
+      for (const fault of unsettled)
+        for (const how of ["release", "refund"] as const)
+          expect((await buyer.settle(warrantOf(fault), how)).code).toBe("illegal_transition");
+      for (const fault of undelivered)
+        expect((await buyer.settle(warrantOf(fault), "refund")).code).toBe("illegal_transition");
+    });
+
+    test(
+      "a chain that is away changes nothing",
+      async () => {
+        chain.hang();
+        const { has, authorizationState } = createEvmChains(new Map([[CHAIN_ID, chain.url]]), IMPATIENT);
+        const find: Chains["find"] = async (question, at) =>
+          findingOf(await authorizationState(question, at), question.validBefore);
+        await buyer.findOut(SOON_SECONDS, { has, find, balanceOf: async () => null }).finally(chain.goOn);
+        for (const fault of unsettled) expect(buyer.openCodes(warrantOf(fault))).toContain("payment_unknown");
+        await expectAgreement(settled);
+      },
+      TABLE_MS,
+    );
+
+    test("before the expiry the chain's word is that nothing is known, and later that a seller settled after all", async () => {
+      await buyer.findOut(SOON_SECONDS);
+      for (const fault of unsettled) expect(purchaseOf(fault).known).toBe("unknown");
+      const late = await buyer.pay(seller.urlOf("fails-before"));
+      const id = late.body.warrant_id;
+      expect(late.body).toMatchObject({ state: "escalated", status: 500 });
+      expect(buyer.openCodes(id)).toContain("payment_unknown");
+      expect((await seller.settleLast()).status).toBe(200);
+      await buyer.findOut(SOON_SECONDS);
+      expect([buyer.stateOf(id), buyer.purchaseOf(id).known]).toEqual(["escalated", "paid"]);
+      expect(buyer.openCodes(id)).toContain("payment_irrevocable");
+      expect((await buyer.settle(id, "refund")).code).toBe("illegal_transition");
+      expect((await buyer.settle(id, "release")).body.state).toBe("released");
+    });
+
+    // Last: it takes the chain's clock ahead of the wall's.
+    test("past the expiry everything is settled: unpaid returns by the job, paid is released by a person", async () => {
+      await chain.mine(1, PAST_EXPIRY_SECONDS);
+      await buyer.findOut(PAST_EXPIRY_SECONDS);
+      for (const fault of unsettled) {
+        expect([fault, buyer.stateOf(warrantOf(fault))]).toEqual([fault, "refunded"]);
+        expect(purchaseOf(fault)).toMatchObject({ known: "unpaid", knownBy: "chain", nextCheckAt: null });
+        expect(await isUsed(fault)).toBe(false);
+      }
+      for (const fault of undelivered)
+        expect((await buyer.settle(warrantOf(fault), "release")).body.state).toBe("released");
+      // With the one that settled late.
+      const paid = BigInt(settled.length + 1) * COST;
+      expect(buyer.books()).toEqual({ available: FUNDS - paid, held: 0n, paid });
+      expect(await chain.balanceOf(buyer.wallet.address)).toBe(FUNDS - paid);
+      expect((await seller.settleLast()).status).toBe(402);
+      expect(await chain.balanceOf(payTo)).toBe(paid);
+      // Every key still has the answer of then.
+      for (const fault of FAULTS) expect((await buy(fault)).text).toBe(replies.get(fault)?.text ?? "");
+    });
+  });
+}

@@ -1,0 +1,294 @@
+/**
+ * A SIGKILL at every phase of a purchase, on the disk, with official sellers and a chain; then a real server starts on what is left:
+ * no second payment, nothing called refunded that was paid, nothing held that no job or person can end.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Address, Hex } from "viem";
+import { docsUrlOf, openForCommands } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import type { Phase } from "../../src/core/x402/purchase.ts";
+import { type Client, type Credentials, createClient } from "../support/client.ts";
+import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { testSettings } from "../support/server.ts";
+import { FUNDS, SPEC } from "./buyer.ts";
+import { type Chain, settingsOf, startChain, type Wallet } from "./chain.ts";
+import { type Facilitator, startFacilitator } from "./facilitator.ts";
+import { type Fault, type FaultySeller, startFaultySeller } from "./faulty-seller.ts";
+import { PRICE } from "./official-seller.ts";
+
+const COST = BigInt(PRICE);
+const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+const KILLED = join(import.meta.dir, "killed-process.ts");
+const ALL_MS = 60_000;
+const PAST_EXPIRY_SECONDS = 90;
+/** How often the server is asked whether one of its jobs is done: nothing else tells. */
+const POLL_MS = 50;
+
+type Kill = {
+  /** After so many commits; 0: while the seller has the payment and does not answer. */
+  readonly commits: number;
+  readonly fault?: Fault;
+  readonly left: Phase;
+  /** Whether the chain says that the seller was paid before the kill. */
+  readonly isPaid: boolean;
+  /** What the key answers after the next start. */
+  readonly answer: { readonly state: string; readonly code?: string };
+  /** What the warrant comes to once the payment is known, or is released by a person. */
+  readonly end: "released" | "refunded";
+};
+
+const UNKNOWN = { state: "escalated", code: "payment_unknown" };
+const KILLS: Readonly<Record<string, Kill>> = {
+  "while it asks": {
+    commits: 1,
+    left: "quoting",
+    isPaid: false,
+    answer: { state: "released" },
+    end: "released",
+  },
+  "with the hold": {
+    commits: 2,
+    left: "held",
+    isPaid: false,
+    answer: { state: "refunded", code: "source_unreachable" },
+    end: "refunded",
+  },
+  "with the signature": { commits: 3, left: "signed", isPaid: false, answer: UNKNOWN, end: "refunded" },
+  "while the seller has the payment": {
+    commits: 0,
+    fault: "hangs-before",
+    left: "signed",
+    isPaid: false,
+    answer: UNKNOWN,
+    end: "refunded",
+  },
+  "while the seller is paid": {
+    commits: 0,
+    fault: "hangs-after",
+    left: "signed",
+    isPaid: true,
+    answer: UNKNOWN,
+    end: "released",
+  },
+  "with the answer": {
+    commits: 4,
+    left: "answered",
+    isPaid: true,
+    answer: { state: "released" },
+    end: "released",
+  },
+  "while it is checked": {
+    commits: 5,
+    left: "answered",
+    isPaid: true,
+    answer: { state: "released" },
+    end: "released",
+  },
+  "once it is over": {
+    commits: 6,
+    left: "ended",
+    isPaid: true,
+    answer: { state: "released" },
+    end: "released",
+  },
+};
+
+for (const version of [1, 2] as const) {
+  describe(`kill -9 while a purchase of version ${version} is made`, () => {
+    const payTo: Address = `0x${String(version).padStart(40, "d")}`;
+    let chain: Chain;
+    let facilitator: Facilitator;
+    let seller: FaultySeller;
+    let wallet: Wallet;
+    let machine: Machine;
+    let client: Client;
+    let home: TestOrganisation;
+    let as: Credentials;
+    let admin: Credentials;
+    beforeAll(async () => {
+      chain = await startChain();
+      facilitator = await startFacilitator(chain);
+      wallet = await chain.wallet(FUNDS);
+      seller = await startFaultySeller({ version, chain, facilitator, payTo });
+      machine = openMachine(chain, wallet);
+      const first = await machine.serve();
+      home = await makeOrganisation(machine.ctx, first.client, FUNDS);
+      ({ as } = await home.addAgent({ mode: "sandbox", failure_budget: 100 }));
+      admin = await home.signIn(home.people.admin, "sandbox");
+      const kills = Object.entries(KILLS);
+      await cutOffServer(
+        first,
+        kills.filter(([, { commits }]) => commits === 0),
+      );
+      for (const [what, kill] of kills) if (kill.commits > 0) await cutOffAfter(what, kill);
+    }, ALL_MS);
+    afterAll(async () => {
+      await machine?.close();
+      await seller?.close();
+      await facilitator?.close();
+      await chain?.close();
+    });
+
+    const bodyOf = ({ fault }: Kill) => ({ url: seller.urlOf(fault), max_amount: PRICE, spec: SPEC });
+
+    /** Buys in a process of its own, which ends after so many commits. */
+    async function cutOffAfter(what: string, kill: Kill): Promise<void> {
+      const headers = { ...as, "content-type": "application/json", "idempotency-key": what };
+      const child = machine.spawn([
+        ...[KILLED, `${kill.commits}`, `${machine.ctx.baseUrl}/v1/x402/pay`],
+        ...[JSON.stringify(headers), JSON.stringify(bodyOf(kill))],
+      ]);
+      await child.exited;
+      expect([what, child.signalCode]).toEqual([what, "SIGKILL"]);
+    }
+
+    /** Buys from a server, which is killed while the sellers have the payments. */
+    async function cutOffServer(server: Server, kills: readonly (readonly [string, Kill])[]): Promise<void> {
+      const bought: Promise<string>[] = [];
+      for (const [what, kill] of kills) {
+        const left = seller.leavesOne();
+        const reply = server.client.post("/v1/x402/pay", bodyOf(kill), { as, key: what });
+        bought.push(reply.then(() => "answered").catch(() => "cut off"));
+        await left;
+      }
+      await server.kill();
+      expect(await Promise.all(bought)).toEqual(kills.map(() => "cut off"));
+    }
+
+    const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
+    const purchases = () => machine.ctx.store.reader.purchases.list(scope(), null, 100);
+    const purchaseOf = (what: string) => purchases().find(({ idempotencyKey }) => idempotencyKey === what);
+    const stateOf = (what: string) =>
+      machine.ctx.store.reader.warrants.find(purchaseOf(what)?.warrantId ?? "")?.state;
+    const books = () => machine.ctx.store.reader.balances.list(scope())[0]?.balance;
+    const headers = () => seller.payments.map(({ header }) => header);
+
+    test("each was cut off in its phase, and its money is where the chain says", async () => {
+      for (const [what, { left, isPaid }] of Object.entries(KILLS)) {
+        const purchase = purchaseOf(what);
+        expect([what, purchase?.phase]).toEqual([what, left]);
+        const { nonce, header } = purchase ?? {};
+        expect([what, nonce != null && (await chain.isUsed(wallet.address, nonce as Hex))]).toEqual([
+          what,
+          isPaid,
+        ]);
+        // Nothing is sent before it is kept.
+        if (isPaid) expect(headers()).toContain(header?.value ?? "");
+      }
+    });
+
+    test(
+      "the next start ends every one, and each key has its answer",
+      async () => {
+        ({ client } = await machine.serve());
+        for (const [what, kill] of Object.entries(KILLS)) {
+          const { answer } = kill;
+          const reply = await machine.untilSome(async () => {
+            const one = await client.post("/v1/x402/pay", bodyOf(kill), { as, key: what });
+            return one.code === "idempotency_in_flight" ? null : one;
+          });
+          expect([what, reply.status, reply.body.state]).toEqual([what, 200, answer.state]);
+          expect([what, reply.body.reason_codes.at(-1)]).toEqual([what, answer.code]);
+          expect([what, reply.headers.get("idempotent-replayed")]).toEqual([
+            what,
+            kill.left === "quoting" ? null : "true",
+          ]);
+        }
+        expect(new Set(headers()).size).toBe(headers().length);
+        const used = Object.values(KILLS).filter(({ isPaid, end }) => isPaid || end === "released").length;
+        expect(await chain.balanceOf(payTo)).toBe(BigInt(used) * COST);
+      },
+      ALL_MS,
+    );
+
+    // Last: it takes the chain's clock ahead of the wall's.
+    test(
+      "past the expiry the server finds out by itself, and a person ends what was paid",
+      async () => {
+        await chain.mine(1, PAST_EXPIRY_SECONDS);
+        await machine.untilSome(async () =>
+          purchases().every(({ known }) => known !== "unknown") ? true : null,
+        );
+        for (const [what, { isPaid, answer, end }] of Object.entries(KILLS)) {
+          if (answer === UNKNOWN && isPaid) {
+            expect([what, stateOf(what)]).toEqual([what, "escalated"]);
+            const path = `/v1/warrants/${purchaseOf(what)?.warrantId}`;
+            const [refund, release] = [`${path}/refund`, `${path}/release`];
+            expect((await client.post(refund, undefined, { as: admin })).code).toBe("illegal_transition");
+            expect((await client.post(release, undefined, { as: admin })).body.state).toBe("released");
+          }
+          expect([what, stateOf(what)]).toEqual([what, end]);
+        }
+        const paid = await chain.balanceOf(payTo);
+        expect(books()).toEqual({ available: FUNDS - paid, held: 0n, paid });
+        expect(await chain.balanceOf(wallet.address)).toBe(FUNDS - paid);
+        expect(purchases().filter(({ known }) => known === "paid")).toHaveLength(Number(paid / COST));
+        expect(machine.ctx.store.reader.audit()).toEqual([]);
+      },
+      ALL_MS,
+    );
+  });
+}
+
+/** A data folder with what runs on it. */
+type Machine = ReturnType<typeof openMachine>;
+type Server = Awaited<ReturnType<Machine["serve"]>>;
+
+function openMachine(chain: Chain, wallet: Wallet) {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-killed-"));
+  const settings = { ...testSettings(folder), ...settingsOf(chain), X402_SANDBOX_KEY: wallet.key };
+  const { X402_SANDBOX_KEY: _, ...open } = settings;
+  const config = must(readConfig(open, {}));
+  const { ctx: real, close } = openForCommands(config);
+  const ctx = {
+    ...real,
+    passwords: {
+      ...real.passwords,
+      hash: (password: string) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
+    },
+  };
+  const children: Bun.Subprocess[] = [];
+  const spawn = (args: readonly string[]) => {
+    const child = Bun.spawn([process.execPath, ...args], {
+      cwd: folder,
+      env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    children.push(child);
+    return child;
+  };
+  return {
+    ctx,
+    spawn,
+    async serve() {
+      const child = spawn([MAIN, "serve", "--json"]);
+      const { value } = await child.stdout.getReader().read();
+      const { url } = JSON.parse(new TextDecoder().decode(value));
+      return {
+        client: createClient(fetch, url, docsUrlOf(config, Number(new URL(url).port))),
+        async kill() {
+          child.kill("SIGKILL");
+          await child.exited;
+        },
+      };
+    },
+    /** What the server has done, once it has. */
+    async untilSome<T>(look: () => Promise<T | null>): Promise<T> {
+      for (;;) {
+        const found = await look();
+        if (found !== null) return found;
+        await Bun.sleep(POLL_MS);
+      }
+    },
+    async close() {
+      for (const child of children) child.kill("SIGKILL");
+      await Promise.all(children.map(({ exited }) => exited));
+      await close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
