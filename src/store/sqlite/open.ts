@@ -15,8 +15,8 @@ const OPENING_TIMEOUT_MS = 5_000;
 /** How long a statement waits for another process's short transaction. It waits on the main thread: the queue tries again. */
 const BUSY_TIMEOUT_MS = 20;
 
-/** Pages of the log before they are copied into the file, 16 MB: a page that changes often is copied once, and the copying takes 30 ms. */
-const CHECKPOINT_PAGES = 4_096;
+/** Pages of the log before they are copied into the file, 4 MB: more at a time would be copied less often, and hold up requests for longer. */
+const CHECKPOINT_PAGES = 1_024;
 
 function connect(file: string, options: { readonly readonly: boolean }): Connection {
   // Without safeIntegers, amounts above 2^53 would be rounded in silence.
