@@ -1,5 +1,5 @@
 import type { Column, Table } from "drizzle-orm";
-import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
+import { getTableColumns, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { AdminAct } from "../../core/directory.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { TraceEntry } from "../../core/trace.ts";
@@ -128,3 +128,14 @@ export const appendedOf = <T extends Table & { readonly position: Column }>(tabl
   ...placeholdersOf(table),
   position: sql`NULL`,
 });
+
+/** What brings a row up to date: of these columns the values that its insert brought, which met the row that is there. */
+export function excludedOf<T extends Table, Name extends string & keyof T["_"]["columns"]>(
+  table: T,
+  ...names: readonly Name[]
+): { [K in Name]: SQL } {
+  const columns = getTableColumns(table);
+  return Object.fromEntries(
+    names.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`]),
+  ) as { [K in Name]: SQL };
+}

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNull, ne, or, sql } from "drizzle-orm";
 import type { Tables } from "./open.ts";
-import { appendedOf, placeholdersOf } from "./rows.ts";
+import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { contents, purchases } from "./tables/purchases.ts";
@@ -20,45 +20,37 @@ export function spendingRows(tables: Tables) {
       .values(placeholdersOf(agents))
       .onConflictDoUpdate({
         target: agents.id,
-        set: { status: sql`excluded.status`, failureCount: sql`excluded.failure_count` },
+        set: excludedOf(agents, "status", "failureCount"),
       }),
     apiKey: tables
       .insert(apiKeys)
       .values(placeholdersOf(apiKeys))
       .onConflictDoUpdate({
         target: apiKeys.id,
-        set: {
-          expiresAt: sql`excluded.expires_at`,
-          lastUsedAt: sql`excluded.last_used_at`,
-          revokedAt: sql`excluded.revoked_at`,
-        },
+        set: excludedOf(apiKeys, "expiresAt", "lastUsedAt", "revokedAt"),
       }),
     spendSession: tables
       .insert(spendSessions)
       .values(appendedOf(spendSessions))
       .onConflictDoUpdate({
         target: spendSessions.id,
-        set: {
-          amountSpent: sql`excluded.amount_spent`,
-          warrantCount: sql`excluded.warrant_count`,
-          failureCount: sql`excluded.failure_count`,
-          revokedAt: sql`excluded.revoked_at`,
-        },
+        set: excludedOf(spendSessions, "amountSpent", "warrantCount", "failureCount", "revokedAt"),
       }),
     escalation: tables
       .insert(escalations)
       .values(placeholdersOf(escalations))
       .onConflictDoUpdate({
         target: escalations.id,
-        set: {
-          status: sql`excluded.status`,
-          decision: sql`excluded.decision`,
-          releasedBps: sql`excluded.released_bps`,
-          note: sql`excluded.note`,
-          raisedBy: sql`excluded.raised_by`,
-          resolvedBy: sql`excluded.resolved_by`,
-          resolvedAt: sql`excluded.resolved_at`,
-        },
+        set: excludedOf(
+          escalations,
+          "status",
+          "decision",
+          "releasedBps",
+          "note",
+          "raisedBy",
+          "resolvedBy",
+          "resolvedAt",
+        ),
       }),
   };
 }
@@ -72,47 +64,40 @@ export function peopleRows(tables: Tables) {
       .values(placeholdersOf(organisations))
       .onConflictDoUpdate({
         target: organisations.id,
-        set: {
-          name: sql`excluded.name`,
-          killSwitch: sql`excluded.kill_switch`,
-          passkeyThreshold: sql`excluded.passkey_threshold`,
-        },
+        set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold"),
       }),
     user: tables
       .insert(users)
       .values(placeholdersOf(users))
       .onConflictDoUpdate({
         target: users.id,
-        set: {
-          name: sql`excluded.name`,
-          role: sql`excluded.role`,
-          passwordHash: sql`excluded.password_hash`,
-          passwordResetAt: sql`excluded.password_reset_at`,
-          removedAt: sql`excluded.removed_at`,
-        },
+        set: excludedOf(users, "name", "role", "passwordHash", "passwordResetAt", "removedAt"),
       }),
     authSession: tables
       .insert(authSessions)
       .values(placeholdersOf(authSessions))
-      .onConflictDoUpdate({ target: authSessions.tokenHash, set: { expiresAt: sql`excluded.expires_at` } }),
+      .onConflictDoUpdate({ target: authSessions.tokenHash, set: excludedOf(authSessions, "expiresAt") }),
     passwordReset: tables
       .insert(passwordResets)
       .values(placeholdersOf(passwordResets))
       .onConflictDoUpdate({
         target: passwordResets.tokenHash,
-        set: { expiresAt: sql`excluded.expires_at`, usedAt: sql`excluded.used_at` },
+        set: excludedOf(passwordResets, "expiresAt", "usedAt"),
       }),
     passkey: tables
       .insert(passkeys)
       .values(placeholdersOf(passkeys))
       .onConflictDoUpdate({
         target: passkeys.id,
-        set: { counter: sql`excluded.counter`, lastUsedAt: sql`excluded.last_used_at` },
+        set: excludedOf(passkeys, "counter", "lastUsedAt"),
       }),
     passkeyApproval: tables
       .insert(passkeyApprovals)
       .values(placeholdersOf(passkeyApprovals))
-      .onConflictDoUpdate({ target: passkeyApprovals.tokenHash, set: { usedAt: sql`excluded.used_at` } }),
+      .onConflictDoUpdate({
+        target: passkeyApprovals.tokenHash,
+        set: excludedOf(passkeyApprovals, "usedAt"),
+      }),
   };
 }
 
@@ -124,30 +109,31 @@ export function purchaseRows(tables: Tables) {
       .values(placeholdersOf(purchases))
       .onConflictDoUpdate({
         target: purchases.id,
-        set: {
-          phase: sql`excluded.phase`,
-          quotedAmount: sql`excluded.quoted_amount`,
-          quotedAsset: sql`excluded.quoted_asset`,
-          quotedPayee: sql`excluded.quoted_payee`,
-          timeoutSeconds: sql`excluded.timeout_seconds`,
-          pays: sql`excluded.pays`,
-          warrantId: sql`excluded.warrant_id`,
-          payer: sql`excluded.payer`,
-          chainId: sql`excluded.chain_id`,
-          contract: sql`excluded.contract`,
-          nonce: sql`excluded.nonce`,
-          validBefore: sql`excluded.valid_before`,
-          header: sql`excluded.header`,
-          attempt: sql`excluded.attempt`,
-          known: sql`excluded.known`,
-          knownBy: sql`excluded.known_by`,
-          transaction: sql`excluded.transaction_id`,
-          responseStatus: sql`excluded.response_status`,
-          responseHash: sql`excluded.response_hash`,
-          answeredAt: sql`excluded.answered_at`,
-          endedAt: sql`excluded.ended_at`,
-          nextCheckAt: sql`excluded.next_check_at`,
-        },
+        set: excludedOf(
+          purchases,
+          "phase",
+          "quotedAmount",
+          "quotedAsset",
+          "quotedPayee",
+          "timeoutSeconds",
+          "pays",
+          "warrantId",
+          "payer",
+          "chainId",
+          "contract",
+          "nonce",
+          "validBefore",
+          "header",
+          "attempt",
+          "known",
+          "knownBy",
+          "transaction",
+          "responseStatus",
+          "responseHash",
+          "answeredAt",
+          "endedAt",
+          "nextCheckAt",
+        ),
       }),
     content: tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),
   };
@@ -162,30 +148,27 @@ export function operationRows(tables: Tables) {
       .values(placeholdersOf(instances))
       .onConflictDoUpdate({
         target: instances.id,
-        set: {
-          baseUrl: sql`excluded.base_url`,
-          restoredAt: sql`excluded.restored_at`,
-          acknowledgedAt: sql`excluded.acknowledged_at`,
-        },
+        set: excludedOf(instances, "baseUrl", "restoredAt", "acknowledgedAt"),
       }),
     webhook: tables
       .insert(webhooks)
       .values(placeholdersOf(webhooks))
-      .onConflictDoUpdate({ target: webhooks.id, set: { disabled: sql`excluded.disabled` } }),
+      .onConflictDoUpdate({ target: webhooks.id, set: excludedOf(webhooks, "disabled") }),
     delivery: tables
       .insert(deliveries)
       .values(placeholdersOf(deliveries))
       .onConflictDoUpdate({
         target: deliveries.id,
-        set: {
-          status: sql`excluded.status`,
-          attempts: sql`excluded.attempts`,
-          responseCode: sql`excluded.response_code`,
-          responseStart: sql`excluded.response_start`,
-          durationMs: sql`excluded.duration_ms`,
-          claimedUntil: sql`excluded.claimed_until`,
-          nextAttemptAt: sql`excluded.next_attempt_at`,
-        },
+        set: excludedOf(
+          deliveries,
+          "status",
+          "attempts",
+          "responseCode",
+          "responseStart",
+          "durationMs",
+          "claimedUntil",
+          "nextAttemptAt",
+        ),
       }),
   };
 }
@@ -249,12 +232,7 @@ export function movesOf(tables: Tables) {
       .values(placeholdersOf(idempotencyKeys))
       .onConflictDoUpdate({
         target: [idempotencyKeys.organisationId, idempotencyKeys.mode, idempotencyKeys.key],
-        set: {
-          fingerprint: sql`excluded.fingerprint`,
-          status: sql`excluded.status`,
-          body: sql`excluded.body`,
-          contentHash: sql`excluded.content_hash`,
-        },
+        set: excludedOf(idempotencyKeys, "fingerprint", "status", "body", "contentHash"),
       }),
   };
 }
