@@ -2,6 +2,7 @@ import { backupJobs } from "./app/backups.ts";
 import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { onRecoveryFault, startOperation } from "./app/operation.ts";
 import { openVault, vaultWhenNeeded } from "./app/vault.ts";
+import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
@@ -62,6 +63,7 @@ const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
 type Opened = {
   readonly ctx: Context;
   readonly evaluators: () => Figures["evaluators"];
+  finishWalCheckpoint(): void;
   close(): Promise<void>;
 };
 
@@ -135,6 +137,7 @@ function openContext(
       { pool: "verify", ...evaluator.stats() },
       { pool: "bench", ...benchEvaluator.stats() },
     ],
+    finishWalCheckpoint: store.finishWalCheckpoint,
     async close() {
       evaluator.close();
       benchEvaluator.close();
@@ -212,7 +215,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   const port = server.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const metrics = createMetrics();
-  const { ctx, evaluators, close } = openContext(
+  const { ctx, evaluators, finishWalCheckpoint, close } = openContext(
     config,
     secrets,
     baseUrl,
@@ -221,6 +224,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
     openVault(config, secrets),
     metrics,
   );
+  const walCheckpoint = walCheckpointJob(config, SELF, finishWalCheckpoint);
   const lastSeenAt = ctx.store.reader.newestIdTime();
   const instance = await ensureInstance(ctx);
   if (awaitsAcknowledgement(instance)) {
@@ -234,12 +238,15 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   await rememberBaseUrl(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await followAgents(ctx).catch(onStartFault);
+  // What the last process left in the log is long, perhaps, and a busy machine starts the child slowly: later requests would wait.
+  await walCheckpoint.job.run().catch(onStartFault);
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
     self: SELF,
     jobs: [
       ...backups.jobs,
+      walCheckpoint.job,
       ...purchaseJobs(ctx),
       { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     ],
@@ -266,6 +273,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
       await server.stop(true);
       await stopped;
       backups.stop();
+      await walCheckpoint.stop();
       // A chain that hangs does not hold up the stop.
       await settledWithin([stop()], DRAIN_MS);
       await close();

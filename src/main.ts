@@ -1,6 +1,7 @@
 import packageJson from "../package.json" with { type: "json" };
 import { backUpFolder, restoreFolder } from "./app/backups.ts";
 import { AUDIT_ARGUMENT, auditFolder, JOBS } from "./app/operation.ts";
+import { WAL_CHECKPOINT_ARGUMENT } from "./app/wal-checkpoint.ts";
 import {
   docsUrlOf,
   EVALUATOR_ARGUMENT,
@@ -24,6 +25,8 @@ import { runAuditChild } from "./platform/audit-child.ts";
 import { runEvaluatorChild } from "./platform/evaluator-child.ts";
 import { logInfo } from "./platform/log.ts";
 import { random40 } from "./platform/random.ts";
+import { runWalCheckpointChild } from "./platform/wal-checkpoint-child.ts";
+import { createWalCheckpoint } from "./store/sqlite/wal-checkpoint.ts";
 
 const newId = createIds(Date.now, random40);
 
@@ -165,4 +168,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
 if (process.argv[2] === AUDIT_ARGUMENT) await runAuditChild(() => auditFolder(process.argv[3] ?? ""));
+if (process.argv[2] === WAL_CHECKPOINT_ARGUMENT)
+  await runWalCheckpointChild(createWalCheckpoint(process.argv[3] ?? ""));
 process.exitCode = await runCommandLine(tools, process.argv.slice(2));

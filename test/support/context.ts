@@ -17,7 +17,7 @@ import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { createDeliveryPlaces } from "../../src/services/webhooks/places.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
 export type TestContext = Context & {
@@ -25,6 +25,7 @@ export type TestContext = Context & {
   readonly folder: string;
   /** Epoch milliseconds; a test moves it. */
   readonly clock: { now: number };
+  readonly store: SqliteStore;
   /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
   close(): Promise<void>;
 };
@@ -41,7 +42,7 @@ export const NO_MONEY: Context["x402"] = {
 
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
-export function createTestContext(overrides: Partial<Context> = {}): TestContext {
+export function createTestContext(overrides: Partial<Omit<Context, "store">> = {}): TestContext {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-test-"));
   const store = openSqliteStore(folder);
   const clock = { now: TEST_NOW };

@@ -15,8 +15,10 @@ const OPENING_TIMEOUT_MS = 5_000;
 /** How long a statement waits for another process's short transaction. It waits on the main thread: the queue tries again. */
 const BUSY_TIMEOUT_MS = 20;
 
-/** Pages of the log before they are copied into the file, 4 MB: more at a time would be copied less often, and hold up requests for longer. */
-const CHECKPOINT_PAGES = 1_024;
+/** Pages of the log before a commit copies them itself, 256 MB: long before, a server's job does it beside the requests. */
+const AUTOCHECKPOINT_PAGES = 65_536;
+/** A log that grew during a long read is cut to this once it starts anew. */
+const LOG_BYTES_KEPT = 64 * 1_024 * 1_024;
 
 function connect(file: string, options: { readonly readonly: boolean }): Connection {
   // Without safeIntegers, amounts above 2^53 would be rounded in silence.
@@ -30,7 +32,8 @@ function connect(file: string, options: { readonly readonly: boolean }): Connect
   if (!options.readonly) {
     raw.run("PRAGMA journal_mode = WAL");
     raw.run("PRAGMA synchronous = FULL");
-    raw.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    raw.run(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
+    raw.run(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}`);
     // Else what a statement or a savepoint may have to undo is written to a file of its own.
     raw.run("PRAGMA temp_store = MEMORY");
     // Else `INSERT OR REPLACE` deletes rows without the triggers that forbid it.

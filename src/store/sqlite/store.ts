@@ -25,8 +25,13 @@ export type StoreHooks = {
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
 
+export interface SqliteStore extends Store {
+  /** Copies the little of the write-ahead log that another process has left (`wal-checkpoint.ts`). */
+  finishWalCheckpoint(): void;
+}
+
 /** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
-export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): Store {
+export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): SqliteStore {
   const { writer, readers } = openLedger(dataFolder);
   const snapshot = createReadSnapshot(readers.raw);
   const known = createKnownRows(writer.raw);
@@ -71,6 +76,11 @@ export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): Sto
         snapshot.end();
         return auditLedger(readers);
       },
+    },
+    finishWalCheckpoint() {
+      // A reader keeps the log from being copied past where it reads.
+      snapshot.end();
+      writer.raw.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
     async close() {
       commits.close();

@@ -1,0 +1,75 @@
+/**
+ * Copies the ledger's write-ahead log into its file, in a process of its own: on the main thread that holds up every request
+ * for as long as the disk takes (https://sqlite.org/wal.html, Performance Considerations).
+ */
+export type WalCheckpointChild = {
+  /** Copies the log, and answers how many pages it had. Rejects where that failed; the next call begins anew. */
+  checkpoint(): Promise<number>;
+  /** Ends the child, and resolves when it is gone. */
+  stop(): Promise<void>;
+};
+
+/** A checkpoint that has not ended by then will not. */
+const CHECKPOINT_MS_MAX = 60_000;
+
+type Said = { readonly pages: number } | { readonly problem: string };
+
+/** @param command how this executable is started so that it calls `runWalCheckpointChild` on the right folder */
+export function createWalCheckpointChild(command: readonly string[]): WalCheckpointChild {
+  let waiting: { resolve(pages: number): void; reject(error: Error): void } | null = null;
+  let stopped = false;
+
+  function hear(said: Said): void {
+    if ("pages" in said) waiting?.resolve(said.pages);
+    else waiting?.reject(new Error(said.problem));
+    waiting = null;
+  }
+
+  function start(): Bun.Subprocess {
+    return Bun.spawn([...command], {
+      // Nothing of the server's is inherited: no secrets, and no settings.
+      env: {},
+      stdio: ["ignore", "ignore", "ignore"],
+      ipc: hear,
+      onExit() {
+        child = null;
+        hear(stopped ? { pages: 0 } : { problem: "the process that copies the write-ahead log ended" });
+      },
+    });
+  }
+
+  let child: Bun.Subprocess | null = start();
+
+  return {
+    checkpoint() {
+      if (stopped) return Promise.resolve(0);
+      const { promise, ...settle } = Promise.withResolvers<number>();
+      waiting = settle;
+      const working = child ?? start();
+      child = working;
+      working.send("checkpoint");
+      const timer = setTimeout(() => working.kill("SIGKILL"), CHECKPOINT_MS_MAX);
+      return promise.finally(() => clearTimeout(timer));
+    },
+    async stop() {
+      stopped = true;
+      child?.disconnect();
+      await child?.exited;
+    },
+  };
+}
+
+/** The hidden command behind it: copies whenever its parent asks, until the parent goes. Resolves never. */
+export function runWalCheckpointChild(checkpoint: () => number): Promise<never> {
+  process.on("disconnect", () => process.exit(0));
+  process.on("message", () => void process.send?.(attempt(checkpoint)));
+  return new Promise(() => {});
+}
+
+function attempt(checkpoint: () => number): Said {
+  try {
+    return { pages: checkpoint() };
+  } catch (error) {
+    return { problem: String(error) };
+  }
+}
