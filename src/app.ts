@@ -238,8 +238,8 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   await rememberBaseUrl(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await followAgents(ctx).catch(onStartFault);
-  // What the last process left in the log is long, perhaps, and a busy machine starts the child slowly: later requests would wait.
-  await walCheckpoint.job.run().catch(onStartFault);
+  // What the last process left in the log is long, perhaps: later requests would wait for it.
+  finishWalCheckpoint();
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },

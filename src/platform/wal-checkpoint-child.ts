@@ -53,7 +53,8 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
     },
     async stop() {
       stopped = true;
-      child?.disconnect();
+      // Halfway through is no harm: the log still has all of it.
+      child?.kill("SIGKILL");
       await child?.exited;
     },
   };

@@ -1,7 +1,7 @@
 /**
- * `bun test/bench/sweep.ts [--binary]`: a ledger with 100,000 warrants past their deadline (SWEEP_WARRANTS), a server that sweeps them,
+ * `bun run sweep`: a ledger with 100,000 warrants past their deadline (SWEEP_WARRANTS), a server that sweeps them,
  * and a client that meanwhile reads and opens, one after the other, and says how long the slowest took. Exits 1 where that is
- * over 50 ms. Then how late deadlines fire otherwise. The server is the source, or `dist/holdfast`.
+ * over 50 ms. Then how late deadlines fire otherwise. The server is `dist/holdfast`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,16 +21,13 @@ const LIMIT_MS = 50;
 const DAY_MS = 86_400_000;
 const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] };
 const BINARY = resolve(import.meta.dir, "../../dist/holdfast");
-const SERVER = process.argv.includes("--binary")
-  ? [BINARY]
-  : [process.execPath, resolve(import.meta.dir, "../../src/main.ts")];
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-sweep-"));
 const settings = { DATA: folder, PORT: "0", RATE_READ: "100000000", RATE_WRITE: "100000000" };
 let server: Bun.Subprocess<"ignore", "pipe", "inherit"> | null = null;
 try {
   const secret = await prepareLedger();
-  server = Bun.spawn([...SERVER, "serve", "--json"], {
+  server = Bun.spawn([BINARY, "serve", "--json"], {
     cwd: folder,
     env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
     stdin: "ignore",
