@@ -95,7 +95,7 @@ export type Counts = {
 /** The file itself: one warrant a key, nothing half done, every event received. */
 export async function checkLedger(
   folder: string,
-  { warrants }: Knowledge,
+  { warrants, done }: Knowledge,
   receiver: Receiver,
 ): Promise<Counts> {
   const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
@@ -108,6 +108,15 @@ export async function checkLedger(
       "warrants that no acknowledged open made",
     );
     assert.equal(ids.length, warrants.size, "warrants in the ledger, and acknowledged opens");
+    // Whatever was done without an answer has one by now: a key that was forgotten would leave more done than acknowledged.
+    const [checks, decisions] = column(
+      "SELECT count(*) FROM checks UNION ALL SELECT count(*) FROM trace WHERE actor_kind = 'user'",
+    );
+    assert.deepEqual(
+      { checks, decisions },
+      { checks: done.check.size, decisions: done.decision.size },
+      "checks and people's decisions in the ledger, and acknowledged ones",
+    );
     assert.deepEqual(column("SELECT id FROM warrants WHERE state = 'verifying'"), [], "stuck in verifying");
     assert.deepEqual(
       column("SELECT key FROM idempotency_keys WHERE status IS NULL"),

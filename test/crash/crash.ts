@@ -97,7 +97,7 @@ async function crashLedger(lastRound: number): Promise<void> {
 }
 
 async function setStage(folder: string, program: Program): Promise<Stage> {
-  const made = await createParties(program, receiver.url);
+  const made = await createParties(program, receiver);
   const server = await program.serve();
   const people = {
     live: await signIn(server.url, "live"),
@@ -130,7 +130,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   await checkWarrants(stage.server.url, knowledge, load.acknowledged);
   await checkLedger(stage.folder, knowledge, receiver);
   await checkBooks(program, parties, knowledge);
-  assert.deepEqual(receiver.repeated, [], "attempts that came more than once");
+  assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
   for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
   count("rounds");
   count("requests acknowledged", load.acknowledged.length);

@@ -37,35 +37,53 @@ export type Books = { readonly available: bigint; readonly held: bigint; readonl
 export type Knowledge = {
   readonly warrants: ReadonlyMap<string, KnownWarrant>;
   readonly funded: Record<Mode, bigint>;
-  /** From an answer of 2xx, or a read: a warrant, or an escalation that carries one. Throws where it contradicts what is known. */
-  learn(body: Json, opener?: Opener): void;
+  /** Keys of what was done: opens, checks, and people's decisions. */
+  readonly done: Readonly<Record<Deed, ReadonlySet<string>>>;
+  /** From an answer of 2xx: a warrant, or an escalation that carries one. Throws where it contradicts what is known. */
+  acknowledge(acknowledged: Acknowledged): void;
+  /** From a read of a warrant; throws as well. */
+  learn(body: Json): void;
   /** What the books of a mode must say if the last that is known of every warrant is what it is. */
   books(mode: Mode): Books;
 };
 
+type Deed = "open" | "check" | "decision";
+
+const deedOf = ({ path, opens }: Sent): Deed =>
+  opens ? "open" : path.endsWith("/verify") ? "check" : "decision";
+
 export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
   const warrants = new Map<string, KnownWarrant>();
+  const done = { open: new Set<string>(), check: new Set<string>(), decision: new Set<string>() };
+
+  function learn(body: Json, opener?: Opener): void {
+    const { id, state, version, amount, deadline, released_bps: releasedBps } = body.warrant ?? body;
+    const known = warrants.get(id);
+    const from = known ?? opener;
+    if (!from) throw new Error(`an answer about a warrant that nobody opened: ${id}`);
+    const told: KnownWarrant = {
+      id,
+      mode: from.mode,
+      as: from.as,
+      amount: BigInt(amount),
+      deadline: Date.parse(deadline),
+      version,
+      state,
+      releasedBps,
+    };
+    if (known) refuseContradiction(known, told);
+    if (!known || version > known.version) warrants.set(id, told);
+  }
+
   return {
     warrants,
     funded,
-    learn(body, opener) {
-      const { id, state, version, amount, deadline, released_bps: releasedBps } = body.warrant ?? body;
-      const known = warrants.get(id);
-      const from = known ?? opener;
-      if (!from) throw new Error(`an answer about a warrant that nobody opened: ${id}`);
-      const told: KnownWarrant = {
-        id,
-        mode: from.mode,
-        as: from.as,
-        amount: BigInt(amount),
-        deadline: Date.parse(deadline),
-        version,
-        state,
-        releasedBps,
-      };
-      if (known) refuseContradiction(known, told);
-      if (!known || version > known.version) warrants.set(id, told);
+    done,
+    acknowledge({ sent, answer }) {
+      learn(JSON.parse(answer.text), sent.opens ?? undefined);
+      done[deedOf(sent)].add(sent.key);
     },
+    learn: (body) => learn(body),
     books(mode) {
       let [held, paid] = [0n, 0n];
       for (const warrant of warrants.values()) {

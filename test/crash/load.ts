@@ -86,7 +86,7 @@ export function startLoad(
       load.refused.push(answer);
       return;
     }
-    knowledge.learn(JSON.parse(answer.text), sent.opens ?? undefined);
+    knowledge.acknowledge({ sent, answer });
     load.acknowledged.push({ sent, answer });
   }
 
@@ -155,7 +155,7 @@ export async function sendAgain(
         count("sent again, refused");
         return;
       }
-      knowledge.learn(JSON.parse(answer.text), sent.opens ?? undefined);
+      knowledge.acknowledge({ sent, answer });
       acknowledged.push({ sent, answer });
       count(answer.replayed ? "sent again, replayed" : "sent again, done");
     }),

@@ -1,3 +1,5 @@
+import { createJudge, type Judge } from "../support/receiver.ts";
+import type { Mode } from "./parties.ts";
 import type { Random } from "./random.ts";
 
 /** The world outside: a seller with deliverables, and a receiver of events. */
@@ -28,14 +30,17 @@ export function startSeller(random: Random): { urlOf(deliverable: string): strin
 }
 
 export type Receiver = {
-  readonly url: string;
+  /** Where the events of a mode go. */
+  urlOf(mode: Mode): string;
+  /** The secret that deliveries to that URL are signed with. */
+  trust(mode: Mode, secret: string): void;
   /** Requests that came. */
   readonly count: () => number;
   /** How often an event's delivery was received and accepted. */
   readonly acceptedOf: (eventId: string) => number;
-  /** Attempts that came more than once. */
-  readonly repeated: readonly string[];
-  /** Forgets what came, but for the repetitions. */
+  /** Deliveries that must not come: forged, an attempt seen before, a first attempt after that of a later event. */
+  readonly wrong: readonly string[];
+  /** Forgets what came, but for what was wrong. */
   forget(): void;
   stop(): void;
 };
@@ -43,33 +48,42 @@ export type Receiver = {
 /** It refuses some first attempts and is slow at times. A cut connection may mean that it accepted what nobody heard of. */
 export function startReceiver(random: Random): Receiver {
   const accepted = new Map<string, number>();
-  const attempts = new Set<string>();
-  const repeated: string[] = [];
+  const judges = new Map<string, Judge>();
+  /** Of each warrant, the version of the newest event whose first attempt came. */
+  const newest = new Map<string, number>();
+  const wrong: string[] = [];
   let requests = 0;
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const event = (await request.json()) as { id: string };
-      const number = request.headers.get("service-attempt");
-      const attempt = `${request.headers.get("service-delivery")} ${number}`;
+      const raw = await request.text();
+      const { headers, url } = request;
+      const { id, data } = JSON.parse(raw);
+      const number = headers.get("service-attempt");
+      const verdict = judges.get(new URL(url).pathname)?.({ headers, raw }, Date.now()) ?? "to nobody";
+      if (verdict !== "accepted") wrong.push(`${id}, attempt ${number}: ${verdict}`);
+      if (number === "1") {
+        const before = newest.get(data.warrant_id) ?? 0;
+        if (data.version <= before) wrong.push(`${id}: version ${data.version} came after ${before}`);
+        newest.set(data.warrant_id, data.version);
+      }
       requests++;
-      if (attempts.has(attempt)) repeated.push(attempt);
-      attempts.add(attempt);
       if (random.chance(0.2)) await Bun.sleep(random.below(300));
       if (number === "1" && random.chance(0.1)) return new Response(null, { status: 500 });
-      accepted.set(event.id, (accepted.get(event.id) ?? 0) + 1);
+      accepted.set(id, (accepted.get(id) ?? 0) + 1);
       return new Response(null, { status: 204 });
     },
   });
   return {
-    url: `http://127.0.0.1:${server.port}/events`,
+    urlOf: (mode) => `http://127.0.0.1:${server.port}/${mode}`,
+    trust: (mode, secret) => void judges.set(`/${mode}`, createJudge(secret)),
     count: () => requests,
     acceptedOf: (eventId) => accepted.get(eventId) ?? 0,
-    repeated,
+    wrong,
     forget() {
       accepted.clear();
-      attempts.clear();
+      newest.clear();
     },
     stop: () => void server.stop(true),
   };

@@ -1,3 +1,4 @@
+import type { Receiver } from "./outside.ts";
 import type { Program } from "./program.ts";
 
 /** Who acts in a folder: agents with keys, two people, and their organisation's money. */
@@ -35,7 +36,7 @@ const RULES = {
   ],
 };
 
-export async function createParties({ command }: Program, receiverUrl: string) {
+export async function createParties({ command }: Program, receiver: Receiver) {
   const { organisation } = await command(
     ...["organisations", "create", "--name", "Crash", "--owner-email", "owner@example.com"],
     ...["--owner-password", PASSWORD],
@@ -60,10 +61,11 @@ export async function createParties({ command }: Program, receiverUrl: string) {
     await agentOf("live", true),
     await agentOf("sandbox", true),
   ] as const;
-  for (const mode of ["live", "sandbox"]) {
+  for (const mode of ["live", "sandbox"] as const) {
     const books = [...own, "--mode", mode];
     await command("balances", "fund", ...books, "--amount", String(FUNDS));
-    await command("webhooks", "create", ...books, "--url", receiverUrl);
+    const { secret } = await command("webhooks", "create", ...books, "--url", receiver.urlOf(mode));
+    receiver.trust(mode, secret);
   }
   return { organisationId: organisation.id as string, agents };
 }
