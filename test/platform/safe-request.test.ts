@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { getServers, setServers } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { createAddressRules } from "../../src/platform/addresses.ts";
@@ -44,6 +44,15 @@ describe("a name server that is silent", () => {
     await Promise.all([readFile(import.meta.path), Bun.password.hash("secret")]);
     deadline.abort();
     expect(new Set(await Promise.all(hanging))).toEqual(new Set(["source_timeout false"]));
+  });
+
+  test("is a timeout also where the resolver gives up first, after 20 s or so", async () => {
+    const lookup = spyOn(Bun.dns, "lookup").mockRejectedValue({ code: "DNS_ETIMEOUT" });
+    try {
+      expect(await ask("silent.example.com", new AbortController().signal)).toBe("source_timeout false");
+    } finally {
+      lookup.mockRestore();
+    }
   });
 });
 
