@@ -1,12 +1,12 @@
 import { backupJobs } from "./app/backups.ts";
 import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
+import { type Keys, keysOfCommand, keysOfServer } from "./app/keys.ts";
 import { onRecoveryFault, startOperation } from "./app/operation.ts";
-import { openVault, vaultWhenNeeded } from "./app/vault.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
-import { type Refusal, refuseField } from "./core/errors.ts";
+import { isRefusal, type Refusal } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { SECOND_MS } from "./core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "./core/webhook.ts";
@@ -16,14 +16,11 @@ import { recoverAtStart } from "./jobs/recover.ts";
 import { deliverWebhooks } from "./jobs/webhooks.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
-import { KEY_FILES, keyFile } from "./platform/key-files.ts";
 import { logError, logWarning } from "./platform/log.ts";
 import { createMetrics, type Figures, type Metrics } from "./platform/metrics.ts";
 import { createPasskeyVerifier } from "./platform/passkeys.ts";
 import { createPasswords } from "./platform/passwords.ts";
 import { random40, randomByte } from "./platform/random.ts";
-import { createTokens, newSigningKey } from "./platform/tokens.ts";
-import type { Vault } from "./platform/vault.ts";
 import { createWebhookSender } from "./platform/webhook-sender.ts";
 import { createKeyUses } from "./services/auth/key-uses.ts";
 import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
@@ -35,9 +32,9 @@ import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interru
 import { createDeliveryPlaces } from "./services/webhooks/places.ts";
 import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
 import { hasLedger } from "./store/sqlite/open.ts";
-import { refuseHalfRestored } from "./store/sqlite/restore.ts";
-import { lockForServer, type ServerLock } from "./store/sqlite/server-lock.ts";
-import { openSqliteStore } from "./store/sqlite/store.ts";
+import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
+import { lockForServer } from "./store/sqlite/server-lock.ts";
+import { openSqliteStore, type SqliteStore } from "./store/sqlite/store.ts";
 
 export { hasLedger, refuseHalfRestored };
 
@@ -60,26 +57,27 @@ const SELF = import.meta.dir.startsWith("/$bunfs/")
 export const EVALUATOR_ARGUMENT = "evaluator-child";
 const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
 
-type Opened = {
-  readonly ctx: Context;
-  readonly evaluators: () => Figures["evaluators"];
-  finishWalCheckpoint(): void;
-  close(): Promise<void>;
-};
-
 type Listener = { readonly address: string; readonly port: number };
 
-/** The composition root: config and adapters make the context that every verb works with. */
-function openContext(
-  config: Config,
-  secrets: Secrets,
-  baseUrl: string | null,
-  warmChildren: number,
-  listeners: () => readonly Listener[],
-  vault: Vault,
-  metrics: Metrics | null,
-): Opened {
-  const store = openSqliteStore(config.data, metrics ? { onCommitted: metrics.committed } : {});
+type Parts = {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly store: SqliteStore;
+  readonly keys: Keys;
+  readonly baseUrl: string | null;
+  readonly warmChildren: number;
+  readonly listeners: () => readonly Listener[];
+  readonly metrics: Metrics | null;
+};
+
+type Composed = { readonly ctx: Context; readonly evaluators: () => Figures["evaluators"] };
+
+/** The composition root: config and adapters make the context that every verb works with. What is to be closed is `opened`'s. */
+function composeContext(parts: Parts, opened: AsyncDisposableStack): Composed {
+  const { config, secrets, store, keys, warmChildren, listeners, metrics } = parts;
+  const newId = createIds(Date.now, random40, store.reader.newestIdTime());
+  // Beside a server, what is written down leads to where that one is reached.
+  const baseUrl = parts.baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port);
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -87,6 +85,7 @@ function openContext(
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
     size: warmChildren,
   });
+  opened.defer(evaluator.close);
   const benchEvaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -94,6 +93,7 @@ function openContext(
     size: Math.min(warmChildren, 1),
     sizeMax: 4,
   });
+  opened.defer(benchEvaluator.close);
   const fetcher = createFetcher({
     allowNetworks: config.allowNetworks,
     timeoutMs: config.fetchSeconds * SECOND_MS,
@@ -107,7 +107,7 @@ function openContext(
   const ctx: Context = {
     store,
     now: Date.now,
-    newId: createIds(Date.now, random40, store.reader.newestIdTime()),
+    newId,
     randomByte,
     passwords: createPasswords(),
     signInThrottle: createSignInThrottle(),
@@ -119,17 +119,15 @@ function openContext(
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
-    tokens: createTokens(secrets.signingKey ?? keyFile(config.data, KEY_FILES.signing, newSigningKey)),
+    ...keys,
     x402: buyingWith(config, secrets, listeners),
-    vault,
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);
       return result;
     },
     deliveryPlaces: createDeliveryPlaces(),
-    // Beside a server, what is written down leads to where that one is reached.
-    baseUrl: baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port),
+    baseUrl,
   };
   return {
     ctx,
@@ -137,12 +135,6 @@ function openContext(
       { pool: "verify", ...evaluator.stats() },
       { pool: "bench", ...benchEvaluator.stats() },
     ],
-    finishWalCheckpoint: store.finishWalCheckpoint,
-    async close() {
-      evaluator.close();
-      benchEvaluator.close();
-      await store.close();
-    },
   };
 }
 
@@ -158,8 +150,18 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
   config.docsUrl ?? `${baseUrlOf(config, port)}/docs`;
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
-export const openForCommands = (config: Config, secrets = NO_SECRETS): Opened =>
-  openContext(config, secrets, config.baseUrl, 0, () => [], vaultWhenNeeded(config, secrets), null);
+export function openForCommands(
+  config: Config,
+  secrets = NO_SECRETS,
+): { readonly ctx: Context; close(): Promise<void> } {
+  const opened = new AsyncDisposableStack();
+  const store = openSqliteStore(config.data);
+  opened.defer(store.close);
+  const keys = keysOfCommand(config, secrets);
+  const alone = { warmChildren: 0, listeners: () => [], metrics: null };
+  const { ctx } = composeContext({ config, secrets, store, keys, baseUrl: config.baseUrl, ...alone }, opened);
+  return { ctx, close: () => opened.disposeAsync() };
+}
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -169,7 +171,10 @@ export type RunningServer = {
   stop(): Promise<void>;
 };
 
-/** Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder; throws where the port is taken. */
+/**
+ * Recovers what a crash left, starts the jobs, and listens. Refused where another server has the folder, or its keys do not
+ * open what they sealed; throws where the port is taken, or the ledger cannot be opened. Nothing goes on running then.
+ */
 export async function startServer(
   config: Config,
   secrets: Secrets = NO_SECRETS,
@@ -177,69 +182,42 @@ export async function startServer(
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
   const lock = lockForServer(config.data);
-  if (!lock) {
-    return refuseField(
-      "HOLDFAST_DATA",
-      `another server runs on ${config.data}; stop it first, or choose another folder`,
-    );
-  }
+  if (isRefusal(lock)) return lock;
+  const opened = new AsyncDisposableStack();
+  opened.defer(lock.release);
+  let server: RunningServer | Refusal | null = null;
   try {
-    return await startLocked(config, secrets, lock);
-  } catch (error) {
-    lock.release();
-    throw error;
+    removeRestoreLeftover(config.data);
+    server = await startLocked(config, secrets, opened);
+    return server;
+  } finally {
+    if (server === null || isRefusal(server)) await opened.disposeAsync();
   }
 }
 
-async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): Promise<RunningServer> {
-  const inFlight = new Set<Promise<Response>>();
-  // The port is known, and ours, once the server listens; what comes before all is recovered waits for that.
-  const ready = Promise.withResolvers<Shell>();
-  const server = Bun.serve({
-    hostname: config.host,
-    port: config.port,
-    idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: BODY_BYTES_MAX,
-    async fetch(request, listener) {
-      const answer = ready.promise.then((shell) =>
-        shell(request, () => listener.requestIP(request)?.address),
-      );
-      inFlight.add(answer);
-      try {
-        return await answer;
-      } finally {
-        inFlight.delete(answer);
-      }
-    },
-  });
-  const port = server.port ?? config.port;
+async function startLocked(
+  config: Config,
+  secrets: Secrets,
+  opened: AsyncDisposableStack,
+): Promise<RunningServer | Refusal> {
+  const { listener, ready, drain } = listen(config);
+  opened.defer(() => listener.stop(true));
+  const port = listener.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const metrics = createMetrics();
-  const { ctx, evaluators, finishWalCheckpoint, close } = openContext(
-    config,
-    secrets,
-    baseUrl,
-    2,
-    () => [{ address: config.host, port }],
-    openVault(config, secrets),
-    metrics,
+  const store = openSqliteStore(config.data, { onCommitted: metrics.committed });
+  opened.defer(store.close);
+  const keys = keysOfServer(config, secrets, store.reader.webhooks.enabled());
+  if (isRefusal(keys)) return keys;
+  const listeners = () => [{ address: config.host, port }];
+  const { ctx, evaluators } = composeContext(
+    { config, secrets, store, keys, baseUrl, warmChildren: 2, listeners, metrics },
+    opened,
   );
-  const walCheckpoint = walCheckpointJob(config, SELF, finishWalCheckpoint);
-  const lastSeenAt = ctx.store.reader.newestIdTime();
-  const instance = await ensureInstance(ctx);
-  if (awaitsAcknowledgement(instance)) {
-    logWarning("live warrants are refused until `holdfast restore acknowledge`", {
-      instance_id: instance.id,
-    });
-  }
-  await recoverAtStart(ctx, onRecoveryFault);
-  await recoverPurchasesSoon(ctx).catch(onStartFault);
-  // A full disk, say, must not keep the service from being read: the jobs try these again.
-  await rememberBaseUrl(ctx).catch(onStartFault);
-  await recoverDeliveriesAtStart(ctx).catch(onStartFault);
-  await followAgents(ctx).catch(onStartFault);
-  // What the last process left in the log is long, perhaps: later requests would wait for it.
-  finishWalCheckpoint();
+  const lastSeenAt = store.reader.newestIdTime();
+  await recover(ctx, store);
+  const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
+  opened.defer(walCheckpoint.stop);
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
@@ -250,6 +228,13 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
       ...purchaseJobs(ctx),
       { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     ],
+  });
+  opened.defer(async () => {
+    // The jobs that wait for these would hold up the stop.
+    backups.stop();
+    await walCheckpoint.stop();
+    // A chain that hangs does not.
+    await settledWithin([stop()], DRAIN_MS);
   });
   ready.resolve(
     createShell(ctx, {
@@ -267,19 +252,64 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     async stop() {
-      const stopped = server.stop();
-      const delivered = ctx.deliveryPlaces.close();
-      await settledWithin([...inFlight, delivered], DRAIN_MS);
-      await server.stop(true);
-      await stopped;
-      backups.stop();
-      await walCheckpoint.stop();
-      // A chain that hangs does not hold up the stop.
-      await settledWithin([stop()], DRAIN_MS);
-      await close();
-      lock.release();
+      await drain(ctx.deliveryPlaces);
+      await opened.disposeAsync();
     },
   };
+}
+
+/** The port is known, and ours, once this listens; requests wait for the shell, before which all is recovered. */
+function listen(config: Config) {
+  const inFlight = new Set<Promise<Response>>();
+  const ready = Promise.withResolvers<Shell>();
+  const listener = Bun.serve({
+    hostname: config.host,
+    port: config.port,
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: BODY_BYTES_MAX,
+    async fetch(request, server) {
+      const answer = ready.promise.then((shell) => shell(request, () => server.requestIP(request)?.address));
+      inFlight.add(answer);
+      try {
+        return await answer;
+      } finally {
+        inFlight.delete(answer);
+      }
+    },
+  });
+  return {
+    listener,
+    ready,
+    /** Takes nothing new, and waits for what is running. */
+    async drain(deliveryPlaces: Context["deliveryPlaces"]): Promise<void> {
+      const stopped = listener.stop();
+      const delivered = deliveryPlaces.close();
+      await settledWithin([...inFlight, delivered], DRAIN_MS);
+      await listener.stop(true);
+      await stopped;
+    },
+  };
+}
+
+async function recover(ctx: Context, store: SqliteStore): Promise<void> {
+  const instance = await ensureInstance(ctx);
+  if (awaitsAcknowledgement(instance)) {
+    logWarning("live warrants are refused until `holdfast restore acknowledge`", {
+      instance_id: instance.id,
+    });
+  }
+  await recoverAtStart(ctx, onRecoveryFault);
+  await recoverPurchasesSoon(ctx).catch(onStartFault);
+  // A full disk, say, must not keep the service from being read: the jobs try these again.
+  await rememberBaseUrl(ctx).catch(onStartFault);
+  await recoverDeliveriesAtStart(ctx).catch(onStartFault);
+  await followAgents(ctx).catch(onStartFault);
+  try {
+    // What the last process left in the log is long, perhaps: later requests would wait for it.
+    store.finishWalCheckpoint();
+  } catch (error) {
+    onStartFault(error);
+  }
 }
 
 /** Resolves when all of them have settled, or when the time is up. */

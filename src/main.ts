@@ -11,9 +11,17 @@ import {
   startServer,
 } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
-import type { CommandLineTools } from "./cli/tools.ts";
-import { type Config, DEFAULTS, type Given, readConfig, readSecrets } from "./config.ts";
-import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
+import type { CommandLineTools, OpenLedger } from "./cli/tools.ts";
+import {
+  type Config,
+  DEFAULTS,
+  type Given,
+  NO_SECRETS,
+  readConfig,
+  readSecrets,
+  type Secrets,
+} from "./config.ts";
+import { isRefusal, type Refusal, refuseField, rootCause } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
 import { runDemo } from "./demo/demo.ts";
 import { createPaint } from "./demo/paint.ts";
@@ -36,7 +44,7 @@ const tools: CommandLineTools = {
     const config = ledgerConfig(data, create);
     if (isRefusal(config)) return config;
     const secrets = readSecrets();
-    return isRefusal(secrets) ? secrets : openForCommands(config, secrets);
+    return isRefusal(secrets) ? secrets : opened(config, secrets);
   },
   async serve(options) {
     const config = readConfig(
@@ -70,7 +78,9 @@ const tools: CommandLineTools = {
   },
   async backUp({ data, ...input }) {
     const config = ledgerConfig(data, false);
-    return isRefusal(config) ? config : backUpFolder(config, openForCommands(config), input);
+    if (isRefusal(config)) return config;
+    const ledger = opened(config, NO_SECRETS);
+    return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
   },
   async restore({ data, file }) {
     const config = readConfig(flags({ DATA: data }));
@@ -79,7 +89,9 @@ const tools: CommandLineTools = {
   async runJob({ data, job }) {
     const config = ledgerConfig(data, false);
     if (isRefusal(config)) return config;
-    const { ctx, close } = openForCommands(config);
+    const ledger = opened(config, NO_SECRETS);
+    if (isRefusal(ledger)) return ledger;
+    const { ctx, close } = ledger;
     try {
       return { object: "job", job, done: await JOBS[job](ctx, config) };
     } finally {
@@ -121,6 +133,14 @@ function ledgerConfig(data: string | undefined, create: boolean): Config | Refus
       );
 }
 
+function opened(config: Config, secrets: Secrets): OpenLedger | Refusal {
+  try {
+    return openForCommands(config, secrets);
+  } catch (error) {
+    return settingRefusal(error);
+  }
+}
+
 /** Where the links in a command's error lead: the server's own pages, as the API's do. */
 function docsUrl(): string {
   const config = readConfig({});
@@ -145,7 +165,7 @@ const EXIT_AFTER_MS = 200;
 
 /** What the machine refused of the settings: the folder, or the address. */
 function settingRefusal(error: unknown): Refusal {
-  const { code = "", syscall = "", message = "" } = error as NodeJS.ErrnoException;
+  const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {
     return refuseField("HOLDFAST_PORT", "another program listens there already; choose another with --port");
   }
@@ -155,13 +175,19 @@ function settingRefusal(error: unknown): Refusal {
       `must be an address of this machine that it may listen on (${message})`,
     );
   }
+  if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
+    return refuseField(
+      "HOLDFAST_DATA",
+      `the ledger in it, holdfast.db, is damaged (${message}); restore a backup into another, empty folder`,
+    );
+  }
   if (FOLDER_SYSCALLS.has(syscall) || code.startsWith("SQLITE_")) {
     return refuseField("HOLDFAST_DATA", `must be a folder that can be written (${message})`);
   }
   throw error;
 }
 
-const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod"]);
+const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
 // Who reads us may stop early, as `head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));

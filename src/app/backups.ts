@@ -4,7 +4,7 @@ import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import { nightlyBackup } from "../jobs/backup.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import { createBackupChild } from "../platform/backup-child.ts";
-import { readKeyFiles, writeKeyFiles } from "../platform/key-files.ts";
+import { keyFilesIn, readKeyFiles, writeKeyFiles } from "../platform/key-files.ts";
 import {
   type BackupInput,
   type BackupResource,
@@ -32,7 +32,7 @@ export async function backUpFolder(
     ({ file, withKeys }, createdAt) => {
       const keys = withKeys ? readKeyFiles(data) : {};
       const bytes = writeBackup(data, file, createdAt, keys);
-      return isRefusal(bytes) ? bytes : { bytes, withKeys: Object.keys(keys).length > 0 };
+      return isRefusal(bytes) ? bytes : { bytes, keys: keyFilesIn(keys) };
     },
     input,
     Date.now(),
@@ -42,7 +42,10 @@ export async function backUpFolder(
 /** Puts a backup into the data folder, which must be empty or missing. */
 export const restoreFolder = ({ data }: Config, file: string): RestoreResource | Refusal =>
   restoreFrom(
-    (from, restoredAt) => restoreBackup(from, data, restoredAt, writeKeyFiles),
+    (from, restoredAt) => {
+      const restored = restoreBackup(from, data, restoredAt, writeKeyFiles);
+      return isRefusal(restored) ? restored : { ...restored, keys: keyFilesIn(restored.keys) };
+    },
     { file, dataFolder: data },
     Date.now(),
   );

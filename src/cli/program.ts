@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { type Refusal, refuse } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse, rootMessage } from "../core/errors.ts";
 import { addAuditLog } from "./commands/audit-log.ts";
 import { addBackup, addRestore } from "./commands/backup.ts";
 import { addAudit, addBalances } from "./commands/books.ts";
@@ -99,6 +99,7 @@ export async function runCommandLine(tools: CommandLineTools, args: readonly str
 /** What is wrong, as a refusal; null where it has been said. */
 function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
   if (error instanceof CommandFailure) return error.refusal;
+  if (isRefusal(error)) return error;
   if (!(error instanceof CommanderError)) {
     // Whoever runs the command owns the machine, and may see what failed on it.
     return refuse("internal_error", rootMessage(error));
@@ -109,11 +110,4 @@ function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
       ? `${args[0]}: name one of its commands; \`holdfast ${args[0]} --help\` lists them`
       : error.message.replace(/^error: /, "").replaceAll("\n", " "),
   );
-}
-
-/** Of the first cause: the errors around it may quote a statement with all its values, hashes among them. */
-function rootMessage(error: unknown): string {
-  let root = error;
-  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
-  return root instanceof Error ? root.message : String(root);
 }

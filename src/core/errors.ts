@@ -105,3 +105,16 @@ export const statusOf = (code: ErrorCode): Status => ERRORS[code][0];
 /** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (decisions.md, Warrants). */
 export const typeOf = (code: ErrorCode): ErrorType =>
   code === "illegal_transition" ? "invalid_state" : TYPES[statusOf(code)];
+
+/** The first cause of an error: those around it may quote a whole statement with all its values, hashes among them. */
+export function rootCause(error: unknown): unknown {
+  let root = error;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  return root;
+}
+
+/** What the first cause of an error says. */
+export function rootMessage(error: unknown): string {
+  const root = rootCause(error);
+  return root instanceof Error ? root.message : String(root);
+}

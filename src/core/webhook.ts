@@ -121,6 +121,9 @@ export type AttemptResult = {
 /** An attempt that a crash cut off: whether it arrived is not known, so it is tried again. */
 export const CUT_OFF: AttemptResult = { code: null, responseStart: null, durationMs: null };
 
+/** An attempt in which nothing was sent, for a fault on our side. */
+export const NOT_SENT: AttemptResult = { code: null, responseStart: "not_sent", durationMs: null };
+
 /** The delivery after its attempt: 2xx is success; after the fourth failure it is exhausted and never tried again. */
 export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now: number): WebhookDelivery {
   const { code, responseStart, durationMs } = result;
@@ -132,6 +135,24 @@ export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now
   return wait === undefined
     ? { ...ended, status: "exhausted", nextAttemptAt: null }
     : { ...ended, status: "failed", nextAttemptAt: now + wait };
+}
+
+/**
+ * The delivery after an attempt that could not be made, because the endpoint's secret does not open: it counts for nothing, and
+ * is due again until the key is back or the endpoint is disabled. No receiver has failed.
+ */
+export function returnAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery {
+  const attempts = delivery.attempts - 1;
+  return {
+    ...delivery,
+    attempts,
+    status: attempts === 0 ? "pending" : "failed",
+    responseCode: null,
+    responseStart: NOT_SENT.responseStart,
+    durationMs: null,
+    claimedUntil: null,
+    nextAttemptAt: now + WAIT_MS_MAX,
+  };
 }
 
 /** The delivery where its endpoint was disabled: it is over, without another attempt. */

@@ -14,10 +14,15 @@ import { join } from "node:path";
 /** The keys of an instance, each in a file of the data folder that only its owner reads (decisions.md, Trace, log, receipts). */
 export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
 
-const NAMES: readonly string[] = Object.values(KEY_FILES);
+export type KeyFileName = (typeof KEY_FILES)[keyof typeof KEY_FILES];
+
+const NAMES: readonly KeyFileName[] = Object.values(KEY_FILES);
 
 /** The texts of key files, by the files' names. */
 export type KeyTexts = Readonly<Record<string, string>>;
+
+/** The key files that these texts are of. */
+export const keyFilesIn = (keys: KeyTexts): readonly KeyFileName[] => NAMES.filter((name) => name in keys);
 
 /** Those that are in the folder: a key may also come from the environment. */
 export const readKeyFiles = (folder: string): KeyTexts =>
@@ -31,7 +36,8 @@ export const readKeyFiles = (folder: string): KeyTexts =>
 /** Writes key files into a folder that has none of them. Throws where a name is no key's: the texts come from a backup. */
 export function writeKeyFiles(folder: string, keys: KeyTexts): void {
   for (const [name, text] of Object.entries(keys)) {
-    if (!NAMES.includes(name)) throw new Error(`${JSON.stringify(name)} is not the name of a key file`);
+    if (!NAMES.some((known) => known === name))
+      throw new Error(`${JSON.stringify(name)} is not the name of a key file`);
     writeDurably(join(folder, name), text, "wx");
   }
 }
@@ -43,17 +49,24 @@ function writeDurably(path: string, text: string, flags: "w" | "wx"): void {
   closeSync(file);
 }
 
-/**
- * The text of a key's file. It is made where it is missing, whole or not at all: of two processes that start together one
- * makes it, and both read the same.
- */
-export function keyFile(folder: string, name: string, make: () => string): string {
-  const path = join(folder, name);
+/** The text of a key's file; null where there is none. */
+export function readKeyFile(folder: string, name: KeyFileName): string | null {
   try {
-    return readFileSync(path, "utf8").trim();
+    return readFileSync(join(folder, name), "utf8").trim();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return null;
   }
+}
+
+/**
+ * The text of a key's file. It is made where it is missing, whole or not at all: of two processes that start together one
+ * makes it, and both read the same. Its name is on disk when it is answered: what the key seals may outlive a power cut.
+ */
+export function keyFile(folder: string, name: KeyFileName, make: () => string): string {
+  const known = readKeyFile(folder, name);
+  if (known !== null) return known;
+  const path = join(folder, name);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
   writeDurably(draft, `${make()}\n`, "w");
@@ -64,5 +77,15 @@ export function keyFile(folder: string, name: string, make: () => string): strin
   } finally {
     rmSync(draft);
   }
+  syncFolder(folder);
   return readFileSync(path, "utf8").trim();
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

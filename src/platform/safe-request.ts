@@ -1,4 +1,3 @@
-import { lookup } from "node:dns/promises";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
 
@@ -52,8 +51,18 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
   });
 }
 
-const resolveByDns = async (hostname: string): Promise<readonly string[]> =>
-  (await lookup(hostname, { all: true, order: "verbatim" })).map((entry) => entry.address);
+/**
+ * Not by the system's own resolver: each of its lookups blocks one of the few threads on which files are read and passwords
+ * hashed, for as long as a name server is silent.
+ */
+async function resolveByDns(hostname: string): Promise<readonly string[]> {
+  try {
+    return (await Bun.dns.lookup(hostname, { backend: "c-ares" })).map(({ address }) => address);
+  } catch (error) {
+    if (codeOf(error) !== "DNS_ETIMEOUT") throw error;
+    throw new RequestFailure("source_timeout", "no name server answers", false);
+  }
+}
 
 /**
  * The response, its body unread and not decoded. Throws `RequestFailure`. The name is resolved once, every address is

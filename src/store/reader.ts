@@ -104,6 +104,8 @@ export interface Reader {
   readonly webhooks: {
     get(id: string): WebhookEndpoint | null;
     list(scope: Scope): readonly WebhookEndpoint[];
+    /** Of all organisations, those that are not disabled, in order of id. */
+    enabled(): readonly WebhookEndpoint[];
     /** Of all organisations, those that have something to deliver at this time. */
     withWork(now: number): readonly WebhookEndpoint[];
   };

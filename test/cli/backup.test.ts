@@ -18,6 +18,7 @@ import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands, refuseHalfRestored, startServer } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
+import { newSigningKey } from "../../src/platform/tokens.ts";
 import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
@@ -51,6 +52,7 @@ beforeAll(async () => {
   ctx = createTestContext();
   await buildGoodLedger(ctx);
   keyFile(ctx.folder, KEY_FILES.master, () => KEY);
+  keyFile(ctx.folder, KEY_FILES.signing, newSigningKey);
   cli = commandsOn(ctx);
   good = join(root, "good.backup");
   made = await cli.json("backup", good, "--data", ctx.folder);
@@ -92,7 +94,7 @@ describe("backup", () => {
       object: "backup",
       file: good,
       bytes: statSync(good).size,
-      with_keys: true,
+      keys: ["master.key", "signing.key"],
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: id,
       audit: "ok",
@@ -104,10 +106,31 @@ describe("backup", () => {
 
   test("tells people that the keys lie in it, or what cannot be read without them", async () => {
     const withKeys = await cli.run("backup", join(work, "a"), "--data", ctx.folder);
-    expect(withKeys.out).toContain("whoever has the file can read the webhook secrets");
+    expect(withKeys.out).toContain(
+      "master.key is in it, in the clear: whoever has the file can read the webhook",
+    );
+    expect(withKeys.out).toContain(
+      "signing.key is in it, in the clear: whoever has the file can sign vouchers",
+    );
     const without = await cli.run("backup", join(work, "b"), "--without-keys", "--data", ctx.folder);
-    expect(without.out).toContain("the webhook secrets, is readable after a restore only with the same key");
+    expect(without.out).toContain(
+      "master.key is not in it. Keep that key, or the value of HOLDFAST_MASTER_KEY",
+    );
+    expect(without.out).toContain(
+      "signing.key is not in it. Keep that key, or the value of HOLDFAST_SIGNING_KEY",
+    );
     expect(holdsKey(join(work, "b"))).toBeFalse();
+  });
+
+  test("with one of the keys says which, and a restore warns of the other", async () => {
+    const [data, file, again] = [join(work, "data"), join(work, "b"), join(work, "again")];
+    await cli.json("restore", good, "--data", data);
+    rmSync(join(data, "master.key"));
+    expect(await cli.json("backup", file, "--data", data)).toMatchObject({ keys: ["signing.key"] });
+    const { out } = await cli.run("restore", file, "--data", again);
+    expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
+    expect(out).not.toContain("signing.key was not in it");
+    expect(readdirSync(again).sort()).toEqual(["holdfast.db", "signing.key"]);
   });
 
   test("overwrites nothing", async () => {
@@ -145,7 +168,7 @@ describe("restore", () => {
       object: "restore",
       file: good,
       data_folder: folder,
-      with_keys: true,
+      keys: ["master.key", "signing.key"],
       backed_up_at: made.created_at,
       restored_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: made.instance_id,
@@ -181,7 +204,9 @@ describe("restore", () => {
     const folder = join(work, "data");
     const { code, out } = await cli.run("restore", file, "--data", folder);
     expect([code, readdirSync(folder)]).toEqual([0, ["holdfast.db"]]);
-    expect(out).toContain("put master.key into the folder, or set HOLDFAST_MASTER_KEY");
+    expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
+    expect(out).toContain("signing.key was not in it: put it into the folder, or set HOLDFAST_SIGNING_KEY");
+    expect(out).toContain("vouchers that were signed before no longer verify");
   });
 
   test("takes a folder that is there and empty, but for what a disk has of its own", async () => {

@@ -67,7 +67,7 @@ test(
     stopped = true;
     await Promise.all(load);
     expect(after).toBeGreaterThan(before.length);
-    expect(backup).toMatchObject({ object: "backup", with_keys: true, audit: "ok" });
+    expect(backup).toMatchObject({ object: "backup", keys: ["master.key", "signing.key"], audit: "ok" });
 
     await holdfast("restore", "a.backup", "--data", "restored");
     expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });

@@ -1,10 +1,12 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isRefusal } from "../../src/core/errors.ts";
 import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { must } from "../support/organisations.ts";
 
 /** Processes beside each other in one data folder. */
 
@@ -14,15 +16,48 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("one server has the folder; the next may when it is gone", () => {
+const ANOTHER = "HOLDFAST_DATA: another server runs on";
+
+/** Takes the folder for a server, and lets it go; what is said where that is refused. */
+function take(): string | null {
   const lock = lockForServer(folder);
-  expect(lock).not.toBeNull();
-  expect(lockForServer(folder)).toBeNull();
-  lock?.release();
-  const next = lockForServer(folder);
-  expect(next).not.toBeNull();
-  next?.release();
+  if (isRefusal(lock)) return lock.message;
+  lock.release();
+  return null;
+}
+
+test("one server has the folder; the next may when it is gone", () => {
+  const lock = must(lockForServer(folder));
+  expect(take()).toStartWith(ANOTHER);
+  lock.release();
+  expect(take()).toBeNull();
+  expect(readdirSync(folder)).toEqual(["server.lock"]);
 });
+
+test("a lock that is none is not told as another server", () => {
+  writeFileSync(join(folder, "server.lock"), "neither empty nor a database");
+  const problem = take();
+  expect(problem).toStartWith(`HOLDFAST_DATA: ${folder}/server.lock cannot be locked`);
+  expect(problem).toContain("file is not a database");
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  "a lock that may only be read is none: its transaction would lock out nobody",
+  async () => {
+    const lock = must(lockForServer(folder));
+    lock.release();
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, "server.lock"), 0o444);
+    const script = `
+      const { lockForServer } = await import(${JSON.stringify(join(import.meta.dir, "../../src/store/sqlite/server-lock.ts"))});
+      process.setuid(65534);
+      console.log(lockForServer(${JSON.stringify(folder)}).message);`;
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+    expect(await new Response(child.stdout).text()).toContain(
+      "cannot be locked, and without that a second server",
+    );
+  },
+);
 
 test("a command waits for another process's transaction without holding up the event loop", async () => {
   const store = openSqliteStore(folder);

@@ -6,6 +6,7 @@ import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import type { Purchase } from "../../src/core/x402/purchase.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
+import { newSigningKey } from "../../src/platform/tokens.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import type { Chains, Context } from "../../src/services/context.ts";
 import {
@@ -62,7 +63,8 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
   const folder = mkdtempSync(join(tmpdir(), "holdfast-buyer-"));
   const wallet = await chain.wallet(walletFunds);
   const config = must(readConfig({ ...testSettings(folder), ...settingsOf(chain) }, {}));
-  const secrets = { ...NO_SECRETS, x402SandboxKey: wallet.key, x402LiveKey: wallet.key };
+  const signingKey = newSigningKey();
+  const secrets = { ...NO_SECRETS, signingKey, x402SandboxKey: wallet.key, x402LiveKey: wallet.key };
   const { ctx: real, close } = openForCommands(config, secrets);
   let aheadMs = 0;
   const ctx: Context = {

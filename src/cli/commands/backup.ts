@@ -1,15 +1,48 @@
 import type { Command } from "commander";
-import { acknowledgeRestore } from "../../services/admin/backup.ts";
+import {
+  acknowledgeRestore,
+  type BackupResource,
+  type RestoreResource,
+} from "../../services/admin/backup.ts";
 import { type CommonFlags, examples, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-const WITH_KEYS =
-  "Its keys are in it, in the clear: whoever has the file can read the webhook secrets. Keep it as you keep the data folder.";
-const WITHOUT_KEYS =
-  "No keys are in it. What they seal, the webhook secrets, is readable after a restore only with the same key: keep master.key, or the value of HOLDFAST_MASTER_KEY, apart.";
+type KeyFile = BackupResource["keys"][number];
+
+/** What whoever has a key can do, and what becomes of a restore without it. */
+const KEYS: Readonly<Record<KeyFile, { can: string; setting: string; without: string }>> = {
+  "master.key": {
+    can: "read the webhook secrets",
+    setting: "HOLDFAST_MASTER_KEY",
+    without: "the webhook secrets cannot be read, and the server does not start while an endpoint needs one",
+  },
+  "signing.key": {
+    can: "sign vouchers as this instance",
+    setting: "HOLDFAST_SIGNING_KEY",
+    without: "the server makes a new one, and the vouchers that were signed before no longer verify",
+  },
+};
+
+const NAMES = Object.keys(KEYS) as readonly KeyFile[];
+
+/** Which keys are in a backup, and what that means for whoever keeps it. */
+const tellKeys = (keys: BackupResource["keys"]): string =>
+  NAMES.map((name) => {
+    const { can, setting, without } = KEYS[name];
+    return keys.includes(name)
+      ? `${name} is in it, in the clear: whoever has the file can ${can}. Keep it as you keep the data folder.`
+      : `${name} is not in it. Keep that key, or the value of ${setting}, apart: without it, after a restore, ${without}.`;
+  }).join("\n");
+
+/** A warning for each key that a restored folder lacks. */
+const warnOfMissing = (keys: RestoreResource["keys"]): readonly string[] =>
+  NAMES.filter((name) => !keys.includes(name)).map((name) => {
+    const { setting, without } = KEYS[name];
+    return `${name} was not in it: put it into the folder, or set ${setting}, before the server starts. Without it ${without}.\n`;
+  });
 
 export function addBackup(program: Command, tools: CommandLineTools): void {
   const backup = program
@@ -19,7 +52,7 @@ export function addBackup(program: Command, tools: CommandLineTools): void {
     .description(
       "Copies the ledger, as it is at this moment, and its key files into one new file, and audits the copy. The server may go on running.",
     )
-    .option("--without-keys", "leave the key files out: what they seal cannot be read from this file alone");
+    .option("--without-keys", "leave the key files out: keep them apart, a restore needs them");
   examples(
     backup,
     "holdfast backup /mnt/backups/monday.backup",
@@ -39,7 +72,7 @@ export function addBackup(program: Command, tools: CommandLineTools): void {
               ["of", made.instance_id],
               ["made", made.created_at],
             ],
-            made.with_keys ? WITH_KEYS : WITHOUT_KEYS,
+            tellKeys(made.keys),
           ),
     );
   });
@@ -85,11 +118,7 @@ async function restoreFile(
       ["as it was", answer.backed_up_at],
     ],
     [
-      ...(answer.with_keys
-        ? []
-        : [
-            "No keys were in it: put master.key into the folder, or set HOLDFAST_MASTER_KEY, before the server starts.\n",
-          ]),
+      ...warnOfMissing(answer.keys),
       "What came after the backup is forgotten: warrants, settlements, Idempotency-Keys, revoked keys. Live warrants are",
       "refused until you have looked at that and run `holdfast restore acknowledge`; the sandbox is open.",
     ].join("\n"),

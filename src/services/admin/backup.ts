@@ -1,6 +1,7 @@
 import type { Instance } from "../../core/directory.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { isoTime, isoTimeOrNull } from "../../core/time.ts";
+import type { KeyFileName } from "../../platform/key-files.ts";
 import type { Context } from "../context.ts";
 import { awaitsAcknowledgement, ensureInstance } from "../instance.ts";
 
@@ -12,7 +13,8 @@ export type BackupResource = {
   readonly object: "backup";
   readonly file: string;
   readonly bytes: number;
-  readonly with_keys: boolean;
+  /** The key files that are in it, in the clear. */
+  readonly keys: readonly KeyFileName[];
   readonly created_at: string;
   readonly instance_id: string;
   readonly audit: "ok";
@@ -22,7 +24,7 @@ export type BackupResource = {
 export type WriteBackup = (
   input: BackupInput,
   createdAt: number,
-) => { readonly bytes: number; readonly withKeys: boolean } | Refusal;
+) => { readonly bytes: number; readonly keys: readonly KeyFileName[] } | Refusal;
 
 /** Copies the ledger, and the key files if asked to, into one new file that has passed the audit. */
 export function backUp(
@@ -37,7 +39,7 @@ export function backUp(
     object: "backup",
     file: input.file,
     bytes: written.bytes,
-    with_keys: written.withKeys,
+    keys: written.keys,
     created_at: isoTime(now),
     instance_id: instance.id,
     audit: "ok",
@@ -48,7 +50,8 @@ export type RestoreResource = {
   readonly object: "restore";
   readonly file: string;
   readonly data_folder: string;
-  readonly with_keys: boolean;
+  /** The key files that were in it. */
+  readonly keys: readonly KeyFileName[];
   readonly backed_up_at: string;
   readonly restored_at: string;
   readonly instance_id: string;
@@ -59,7 +62,9 @@ export type RestoreResource = {
 export type RestoreBackup = (
   file: string,
   restoredAt: number,
-) => { readonly instanceId: string; readonly backedUpAt: number; readonly withKeys: boolean } | Refusal;
+) =>
+  | { readonly instanceId: string; readonly backedUpAt: number; readonly keys: readonly KeyFileName[] }
+  | Refusal;
 
 /** Puts a backup that passes the audit into an empty data folder. Live opens are refused there until it is acknowledged. */
 export function restoreFrom(
@@ -73,7 +78,7 @@ export function restoreFrom(
     object: "restore",
     file: input.file,
     data_folder: input.dataFolder,
-    with_keys: restored.withKeys,
+    keys: restored.keys,
     backed_up_at: isoTime(restored.backedUpAt),
     restored_at: isoTime(now),
     instance_id: restored.instanceId,

@@ -7,6 +7,8 @@ import {
   endAttempt,
   eventBody,
   giveUp,
+  NOT_SENT,
+  returnAttempt,
   type WebhookDelivery,
   type WebhookEndpoint,
 } from "../../core/webhook.ts";
@@ -51,31 +53,27 @@ export const beginDueAttempt = (
     },
   });
 
-/** Where nothing was sent: the fault is in the log. */
-const NOT_SENT: AttemptResult = { code: null, responseStart: "not_sent", durationMs: null };
-
-/** Sends an attempt. What went wrong on our side is told, and is a failed attempt. */
+/** Sends an attempt. What went wrong on our side is told, and is a failed attempt; null where the secret does not open. */
 export async function sendAttempt(
   ctx: Context,
   { endpoint, delivery }: Begun,
   onFault: OnDeliveryFault,
-): Promise<AttemptResult> {
+): Promise<AttemptResult | null> {
+  let secret: string;
   try {
-    const secret = openSecret(ctx, endpoint);
+    secret = ctx.vault.open(endpoint.sealedSecret, endpoint.id);
+  } catch (cause) {
+    const problem = `the signing secret of ${endpoint.id} was sealed with another master key`;
+    onFault(new Error(problem, { cause }), delivery.id);
+    return null;
+  }
+  try {
     const body = bodyOf(ctx, delivery);
     const headers = attemptHeaders(delivery, secret, body, ctx.now());
     return await ctx.sendWebhook({ url: endpoint.url, headers, body });
   } catch (error) {
     onFault(error, delivery.id);
     return NOT_SENT;
-  }
-}
-
-function openSecret(ctx: Context, endpoint: WebhookEndpoint): string {
-  try {
-    return ctx.vault.open(endpoint.sealedSecret, endpoint.id);
-  } catch (cause) {
-    throw new Error(`the signing secret of ${endpoint.id} was sealed with another master key`, { cause });
   }
 }
 
@@ -88,11 +86,11 @@ function bodyOf(ctx: Context, delivery: WebhookDelivery): string {
   return eventBody(entry.event, mode, entry.recordedAt, entry.payload);
 }
 
-/** Records how an attempt ended; null where it was given up meanwhile. */
+/** Records how an attempt ended, or with null that none could be made; answers null where it was given up meanwhile. */
 export const endBegunAttempt = (
   ctx: Context,
   { delivery: begun }: Begun,
-  result: AttemptResult,
+  result: AttemptResult | null,
 ): Promise<WebhookDelivery | null> => {
   const now = ctx.now();
   return execute<WebhookDelivery | null>(ctx, {
@@ -102,7 +100,7 @@ export const endBegunAttempt = (
       if (!delivery || delivery.claimedUntil === null || delivery.attempts !== begun.attempts) {
         return { answer: null };
       }
-      const row = endAttempt(delivery, result, now);
+      const row = result ? endAttempt(delivery, result, now) : returnAttempt(delivery, now);
       return { answer: row, change: { rows: [{ kind: "delivery", row }] } };
     },
   });

@@ -47,7 +47,7 @@ function connect(file: string, options: { readonly readonly: boolean }): Connect
 /** drizzle's own migrator, which its public function for this driver reaches only through a folder on disk. */
 type Migrator = {
   dialect: { migrate(migrations: MigrationMeta[], session: unknown): void };
-  session: unknown;
+  session: { run(query: unknown): unknown };
 };
 
 export const LEDGER_FILE = "holdfast.db";
@@ -61,7 +61,21 @@ export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() a
 /** Brings the tables up to date; of a new database, makes them. */
 export function migrate(tables: Tables): void {
   const { dialect, session } = tables as unknown as Migrator;
-  dialect.migrate([...migrations()], session);
+  const faults: unknown[] = [];
+  const run = (query: unknown): unknown => {
+    try {
+      return session.run(query);
+    } catch (error) {
+      faults.push(error);
+      throw error;
+    }
+  };
+  try {
+    dialect.migrate([...migrations()], Object.assign(Object.create(session), { run }));
+  } catch (error) {
+    // A full disk ends the transaction; the ROLLBACK that follows fails then, and would be all that is told.
+    throw faults[0] ?? error;
+  }
 }
 
 /** Opens the ledger in a data folder, making both where they are missing, and brings its tables up to date. */
@@ -72,8 +86,13 @@ export function openLedger(dataFolder: string): {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   const file = ledgerFile(dataFolder);
   const writer = connect(file, { readonly: false });
-  chmodSync(file, 0o600);
-  migrate(writer.tables);
-  writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  return { writer, readers: connect(file, { readonly: true }) };
+  try {
+    chmodSync(file, 0o600);
+    migrate(writer.tables);
+    writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    return { writer, readers: connect(file, { readonly: true }) };
+  } catch (error) {
+    writer.raw.close();
+    throw error;
+  }
 }

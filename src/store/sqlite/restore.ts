@@ -1,8 +1,17 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuseField, rootMessage } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
 import type { BackupKeys } from "./backup.ts";
 import { publishFile, syncPath } from "./new-file.ts";
@@ -23,11 +32,29 @@ export const refuseHalfRestored = (dataFolder: string): Refusal | null =>
       )
     : null;
 
-/** Of which instance the backup was, and when it was made; epoch milliseconds. */
+/**
+ * Removes what is left of a restore that was cut off right after its ledger was in place: else a second name of the ledger
+ * would stay. What is anything else stays.
+ */
+export function removeRestoreLeftover(dataFolder: string): void {
+  const staging = join(dataFolder, STAGING);
+  if (!existsSync(staging) || !hasLedger(dataFolder)) return;
+  const names = readdirSync(staging);
+  if (!names.every((name) => isSameFile(join(staging, name), join(dataFolder, name)))) return;
+  for (const name of names) rmSync(join(staging, name));
+  rmdirSync(staging);
+}
+
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }));
+  return a?.isFile() === true && a.ino === b?.ino && a.dev === b.dev;
+}
+
+/** Of which instance the backup was, when it was made, in epoch milliseconds, and the keys that were in it. */
 export type Restored = {
   readonly instanceId: string;
   readonly backedUpAt: number;
-  readonly withKeys: boolean;
+  readonly keys: BackupKeys;
 };
 
 /**
@@ -59,11 +86,10 @@ export function restoreBackup(
     chmodSync(staged, 0o600);
     const found = refuseSeal(unsealFile(staged)) ?? prepareStaged(staged, now);
     if (isRefusal(found)) return found;
-    const { keys, ...restored } = found;
     syncPath(staged);
-    keepKeys(staging, keys);
-    publishAll(staging, dataFolder, [...Object.keys(keys), LEDGER_FILE]);
-    return { ...restored, withKeys: Object.keys(keys).length > 0 };
+    keepKeys(staging, found.keys);
+    publishAll(staging, dataFolder, [...Object.keys(found.keys), LEDGER_FILE]);
+    return found;
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
@@ -82,14 +108,11 @@ function refuseOccupied(dataFolder: string): Refusal | null {
       );
 }
 
-/** What a backup held besides the ledger. */
-type Found = Omit<Restored, "withKeys"> & { readonly keys: BackupKeys };
-
 /**
  * Makes the ledger of a copied backup: brought up to date, without what only a backup has, marked, and audited. The copy is
  * thrown away where it is refused.
  */
-function prepareStaged(staged: string, now: number): Found | Refusal {
+function prepareStaged(staged: string, now: number): Restored | Refusal {
   // Without a log beside it: what is written is in the one file.
   const raw = new Database(staged, { readwrite: true, safeIntegers: true });
   try {
@@ -197,11 +220,4 @@ function publishAll(staging: string, dataFolder: string, names: readonly string[
     for (const file of published) rmSync(file);
     throw error;
   }
-}
-
-/** Of the first cause: the errors around it quote a whole statement. */
-function rootMessage(error: unknown): string {
-  let root = error;
-  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
-  return root instanceof Error ? root.message : String(root);
 }

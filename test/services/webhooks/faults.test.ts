@@ -384,22 +384,40 @@ describe("a disabled endpoint", () => {
 });
 
 describe("a fault on our side", () => {
-  test("a secret of another master key: nothing is sent, the attempt counts, the log has it", async () => {
+  test("a secret of another master key: nothing is sent, no attempt is used up, the log has it", async () => {
     const at = await scene();
     await endpoint(at, receiver.url());
     const other = { ...at.ctx, vault: createVault(new Uint8Array(32).fill(7)) };
     await openOne(at);
-    const faults: [string, string][] = [];
-    const report = await runDeliveries(other, (error, id) => faults.push([String(error), id]));
-    expect(report).toEqual({ attempted: 1, delivered: 0, failed: 1, exhausted: 0, pending: 1 });
-    const { id, webhookId, responseCode, responseStart } = only(at);
-    expect(faults).toEqual([
-      [`Error: the signing secret of ${webhookId} was sealed with another master key`, id],
-    ]);
-    expect([responseCode, responseStart]).toEqual([null, "not_sent"]);
+    for (let time = 0; time < 10; time++) {
+      const faults: [string, string][] = [];
+      const report = await runDeliveries(other, (error, id) => faults.push([String(error), id]));
+      expect(report).toEqual({ attempted: 1, delivered: 0, failed: 0, exhausted: 0, pending: 1 });
+      const { id, webhookId, attempts, responseCode, responseStart } = only(at);
+      expect(faults).toEqual([
+        [`Error: the signing secret of ${webhookId} was sealed with another master key`, id],
+      ]);
+      expect([attempts, responseCode, responseStart]).toEqual([0, null, "not_sent"]);
+      expect(await run(at)).toMatchObject({ attempted: 0 });
+      at.ctx.clock.now += 25_000;
+    }
     expect(receiver.received).toEqual([]);
-    at.ctx.clock.now += 1_000;
     expect(await run(at)).toMatchObject({ delivered: 1 });
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1]);
+  });
+
+  test("between two attempts, a secret that does not open leaves the second where it was", async () => {
+    const at = await scene();
+    await endpoint(at, receiver.url());
+    receiver.answer(({ attempt }) => new Response("", { status: attempt === 1 ? 500 : 200 }));
+    await openOne(at);
+    await run(at);
+    at.ctx.clock.now += 1_000;
+    await runDeliveries({ ...at.ctx, vault: createVault(new Uint8Array(32).fill(7)) }, () => {});
+    expect(only(at)).toMatchObject({ status: "failed", attempts: 1, responseStart: "not_sent" });
+    at.ctx.clock.now += 25_000;
+    expect(await run(at)).toMatchObject({ delivered: 1 });
+    expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1, 2]);
   });
 
   test("a ledger that fails: the run says so, nothing is sent, and it is sent once the ledger is well", async () => {

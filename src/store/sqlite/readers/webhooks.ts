@@ -40,6 +40,8 @@ export function createWebhooksReader(tables: Tables): Reader["webhooks"] {
         .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode)))
         .orderBy(asc(webhooks.id))
         .all(),
+    enabled: () =>
+      tables.select().from(webhooks).where(eq(webhooks.disabled, false)).orderBy(asc(webhooks.id)).all(),
     withWork: (now) => withWork.all({ now }),
   };
 }

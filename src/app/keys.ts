@@ -1,0 +1,140 @@
+import { randomBytes } from "node:crypto";
+import type { Config, Secrets } from "../config.ts";
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import type { WebhookEndpoint } from "../core/webhook.ts";
+import { KEY_FILES, type KeyFileName, keyFile, readKeyFile } from "../platform/key-files.ts";
+import { createTokens, newSigningKey, type Tokens } from "../platform/tokens.ts";
+import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts";
+
+/** What an instance seals and signs with. */
+export type Keys = { readonly vault: Vault; readonly tokens: Tokens };
+
+/**
+ * The keys of a server: given, in the data folder, or made there on first start (decisions.md, Trace, log, receipts). Refused
+ * where a key's file holds none, and where the secret of an endpoint cannot be opened: nothing would ever be sent to it. No
+ * key is made then.
+ *
+ * @param endpoints those that are not disabled
+ */
+export function keysOfServer(
+  config: Config,
+  secrets: Secrets,
+  endpoints: readonly WebhookEndpoint[],
+): Keys | Refusal {
+  const { data } = config;
+  try {
+    const vault = vaultOf(config, secrets);
+    const refused = refuseUnopened(config, secrets, vault, endpoints);
+    if (refused) return refused;
+    return {
+      tokens: tokensOf(config, secrets) ?? tokensIn(data, keyFile(data, KEY_FILES.signing, newSigningKey)),
+      vault: vault ?? vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey)),
+    };
+  } catch (error) {
+    if (isRefusal(error)) return error;
+    throw error;
+  }
+}
+
+/**
+ * The keys of a command, each read when it is first needed, and never made: the server of the folder may have another from
+ * its environment. Using one that is not there throws a refusal.
+ */
+export function keysOfCommand(config: Config, secrets: Secrets): Keys {
+  const vault = (): Vault => vaultOf(config, secrets) ?? missing(config, KEY_FILES.master);
+  const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);
+  return {
+    vault: {
+      seal: (secret, name) => vault().seal(secret, name),
+      open: (sealed, name) => vault().open(sealed, name),
+    },
+    tokens: {
+      sign: async (payload, type) => tokens().sign(payload, type),
+      get jwks() {
+        return tokens().jwks;
+      },
+    },
+  };
+}
+
+/** Where each key may also come from. */
+const SETTINGS = {
+  [KEY_FILES.master]: "HOLDFAST_MASTER_KEY",
+  [KEY_FILES.signing]: "HOLDFAST_SIGNING_KEY",
+} as const satisfies Record<KeyFileName, string>;
+
+function missing({ data }: Config, name: KeyFileName): never {
+  throw refuseField(
+    SETTINGS[name],
+    `there is no ${name} in ${data}: set it as it is set for the server; where it is set for neither, start the server, which makes one`,
+  );
+}
+
+const newMasterKey = (): string => randomBytes(MASTER_KEY_BYTES).toString("base64");
+
+/** The vault of the key that is given or in the folder; null where there is none. */
+function vaultOf({ data }: Config, { masterKey }: Secrets): Vault | null {
+  if (masterKey) return createVault(masterKey);
+  const text = readKeyFile(data, KEY_FILES.master);
+  return text === null ? null : vaultIn(data, text);
+}
+
+function vaultIn(data: string, text: string): Vault {
+  const key = Buffer.from(text, "base64");
+  if (key.length === MASTER_KEY_BYTES) return createVault(key);
+  throw refuseField(
+    "HOLDFAST_DATA",
+    `${KEY_FILES.master} in ${data} is no key: it must be ${MASTER_KEY_BYTES} bytes in base64`,
+  );
+}
+
+/** What signs with the key that is given or in the folder; null where there is none. */
+function tokensOf({ data }: Config, { signingKey }: Secrets): Tokens | null {
+  if (signingKey) return createTokens(signingKey);
+  const text = readKeyFile(data, KEY_FILES.signing);
+  return text === null ? null : tokensIn(data, text);
+}
+
+function tokensIn(data: string, text: string): Tokens {
+  try {
+    return createTokens(text);
+  } catch (error) {
+    throw refuseField("HOLDFAST_DATA", `${KEY_FILES.signing} in ${data}: ${(error as Error).message}`);
+  }
+}
+
+/** As many endpoints as a message names. */
+const NAMED_MAX = 5;
+
+function refuseUnopened(
+  { data }: Config,
+  { masterKey }: Secrets,
+  vault: Vault | null,
+  endpoints: readonly WebhookEndpoint[],
+): Refusal | null {
+  const unopened = endpoints.filter((endpoint) => !opens(vault, endpoint)).map(({ id }) => id);
+  if (unopened.length === 0) return null;
+  const other = "is not the key that these webhook secrets were sealed with";
+  const inFolder = vault
+    ? `${KEY_FILES.master} in ${data} ${other}`
+    : `there is no ${KEY_FILES.master} in ${data}`;
+  const named = unopened.slice(0, NAMED_MAX).join(", ");
+  const more = unopened.length > NAMED_MAX ? ` and ${unopened.length - NAMED_MAX} more` : "";
+  return refuseField(
+    SETTINGS[KEY_FILES.master],
+    [
+      `${masterKey ? other : `is not set, and ${inFolder}`}: nothing could be sent to ${named}${more}.`,
+      `Put the old ${KEY_FILES.master} back, or set ${SETTINGS[KEY_FILES.master]} to what it was.`,
+      "Where it is lost, run `holdfast webhooks disable` on each of these endpoints, start, and create them anew",
+    ].join(" "),
+  );
+}
+
+function opens(vault: Vault | null, { id, sealedSecret }: WebhookEndpoint): boolean {
+  try {
+    vault?.open(sealedSecret, id);
+    return vault !== null;
+  } catch {
+    return false;
+  }
+}
