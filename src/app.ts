@@ -29,7 +29,7 @@ import { createKeyUses } from "./services/auth/key-uses.ts";
 import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, ensureInstance, rememberBaseUrl } from "./services/instance.ts";
+import { awaitsAcknowledgement, ensureInstance, rememberServer } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
 import { createDeliveryPlaces } from "./services/webhooks/places.ts";
@@ -235,7 +235,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   await recoverAtStart(ctx, onRecoveryFault);
   await recoverPurchasesSoon(ctx).catch(onStartFault);
   // A full disk, say, must not keep the service from being read: the jobs try these again.
-  await rememberBaseUrl(ctx).catch(onStartFault);
+  await rememberServer(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await followAgents(ctx).catch(onStartFault);
   // What the last process left in the log is long, perhaps: later requests would wait for it.

@@ -65,8 +65,8 @@ export type Buying = X402Client & {
 
 /** The chains that the operator has endpoints of. None of it throws. */
 export type Chains = {
-  /** Whether there is an endpoint to ask about this chain. */
-  has(chainId: number): boolean;
+  /** Those that there is an endpoint to ask about. */
+  readonly ids: readonly number[];
   /** What the chain says of an authorization, at the newest block or at the newest confirmed one. */
   find(
     question: AuthorizationQuestion & { readonly validBefore: number },

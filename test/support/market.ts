@@ -50,7 +50,9 @@ export function openMarket(): Market {
       },
       wallets: WALLETS,
       chains: {
-        has: () => market.findings[0] !== "none",
+        get ids() {
+          return market.findings[0] === "none" ? [] : [BASE_SEPOLIA];
+        },
         async find(_question, at) {
           chainAsked.push(at);
           return market.findings[Math.min(chainAsked.length, market.findings.length) - 1] ?? "none";
