@@ -317,6 +317,18 @@ describe("an unknown payment", () => {
   });
 });
 
+test("a clock that was a year ahead, and is set back, does not put a payment off for a year", async () => {
+  market.paid = () => silence(true);
+  market.findings = ["unused", "unused", "expired"];
+  await pay();
+  const real = service.clock.now;
+  service.clock.now += 365 * 24 * 3_600_000;
+  expect(await reconcile()).toBe(0);
+  service.clock.now = real;
+  expect(await reconcile()).toBe(1);
+  expect(purchases()).toMatchObject([{ known: "unpaid", nextCheckAt: null }]);
+});
+
 describe("the wallet", () => {
   test("fifty at once against a balance for ten: ten are paid, forty refused, and nothing is left of them", async () => {
     market.balance = 1_000n;

@@ -76,7 +76,7 @@ export const purchases = sqliteTable(
   ],
 );
 
-/** Bytes that are kept once, by their SHA-256: the paid answers. */
+/** Bytes that are kept once, by their SHA-256: the paid answers, as long as they are replayed. */
 export const contents = sqliteTable("contents", {
   hash: text("hash").primaryKey(),
   bytes: blob("bytes", { mode: "buffer" }).notNull(),
