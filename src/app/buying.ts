@@ -30,7 +30,7 @@ export function buyingWith(
         findingOf(await chains.authorizationState(question, at), question.validBefore),
       async balanceOf(...question) {
         const found = await chains.balanceOf(...question);
-        return "away" in found ? null : found.balance;
+        return "away" in found ? null : found;
       },
     },
     pause: Bun.sleep,

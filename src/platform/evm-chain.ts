@@ -45,7 +45,11 @@ export type AuthorizationState = {
   readonly blockTime: number;
 };
 
-export type TokenBalance = { readonly balance: bigint };
+export type TokenBalance = {
+  readonly balance: bigint;
+  /** Of the newest block, which it was read at, epoch milliseconds. */
+  readonly blockTime: number;
+};
 
 /**
  * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or nothing that
@@ -153,14 +157,17 @@ export function createEvmChains(
         return { isUsed, blockNumber, blockTime: Number(earlier(block.timestamp, finalTime)) * SECOND_MS };
       }),
     balanceOf: (chainId, contract, holder) =>
-      ask(chainId, async (client) => ({
-        balance: await readContract(client, {
+      ask(chainId, async (client) => {
+        const newest = await getBlock(client, { blockTag: "latest" });
+        const balance = await readContract(client, {
           address: contract as Hex,
           abi: ABI,
           functionName: "balanceOf",
           args: [holder as Hex],
-        }),
-      })),
+          blockNumber: newest.number,
+        });
+        return { balance, blockTime: Number(newest.timestamp) * SECOND_MS };
+      }),
   };
 }
 

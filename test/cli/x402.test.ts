@@ -171,6 +171,7 @@ test("resolve where the chain has been away for a day after the expiry, and afte
   ctx.clock.now += HOUR_MS;
   await ask("unused");
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
+  ctx.clock.now += HOUR_MS;
   await ask("away");
   // Nobody has asked it since: that is not the chain's silence.
   ctx.clock.now += 48 * HOUR_MS;
