@@ -64,6 +64,7 @@ CREATE INDEX `auth_sessions_by_end` ON `auth_sessions` (`expires_at`);--> statem
 CREATE TABLE `instances` (
 	`id` text PRIMARY KEY NOT NULL,
 	`base_url` text,
+	`chain_ids` text NOT NULL,
 	`created_at` integer NOT NULL,
 	`restored_at` integer,
 	`acknowledged_at` integer
@@ -284,7 +285,9 @@ CREATE TABLE `idempotency_keys` (
 	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL))
 );
 --> statement-breakpoint
-CREATE INDEX `idempotency_keys_by_creation` ON `idempotency_keys` (`created_at`);--> statement-breakpoint
+CREATE INDEX `idempotency_keys_by_creation` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NULL;--> statement-breakpoint
+CREATE INDEX `idempotency_keys_with_content` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `idempotency_keys_of_content` ON `idempotency_keys` (`content_hash`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`warrant_id`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
 CREATE TABLE `postings` (
 	`id` integer PRIMARY KEY NOT NULL,
@@ -417,12 +420,16 @@ CREATE TABLE `purchases` (
 	`transaction_id` text,
 	`response_status` integer,
 	`response_hash` text,
+	`response_last_modified_at` integer,
 	`created_at` integer NOT NULL,
 	`answered_at` integer,
 	`ended_at` integer,
 	`next_check_at` integer,
+	`chain_asked_at` integer,
+	`chain_answered_at` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "purchases_mode" CHECK("purchases"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "purchases_network" CHECK("purchases"."chain_id" IS NULL OR ("purchases"."mode" = 'sandbox') = ("purchases"."chain_id" IN (11155111, 11155420, 84532, 43113, 80002, 421614, 11142220, 11124, 1328, 51, 2201, 10143, 324705682, 1337, 31337))),
 	CONSTRAINT "purchases_phase" CHECK("purchases"."phase" IN ('quoting', 'held', 'signed', 'answered', 'ended')),
 	CONSTRAINT "purchases_held" CHECK("purchases"."phase" IN ('quoting', 'ended') OR "purchases"."warrant_id" IS NOT NULL),
 	CONSTRAINT "purchases_signed" CHECK("purchases"."phase" NOT IN ('signed', 'answered') OR "purchases"."header" IS NOT NULL),
@@ -434,7 +441,9 @@ CREATE UNIQUE INDEX `purchases_of_warrant` ON `purchases` (`warrant_id`) WHERE "
 CREATE UNIQUE INDEX `purchases_one_of_a_nonce` ON `purchases` (`payer`,`nonce`) WHERE "purchases"."nonce" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `purchases_unfinished` ON `purchases` (`id`) WHERE "purchases"."phase" <> 'ended';--> statement-breakpoint
 CREATE INDEX `purchases_to_check` ON `purchases` (`next_check_at`) WHERE "purchases"."next_check_at" IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `purchases_of_wallet` ON `purchases` (`payer`,`chain_id`,`contract`,`answered_at`) WHERE "purchases"."payer" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `purchases_open_of_wallet` ON `purchases` (`payer`,`chain_id`,`contract`) WHERE "purchases"."payer" IS NOT NULL AND "purchases"."known" IS NOT 'paid' AND "purchases"."known" IS NOT 'unpaid';--> statement-breakpoint
+CREATE INDEX `purchases_paid_of_wallet` ON `purchases` (`payer`,`chain_id`,`contract`,`answered_at`) WHERE "purchases"."payer" IS NOT NULL AND "purchases"."known" = 'paid';--> statement-breakpoint
+CREATE INDEX `purchases_that_need_content` ON `purchases` (`response_hash`) WHERE "purchases"."response_hash" IS NOT NULL AND "purchases"."phase" <> 'ended';--> statement-breakpoint
 CREATE TABLE `webhook_deliveries` (
 	`id` text PRIMARY KEY NOT NULL,
 	`webhook_id` text NOT NULL,

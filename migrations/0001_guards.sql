@@ -150,11 +150,30 @@ BEGIN SELECT RAISE(ABORT, 'a delivery that ended is never tried again'); END;
 --> statement-breakpoint
 -- Only the identical header is ever sent again, and what is known stays known.
 CREATE TRIGGER `purchases_do_not_go_back` BEFORE UPDATE ON `purchases`
-WHEN OLD.`phase` = 'ended' AND (NEW.`phase` <> 'ended' OR OLD.`known` IN ('paid', 'unpaid') AND NEW.`known` IS NOT OLD.`known`)
-  OR OLD.`header` IS NOT NULL AND NEW.`header` IS NOT OLD.`header`
-  OR OLD.`nonce` IS NOT NULL AND NEW.`nonce` IS NOT OLD.`nonce`
-  OR OLD.`warrant_id` IS NOT NULL AND NEW.`warrant_id` IS NOT OLD.`warrant_id`
+WHEN instr(',quoting,held,signed,answered,ended,', ',' || NEW.`phase` || ',')
+    < instr(',quoting,held,signed,answered,ended,', ',' || OLD.`phase` || ',')
+  OR OLD.`phase` = 'ended' AND OLD.`known` IN ('paid', 'unpaid') AND NEW.`known` IS NOT OLD.`known`
 BEGIN SELECT RAISE(ABORT, 'a purchase does not go back'); END;
+--> statement-breakpoint
+CREATE TRIGGER `purchases_keep_their_order` BEFORE UPDATE OF `id`, `organisation_id`, `mode`, `idempotency_key`, `agent_id`,
+  `method`, `url`, `max_amount`, `created_at` ON `purchases`
+BEGIN SELECT RAISE(ABORT, 'what was ordered is fixed at the beginning'); END;
+--> statement-breakpoint
+-- What was asked and what is signed are settled once: another would be another payment.
+CREATE TRIGGER `purchases_keep_their_payment` BEFORE UPDATE ON `purchases`
+WHEN OLD.`warrant_id` IS NOT NULL AND NEW.`warrant_id` IS NOT OLD.`warrant_id`
+  OR OLD.`quoted_amount` IS NOT NULL AND NEW.`quoted_amount` IS NOT OLD.`quoted_amount`
+  OR OLD.`quoted_asset` IS NOT NULL AND NEW.`quoted_asset` IS NOT OLD.`quoted_asset`
+  OR OLD.`quoted_payee` IS NOT NULL AND NEW.`quoted_payee` IS NOT OLD.`quoted_payee`
+  OR OLD.`timeout_seconds` IS NOT NULL AND NEW.`timeout_seconds` IS NOT OLD.`timeout_seconds`
+  OR OLD.`pays` IS NOT NULL AND NEW.`pays` IS NOT OLD.`pays`
+  OR OLD.`chain_id` IS NOT NULL AND NEW.`chain_id` IS NOT OLD.`chain_id`
+  OR OLD.`contract` IS NOT NULL AND NEW.`contract` IS NOT OLD.`contract`
+  OR OLD.`payer` IS NOT NULL AND NEW.`payer` IS NOT OLD.`payer`
+  OR OLD.`nonce` IS NOT NULL AND NEW.`nonce` IS NOT OLD.`nonce`
+  OR OLD.`valid_before` IS NOT NULL AND NEW.`valid_before` IS NOT OLD.`valid_before`
+  OR OLD.`header` IS NOT NULL AND NEW.`header` IS NOT OLD.`header`
+BEGIN SELECT RAISE(ABORT, 'what is paid, and the payment, are fixed once they are settled'); END;
 --> statement-breakpoint
 CREATE TRIGGER `purchases_are_not_deleted` BEFORE DELETE ON `purchases` WHEN OLD.`phase` <> 'quoting'
 BEGIN SELECT RAISE(ABORT, 'purchases are kept'); END;

@@ -26,7 +26,7 @@ import { createKeyUses } from "./services/auth/key-uses.ts";
 import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, ensureInstance, rememberBaseUrl } from "./services/instance.ts";
+import { awaitsAcknowledgement, ensureInstance, rememberServer, serverHasRun } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
 import { createDeliveryPlaces } from "./services/webhooks/places.ts";
@@ -157,7 +157,7 @@ export function openForCommands(
   const opened = new AsyncDisposableStack();
   const store = openSqliteStore(config.data);
   opened.defer(store.close);
-  const keys = keysOfCommand(config, secrets);
+  const keys = keysOfCommand(config, secrets, () => serverHasRun(store.reader.instance.get()));
   const alone = { warmChildren: 0, listeners: () => [], metrics: null };
   const { ctx } = composeContext({ config, secrets, store, keys, baseUrl: config.baseUrl, ...alone }, opened);
   return { ctx, close: () => opened.disposeAsync() };
@@ -214,10 +214,10 @@ async function startLocked(
     { config, secrets, store, keys, baseUrl, warmChildren: 2, listeners, metrics },
     opened,
   );
-  const lastSeenAt = store.reader.newestIdTime();
-  await recover(ctx, store);
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
   opened.defer(walCheckpoint.stop);
+  const lastSeenAt = store.reader.newestIdTime();
+  await recover(ctx, store);
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
@@ -301,7 +301,7 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   await recoverAtStart(ctx, onRecoveryFault);
   await recoverPurchasesSoon(ctx).catch(onStartFault);
   // A full disk, say, must not keep the service from being read: the jobs try these again.
-  await rememberBaseUrl(ctx).catch(onStartFault);
+  await rememberServer(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await followAgents(ctx).catch(onStartFault);
   try {

@@ -25,12 +25,12 @@ export function buyingWith(
     // Of two rules for a token the first counts, so the operator's come first.
     assets: [...config.x402Assets, ...KNOWN_ASSETS],
     chains: {
-      has: chains.has,
+      ids: [...config.evmRpc.keys()],
       find: async (question, at) =>
         findingOf(await chains.authorizationState(question, at), question.validBefore),
       async balanceOf(...question) {
         const found = await chains.balanceOf(...question);
-        return "away" in found ? null : found.balance;
+        return "away" in found ? null : found;
       },
     },
     pause: Bun.sleep,

@@ -37,15 +37,20 @@ export function keysOfServer(
 }
 
 /**
- * The keys of a command, each read when it is first needed, and never made: the server of the folder may have another from
- * its environment. Using one that is not there throws a refusal.
+ * The keys of a command, each read when it is first needed. None is made once a server has run, which may have another from its
+ * environment; before that, what seals the first secret makes the master key. Using one that is not there throws a refusal.
  */
-export function keysOfCommand(config: Config, secrets: Secrets): Keys {
+export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: () => boolean): Keys {
+  const { data } = config;
   const vault = (): Vault => vaultOf(config, secrets) ?? missing(config, KEY_FILES.master);
+  const firstVault = (): Vault =>
+    serverHasRun()
+      ? missing(config, KEY_FILES.master)
+      : vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey));
   const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);
   return {
     vault: {
-      seal: (secret, name) => vault().seal(secret, name),
+      seal: (secret, name) => (vaultOf(config, secrets) ?? firstVault()).seal(secret, name),
       open: (sealed, name) => vault().open(sealed, name),
     },
     tokens: {

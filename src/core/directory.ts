@@ -140,6 +140,8 @@ export type Instance = {
   readonly id: string;
   /** Where its server was last reached: what commands write down leads there. Null before the first start. */
   readonly baseUrl: string | null;
+  /** The EVM chains that its server last had endpoints of: where one of them was paid on, the chain tells, and no person. */
+  readonly chainIds: readonly number[];
   readonly createdAt: number;
   /** When the ledger was restored from a backup; an old copy has forgotten keys and payments. */
   readonly restoredAt: number | null;

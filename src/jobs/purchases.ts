@@ -1,5 +1,6 @@
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { Context } from "../services/context.ts";
+import { CHECK_MS_MAX } from "../services/x402/money.ts";
 import { reconcilePurchase } from "../services/x402/reconcile.ts";
 import { recoverPurchase, recoveryOf } from "../services/x402/recover.ts";
 
@@ -16,7 +17,7 @@ type OnFault = (error: unknown, purchaseId: string) => void;
  * job ends the others.
  */
 export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
-  recoverWhere(ctx, onFault, (purchase) => recoveryOf(purchase) !== "settle");
+  recoverWhere(ctx, onFault, (purchase) => recoveryOf(ctx, purchase) !== "settle");
 
 /** Every purchase that has not ended and that nobody works on, since a crash or a fault cut it off, is ended. */
 export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
@@ -43,9 +44,13 @@ async function recoverWhere(
   }
 }
 
-/** Finds out about payments that are not known: the chain is asked about those that are due. How many are known now. */
+/**
+ * Finds out about payments that are not known: the chain is asked about those that are due, and those that a clock that was ahead
+ * put off for longer than ever is waited. How many are known now.
+ */
 export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
-  const due = ctx.store.reader.purchases.toCheck(ctx.now(), RECONCILE_MAX);
+  const now = ctx.now();
+  const due = ctx.store.reader.purchases.toCheck(now, now + CHECK_MS_MAX, RECONCILE_MAX);
   const outcomes = await Promise.all(
     due.map((purchase) => reconcilePurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
   );

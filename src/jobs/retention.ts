@@ -12,8 +12,8 @@ const ENDED_MS = DAY_MS;
 const DELIVERY_MS = 30 * DAY_MS;
 
 /**
- * Forgets what nobody needs any more: idempotency keys after `idempotencyDays` (never one in flight), ended sign-ins,
- * one-time links and unused approvals after a day, finished webhook deliveries after 30 days.
+ * Forgets what nobody needs any more: idempotency keys after `idempotencyDays` (never one in flight) and the bodies that only they
+ * replay, ended sign-ins, one-time links and unused approvals after a day, finished webhook deliveries after 30 days.
  *
  * @returns how many rows it deleted
  */
@@ -28,7 +28,7 @@ export async function forgetOld(ctx: Context, idempotencyDays: number): Promise<
   for (let step = 0; step < STEPS_MAX; step++) {
     const deleted = await ctx.store.forget(retention, STEP);
     forgotten += deleted;
-    if (deleted < STEP) break;
+    if (deleted === 0) break;
     await new Promise(setImmediate);
   }
   return forgotten;

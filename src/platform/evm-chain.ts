@@ -1,4 +1,13 @@
-import { BaseError, type Client, createClient, HttpRequestError, http, TimeoutError } from "viem";
+import {
+  BaseError,
+  BlockNotFoundError,
+  type Client,
+  createClient,
+  HttpRequestError,
+  http,
+  RpcRequestError,
+  TimeoutError,
+} from "viem";
 import { getBlock, getChainId, readContract } from "viem/actions";
 import { SECOND_MS } from "../core/time.ts";
 import { isTestNetwork } from "../core/x402/chains.ts";
@@ -6,11 +15,10 @@ import type { Finding } from "../core/x402/purchase.ts";
 
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
 export type EvmChains = {
-  /** Whether there is an endpoint to ask about this chain. */
-  has(chainId: number): boolean;
   /**
-   * Whether a wallet's EIP-3009 authorization is used: at the newest block that counts as confirmed, or at the newest. An
-   * authorization that its wallet cancelled counts as used; ours never does.
+   * Whether a wallet's EIP-3009 authorization is used: at the newest block that counts as confirmed, or at the newest. That a
+   * confirmed one says it is not used is good up to the time of the chain's finalized block, where it has one. An authorization
+   * that its wallet cancelled counts as used; ours never does.
    */
   authorizationState(
     question: AuthorizationQuestion,
@@ -33,11 +41,15 @@ export type AuthorizationQuestion = {
 export type AuthorizationState = {
   readonly isUsed: boolean;
   readonly blockNumber: bigint;
-  /** The block's own time, epoch milliseconds. */
+  /** Of the block, or of an earlier one where only that is final: what is unused after it was so at it. Epoch milliseconds. */
   readonly blockTime: number;
 };
 
-export type TokenBalance = { readonly balance: bigint };
+export type TokenBalance = {
+  readonly balance: bigint;
+  /** Of the newest block, which it was read at, epoch milliseconds. */
+  readonly blockTime: number;
+};
 
 /**
  * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or nothing that
@@ -126,9 +138,11 @@ export function createEvmChains(
   }
 
   return {
-    has: (chainId) => endpoints.has(chainId),
     authorizationState: ({ chainId, contract, authorizer, nonce }, at = "confirmed") =>
       ask(chainId, async (client) => {
+        // First: the block that is read at comes after it, then, or is final itself.
+        const isFinal = at === "newest" || isTestNetwork(chainId);
+        const finalTime = isFinal ? null : await finalizedTime(client);
         const newest = await getBlock(client, { blockTag: "latest" });
         const depth = BigInt(at === "newest" ? 0 : confirmations(chainId) - 1);
         const blockNumber = newest.number > depth ? newest.number - depth : 0n;
@@ -140,19 +154,49 @@ export function createEvmChains(
           args: [authorizer as Hex, nonce as Hex],
           blockNumber,
         });
-        return { isUsed, blockNumber, blockTime: Number(block.timestamp) * SECOND_MS };
+        return { isUsed, blockNumber, blockTime: Number(earlier(block.timestamp, finalTime)) * SECOND_MS };
       }),
     balanceOf: (chainId, contract, holder) =>
-      ask(chainId, async (client) => ({
-        balance: await readContract(client, {
+      ask(chainId, async (client) => {
+        const newest = await getBlock(client, { blockTag: "latest" });
+        const balance = await readContract(client, {
           address: contract as Hex,
           abi: ABI,
           functionName: "balanceOf",
           args: [holder as Hex],
-        }),
-      })),
+          blockNumber: newest.number,
+        });
+        return { balance, blockTime: Number(newest.timestamp) * SECOND_MS };
+      }),
   };
 }
+
+/** What endpoints answer that know no such tag, or no such block: invalid parameters, input, or an unknown block. */
+const NO_SUCH_BLOCK: ReadonlySet<number> = new Set([-32_602, -32_000, -32_001, -39_001]);
+
+/**
+ * The time of the newest block that cannot be undone any more, epoch seconds; null where the endpoint knows of none. It is not
+ * read at: its state is older than what most nodes keep.
+ */
+async function finalizedTime(client: Client): Promise<bigint | null> {
+  try {
+    return (await getBlock(client, { blockTag: "finalized" })).timestamp;
+  } catch (error) {
+    if (isNoSuchBlock(error)) return null;
+    throw error;
+  }
+}
+
+const isNoSuchBlock = (error: unknown): boolean =>
+  error instanceof BaseError &&
+  error.walk(
+    (cause) =>
+      cause instanceof BlockNotFoundError ||
+      (cause instanceof RpcRequestError && NO_SUCH_BLOCK.has(cause.code)),
+  ) !== null;
+
+const earlier = (time: bigint, other: bigint | null): bigint =>
+  other !== null && other < time ? other : time;
 
 const defaultConfirmations = (chainId: number): number =>
   isTestNetwork(chainId) ? CONFIRMATIONS_TEST : CONFIRMATIONS_MAIN;

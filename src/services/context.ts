@@ -4,7 +4,7 @@ import type { Mode } from "../core/roles.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
-import type { AuthorizationQuestion, EvmChains } from "../platform/evm-chain.ts";
+import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
@@ -65,15 +65,15 @@ export type Buying = X402Client & {
 
 /** The chains that the operator has endpoints of. None of it throws. */
 export type Chains = {
-  /** Whether there is an endpoint to ask about this chain. */
-  has(chainId: number): boolean;
+  /** Those that there is an endpoint to ask about. */
+  readonly ids: readonly number[];
   /** What the chain says of an authorization, at the newest block or at the newest confirmed one. */
   find(
     question: AuthorizationQuestion & { readonly validBefore: number },
     at: "confirmed" | "newest",
   ): Promise<Finding>;
-  /** What a wallet has of a token; null where that cannot be known. */
-  balanceOf(...question: Parameters<EvmChains["balanceOf"]>): Promise<bigint | null>;
+  /** What a wallet has of a token, and as of when; null where that cannot be known. */
+  balanceOf(...question: Parameters<EvmChains["balanceOf"]>): Promise<TokenBalance | null>;
 };
 
 export type Passwords = {

@@ -8,9 +8,17 @@ import type { Context } from "./context.ts";
 export const ensureInstance = async (ctx: Pick<Context, "store" | "newId" | "now">): Promise<Instance> =>
   ctx.store.reader.instance.get() ?? writeInstance(ctx, (known, made) => known ?? made);
 
-/** Remembers where the server that starts is reached, for the commands beside it. */
-export const rememberBaseUrl = (ctx: Context): Promise<Instance> =>
-  writeInstance(ctx, (known, made) => ({ ...(known ?? made), baseUrl: ctx.baseUrl }));
+/** Remembers where the server that starts is reached, and which chains it reaches, for the commands beside it. */
+export const rememberServer = (ctx: Context): Promise<Instance> =>
+  writeInstance(ctx, (known, made) => ({
+    ...(known ?? made),
+    baseUrl: ctx.baseUrl,
+    chainIds: ctx.x402.chains.ids,
+  }));
+
+/** Whether a server ever ran on this ledger, or on the one that it is a copy of. */
+export const serverHasRun = (instance: Instance | null): boolean =>
+  instance !== null && instance.baseUrl !== null;
 
 async function writeInstance(
   ctx: Pick<Context, "store" | "newId" | "now">,
@@ -19,6 +27,7 @@ async function writeInstance(
   const made: Instance = {
     id: ctx.newId("instance"),
     baseUrl: null,
+    chainIds: [],
     createdAt: ctx.now(),
     restoredAt: null,
     acknowledgedAt: null,
@@ -29,7 +38,8 @@ async function writeInstance(
     needs: { instance: true },
     decide({ instance: known }) {
       const row = after(known, made);
-      const isWritten = known !== null && known.baseUrl === row.baseUrl;
+      const isWritten =
+        known !== null && known.baseUrl === row.baseUrl && `${known.chainIds}` === `${row.chainIds}`;
       return { answer: row, ...(!isWritten && { change: { rows: [{ kind: "instance", row }] } }) };
     },
   });
@@ -40,6 +50,10 @@ async function writeInstance(
 /** Whether it was restored, and nobody has said yet that live money may move again. */
 export const awaitsAcknowledgement = (instance: Instance | null): boolean =>
   instance !== null && instance.restoredAt !== null && instance.acknowledgedAt === null;
+
+/** Whether what is written of a moment may be an old copy's word, which does not know what came after it. */
+export const mayBeOutdated = (instance: Instance | null, writtenAt: number): boolean =>
+  awaitsAcknowledgement(instance) || (instance?.restoredAt ?? Number.NEGATIVE_INFINITY) >= writtenAt;
 
 /** After a restore no live money is committed until somebody has looked at it (decisions.md, Money in and out). */
 export const refuseUnacknowledged = ({ instance }: Snapshot, mode: Mode): Refusal | null =>

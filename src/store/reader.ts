@@ -115,8 +115,8 @@ export interface Reader {
     list(scope: Scope, olderThan: string | null, limit: number): readonly Purchase[];
     /** Those that have not ended, of all organisations, after an id, in order of id. */
     unfinished(afterId: string, limit: number): readonly Purchase[];
-    /** Those whose payment is to be looked for by now. */
-    toCheck(now: number, limit: number): readonly Purchase[];
+    /** Those whose payment is to be looked for by now; or only after `latest`, which a clock that was ahead has written. */
+    toCheck(now: number, latest: number, limit: number): readonly Purchase[];
   };
   readonly contents: { get(hash: string): Uint8Array | null };
   readonly deliveries: {

@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { KeyCaller } from "../../src/core/roles.ts";
+import type { Finding } from "../../src/core/x402/purchase.ts";
+import { reconcilePurchases } from "../../src/jobs/purchases.ts";
+import { rememberServer } from "../../src/services/instance.ts";
 import { settleWarrant } from "../../src/services/warrants/settle.ts";
 import { payForUrl } from "../../src/services/x402/pay.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import {
   asksExact,
+  BASE_SEPOLIA,
   delivers,
   givesAway,
   type Market,
@@ -88,43 +92,93 @@ test("list and show say what was asked, how far it came, and what is known of th
   expect((await cli.run("x402", "show", unknown)).out).toContain("payment      unknown");
 });
 
+const HOUR_MS = 3_600_000;
+const EXPIRY_MS = 60_000;
+const timeIn = (ms: number) => new Date(ctx.clock.now + ms).toISOString();
+
 test.each([
   ["unpaid", "refunded", 0n],
   ["paid", "escalated", 250_000n],
-])("resolve --%s where no chain can tell, once the authorization has expired", async (known, state, held) => {
-  const id = await buyUnknown();
-  const early = await cli.run("x402", "resolve", id, `--${known}`);
-  expect([early.code, failure(early.err).code]).toEqual([1, "illegal_transition"]);
-  expect(failure(early.err).message).toStartWith("The seller may still take the payment until ");
-  ctx.clock.now += 60_001;
-  const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
-  expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
-  expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
-  const act = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
-  expect(act).toMatchObject({
-    action: "purchase.resolved",
-    subject: id,
-    before: { known: "unknown", warrant_state: "escalated" },
-    after: { known, warrant_state: state },
-  });
-  const [open, closed] = ctx.store.reader.escalations.list(stage, 10);
-  expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
+])(
+  "resolve --%s where no chain can tell, an hour after the authorization's expiry",
+  async (known, state, held) => {
+    const id = await buyUnknown();
+    const message = `The seller may still have the payment taken until ${timeIn(EXPIRY_MS)}, by the chain's clock. A person may say what became of it from ${timeIn(EXPIRY_MS + HOUR_MS)} on.`;
+    for (const waitMs of [0, EXPIRY_MS + HOUR_MS - 1]) {
+      ctx.clock.now += waitMs;
+      const early = await cli.run("x402", "resolve", id, `--${known}`);
+      expect([early.code, failure(early.err).code]).toEqual([1, "illegal_transition"]);
+      expect(failure(early.err).message).toBe(message);
+    }
+    ctx.clock.now += 1;
+    const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
+    expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
+    expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
+    const act = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
+    expect(act).toMatchObject({
+      action: "purchase.resolved",
+      subject: id,
+      before: { known: "unknown", warrant_state: "escalated" },
+      after: { known, warrant_state: state },
+    });
+    const [open, closed] = ctx.store.reader.escalations.list(stage, 10);
+    expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
 
-  const again = await cli.run("x402", "resolve", id, "--unpaid");
-  expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
-  if (known === "unpaid") return;
-  expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
-  const settle = (decision: "release" | "refund") => {
-    const warrantId = String(resolved.warrant_id);
-    return settleWarrant(
-      ctx,
-      stage.operator,
-      { warrantId, decision, releasedBps: null, ifMatch: null },
-      intentOf(),
-    );
+    const again = await cli.run("x402", "resolve", id, "--unpaid");
+    expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
+    if (known === "unpaid") return;
+    expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
+    const settle = (decision: "release" | "refund") => {
+      const warrantId = String(resolved.warrant_id);
+      return settleWarrant(
+        ctx,
+        stage.operator,
+        { warrantId, decision, releasedBps: null, ifMatch: null },
+        intentOf(),
+      );
+    };
+    expect(codeOf(await settle("refund"))).toBe("illegal_transition");
+    expect(codeOf(await settle("release"))).toBe(200);
+  },
+);
+
+const chainDecidesUntil = (time: string) =>
+  `HOLDFAST_EVM_RPC reaches eip155:84532: the chain decides, and is asked again. Where it does not answer from now on, a person may say it once it was asked in vain after ${time}.`;
+
+test("resolve is refused where the server reaches the chain, though the command line does not", async () => {
+  const id = await buyUnknown();
+  const serves = async (ids: readonly number[]) => {
+    const { x402 } = market;
+    await rememberServer({ ...ctx, x402: { ...x402, chains: { ...x402.chains, ids } } });
   };
-  expect(codeOf(await settle("refund"))).toBe("illegal_transition");
-  expect(codeOf(await settle("release"))).toBe(200);
+  await serves([8_453, BASE_SEPOLIA]);
+  const message = chainDecidesUntil(timeIn(EXPIRY_MS + 24 * HOUR_MS));
+  ctx.clock.now += 48 * HOUR_MS;
+  const refused = await cli.run("x402", "resolve", id, "--unpaid");
+  expect([refused.code, failure(refused.err).message]).toEqual([1, message]);
+  expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unknown" });
+  await serves([8_453]);
+  expect(await cli.json("x402", "resolve", id, "--unpaid")).toMatchObject({ warrant_state: "refunded" });
+});
+
+test("resolve where the chain has been away for a day after the expiry, and after its last answer", async () => {
+  const id = await buyUnknown();
+  const resolve = () => cli.run("x402", "resolve", id, "--unpaid");
+  const ask = async (finding: Finding) => {
+    market.findings = [finding];
+    expect(await reconcilePurchases(ctx, (error) => Promise.reject(error))).toBe(0);
+  };
+  ctx.clock.now += HOUR_MS;
+  await ask("unused");
+  const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
+  ctx.clock.now += HOUR_MS;
+  await ask("away");
+  // Nobody has asked it since: that is not the chain's silence.
+  ctx.clock.now += 48 * HOUR_MS;
+  expect(failure((await resolve()).err).message).toBe(message);
+  await ask("away");
+  expect((await resolve()).code).toBe(0);
+  expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unpaid", knownBy: "person" });
 });
 
 test("resolve is refused where a chain decides, nothing is open, or neither is said", async () => {
@@ -132,14 +186,11 @@ test("resolve is refused where a chain decides, nothing is open, or neither is s
   market.first = givesAway("free");
   const free = await buy();
   const unknown = await buyUnknown();
-  ctx.clock.now += 60_001;
+  const chainDecides = chainDecidesUntil(timeIn(EXPIRY_MS + 24 * HOUR_MS));
+  ctx.clock.now += EXPIRY_MS + HOUR_MS;
   market.findings = ["away"];
   const rows: readonly (readonly [args: readonly string[], code: string, message: string])[] = [
-    [
-      [unknown, "--unpaid"],
-      "illegal_transition",
-      "HOLDFAST_EVM_RPC reaches eip155:84532: the chain decides, and is asked again.",
-    ],
+    [[unknown, "--unpaid"], "illegal_transition", chainDecides],
     [[voucher, "--paid"], "illegal_transition", "A voucher moves no money; there is nothing to find out."],
     [[free, "--paid"], "illegal_transition", "Nothing had to be paid for it."],
     [["pur_none", "--paid"], "purchase_not_found", "There is no such purchase."],

@@ -1,8 +1,10 @@
 import { Database } from "bun:sqlite";
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
+import { sha256 } from "../../src/core/canonical.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { forgetOld } from "../../src/jobs/retention.ts";
+import { asksExact, delivers, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -102,6 +104,85 @@ test("a backlog of several steps is forgotten in one run", async () => {
   inLedger(insert);
   expect([await forget(), keys()]).toEqual([340, 10]);
   expect(await forget()).toBe(0);
+});
+
+describe("the body of a purchase", () => {
+  let market: Market;
+  let shop: ShellService;
+  let buyer: TestOrganisation;
+  beforeEach(async () => {
+    market = openMarket();
+    shop = startTestShell({ x402: market.x402 });
+    buyer = await shop.organisation();
+  });
+  afterEach(() => shop.close());
+
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
+  const buy = (key: string) =>
+    shop.post("/v1/x402/pay", { url: SELLER_URL, max_amount: "100", spec }, { as: buyer.sandbox.as, key });
+  const kept = (body: unknown) =>
+    shop.ctx.store.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
+  const forgetAll = () => forgetOld(shop.ctx, 30);
+
+  test("is replayed for 30 days, and gone after; what is known of the purchase stays", async () => {
+    market.paid = () => delivers({ ok: 1 });
+    const first = await buy("one");
+    shop.clock.now += 30 * DAY_MS;
+    await forgetAll();
+    expect([(await buy("one")).text, first.body.body]).toEqual([first.text, '{"ok":1}']);
+    expect(kept({ ok: 1 })).not.toBeNull();
+    shop.clock.now += 1;
+    await forgetAll();
+    expect(kept({ ok: 1 })).toBeNull();
+    const scope = { organisationId: buyer.id, mode: "sandbox" } as const;
+    const [purchase] = shop.ctx.store.reader.purchases.list(scope, null, 10);
+    expect(purchase).toMatchObject({ responseHash: sha256(Buffer.from('{"ok":1}')), phase: "ended" });
+  });
+
+  test("that two have stays while one is replayed", async () => {
+    market.paid = () => delivers({ ok: 1 });
+    await buy("one");
+    shop.clock.now += DAY_MS;
+    await buy("two");
+    shop.clock.now += 29 * DAY_MS + 1;
+    await forgetAll();
+    expect((await buy("two")).body.body).toBe('{"ok":1}');
+    shop.clock.now += DAY_MS;
+    await forgetAll();
+    expect(kept({ ok: 1 })).toBeNull();
+  });
+
+  test("that a purchase under way has stays, though the key of another is forgotten", async () => {
+    market.paid = () => delivers({ ok: 1 });
+    await buy("one");
+    shop.clock.now += 30 * DAY_MS + 1;
+    const asked = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    market.first = asksExact("100");
+    const { chains } = market.x402;
+    const find = spyOn(chains, "find").mockImplementation(async () => {
+      asked.resolve();
+      await gate.promise;
+      return "used";
+    });
+    const running = buy("two");
+    await asked.promise;
+    await forgetAll();
+    expect(kept({ ok: 1 })).not.toBeNull();
+    gate.resolve();
+    expect((await running).body.body).toBe('{"ok":1}');
+    find.mockRestore();
+  });
+
+  test("of more purchases than one step takes is forgotten in one run", async () => {
+    for (let count = 0; count < 10; count++) {
+      market.paid = () => delivers({ ok: count });
+      await buy(`key ${count}`);
+    }
+    shop.clock.now += 30 * DAY_MS + 1;
+    await forgetAll();
+    expect(Array.from({ length: 10 }, (_, count) => kept({ ok: count }))).toEqual(Array(10).fill(null));
+  });
 });
 
 test("a sign-in stays for a day after its end, and one that goes on stays", async () => {

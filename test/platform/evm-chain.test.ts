@@ -29,11 +29,18 @@ afterEach(() => {
 
 /** A chain of blocks two seconds apart, in which the wallet's authorization is used from a block on. */
 function startEndpoint(
-  options: { chainId?: number; usedFrom?: number; newest?: number; instead?: Answer } = {},
+  options: {
+    chainId?: number;
+    usedFrom?: number;
+    newest?: number;
+    finalized?: number;
+    instead?: Answer;
+  } = {},
 ) {
   const { chainId = BASE_SEPOLIA, usedFrom = Number.POSITIVE_INFINITY, newest = NEWEST, instead } = options;
+  const tags: Readonly<Record<string, number>> = { latest: newest, finalized: options.finalized ?? newest };
   const asked: Asked[] = [];
-  const numberOf = (tag: unknown) => (tag === "latest" ? newest : Number(tag));
+  const numberOf = (tag: unknown) => tags[String(tag)] ?? Number(tag);
   const results: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
     eth_chainId: () => hex(chainId),
     eth_getBlockByNumber: ([tag]) => blockAt(numberOf(tag)),
@@ -77,11 +84,13 @@ const question = (chainId = BASE_SEPOLIA) => ({
   authorizer: WALLET,
   nonce: NONCE,
 });
+const timeOf = (number: number) => (FIRST_BLOCK_TIME + 2 * number) * 1_000;
 const stateAt = (number: number, isUsed: boolean) => ({
   isUsed,
   blockNumber: BigInt(number),
-  blockTime: (FIRST_BLOCK_TIME + 2 * number) * 1_000,
+  blockTime: timeOf(number),
 });
+const AWAY: Away = { away: "no_answer" };
 
 describe("an authorization's state", () => {
   const READ: readonly (readonly [
@@ -105,6 +114,54 @@ describe("an authorization's state", () => {
     });
   }
 
+  /** What the endpoint says of its finalized block, if it is not the block; as of when it is unused, and whether the state is read there. */
+  const FINAL: readonly (readonly [what: string, instead: Answer | undefined, AuthorizationState | Away])[] =
+    [
+      ["older than a confirmed one", undefined, { ...stateAt(89, false), blockTime: timeOf(40) }],
+      [
+        "unknown: an error of the tag",
+        () => ({ error: { code: -32602, message: "no" } }),
+        stateAt(89, false),
+      ],
+      [
+        "unknown: an error of the block",
+        () => ({ error: { code: -39001, message: "no" } }),
+        stateAt(89, false),
+      ],
+      ["unknown: null", () => ({ result: null }), stateAt(89, false)],
+      ["not to be had: an error of its own", () => ({ error: { code: -32603, message: "no" } }), AWAY],
+      ["not to be had: 500", () => new Response("no", { status: 500 }), { away: "unreachable" }],
+    ];
+  for (const [what, instead, state] of FINAL) {
+    test(`on a main network, its finalized block ${what}`, async () => {
+      const { url, asked } = startEndpoint({
+        chainId: BASE,
+        finalized: 40,
+        instead: (request, count) =>
+          request.params[0] === "finalized" ? instead?.(request, count) : undefined,
+      });
+      expect(await chainsAt(url, {}, BASE).authorizationState(question(BASE))).toEqual(state);
+      // Most nodes have forgotten the state at a finalized block.
+      const read = asked.filter(({ method }) => method === "eth_call").map(({ params }) => params[1]);
+      expect(read).toEqual("away" in state ? [] : [hex(89)]);
+    });
+  }
+
+  test("that is used counts though its block is not final, and a newest one needs no final block", async () => {
+    const { url, asked } = startEndpoint({ chainId: BASE, finalized: 40, usedFrom: 89 });
+    const chains = chainsAt(url, {}, BASE);
+    expect(await chains.authorizationState(question(BASE))).toMatchObject({ isUsed: true });
+    asked.length = 0;
+    await chains.authorizationState(question(BASE), "newest");
+    expect(asked.map(({ params }) => params[0])).not.toContain("finalized");
+  });
+
+  test("on a test network needs no final block", async () => {
+    const { url, asked } = startEndpoint({ finalized: 40 });
+    expect(await chainsAt(url).authorizationState(question())).toEqual(stateAt(NEWEST, false));
+    expect(asked.map(({ params }) => params[0])).not.toContain("finalized");
+  });
+
   test("is read where the operator says how many blocks confirm one, and never before the first", async () => {
     const { url } = startEndpoint({ newest: 3 });
     const deep = chainsAt(url, { confirmations: () => 3 });
@@ -124,7 +181,7 @@ describe("an authorization's state", () => {
 test("a balance is read to the unit, above what a double holds", async () => {
   const { url } = startEndpoint();
   const read = await chainsAt(url).balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
-  expect(read).toEqual({ balance: 12_345_678_901_234_567_890n });
+  expect(read).toEqual({ balance: 12_345_678_901_234_567_890n, blockTime: timeOf(NEWEST) });
 });
 
 describe("the chain's id", () => {
@@ -133,7 +190,8 @@ describe("the chain's id", () => {
     const chains = chainsAt(url);
     await chains.balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
     await chains.balanceOf(BASE_SEPOLIA, CONTRACT, WALLET);
-    expect(methods()).toEqual(["eth_chainId", "eth_call", "eth_call"]);
+    expect(methods().filter((method) => method === "eth_chainId")).toEqual(["eth_chainId"]);
+    expect([methods()[0], methods().length]).toEqual(["eth_chainId", 1 + 2 * 2]);
   });
 
   test("of another chain ends it there, until the endpoint is put right", async () => {
@@ -150,7 +208,7 @@ describe("the chain's id", () => {
 });
 
 describe("a chain that is away is not an error", () => {
-  const AWAY: Readonly<Record<string, readonly [Answer, Away["away"]]>> = {
+  const WAYS: Readonly<Record<string, readonly [Answer, Away["away"]]>> = {
     "answers 500": [() => new Response("no", { status: 500 }), "unreachable"],
     "answers 403 with its key in the text": [() => new Response("key", { status: 403 }), "unreachable"],
     redirects: [() => Response.redirect("http://127.0.0.1:9/"), "unreachable"],
@@ -170,7 +228,7 @@ describe("a chain that is away is not an error", () => {
       "no_answer",
     ],
   };
-  for (const [what, [instead, away]] of Object.entries(AWAY)) {
+  for (const [what, [instead, away]] of Object.entries(WAYS)) {
     test(`where the endpoint ${what}: ${away}`, async () => {
       const { url } = startEndpoint({ instead });
       expect(await chainsAt(url).authorizationState(question())).toEqual({ away });
@@ -183,10 +241,9 @@ describe("a chain that is away is not an error", () => {
     expect(await chainsAt(url).authorizationState(question())).toEqual({ away: "unreachable" });
   });
 
-  test("where there is no endpoint: none, and it says so before it is asked", async () => {
+  test("where there is no endpoint: none", async () => {
     const { url, asked } = startEndpoint();
     const chains = chainsAt(url);
-    expect([chains.has(BASE_SEPOLIA), chains.has(BASE)]).toEqual([true, false]);
     expect(await chains.authorizationState(question(BASE))).toEqual({ away: "none" });
     expect(await chains.balanceOf(BASE, CONTRACT, WALLET)).toEqual({ away: "none" });
     expect(asked).toEqual([]);

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -130,16 +131,16 @@ test.skipIf(!mayMount())(
 );
 
 /** An organisation with two endpoints, made beside a server. */
-const makeEndpoints = (settings = {}): Promise<readonly string[]> =>
+const makeEndpoints = (settings = {}, served = true): Promise<readonly string[]> =>
   withProgram(async (program) => {
     const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse battery"];
-    const server = await program.serve();
+    const server = served ? await program.serve() : null;
     const { organisation } = await program.command("organisations", "create", "--name", "Acme", ...owner);
     const books = ["--organisation", organisation.id, "--mode", "live"];
     const create = (): Promise<Json> =>
       program.command("webhooks", "create", ...books, "--url", "https://hook.example/");
     const made = [await create(), await create()];
-    await server.stop();
+    await server?.stop();
     return made.map(({ id }) => id);
   }, settings);
 
@@ -187,7 +188,19 @@ test(
 );
 
 test(
-  "commands make no keys: a secret is sealed with the server's, or not at all, and a backup says which it has",
+  "before a server has run, the first secret makes the master key, and the server takes it",
+  async () => {
+    await makeEndpoints({}, false);
+    expect(keyFiles()).toEqual(["master.key"]);
+    const made = readFileSync(join(data, "master.key"), "utf8");
+    await serveOnce();
+    expect(readFileSync(join(data, "master.key"), "utf8")).toBe(made);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "later commands make no keys: a secret is sealed with the server's, or not at all, and a backup says which it has",
   async () => {
     const HOLDFAST_MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
     const [id] = await makeEndpoints({ HOLDFAST_MASTER_KEY });

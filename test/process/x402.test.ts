@@ -69,3 +69,21 @@ test(
   },
   PROCESS_TIMEOUT_MS,
 );
+
+test(
+  "the chains that a server reaches are written down for the commands beside it, and forgotten when it reaches them no more",
+  async () => {
+    const first = await folder.start("1", {
+      EVM_RPC: "eip155:84532=http://127.0.0.1:9,eip155:8453=http://127.0.0.1:9",
+    });
+    const chainIds = () => {
+      folder.ctx.store.reader.refresh();
+      return folder.ctx.store.reader.instance.get()?.chainIds;
+    };
+    expect(chainIds()).toEqual([84_532, 8_453]);
+    await first.end("SIGTERM");
+    await folder.start("1");
+    expect(chainIds()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);

@@ -41,6 +41,8 @@ describe("raw SQL of a buggy caller", () => {
     ledger.writer.raw.run("PRAGMA synchronous = OFF");
     // A warrant without its hold: what is refused of a posting for it is refused for one reason.
     ledger.writer.raw.run(warrant({ id: "'wrt_bare'" }));
+    for (const phase of ["held", "signed", "answered", "ended"])
+      ledger.writer.raw.run(purchase({ phase: `'${phase}'` }));
     const aPerson = "FROM users LIMIT 1";
     ledger.writer.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.writer.raw.run(
@@ -529,7 +531,104 @@ describe("raw SQL of a buggy caller", () => {
     ],
   ];
 
-  for (const [name, sql, problem] of [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS]) {
+  /** A sandbox purchase that is paid on Base Sepolia, with some columns changed. Its id says its phase. */
+  function purchase(columns: Record<string, string>): string {
+    const phase = columns.phase ?? "'held'";
+    const isEnded = phase === "'ended'";
+    const values = {
+      id: `'pur_' || ${phase}`,
+      organisation_id: "id",
+      mode: "'sandbox'",
+      idempotency_key: "'key'",
+      method: "'GET'",
+      url: "'https://s.example'",
+      max_amount: "100",
+      phase,
+      quoted_amount: "100",
+      quoted_asset: "'USDC'",
+      quoted_payee: "'0xa1'",
+      timeout_seconds: "60",
+      pays: `'{"kind":"exact"}'`,
+      warrant_id: `'wrt_' || ${phase}`,
+      payer: "'0xb2'",
+      chain_id: "84532",
+      contract: "'0xc3'",
+      nonce: `'0x' || ${phase}`,
+      valid_before: "60000",
+      header: phase === "'held'" ? "NULL" : `'{"name":"X-PAYMENT"}'`,
+      known: isEnded ? "'paid'" : "NULL",
+      created_at: "0",
+      ended_at: isEnded ? "1" : "NULL",
+      ...columns,
+    };
+    return `INSERT INTO purchases (${Object.keys(values).join(", ")}) SELECT ${Object.values(values).join(", ")} FROM organisations LIMIT 1`;
+  }
+  const changed = (set: string, phase: string) => () =>
+    `UPDATE purchases SET ${set} WHERE id = 'pur_${phase}'`;
+  const back = (from: string, to: string): [string, () => string, RegExp] => [
+    `a purchase that goes back from ${from} to ${to}`,
+    changed(`phase = '${to}', ended_at = NULL`, from),
+    /a purchase does not go back/,
+  ];
+  const elsewhere = (mode: string, chainId: number): [string, () => string, RegExp] => [
+    `a ${mode} purchase on chain ${chainId}`,
+    () =>
+      purchase({
+        id: "'pur_new'",
+        warrant_id: "'wrt_x'",
+        nonce: "'0x'",
+        mode: `'${mode}'`,
+        chain_id: `${chainId}`,
+      }),
+    /purchases_network/,
+  ];
+  const anotherValue = (columns: readonly string[], problem: RegExp) =>
+    columns.flatMap((column): [string, () => string, RegExp][] => [
+      [`a purchase's other ${column}`, changed(`${column} = '7'`, "signed"), problem],
+      [`a purchase's ${column} taken away`, changed(`${column} = NULL`, "signed"), problem],
+    ]);
+
+  const PURCHASES: readonly [string, () => string, RegExp][] = [
+    back("held", "quoting"),
+    back("signed", "held"),
+    back("answered", "signed"),
+    back("answered", "quoting"),
+    back("ended", "answered"),
+    back("ended", "held"),
+    [
+      "a payment that was known, and is another",
+      changed("known = 'unpaid'", "ended"),
+      /a purchase does not go back/,
+    ],
+    ...anotherValue(
+      ["idempotency_key", "url", "method", "max_amount", "mode", "organisation_id", "created_at"],
+      /fixed at the beginning/,
+    ),
+    ...anotherValue(
+      [
+        "warrant_id",
+        "quoted_amount",
+        "quoted_asset",
+        "quoted_payee",
+        "timeout_seconds",
+        "pays",
+        "payer",
+        "chain_id",
+        "contract",
+        "nonce",
+        "valid_before",
+        "header",
+      ],
+      /fixed once they are settled|its warrant's/,
+    ),
+    elsewhere("sandbox", 8_453),
+    elsewhere("sandbox", 1),
+    elsewhere("live", 84_532),
+    elsewhere("live", 31_337),
+    ["a deleted purchase", () => "DELETE FROM purchases WHERE id = 'pur_held'", /purchases are kept/],
+  ];
+
+  for (const [name, sql, problem] of [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES]) {
     test(`${name} is refused`, () => {
       const before = everything();
       expect(() => ledger.writer.raw.run(sql())).toThrow(problem);

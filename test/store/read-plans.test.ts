@@ -1,9 +1,12 @@
 import { Database, type Statement } from "bun:sqlite";
 import { afterAll, beforeAll, expect, type Mock, spyOn, test } from "bun:test";
 import { join } from "node:path";
+import { reconcilePurchases } from "../../src/jobs/purchases.ts";
+import { forgetOld } from "../../src/jobs/retention.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
+import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -34,6 +37,7 @@ function watched(statement: Statement): Statement {
 let preparing: Mock<Database["prepare"]>;
 let service: ShellService;
 let home: TestOrganisation;
+let market: Market;
 let database: Database;
 beforeAll(async () => {
   // Before the store is opened, which prepares what it asks often.
@@ -41,7 +45,8 @@ beforeAll(async () => {
   preparing = spyOn(Database.prototype, "prepare").mockImplementation(function (this: Database, ...given) {
     return watched(Reflect.apply(prepare, this, given));
   } as Database["prepare"]);
-  service = startTestShell();
+  market = openMarket();
+  service = startTestShell({ x402: market.x402 });
   home = await service.organisation();
   await home.addPolicy({ bands: [{ minScore: 0, outcome: "escalate" }] });
   await home.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] }, { agent_id: home.live.id });
@@ -68,6 +73,54 @@ test("what is watched is what runs: a scan of the warrants would be seen", async
   database.prepare("SELECT count(*) FROM warrants WHERE amount > ?1").get(5);
   expect(ran).toEqual(["SELECT count(*) FROM warrants WHERE amount > 5"]);
   expect(planOf(ran[0]!)).toEqual(["SCAN warrants"]);
+});
+
+/** The plans of what ran and is about a table, with the statements. */
+const plansAbout = (table: string) =>
+  ran
+    .filter((sql) => new RegExp(`^\\s*(select|delete) [^]*\\bfrom "?${table}\\b`, "i").test(sql))
+    .map((sql) => [sql, planOf(sql)] as const);
+const expectNoScan = (plans: readonly (readonly [sql: string, plan: readonly string[]])[]) => {
+  expect(plans.length).toBeGreaterThan(0);
+  for (const [sql, plan] of plans)
+    expect([sql, plan.filter((detail) => /^SCAN (?!CONSTANT ROW)/.test(detail))]).toEqual([sql, []]);
+};
+
+const ORDER = {
+  url: SELLER_URL,
+  max_amount: "100",
+  spec: { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] },
+};
+
+test("a wallet's open authorizations are found however much it has paid", async () => {
+  market.first = asksExact("100");
+  market.findings = ["used"];
+  market.balance = 1_000n;
+  market.paid = () => delivers({ ok: 1 }, RECEIPT);
+  ran = [];
+  expect((await service.post("/v1/x402/pay", ORDER, { as: home.sandbox.as })).status).toBe(200);
+  expectNoScan(plansAbout("purchases"));
+  const sums = plansAbout("purchases").filter(([sql]) => sql.includes("sum("));
+  expect(sums.map(([, plan]) => plan)).toEqual([
+    ["SEARCH purchases USING INDEX purchases_open_of_wallet (payer=? AND chain_id=? AND contract=?)"],
+    [
+      "SEARCH purchases USING INDEX purchases_paid_of_wallet (payer=? AND chain_id=? AND contract=? AND answered_at>?)",
+    ],
+  ]);
+});
+
+test("payments to ask for, and what is forgotten, are found by an index", async () => {
+  const old = startTestShell({ x402: openMarket().x402 });
+  const buyer = await old.organisation();
+  await old.post("/v1/x402/pay", ORDER, { as: buyer.sandbox.as });
+  ran = [];
+  await reconcilePurchases(old.ctx, (error) => {
+    throw error;
+  });
+  old.clock.now += 31 * 24 * 3_600_000;
+  await forgetOld(old.ctx, 30);
+  await old.close();
+  for (const table of ["purchases", "contents", "idempotency_keys"]) expectNoScan(plansAbout(table));
 });
 
 for (const [list, tables] of [

@@ -35,7 +35,7 @@ export const NO_MONEY: Context["x402"] = {
   ...createX402Client({ allowNetworks: ["127.0.0.0/8"] }),
   wallets: { sandbox: null, live: null },
   assets: KNOWN_ASSETS,
-  chains: { has: () => false, find: async () => "none", balanceOf: async () => null },
+  chains: { ids: [], find: async () => "none", balanceOf: async () => null },
   pause: async () => {},
   underWay: new Set(),
 };

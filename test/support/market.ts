@@ -17,6 +17,8 @@ export type Market = {
   findings: readonly Finding[];
   /** Of every wallet; null where no chain tells. */
   balance: bigint | null;
+  /** Of the chain's newest block. */
+  blockTime: number;
   readonly asked: SellerRequest[];
   readonly sent: PaymentHeader[];
   /** How often the chain was asked about an authorization, and at which block. */
@@ -50,12 +52,15 @@ export function openMarket(): Market {
       },
       wallets: WALLETS,
       chains: {
-        has: () => market.findings[0] !== "none",
+        get ids() {
+          return market.findings[0] === "none" ? [] : [BASE_SEPOLIA];
+        },
         async find(_question, at) {
           chainAsked.push(at);
           return market.findings[Math.min(chainAsked.length, market.findings.length) - 1] ?? "none";
         },
-        balanceOf: async () => market.balance,
+        balanceOf: async () =>
+          market.balance === null ? null : { balance: market.balance, blockTime: market.blockTime },
       },
       underWay: new Set(),
     },
@@ -63,6 +68,7 @@ export function openMarket(): Market {
     paid: () => delivers({}),
     findings: ["none"],
     balance: null,
+    blockTime: 0,
     asked,
     sent,
     chainAsked,

@@ -131,10 +131,12 @@ for (const version of [1, 2] as const) {
       "a chain that is away changes nothing",
       async () => {
         chain.hang();
-        const { has, authorizationState } = createEvmChains(new Map([[CHAIN_ID, chain.url]]), IMPATIENT);
+        const { authorizationState } = createEvmChains(new Map([[CHAIN_ID, chain.url]]), IMPATIENT);
         const find: Chains["find"] = async (question, at) =>
           findingOf(await authorizationState(question, at), question.validBefore);
-        await buyer.findOut(SOON_SECONDS, { has, find, balanceOf: async () => null }).finally(chain.goOn);
+        await buyer
+          .findOut(SOON_SECONDS, { ids: [CHAIN_ID], find, balanceOf: async () => null })
+          .finally(chain.goOn);
         for (const fault of unsettled) expect(buyer.openCodes(warrantOf(fault))).toContain("payment_unknown");
         await expectAgreement(settled);
       },

@@ -70,7 +70,7 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
     .command("resolve")
     .summary("say whether a seller was paid, where no chain can tell")
     .description(
-      "Records what you found out of a payment that is not known, where HOLDFAST_EVM_RPC has no endpoint of its chain. Unpaid: the hold returns. Paid: a person can release the warrant. It cannot be taken back.",
+      "Records what you found out of a payment that is not known, an hour after it expired, where the server's HOLDFAST_EVM_RPC has no endpoint of its chain, or one that has not answered for a day. Unpaid: the hold returns. Paid: a person can release the warrant. It cannot be taken back.",
     )
     .argument("<purchase>", "the purchase's id")
     .option("--paid", "the seller has the money")

@@ -28,7 +28,7 @@ const CHAIN_IDS_OF_V1: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Chains whose money is not real. Every other one counts as real, so that a sandbox never pays on a chain that is new to us. */
-const TEST_NETWORKS: ReadonlySet<number> = new Set([
+export const TEST_NETWORKS: ReadonlySet<number> = new Set([
   11_155_111, // Ethereum Sepolia
   11_155_420, // OP Sepolia
   84_532, // Base Sepolia

@@ -2,6 +2,7 @@ import type { ReasonCode } from "../clauses/reason-codes.ts";
 import { type Refusal, refuse } from "../errors.ts";
 import type { PolicyDecision } from "../policy.ts";
 import type { Mode } from "../roles.ts";
+import { DAY_MS, HOUR_MS } from "../time.ts";
 import { type SettledState, STATE_OF } from "../warrant.ts";
 import type { Pays, Quote } from "./quote.ts";
 
@@ -95,19 +96,40 @@ export function decideSettlement(
 
 /**
  * What the job does with an escalated purchase whose payment is not known. `refund`: by `system`. `irrevocable`: the payment
- * is known to be paid, and a person releases. `attest`: no chain will ever tell, so a person may, now that the authorization has
- * expired. `wait`: ask again later.
- *
- * @param validBefore when the authorization expires, epoch milliseconds
+ * is known to be paid, and a person releases. `wait`: ask again later, or until a person attests.
  */
-export function decideUnknown(
-  finding: Finding,
-  validBefore: number,
-  now: number,
-): "refund" | "irrevocable" | "attest" | "wait" {
+export function decideUnknown(finding: Finding): "refund" | "irrevocable" | "wait" {
   if (finding === "used") return "irrevocable";
-  if (finding === "expired") return "refund";
-  return finding === "none" && now > validBefore ? "attest" : "wait";
+  return finding === "expired" ? "refund" : "wait";
+}
+
+/** Expiry is by the time of the chain's blocks, which lags behind ours after an outage; and our clock may be fast. */
+const EXPIRY_MARGIN_MS = HOUR_MS;
+/** A chain that is asked in vain for so long is given up. */
+const CHAIN_AWAY_MS = DAY_MS;
+
+/**
+ * Whether a person may say what became of a payment that is not known (decisions.md, x402), and from when on, epoch
+ * milliseconds. Where no chain is asked: an hour after the authorization's expiry. Where one is: once it was asked in vain a day
+ * after both that and its last answer. A chain that nobody asked has not failed to answer.
+ *
+ * @param isAsked whether there is an endpoint of the chain
+ */
+export function decideAttestation(
+  {
+    validBefore,
+    chainAskedAt,
+    chainAnsweredAt,
+  }: Pick<Purchase, "chainAskedAt" | "chainAnsweredAt"> & { readonly validBefore: number },
+  isAsked: boolean,
+  now: number,
+): { readonly isOpen: boolean; readonly from: number } {
+  if (!isAsked) {
+    const from = validBefore + EXPIRY_MARGIN_MS;
+    return { isOpen: now >= from, from };
+  }
+  const from = Math.max(validBefore, chainAnsweredAt ?? validBefore) + CHAIN_AWAY_MS;
+  return { isOpen: now >= from && chainAskedAt !== null && chainAskedAt >= from, from };
 }
 
 /**
@@ -163,13 +185,18 @@ export type Purchase = {
   readonly transaction: string | null;
   /** Of the paid answer; null where none came. */
   readonly responseStatus: number | null;
-  /** SHA-256 of its body, which is kept under it. */
+  /** SHA-256 of its body, which is kept under it as long as the answer is replayed. */
   readonly responseHash: string | null;
+  /** Its `Last-Modified`. */
+  readonly responseLastModifiedAt: number | null;
   readonly createdAt: number;
   readonly answeredAt: number | null;
   readonly endedAt: number | null;
   /** When the chain is asked again; null where nothing is open. */
   readonly nextCheckAt: number | null;
+  /** When it was last asked about the payment while that was not known, and when it last answered; null before. */
+  readonly chainAskedAt: number | null;
+  readonly chainAnsweredAt: number | null;
 };
 
 /** The header that a payment travels in. */

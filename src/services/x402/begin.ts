@@ -74,10 +74,13 @@ const newPurchase = (caller: Caller, order: Order, intent: Intent, id: string, n
   transaction: null,
   responseStatus: null,
   responseHash: null,
+  responseLastModifiedAt: null,
   createdAt: now,
   answeredAt: null,
   endedAt: null,
   nextCheckAt: null,
+  chainAskedAt: null,
+  chainAnsweredAt: null,
 });
 
 /** Nothing was held: the purchase is forgotten and its key is free. */

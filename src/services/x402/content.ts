@@ -15,13 +15,13 @@ export const keptContent = (evidence: ReachedEvidence): Content => ({
   bytes: evidence.body,
 });
 
-/**
- * The evidence of an answer that was kept. `Last-Modified` was not: without a `generated_at` in it, its age is not known any
- * more, and what asks for it fails.
- */
-export function evidenceKept(ctx: Context, { responseStatus, responseHash }: Purchase): Evidence {
+/** The evidence of an answer that was kept. */
+export function evidenceKept(
+  ctx: Context,
+  { responseStatus, responseHash, responseLastModifiedAt }: Purchase,
+): Evidence {
   if (responseHash === null) return unreachedEvidence("source_unreachable");
   const body = ctx.store.reader.contents.get(responseHash);
   if (!body) throw new Error(`the content ${responseHash} is missing`);
-  return reachedEvidence({ status: responseStatus, body });
+  return reachedEvidence({ status: responseStatus, body, lastModifiedAt: responseLastModifiedAt });
 }

@@ -1,11 +1,13 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { refusePayAbove } from "../../core/passkey.ts";
 import { ACCESS, type Caller } from "../../core/roles.ts";
-import { MINUTE_MS, SECOND_MS } from "../../core/time.ts";
+import { isoTime, MINUTE_MS, SECOND_MS } from "../../core/time.ts";
 import type { Warrant } from "../../core/warrant.ts";
+import { caip2Of, isTestNetwork } from "../../core/x402/chains.ts";
 import { parseChallenge } from "../../core/x402/challenge.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import { chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quote.ts";
+import type { TokenBalance } from "../../platform/evm-chain.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
 import type { Decision, Needs, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
@@ -17,6 +19,8 @@ import { type Order, openingFor } from "./order.ts";
 const DEADLINE_MS_MIN = 10 * MINUTE_MS;
 /** How long an authorization holds at most. */
 const AUTHORIZATION_MS_MAX = MINUTE_MS;
+/** How much older than our clock the newest block of a main network may be. */
+const CLOCK_AHEAD_MS_MAX = 2 * MINUTE_MS;
 const NONCE_BYTES = 32;
 
 export type Held = { readonly purchase: Purchase; readonly warrant: Warrant };
@@ -78,7 +82,9 @@ export async function holdQuote(
         refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now) ??
         refuseOpening(snapshot, caller, opening, null);
       const held = refused ?? decideHold(snapshot, caller, opening, ids, now, refusePayAbove);
-      const last = isRefusal(held) ? held : wallet && refuseShortWallet(snapshot, quote, wallet.balance);
+      const last = isRefusal(held)
+        ? held
+        : wallet && (refuseFastClock(wallet) ?? refuseShortWallet(snapshot, quote, wallet.balance));
       if (last) return { answer: last, change: { forgetsPurchase: quoting } };
       if (isRefusal(held)) throw new Error("refused, and not refused");
       const { warrant, change } = held;
@@ -88,8 +94,7 @@ export async function holdQuote(
   });
 }
 
-type WalletFunds = {
-  readonly balance: bigint;
+type WalletFunds = TokenBalance & {
   readonly authorizations: NonNullable<Needs["authorizationsOf"]>;
 };
 
@@ -100,8 +105,22 @@ async function fundsOf(
   payer: string,
 ): Promise<WalletFunds | null> {
   const since = ctx.now();
-  const balance = await ctx.x402.chains.balanceOf(chainId, contract, payer);
-  return balance === null ? null : { balance, authorizations: { payer, chainId, contract, since } };
+  const funds = await ctx.x402.chains.balanceOf(chainId, contract, payer);
+  return funds && { ...funds, authorizations: { payer, chainId, contract, since } };
+}
+
+/**
+ * A clock that is ahead of the chain's would sign what the seller can use for as much longer. A main network's newest block is
+ * some seconds old; a test network makes blocks as it likes, and its money is not real.
+ */
+function refuseFastClock({ blockTime, authorizations }: WalletFunds): Refusal | null {
+  const { chainId, since } = authorizations;
+  return isTestNetwork(chainId) || since - blockTime <= CLOCK_AHEAD_MS_MAX
+    ? null
+    : refuse(
+        "internal_error",
+        `The newest block of ${caip2Of(chainId)} is of ${isoTime(blockTime)}, and the service's clock says ${isoTime(since)}: it is ahead, or the chain's endpoint is behind. Nothing is held.`,
+      );
 }
 
 /** Beyond the wallet's balance a seller would be promised what the chain refuses. Whose promises fill it is nobody else's business. */

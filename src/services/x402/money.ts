@@ -45,7 +45,8 @@ async function findingNow(ctx: Context, purchase: Purchase): Promise<Finding> {
 }
 
 const CHECK_MS_MIN = 5 * SECOND_MS;
-const CHECK_MS_MAX = 3_600 * SECOND_MS;
+/** How far ahead the next question lies at most. */
+export const CHECK_MS_MAX = 3_600 * SECOND_MS;
 
 /** When the chain is asked again: the longer it has taken already, the later. */
 export function nextCheckAt({ answeredAt, createdAt }: Purchase, now: number): number {

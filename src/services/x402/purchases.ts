@@ -1,7 +1,8 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
-import { decideUnknown, type Known, type Purchase } from "../../core/x402/purchase.ts";
+import { caip2Of } from "../../core/x402/chains.ts";
+import { decideAttestation, type Known, type Purchase } from "../../core/x402/purchase.ts";
 import { recordingAct } from "../admin/acts.ts";
 import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "../admin/authority.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../admin/fields.ts";
@@ -57,7 +58,7 @@ export type ResolvePurchaseInput = {
 };
 
 /**
- * A person says whether the seller was paid, where no chain will ever tell (decisions.md, x402). Unpaid: the hold returns. Paid:
+ * A person says whether the seller was paid, where no chain tells (decisions.md, x402). Unpaid: the hold returns. Paid:
  * the warrant waits for a person who releases it. Refused with `illegal_transition`, and why, in every other case.
  */
 export async function resolvePurchase(
@@ -75,11 +76,13 @@ export async function resolvePurchase(
   const now = ctx.now();
   const resolved = await ctx.store.execute<Purchase>({
     scope: found,
-    needs: { purchaseId: found.id },
+    needs: { purchaseId: found.id, instance: true },
     decide: (snapshot) => {
       const { purchase } = snapshot;
       if (!purchase) return { answer: purchaseNotFound() };
-      const wrong = refuseAttestation(ctx, purchase, now);
+      // The server's chains count, whatever the command line itself was told.
+      const chainIds = [...ctx.x402.chains.ids, ...(snapshot.instance?.chainIds ?? [])];
+      const wrong = refuseAttestation(purchase, chainIds, now);
       if (wrong) return { answer: wrong };
       const learnt = { known, knownBy: "person", note: note ?? null } as const;
       const change = decideLearnt(snapshot, learnt, ids, now);
@@ -99,7 +102,7 @@ export async function resolvePurchase(
 }
 
 /** Null where only a person can say what became of the payment. */
-function refuseAttestation(ctx: Context, purchase: Purchase, now: number): Refusal | null {
+function refuseAttestation(purchase: Purchase, chainIds: readonly number[], now: number): Refusal | null {
   const { quote, phase, known, knownBy, validBefore } = purchase;
   const illegal = (message: string) => refuse("illegal_transition", message);
   if (phase !== "ended") return illegal("The purchase is under way; it ends by itself.");
@@ -109,12 +112,14 @@ function refuseAttestation(ctx: Context, purchase: Purchase, now: number): Refus
     return illegal(`The payment is known already: ${known}${knownBy === null ? "" : `, by ${knownBy}`}.`);
   }
   const { chainId } = quote.pays;
-  if (ctx.x402.chains.has(chainId)) {
-    return illegal(`HOLDFAST_EVM_RPC reaches eip155:${chainId}: the chain decides, and is asked again.`);
-  }
-  return decideUnknown("none", validBefore, now) === "attest"
-    ? null
-    : illegal(`The seller may still take the payment until ${isoTime(validBefore)}.`);
+  const isAsked = chainIds.includes(chainId);
+  const { isOpen, from } = decideAttestation({ ...purchase, validBefore }, isAsked, now);
+  if (isOpen) return null;
+  return illegal(
+    isAsked
+      ? `HOLDFAST_EVM_RPC reaches ${caip2Of(chainId)}: the chain decides, and is asked again. Where it does not answer from now on, a person may say it once it was asked in vain after ${isoTime(from)}.`
+      : `The seller may still have the payment taken until ${isoTime(validBefore)}, by the chain's clock. A person may say what became of it from ${isoTime(from)} on.`,
+  );
 }
 
 function findPurchase(ctx: Context, authority: Authority, id: string): Purchase | Refusal {

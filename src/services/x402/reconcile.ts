@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Escalation } from "../../core/records.ts";
 import { SYSTEM } from "../../core/roles.ts";
-import { decideUnknown, type Known, type Purchase } from "../../core/x402/purchase.ts";
+import { decideUnknown, type Finding, type Known, type Purchase } from "../../core/x402/purchase.ts";
 import type { Change, Row, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { moveWarrant } from "../warrants/transition.ts";
@@ -13,10 +13,10 @@ import { findAuthorization, nextCheckAt } from "./money.ts";
  */
 export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
   const finding = await findAuthorization(ctx, purchase, "confirmed");
-  const next = decideUnknown(finding, purchase.validBefore ?? 0, ctx.now());
+  const next = decideUnknown(finding);
   if (next === "refund") return settleUnknown(ctx, purchase, { known: "unpaid", knownBy: "chain" });
   if (next === "irrevocable") return settleUnknown(ctx, purchase, { known: "paid", knownBy: "chain" });
-  await askLater(ctx, purchase);
+  await askLater(ctx, purchase, finding);
   return false;
 }
 
@@ -35,14 +35,19 @@ async function settleUnknown(ctx: Context, unknown: Purchase, learnt: Learnt): P
   return settled === true;
 }
 
-function askLater(ctx: Context, unknown: Purchase): Promise<boolean | Refusal> {
+function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<boolean | Refusal> {
   const now = ctx.now();
   return ctx.store.execute<boolean>({
     scope: unknown,
     needs: { purchaseId: unknown.id },
     decide: ({ purchase }) => {
       if (purchase?.known !== "unknown") return { answer: false };
-      const row = { ...purchase, nextCheckAt: nextCheckAt(purchase, now) };
+      const row = {
+        ...purchase,
+        nextCheckAt: nextCheckAt(purchase, now),
+        ...(finding !== "none" && { chainAskedAt: now }),
+        ...(finding === "unused" && { chainAnsweredAt: now }),
+      };
       return { answer: true, change: { rows: [{ kind: "purchase", row }] } };
     },
   });

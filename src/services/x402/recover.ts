@@ -1,14 +1,21 @@
 import { isRefusal } from "../../core/errors.ts";
 import { type Purchase, RECOVERY, type Recovery } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
+import { mayBeOutdated } from "../instance.ts";
 import { forgetPurchase } from "./begin.ts";
 import { evidenceKept } from "./content.ts";
 import { moneyOf, NOT_KNOWN } from "./money.ts";
 import { refundPurchase, settlePurchase } from "./settle.ts";
 
-/** What recovery does with a purchase that was cut off. */
-export const recoveryOf = ({ phase, quote }: Purchase): Recovery =>
-  RECOVERY[phase][quote?.pays.kind ?? "voucher"];
+/**
+ * What recovery does with a purchase that was cut off. In a copy that was restored, what is held may have been signed and paid
+ * after the copy was made: whether it was, the chain knows.
+ */
+export function recoveryOf(ctx: Context, { phase, quote, nonce, createdAt }: Purchase): Recovery {
+  if (phase === "held" && nonce !== null && mayBeOutdated(ctx.store.reader.instance.get(), createdAt))
+    return "escalate";
+  return RECOVERY[phase][quote?.pays.kind ?? "voucher"];
+}
 
 /**
  * Ends a purchase that nobody works on any more, since the process ended or a step failed (decisions.md, x402). Its key gets its
@@ -29,7 +36,7 @@ export async function recoverPurchase(ctx: Context, purchase: Purchase): Promise
 }
 
 async function endOf(ctx: Context, purchase: Purchase) {
-  switch (recoveryOf(purchase)) {
+  switch (recoveryOf(ctx, purchase)) {
     case "forget":
       return forgetPurchase(ctx, purchase);
     case "refund":

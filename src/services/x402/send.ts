@@ -78,6 +78,7 @@ export async function sendPayment(
     phase: "answered",
     responseStatus: evidence.reached ? evidence.status : null,
     responseHash: content?.hash ?? null,
+    responseLastModifiedAt: evidence.reached ? evidence.lastModifiedAt : null,
     answeredAt: ctx.now(),
   };
   return ctx.store.execute<Answered>({

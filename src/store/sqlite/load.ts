@@ -242,7 +242,8 @@ export function createLoad(tables: Tables, known: KnownRows): Load {
     if (needs.warrantId !== undefined) Object.assign(snapshot, loadWarrant(keys, needs.warrantId));
     if (needs.purchaseId !== undefined) Object.assign(snapshot, loadPurchase(keys, needs.purchaseId));
     if (needs.authorizationsOf) {
-      snapshot.openAuthorizations = lookups.openAuthorizations.get(needs.authorizationsOf)?.sum ?? 0n;
+      const open = lookups.openAuthorizations.get(needs.authorizationsOf)?.sum ?? 0n;
+      snapshot.openAuthorizations = open + (lookups.paidSince.get(needs.authorizationsOf)?.sum ?? 0n);
     }
     if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
     loadDirectory(keys, needs, snapshot);

@@ -164,8 +164,21 @@ export const preparePurchaseLookups = (tables: Tables) => ({
     .from(purchases)
     .where(eq(purchases.warrantId, placeholder("warrantId")))
     .prepare(),
-  /** Signed or about to be, and not known to be spent before the balance was read, nor to be void. */
-  openAuthorizations: tables
+  /** Signed or about to be, and known neither to be spent nor to be void. */
+  openAuthorizations: sumOfWallet(
+    tables,
+    sql`${purchases.known} IS NOT 'paid' AND ${purchases.known} IS NOT 'unpaid'`,
+  ),
+  /** Known to be spent, and perhaps only after the balance was read. */
+  paidSince: sumOfWallet(
+    tables,
+    sql`${purchases.known} = 'paid' AND ${purchases.answeredAt} >= ${placeholder("since")}`,
+  ),
+});
+
+/** What a wallet's purchases with a token come to, of those of a condition. Each condition has a partial index. */
+const sumOfWallet = (tables: Tables, condition: SQL) =>
+  tables
     .select({ sum: sql<bigint | null>`sum(${purchases.quotedAmount})` })
     .from(purchases)
     .where(
@@ -173,12 +186,10 @@ export const preparePurchaseLookups = (tables: Tables) => ({
         eq(purchases.payer, placeholder("payer")),
         eq(purchases.chainId, placeholder("chainId")),
         eq(purchases.contract, placeholder("contract")),
-        sql`${purchases.known} IS NOT 'unpaid'`,
-        sql`(${purchases.known} IS NOT 'paid' OR ${purchases.answeredAt} >= ${placeholder("since")})`,
+        condition,
       ),
     )
-    .prepare(),
-});
+    .prepare();
 
 export function prepareLedgerLookups(tables: Tables) {
   const { balances, escalations, idempotencyKeys, warrants } = ledger;

@@ -130,9 +130,12 @@ export function purchaseRows(tables: Tables) {
           "transaction",
           "responseStatus",
           "responseHash",
+          "responseLastModifiedAt",
           "answeredAt",
           "endedAt",
           "nextCheckAt",
+          "chainAskedAt",
+          "chainAnsweredAt",
         ),
       }),
     content: tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),
@@ -148,7 +151,7 @@ export function operationRows(tables: Tables) {
       .values(placeholdersOf(instances))
       .onConflictDoUpdate({
         target: instances.id,
-        set: excludedOf(instances, "baseUrl", "restoredAt", "acknowledgedAt"),
+        set: excludedOf(instances, "baseUrl", "chainIds", "restoredAt", "acknowledgedAt"),
       }),
     webhook: tables
       .insert(webhooks)

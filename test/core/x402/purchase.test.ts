@@ -5,6 +5,7 @@ import { OUTCOMES, type Outcome, type PolicyDecision } from "../../../src/core/p
 import {
   ATTEMPTS,
   type Attempt,
+  decideAttestation,
   decideSettlement,
   decideUnknown,
   FINDINGS,
@@ -130,23 +131,45 @@ describe("the settlement", () => {
 });
 
 describe("an unknown payment", () => {
-  const EXPIRY = 60_000;
-  const TABLE: Readonly<Record<Finding, readonly [before: string, at: string, after: string]>> = {
-    used: ["irrevocable", "irrevocable", "irrevocable"],
-    unused: ["wait", "wait", "wait"],
-    expired: ["refund", "refund", "refund"],
-    away: ["wait", "wait", "wait"],
-    none: ["wait", "wait", "attest"],
+  const TABLE: Readonly<Record<Finding, ReturnType<typeof decideUnknown>>> = {
+    used: "irrevocable",
+    unused: "wait",
+    expired: "refund",
+    away: "wait",
+    none: "wait",
   };
-  for (const finding of FINDINGS) {
-    const [before, at, after] = TABLE[finding];
-    test(`where the chain says ${finding}: ${before} before the expiry, then ${after}`, () =>
-      expect([-1, 0, 1].map((ms) => decideUnknown(finding, EXPIRY, EXPIRY + ms))).toEqual([
-        before,
-        at,
-        after,
-      ] as never));
-  }
+  for (const finding of FINDINGS)
+    test(`where the chain says ${finding}: ${TABLE[finding]}`, () =>
+      expect(decideUnknown(finding)).toBe(TABLE[finding]));
+
+  const EXPIRY = 60_000;
+  const HOUR = 3_600_000;
+  const DAY = 24 * HOUR;
+  type Row = readonly [
+    what: string,
+    isAsked: boolean,
+    askedAt: number | null,
+    answeredAt: number | null,
+    from: number,
+    /** Whether a person may just before that, and at it. */
+    open: readonly [boolean, boolean],
+  ];
+  const ROWS: readonly Row[] = [
+    ["no chain is asked: an hour after the expiry", false, null, null, EXPIRY + HOUR, [false, true]],
+    ["a chain was never asked: not", true, null, null, EXPIRY + DAY, [false, false]],
+    ["a chain was last asked too early: not", true, EXPIRY + DAY - 1, null, EXPIRY + DAY, [false, false]],
+    ["in vain a day after the expiry", true, EXPIRY + DAY, null, EXPIRY + DAY, [false, true]],
+    ["a day after its last answer", true, EXPIRY + 2 * DAY, EXPIRY + DAY, EXPIRY + 2 * DAY, [false, true]],
+    ["it answered before the expiry", true, EXPIRY + DAY, EXPIRY - 1, EXPIRY + DAY, [false, true]],
+    ["it answers", true, EXPIRY + 2 * DAY, EXPIRY + 2 * DAY, EXPIRY + 3 * DAY, [false, false]],
+  ];
+  for (const [what, isAsked, chainAskedAt, chainAnsweredAt, from, open] of ROWS)
+    test(`a person attests where ${what}`, () => {
+      const decided = [from - 1, from].map((now) =>
+        decideAttestation({ validBefore: EXPIRY, chainAskedAt, chainAnsweredAt }, isAsked, now),
+      );
+      expect(decided).toEqual(open.map((isOpen) => ({ isOpen, from })));
+    });
 });
 
 describe("a move of a warrant that a purchase opened", () => {

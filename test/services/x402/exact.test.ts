@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { KNOWN_ASSETS } from "../../../src/core/x402/assets.ts";
 import type { Finding } from "../../../src/core/x402/purchase.ts";
 import { reconcilePurchases } from "../../../src/jobs/purchases.ts";
 import type { PaidAnswer } from "../../../src/platform/x402-request.ts";
@@ -317,6 +318,18 @@ describe("an unknown payment", () => {
   });
 });
 
+test("a clock that was a year ahead, and is set back, does not put a payment off for a year", async () => {
+  market.paid = () => silence(true);
+  market.findings = ["unused", "unused", "expired"];
+  await pay();
+  const real = service.clock.now;
+  service.clock.now += 365 * 24 * 3_600_000;
+  expect(await reconcile()).toBe(0);
+  service.clock.now = real;
+  expect(await reconcile()).toBe(1);
+  expect(purchases()).toMatchObject([{ known: "unpaid", nextCheckAt: null }]);
+});
+
 describe("the wallet", () => {
   test("fifty at once against a balance for ten: ten are paid, forty refused, and nothing is left of them", async () => {
     market.balance = 1_000n;
@@ -353,6 +366,33 @@ describe("the wallet", () => {
     market.balance = 100n;
     expect((await pay()).body.state).toBe("released");
   });
+
+  for (const [what, network, aheadMs, code] of [
+    ["two minutes ahead of the newest block", "main", 120_000, null],
+    ["further ahead", "main", 120_001, "internal_error"],
+    ["behind it", "main", -3_600_000, null],
+    ["far ahead of a test network's", "test", 365 * 24 * 3_600_000, null],
+  ] as const) {
+    test(`a clock ${what}: ${code === null ? "paid" : "nothing is held, nor signed"}`, async () => {
+      const mode = network === "main" ? "live" : "sandbox";
+      if (mode === "live") {
+        const { contract, tokenName, tokenVersion } = KNOWN_ASSETS.find(({ chainId }) => chainId === 8_453)!;
+        const extra = { name: tokenName, version: tokenVersion };
+        market.first = asksExact("100", 2, { network: "eip155:8453", asset: contract, extra });
+      }
+      market.balance = 1_000n;
+      market.blockTime = service.clock.now - aheadMs;
+      market.findings = ["used"];
+      market.paid = () => delivers(GOOD);
+      const before = service.books(home, mode);
+      const reply = await pay({}, { as: home[mode].as });
+      expect([reply.code, market.sent.length]).toEqual([code, code === null ? 1 : 0] as never);
+      if (code === null) return expect(reply.body.state).toBe("released");
+      expect(reply.body.error.message).toContain("eip155:8453");
+      const kept = service.ctx.store.reader.purchases.list({ organisationId: home.id, mode }, null, 10);
+      expect([service.books(home, mode), kept]).toEqual([before, []]);
+    });
+  }
 
   test("without a chain to ask, the books alone decide", async () => {
     market.balance = null;

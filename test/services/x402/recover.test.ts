@@ -1,10 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { reachedEvidence } from "../../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../../src/core/errors.ts";
 import type { KeyCaller } from "../../../src/core/roles.ts";
 import type { Finding } from "../../../src/core/x402/purchase.ts";
 import { followAgents } from "../../../src/jobs/agents.ts";
 import { sweepDeadlines } from "../../../src/jobs/deadlines.ts";
-import { recoverPurchases, recoverPurchasesAtStart } from "../../../src/jobs/purchases.ts";
+import {
+  reconcilePurchases,
+  recoverPurchases,
+  recoverPurchasesAtStart,
+} from "../../../src/jobs/purchases.ts";
 import { recoverAtStart, recoverOverdueChecks } from "../../../src/jobs/recover.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
@@ -189,15 +194,77 @@ describe("a crash", () => {
     expect(purchases()[0]).toMatchObject({ known: "unknown", nextCheckAt: expect.any(Number) });
   });
 
-  test("what was fresh when it came is judged as of then", async () => {
-    const spec = { clauses: [{ kind: "data.freshness", maxAgeSeconds: 60 }] };
-    const fresh = (on: Context) =>
-      payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec }, intentOf("fresh"));
-    market.paid = () => delivers({ generated_at: new Date(ctx.clock.now).toISOString() });
-    await expect(fresh(endingAfter(4))).rejects.toThrow("crashed");
-    ctx.clock.now += 7 * 24 * 3_600_000;
-    expect(await recoverPurchases(ctx, onFault)).toBe(1);
-    expect(answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
+  test.each(["generated_at", "Last-Modified"])(
+    "what was fresh by its %s when it came is judged as of then",
+    async (by) => {
+      const spec = { clauses: [{ kind: "data.freshness", maxAgeSeconds: 60 }] };
+      const fresh = (on: Context) =>
+        payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec }, intentOf("fresh"));
+      const at = ctx.clock.now;
+      market.paid = () =>
+        by === "generated_at"
+          ? delivers({ generated_at: new Date(at).toISOString() })
+          : {
+              ...delivers({}),
+              evidence: reachedEvidence({ status: 200, body: Buffer.from("{}"), lastModifiedAt: at }),
+            };
+      await expect(fresh(endingAfter(4))).rejects.toThrow("crashed");
+      ctx.clock.now += 7 * 24 * 3_600_000;
+      expect(await recoverPurchases(ctx, onFault)).toBe(1);
+      expect(answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
+    },
+  );
+});
+
+describe("a copy that was restored", () => {
+  /** As a restore leaves the ledger, and as its operator may have done since. */
+  async function markRestored(restoredAt: number, acknowledgedAt: number | null): Promise<void> {
+    const instance = await ensureInstance(ctx);
+    const row = { ...instance, restoredAt, acknowledgedAt };
+    await ctx.store.execute({
+      scope: stage,
+      needs: {},
+      decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
+    });
+  }
+  const reconcile = () => reconcilePurchases(ctx, onFault);
+
+  for (const isAcknowledged of [false, true]) {
+    for (const [finding, state, known] of [
+      ["used", "escalated", "paid"],
+      ["expired", "refunded", "unpaid"],
+    ] as const) {
+      test(`holds what the original may have paid since: ${finding}${isAcknowledged ? ", acknowledged" : ""}`, async () => {
+        market.first = asksExact("100");
+        await expect(pay(endingAfter(2))).rejects.toThrow("crashed");
+        ctx.clock.now += 120_000;
+        // The original's clock may have been ahead: until it is acknowledged, whatever is held counts.
+        await (isAcknowledged
+          ? markRestored(ctx.clock.now, ctx.clock.now)
+          : markRestored(ctx.clock.now - 3_600_000, null));
+        expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
+        expect(warrant()?.state).toBe("escalated");
+        expect(purchases()).toMatchObject([{ phase: "ended", known: "unknown", header: null }]);
+        expect(answerOf(await pay()).reason_codes).toContain("payment_unknown");
+        expect([market.sent, books().held]).toEqual([[], 100n]);
+        market.findings = [finding];
+        ctx.clock.now += 120_000;
+        expect(await reconcile()).toBe(1);
+        expect([warrant()?.state, purchases()[0]!.known]).toEqual([state, known]);
+      });
+    }
+  }
+
+  test("returns what was promised by voucher, and what was begun after it was acknowledged", async () => {
+    await expect(pay(endingAfter(2))).rejects.toThrow("crashed");
+    await markRestored(ctx.clock.now, ctx.clock.now);
+    expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
+    expect([warrant()?.state, purchases()[0]!.known]).toEqual(["refunded", "unpaid"]);
+    ctx.clock.now += 1;
+    market.first = asksExact("100");
+    await expect(pay(endingAfter(2), intentOf("later"))).rejects.toThrow("crashed");
+    expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
+    expect(warrant()?.state).toBe("refunded");
   });
 });
 

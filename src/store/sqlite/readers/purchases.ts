@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, lt, lte, ne } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNotNull, lt, lte, ne, or } from "drizzle-orm";
 import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
@@ -32,9 +32,14 @@ export function createPurchasesReader(tables: Tables): Pick<Reader, "purchases" 
           .limit(limit)
           .all()
           .map(purchaseOf),
-      toCheck: (now, limit) =>
+      toCheck: (now, latest, limit) =>
         rows()
-          .where(and(isNotNull(purchases.nextCheckAt), lte(purchases.nextCheckAt, now)))
+          .where(
+            and(
+              isNotNull(purchases.nextCheckAt),
+              or(lte(purchases.nextCheckAt, now), gt(purchases.nextCheckAt, latest)),
+            ),
+          )
           .orderBy(asc(purchases.nextCheckAt))
           .limit(limit)
           .all()

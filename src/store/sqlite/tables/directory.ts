@@ -14,6 +14,7 @@ import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 export const instances = sqliteTable("instances", {
   id: text("id").primaryKey(),
   baseUrl: text("base_url"),
+  chainIds: json<readonly number[]>("chain_ids").notNull(),
   createdAt: int("created_at").notNull(),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),

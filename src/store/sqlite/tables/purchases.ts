@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
+import { TEST_NETWORKS } from "../../../core/x402/chains.ts";
 import { ATTEMPTS, type PaymentHeader, PHASES } from "../../../core/x402/purchase.ts";
 import type { Pays } from "../../../core/x402/quote.ts";
 import { amount, int, json, modeColumn, oneOf } from "../columns.ts";
@@ -39,10 +40,13 @@ export const purchases = sqliteTable(
     transaction: text("transaction_id"),
     responseStatus: int("response_status"),
     responseHash: text("response_hash"),
+    responseLastModifiedAt: int("response_last_modified_at"),
     createdAt: int("created_at").notNull(),
     answeredAt: int("answered_at"),
     endedAt: int("ended_at"),
     nextCheckAt: int("next_check_at"),
+    chainAskedAt: int("chain_asked_at"),
+    chainAnsweredAt: int("chain_answered_at"),
   },
   (t) => [
     index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),
@@ -50,10 +54,21 @@ export const purchases = sqliteTable(
     uniqueIndex("purchases_one_of_a_nonce").on(t.payer, t.nonce).where(sql`${t.nonce} IS NOT NULL`),
     index("purchases_unfinished").on(t.id).where(sql`${t.phase} <> 'ended'`),
     index("purchases_to_check").on(t.nextCheckAt).where(sql`${t.nextCheckAt} IS NOT NULL`),
-    index("purchases_of_wallet")
+    // A wallet's open authorizations are few, however many it has paid with.
+    index("purchases_open_of_wallet")
+      .on(t.payer, t.chainId, t.contract)
+      .where(sql`${t.payer} IS NOT NULL AND ${t.known} IS NOT 'paid' AND ${t.known} IS NOT 'unpaid'`),
+    index("purchases_paid_of_wallet")
       .on(t.payer, t.chainId, t.contract, t.answeredAt)
-      .where(sql`${t.payer} IS NOT NULL`),
+      .where(sql`${t.payer} IS NOT NULL AND ${t.known} = 'paid'`),
+    index("purchases_that_need_content")
+      .on(t.responseHash)
+      .where(sql`${t.responseHash} IS NOT NULL AND ${t.phase} <> 'ended'`),
     check("purchases_mode", oneOf(t.mode, MODES)),
+    check(
+      "purchases_network",
+      sql`${t.chainId} IS NULL OR (${t.mode} = 'sandbox') = (${t.chainId} IN (${sql.raw([...TEST_NETWORKS].join(", "))}))`,
+    ),
     check("purchases_phase", oneOf(t.phase, PHASES)),
     check("purchases_held", sql`${t.phase} IN ('quoting', 'ended') OR ${t.warrantId} IS NOT NULL`),
     check("purchases_signed", sql`${t.phase} NOT IN ('signed', 'answered') OR ${t.header} IS NOT NULL`),
@@ -61,7 +76,7 @@ export const purchases = sqliteTable(
   ],
 );
 
-/** Bytes that are kept once, by their SHA-256: the paid answers. */
+/** Bytes that are kept once, by their SHA-256: the paid answers, as long as they are replayed. */
 export const contents = sqliteTable("contents", {
   hash: text("hash").primaryKey(),
   bytes: blob("bytes", { mode: "buffer" }).notNull(),
