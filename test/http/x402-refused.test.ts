@@ -60,6 +60,8 @@ describe("the body", () => {
     ["a number", { max_amount: 100 }, "max_amount: must be a string of digits"],
     ["a fraction", { max_amount: "1.5" }, "max_amount"],
     ["too much", { max_amount: "9223372036854775808" }, "max_amount"],
+    ["an asset with a space", { asset: "U SD" }, "asset: must be 1 to 32 characters"],
+    ["a long asset", { asset: "x".repeat(33) }, "asset"],
     ["no clauses", { spec: { clauses: [] } }, "spec.clauses"],
     ["a ninth kind", { spec: { clauses: [{ kind: "custom" }] } }, "spec.clauses.0.kind"],
     [
@@ -146,6 +148,7 @@ describe("the first request", () => {
     ["an unknown network", asksExact("100", 2, { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" })],
     ["a token that is not known", asksExact("100", 2, { asset: `0x${"99".repeat(20)}` })],
     ["a main network", asksExact("100", 2, { network: "eip155:8453" })],
+    ["another asset, on the books", asksVoucher("1", "WBTC")],
     ["another domain", asksExact("100", 2, { extra: { name: "Fake", version: "2" } })],
   ];
   for (const [what, first] of unpayable) {
@@ -175,7 +178,7 @@ describe("the hold", () => {
     market.first = asksVoucher("1000001");
     await refuses([402, "insufficient_funds", "1000000 USDC is available"], { max_amount: "1000001" });
     market.first = asksVoucher("1", "EUR");
-    await refuses([402, "insufficient_funds", "0 EUR"]);
+    await refuses([402, "insufficient_funds", "0 EUR"], { asset: "EUR" });
   });
 
   test("above what the wallet has", async () => {
