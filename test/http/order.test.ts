@@ -384,16 +384,27 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
 test("a purchase that is wrong in every way is refused in the fixed order, until something is bought", async () => {
   const home = await service.organisation(0n);
   const { ctx } = service;
-  const scope = { organisation_id: home.id, mode: "sandbox" } as const;
-  const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
+  const scope = { organisation_id: home.id, mode: "live" } as const;
+  const agent = await home.addAgent({ must_be_named: true });
   const named = { agent_id: agent.id };
   must(await fundBalance(ctx, MACHINE, { ...scope, amount: "10", asset: "EUR" }));
   const taken = service.body({ asset: "EUR", amount: "1", ...named });
   expect((await service.post("/v1/warrants", taken, { as: agent.as, key: "taken" })).status).toBe(201);
   await home.addPolicy({ bands: [{ minScore: 0, outcome: "release" }], maxAmount: "99" }, named);
-  must(await setAgentStatus(ctx, MACHINE, { ...named, status: "paused" }));
-  const session = async (amount_ceiling: string) =>
-    must(await createSession(ctx, MACHINE, { ...named, amount_ceiling }));
+  const setStatus = async (status: "active" | "paused" | "killed") =>
+    must(await setAgentStatus(ctx, MACHINE, { ...named, status }));
+  await setStatus("killed");
+  const session = async (amount_ceiling: string, rest: { expires_at?: string } = {}) =>
+    must(await createSession(ctx, MACHINE, { ...named, amount_ceiling, ...rest }));
+  const onBase = (amount: string) =>
+    asksExact(amount, 2, {
+      network: "eip155:8453",
+      asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      extra: { name: "USD Coin", version: "2" },
+    });
+  await markRestored();
+  must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: true }));
+  await setThreshold(service, home, "98");
   market.first = { problem: "it could not be reached" };
   market.balance = 50n;
   nextWindow();
@@ -429,7 +440,7 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
           headers: { Host: "x" },
           max_amount: "9223372036854775808",
           spec: { clauses: [{ kind: "json.schema", schema: "none" }] },
-          agent_id: home.live.id,
+          agent_id: home.sandbox.id,
         },
       }),
     },
@@ -452,14 +463,35 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     },
     {
       refused: [404, "agent_not_found"],
-      mend: (request) => withBody(request, { agent_id: home.sandbox.id }),
+      mend: (request) => withBody(request, { agent_id: home.live.id }),
+    },
+    {
+      refused: [403, "restore_unacknowledged"],
+      async mend(request) {
+        must(await acknowledgeRestore(ctx));
+        return request;
+      },
+    },
+    {
+      refused: [403, "kill_switch_active"],
+      async mend(request) {
+        must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: false }));
+        return request;
+      },
     },
     { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
     { refused: [403, "agent_id_required"], mend: (request) => withBody(request, named) },
     {
-      refused: [403, "agent_not_active"],
+      refused: [403, "agent_not_active", `The agent ${agent.id} is killed`],
       async mend(request) {
-        must(await setAgentStatus(ctx, MACHINE, { ...named, status: "active" }));
+        await setStatus("paused");
+        return request;
+      },
+    },
+    {
+      refused: [403, "agent_not_active", `The agent ${agent.id} is paused`],
+      async mend(request) {
+        await setStatus("active");
         const { id } = await session("1");
         must(await revokeSession(ctx, MACHINE, { session_id: id }));
         return request;
@@ -468,13 +500,21 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     {
       refused: [403, "session_revoked"],
       async mend(request) {
+        await session("1", { expires_at: service.timeIn(1_000) });
+        nextWindow();
+        return request;
+      },
+    },
+    {
+      refused: [403, "session_expired"],
+      async mend(request) {
         await session("1");
         return request;
       },
     },
     { refused: [400, "upstream_unreachable"], mend: asked(asks("<html>")) },
     { refused: [400, "x402_challenge_invalid"], mend: asked(asksExact("100", 2, { scheme: "upto" })) },
-    { refused: [400, "x402_scheme_unsupported"], mend: asked(asksExact("100")) },
+    { refused: [400, "x402_scheme_unsupported"], mend: asked(onBase("100")) },
     { refused: [403, "x402_quote_above_max"], mend: (request) => withBody(request, { max_amount: "100" }) },
     {
       refused: [403, "session_ceiling_exceeded"],
@@ -483,7 +523,14 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
         return request;
       },
     },
-    { refused: [403, "policy_max_amount_exceeded"], mend: asked(asksExact("99")) },
+    { refused: [403, "policy_max_amount_exceeded"], mend: asked(onBase("99")) },
+    {
+      refused: [403, "passkey_required"],
+      async mend(request) {
+        await setThreshold(service, home, "99");
+        return request;
+      },
+    },
     {
       refused: [402, "insufficient_funds", "0 USDC is available"],
       async mend(request) {
