@@ -6,11 +6,11 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
-import { ensureInstance } from "../../src/services/instance.ts";
 import { NOBODY, type SendOptions } from "../support/client.ts";
 import { asks, asksExact, asksVoucher, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { approve, enrol, setThreshold, type TestPasskey } from "../support/passkeys.ts";
+import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
 /** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
@@ -50,16 +50,6 @@ const withBody = (request: Request, changed: object): Request => ({
 const nextWindow = (): void => {
   service.clock.now += 60_000;
 };
-/** As a restore leaves the ledger. */
-async function markRestored(): Promise<void> {
-  const instance = await ensureInstance(service.ctx);
-  const row = { ...instance, restoredAt: service.clock.now, acknowledgedAt: null };
-  await service.ctx.store.execute({
-    scope: { organisationId: "", mode: "live" },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
-  });
-}
 
 /** Uses up the window's budget of whoever calls. */
 async function exhaust(options: SendOptions): Promise<void> {
@@ -98,7 +88,7 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     }),
   );
   must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
-  await markRestored();
+  await markRestored(service.ctx);
   must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on: true }));
   await setThreshold(service, home, "98");
   await exhaust({ as: { Authorization: "Bearer nobody", ...viewer } });
@@ -402,7 +392,7 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
       asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
       extra: { name: "USD Coin", version: "2" },
     });
-  await markRestored();
+  await markRestored(ctx);
   must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: true }));
   await setThreshold(service, home, "98");
   market.first = { problem: "it could not be reached" };
