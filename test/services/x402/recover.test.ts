@@ -13,6 +13,7 @@ import { ensureInstance } from "../../../src/services/instance.ts";
 import { CHECK_LEASE_MS } from "../../../src/services/warrants/interrupt.ts";
 import { payForUrl } from "../../../src/services/x402/pay.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { endingAfter } from "../../support/ending.ts";
 import {
   asksExact,
   asksVoucher,
@@ -53,23 +54,6 @@ const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
 const pay = (on: Context = ctx, intent = intentOf("the key")) =>
   payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec: SPEC, agent_id: caller.agentId }, intent);
 
-/** The same service, whose process ends after so many commits. */
-function endingAfter(commits: number): Context {
-  let count = 0;
-  return {
-    ...ctx,
-    store: {
-      ...ctx.store,
-      reader: ctx.store.reader,
-      execute: async (command) => {
-        if (count >= commits) throw new Error("crashed");
-        count += 1;
-        return ctx.store.execute(command);
-      },
-    },
-  };
-}
-
 const purchases = () => ctx.store.reader.purchases.list(stage, null, 10);
 const warrant = () => ctx.store.reader.warrants.byCreation(stage, {}, {}, 1)[0];
 const escalations = () => ctx.store.reader.escalations.list(stage, 10);
@@ -96,7 +80,7 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
       market.paid = () => delivers({ ok: 1 }, kind === "exact" ? RECEIPT : {});
       market.findings = findings;
-      await expect(pay(endingAfter(commits))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, commits))).rejects.toThrow("crashed");
       expect(market.sent).toHaveLength(sent);
       expect(codeOf(await pay())).toBe("idempotency_in_flight");
 
@@ -164,26 +148,26 @@ describe("a crash", () => {
   );
 
   test("before the first commit leaves nothing", async () => {
-    await expect(pay(endingAfter(0))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 0))).rejects.toThrow("crashed");
     expect([purchases(), market.asked]).toEqual([[], []]);
     expect(answerOf(await pay())).toMatchObject({ state: "escalated" });
   });
 
   test("with nothing to pay leaves nothing", async () => {
     market.first = { ...asksVoucher("100"), status: 200 };
-    await expect(pay(endingAfter(1))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 1))).rejects.toThrow("crashed");
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
     expect(answerOf(await pay())).toMatchObject({ state: null, status: 200 });
   });
 
   test("after no answer came: the hold returns, or waits until the payment is known", async () => {
     market.paid = () => silence(true);
-    await expect(pay(endingAfter(4))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 4))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
     market.first = asksExact("100");
     market.findings = ["unused"];
-    await expect(pay(endingAfter(5), intentOf("another"))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 5), intentOf("another"))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(warrant()?.state).toBe("escalated");
     expect(purchases()[0]).toMatchObject({ known: "unknown", nextCheckAt: expect.any(Number) });
@@ -194,7 +178,7 @@ describe("a crash", () => {
     const fresh = (on: Context) =>
       payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec }, intentOf("fresh"));
     market.paid = () => delivers({ generated_at: new Date(ctx.clock.now).toISOString() });
-    await expect(fresh(endingAfter(4))).rejects.toThrow("crashed");
+    await expect(fresh(endingAfter(ctx, 4))).rejects.toThrow("crashed");
     ctx.clock.now += 7 * 24 * 3_600_000;
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
@@ -215,7 +199,7 @@ describe("a fault", () => {
 
   test("of one purchase keeps no other from its end", async () => {
     for (const key of ["one", "two", "three"])
-      await expect(pay(endingAfter(2), intentOf(key))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, 2), intentOf(key))).rejects.toThrow("crashed");
     const [doomed] = purchases();
     const broken: Context = {
       ...ctx,
@@ -300,7 +284,7 @@ describe("while a purchase is under way, nothing comes between", () => {
 
   test("a check that outlives its lease is not undone by others", async () => {
     market.paid = () => delivers({ ok: 1 });
-    await expect(pay(endingAfter(5))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 5))).rejects.toThrow("crashed");
     ctx.clock.now += CHECK_LEASE_MS;
     expect(await recoverOverdueChecks(ctx, onFault)).toBe(0);
     expect(warrant()?.state).toBe("verifying");
