@@ -51,6 +51,7 @@ async function buy(
 ): Promise<Answer | Refusal> {
   const { url, method, headers } = order;
   const first = await ctx.x402.ask({ url, method, headers });
+  if (isRefusal(first)) return refuseForgetting(ctx, quoting, first);
   if ("problem" in first) {
     const unreachable = refuse(
       "upstream_unreachable",

@@ -155,7 +155,10 @@ describe("exact", () => {
   });
 
   test("of a configured token is of the asset that the configuration says", () =>
-    expect(chosen(ofV2(v2(31_337, "7")), buyer({ asset: "TEST" }))).toMatchObject({ asset: "TEST", amount: 7n }));
+    expect(chosen(ofV2(v2(31_337, "7")), buyer({ asset: "TEST" }))).toMatchObject({
+      asset: "TEST",
+      amount: 7n,
+    }));
 
   test("takes the rule that comes first, so that a configured one wins over a known one", () => {
     const own: AssetRule = { ...usdcOf(84_532), asset: "USDC.base" };
