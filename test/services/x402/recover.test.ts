@@ -8,6 +8,7 @@ import { recoverPurchases, recoverPurchasesAtStart } from "../../../src/jobs/pur
 import { recoverAtStart, recoverOverdueChecks } from "../../../src/jobs/recover.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { ensureInstance } from "../../../src/services/instance.ts";
 import { CHECK_LEASE_MS } from "../../../src/services/warrants/interrupt.ts";
@@ -46,18 +47,27 @@ beforeEach(async () => {
   ctx = createTestContext({ x402: market.x402 });
   stage = await createStage(ctx, { mode: "sandbox", funds: "1000" });
   caller = await createCaller(stage);
+  must(await createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "1000" }));
   await ensureInstance(ctx);
 });
 afterEach(() => ctx.close());
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
+const ORDER = { url: SELLER_URL, max_amount: "100", spec: SPEC };
 const pay = (on: Context = ctx, intent = intentOf("the key")) =>
-  payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec: SPEC, agent_id: caller.agentId }, intent);
+  payForUrl(on, caller, { ...ORDER, agent_id: caller.agentId }, intent);
 
 const purchases = () => ctx.store.reader.purchases.list(stage, null, 10);
 const warrant = () => ctx.store.reader.warrants.byCreation(stage, {}, {}, 1)[0];
 const escalations = () => ctx.store.reader.escalations.list(stage, 10);
 const books = () => ctx.store.reader.balances.list(stage)[0]!.balance;
+/** Of the agent, and of its session. */
+const failures = () => {
+  const { agents } = ctx.store.reader;
+  return [agents.get(caller.agentId), agents.liveSession(caller.agentId, ctx.now())].map(
+    (counted) => counted?.failureCount,
+  );
+};
 const onFault = (error: unknown): never => {
   throw error;
 };
@@ -104,9 +114,7 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       expect(purchases()[0]!.phase).toBe("ended");
       const waits = state === "escalated";
       expect(books()).toMatchObject({ held: waits ? 100n : 0n, paid: state === "released" ? 100n : 0n });
-      // An interruption is nobody's failure.
-      const isFailure = waits;
-      expect(ctx.store.reader.agents.get(caller.agentId)!.failureCount).toBe(isFailure ? 1 : 0);
+      expect(failures()).toEqual([0, 0]);
     });
   }
 }
@@ -145,6 +153,19 @@ describe("a crash", () => {
       [4, "with the answer kept", "released", { answer: RELEASED, sent: 1, atStart: false }],
       [5, "while it was checked", "released", { answer: RELEASED, sent: 1, atStart: false }],
     ],
+  );
+
+  test.each(["voucher", "exact"] as const)(
+    "%s: a seller that is silent is one's failure, we are not",
+    async (kind) => {
+      market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
+      market.paid = () => silence(true);
+      await expect(pay(endingAfter(ctx, 3), intentOf("cut off"))).rejects.toThrow("crashed");
+      expect(await recoverPurchases(ctx, onFault)).toBe(1);
+      expect(failures()).toEqual([0, 0]);
+      must(await pay());
+      expect(failures()).toEqual([1, 1]);
+    },
   );
 
   test("before the first commit leaves nothing", async () => {
@@ -195,6 +216,41 @@ describe("a fault", () => {
     expect(market.x402.underWay.size).toBe(0);
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(answerOf(await pay())).toMatchObject({ state: "refunded" });
+  });
+
+  /** The same service, whose ledger fails so many times to keep what the seller answered. */
+  const failingToKeep = (times: number, pauses: number[]): Context => {
+    let left = times;
+    return {
+      ...ctx,
+      x402: { ...market.x402, pause: async (ms) => void pauses.push(ms) },
+      store: {
+        ...ctx.store,
+        reader: ctx.store.reader,
+        execute: async (command) => {
+          if (purchases()[0]?.phase === "signed" && left-- > 0) throw new Error("database or disk is full");
+          return ctx.store.execute(command);
+        },
+      },
+    };
+  };
+
+  test("of the ledger when the answer comes loses no answer: it is kept once that is possible", async () => {
+    const pauses: number[] = [];
+    market.paid = () => delivers({ ok: 1 });
+    expect(answerOf(await pay(failingToKeep(2, pauses)))).toMatchObject(RELEASED);
+    expect(pauses).toEqual([1_000, 2_000]);
+    expect(market.sent).toHaveLength(1);
+  });
+
+  test("of the ledger that lasts ends as a crash does", async () => {
+    const pauses: number[] = [];
+    market.paid = () => delivers({ ok: 1 });
+    await expect(pay(failingToKeep(99, pauses))).rejects.toThrow("database or disk is full");
+    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000]);
+    expect(market.sent).toHaveLength(1);
+    expect(await recoverPurchases(ctx, onFault)).toBe(1);
+    expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
   });
 
   test("of one purchase keeps no other from its end", async () => {
@@ -316,31 +372,39 @@ describe("while a purchase is under way, nothing comes between", () => {
     expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe(200);
   });
 
-  test("a kill before anything was signed: nothing is, and the hold returns", async () => {
-    market.first = asksExact("100");
-    const wallet = market.x402.wallets.sandbox!;
-    const slow: Context = {
-      ...ctx,
-      x402: {
-        ...market.x402,
-        wallets: {
-          live: null,
-          sandbox: {
-            ...wallet,
-            async sign(order, now) {
-              must(await kill());
-              return wallet.sign(order, now);
+  test.each([
+    ["the warrant's", true],
+    ["of a key that named none", false],
+  ])(
+    "a kill before anything was signed, of an agent %s: nothing is, and the hold returns",
+    async (_, isNamed) => {
+      market.first = asksExact("100");
+      const wallet = market.x402.wallets.sandbox!;
+      const slow: Context = {
+        ...ctx,
+        x402: {
+          ...market.x402,
+          wallets: {
+            live: null,
+            sandbox: {
+              ...wallet,
+              async sign(order, now) {
+                must(await kill());
+                return wallet.sign(order, now);
+              },
             },
           },
         },
-      },
-    };
-    expect(answerOf(await pay(slow))).toMatchObject({
-      ...REFUNDED,
-      state: "refunded",
-      reason_codes: ["agent_killed"],
-    });
-    expect(market.sent).toEqual([]);
-    expect(purchases()).toMatchObject([{ header: null, known: "unpaid" }]);
-  });
+      };
+      const order = isNamed ? { ...ORDER, agent_id: caller.agentId } : ORDER;
+      expect(answerOf(await payForUrl(slow, caller, order, intentOf("killed")))).toMatchObject({
+        ...REFUNDED,
+        state: "refunded",
+        reason_codes: ["agent_killed"],
+      });
+      expect(warrant()?.agentId).toBe(isNamed ? caller.agentId : null);
+      expect(market.sent).toEqual([]);
+      expect(purchases()).toMatchObject([{ header: null, known: "unpaid" }]);
+    },
+  );
 });
