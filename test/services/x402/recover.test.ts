@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { isRefusal } from "../../../src/core/errors.ts";
-import type { KeyCaller } from "../../../src/core/roles.ts";
+import type { Caller, KeyCaller } from "../../../src/core/roles.ts";
 import type { Finding } from "../../../src/core/x402/purchase.ts";
 import { followAgents } from "../../../src/jobs/agents.ts";
 import { sweepDeadlines } from "../../../src/jobs/deadlines.ts";
@@ -372,12 +372,13 @@ describe("while a purchase is under way, nothing comes between", () => {
     expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe(200);
   });
 
-  test.each([
-    ["the warrant's", true],
-    ["of a key that named none", false],
+  test.each<[what: string, isNamed: boolean, payer: () => Caller]>([
+    ["that its key names", true, () => caller],
+    ["whose key names none", false, () => caller],
+    ["that a person names", true, () => stage.operator],
   ])(
     "a kill before anything was signed, of an agent %s: nothing is, and the hold returns",
-    async (_, isNamed) => {
+    async (_, isNamed, payer) => {
       market.first = asksExact("100");
       const wallet = market.x402.wallets.sandbox!;
       const slow: Context = {
@@ -397,7 +398,7 @@ describe("while a purchase is under way, nothing comes between", () => {
         },
       };
       const order = isNamed ? { ...ORDER, agent_id: caller.agentId } : ORDER;
-      expect(answerOf(await payForUrl(slow, caller, order, intentOf("killed")))).toMatchObject({
+      expect(answerOf(await payForUrl(slow, payer(), order, intentOf("killed")))).toMatchObject({
         ...REFUNDED,
         state: "refunded",
         reason_codes: ["agent_killed"],
