@@ -29,7 +29,12 @@ try {
 async function serviceWorks(): Promise<void> {
   const folder = emptyFolder("service");
   const port = await freePort();
-  const settings = { HOLDFAST_PORT: String(port), HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8" };
+  const settings = {
+    HOLDFAST_PORT: String(port),
+    HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8",
+    HOLDFAST_X402_ALLOW_NETWORKS: "127.0.0.0/8",
+    HOLDFAST_X402_SANDBOX_KEY: `0x${"4c".repeat(32)}`,
+  };
   const run = (...args: string[]) => holdfast(folder, args, settings);
   const json = async (...args: string[]): Promise<Json> => JSON.parse(await run(...args, "--json"));
 
@@ -85,6 +90,10 @@ async function serviceWorks(): Promise<void> {
     await run("audit");
     passed("the books say so, and the audit finds nothing");
 
+    await paysOnAChain(port, secret);
+    await run("audit");
+    passed("a purchase is signed for a chain");
+
     await passkeySignsIn(port);
     passed("a passkey is registered, and signs in");
 
@@ -109,6 +118,46 @@ async function secondServerIsRefused(folder: string, settings: Settings): Promis
   assert.equal(await second.exited, 1, "a second server on the folder must not start");
   assert.match(said, /another server runs on/);
   passed("a second server on the folder refuses to start, and says why");
+}
+
+/** x402's packages are loaded at their first use. This seller takes the payment and names no transaction. */
+async function paysOnAChain(port: number, secret: string): Promise<void> {
+  const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
+  const entry = {
+    scheme: "exact",
+    network: "eip155:84532",
+    amount: "10000",
+    asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+    payTo: `0x${"a1".repeat(20)}`,
+    maxTimeoutSeconds: 60,
+    extra: { name: "USDC", version: "2" },
+  };
+  const required = base64({ x402Version: 2, accepts: [entry] });
+  let payment: string | null = null;
+  const seller = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch({ headers }) {
+      payment = headers.get("payment-signature");
+      if (payment !== null) return Response.json({});
+      return new Response("", { status: 402, headers: { "PAYMENT-REQUIRED": required } });
+    },
+  });
+  try {
+    const bought = await post(port, secret, "/v1/x402/pay", 200, {
+      url: seller.url.href,
+      max_amount: "10000",
+      spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    });
+    assert.deepEqual([bought.state, bought.reason_codes], ["escalated", ["payment_unknown"]]);
+    assert.partialDeepStrictEqual(JSON.parse(Buffer.from(String(payment), "base64").toString()), {
+      x402Version: 2,
+      accepted: entry,
+      payload: { authorization: { value: "10000" } },
+    });
+  } finally {
+    await seller.stop(true);
+  }
 }
 
 /** The library behind it is loaded at its first use: not before a passkey comes does the binary show that it can. */

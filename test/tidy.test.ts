@@ -62,6 +62,8 @@ describe("who may import whom", () => {
     "bun:sqlite": ["sqlite"],
     "drizzle-orm": ["sqlite"],
     "@simplewebauthn/server": ["platform"],
+    "@x402/core": ["platform"],
+    "@x402/evm": ["platform"],
     commander: ["cli", "main"],
     elysia: ["http", "console", "app"],
   };

@@ -61,15 +61,17 @@ const newPassword = Type.String({
   description: `a string of ${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX} characters`,
 });
 
+const asset = Type.Optional(
+  Type.String({
+    pattern: "^[A-Za-z0-9._:-]{1,32}$",
+    description: "1 to 32 characters of A-Z a-z 0-9 . _ : -",
+  }),
+);
+
 export const openBody = Type.Object(
   {
     amount,
-    asset: Type.Optional(
-      Type.String({
-        pattern: "^[A-Za-z0-9._:-]{1,32}$",
-        description: "1 to 32 characters of A-Z a-z 0-9 . _ : -",
-      }),
-    ),
+    asset,
     payee: Type.String({
       // A character beyond the BMP is two units of the text, and one of the 512.
       pattern: "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$",
@@ -100,6 +102,7 @@ export const payBody = Type.Object(
       ),
     ),
     max_amount: amount,
+    asset,
     spec: Type.Object({ clauses }, { ...closed, description: "an object with clauses" }),
     agent_id: Type.Optional(id),
   },

@@ -13,8 +13,8 @@ const RECONCILE_MAX = 50;
 type OnFault = (error: unknown, purchaseId: string) => void;
 
 /**
- * At start nobody works on any purchase: those that need no chain and no evaluation are ended before anybody is served. The
- * job ends the others.
+ * At start nobody works on any purchase: those that nothing came back of need no chain and are ended before anybody is served.
+ * The job ends the others, whose answer is kept.
  */
 export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, (purchase) => recoveryOf(ctx, purchase) !== "settle");

@@ -3,9 +3,9 @@ import { privateKeyToAccount } from "viem/accounts";
 import { AMOUNT_MAX } from "../core/money.ts";
 import type { Mode } from "../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
-import { caip2Of, isTestNetwork } from "../core/x402/chains.ts";
-import { writeJsonHeader } from "../core/x402/json-header.ts";
+import { caip2Of, chainOfNetwork, isTestNetwork } from "../core/x402/chains.ts";
 import type { ExactPayment } from "../core/x402/quote.ts";
+import type { ExactScheme } from "./exact-scheme.ts";
 
 /** The wallet of a mode. It knows no chain: a signature is all that it makes. */
 export type EvmPayer = {
@@ -54,53 +54,95 @@ const TYPES = {
   ],
 } as const;
 
+/** x402's packages take some 10 ms to load: only who pays on a chain waits for them. By `require`, as with passkeys. */
+const packages = (): typeof import("./exact-scheme.ts") => require("./exact-scheme.ts");
+
 /** The wallet of a private key, given as `0x` and 64 hex digits. */
-export function createEvmPayer(mode: Mode, privateKey: `0x${string}`): EvmPayer {
+export function createEvmPayer(
+  mode: Mode,
+  privateKey: `0x${string}`,
+  scheme: ExactScheme = (...asked) => packages().officialScheme(...asked),
+): EvmPayer {
   const account = privateKeyToAccount(privateKey);
   return {
     mode,
     address: account.address,
     async sign(order, now) {
-      const { nonce, contract } = checkOrder(mode, order, now);
+      const transfer = transferOf(account.address, order, checkOrder(mode, order, now));
+      const { message } = transfer;
+      const signatures: string[] = [];
       const { pays, amount } = order;
-      const to = getAddress(pays.payTo);
-      const validAfter = BigInt(Math.floor(order.validAfter / SECOND_MS));
-      const validBefore = BigInt(Math.floor(order.validBefore / SECOND_MS));
-      const signature = await account.signTypedData({
-        domain: {
-          name: pays.tokenName,
-          version: pays.tokenVersion,
-          chainId: pays.chainId,
-          verifyingContract: getAddress(contract),
+      const terms = { ...pays, amount, timeoutSeconds: AUTHORIZATION_MS / SECOND_MS };
+      const made = await scheme(terms, {
+        address: account.address,
+        async signTypedData(asked) {
+          const { nonce, validAfter, validBefore } = message;
+          // The scheme draws its own and leaves no place for those that are on disk.
+          const meant = { ...asked, message: { ...asked.message, nonce, validAfter, validBefore } };
+          if (!Bun.deepEquals(meant, transfer, true))
+            throw new SigningRefused("the scheme asks for another transfer than the order's");
+          const signature = await account.signTypedData(transfer);
+          signatures.push(signature);
+          return signature;
         },
-        types: TYPES,
-        primaryType: "TransferWithAuthorization",
-        message: { from: account.address, to, value: amount, validAfter, validBefore, nonce },
       });
-      const authorization = {
-        from: account.address,
-        to,
-        value: `${amount}`,
-        validAfter: `${validAfter}`,
-        validBefore: `${validBefore}`,
-        nonce,
-      };
-      return headerOf(pays, { authorization, signature });
+      return headerOf(pays, payloadOf(made, message, signatures));
     },
   };
 }
 
-/** As `encodePaymentSignatureHeader` of @x402/core writes it, which leaves no place for a nonce of ours. */
+/** The order as EIP-3009 says it: what is signed, to the letter. */
+const transferOf = (
+  from: `0x${string}`,
+  { pays, amount, validAfter, validBefore }: PaymentOrder,
+  { nonce, contract, payTo }: ReturnType<typeof checkOrder>,
+) =>
+  ({
+    domain: {
+      name: pays.tokenName,
+      version: pays.tokenVersion,
+      chainId: pays.chainId,
+      verifyingContract: getAddress(contract),
+    },
+    types: TYPES,
+    primaryType: "TransferWithAuthorization",
+    message: {
+      from,
+      to: getAddress(payTo),
+      value: amount,
+      validAfter: BigInt(Math.floor(validAfter / SECOND_MS)),
+      validBefore: BigInt(Math.floor(validBefore / SECOND_MS)),
+      nonce,
+    },
+  }) as const;
+
+type Message = ReturnType<typeof transferOf>["message"];
+
+/** What the scheme made, with the nonce and the times that were signed; refused where anything else of it is not what was. */
+function payloadOf(made: unknown, message: Message, signatures: readonly string[]): object {
+  const { from, to, nonce } = message;
+  const ours = { nonce, validAfter: `${message.validAfter}`, validBefore: `${message.validBefore}` };
+  const authorization = { from, to, value: `${message.value}`, ...ours };
+  const [signature, ...others] = signatures;
+  const { authorization: theirs, ...rest } = made as { readonly authorization?: object };
+  const isOrders =
+    others.length === 0 &&
+    Bun.deepEquals({ ...theirs, ...ours, ...rest }, { ...authorization, signature }, true);
+  if (!isOrders) throw new SigningRefused("the scheme made another payment than the order's");
+  return { authorization, signature };
+}
+
+/** As x402's client puts the parts together. */
 function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
   const { protocol, network, entry, resource } = pays;
   return protocol === 1
     ? {
         name: "X-PAYMENT",
-        value: writeJsonHeader({ x402Version: 1, scheme: "exact", network, payload }),
+        value: packages().encodePayment({ x402Version: 1, scheme: "exact", network, payload }),
       }
     : {
         name: "PAYMENT-SIGNATURE",
-        value: writeJsonHeader({
+        value: packages().encodePayment({
           x402Version: 2,
           payload,
           ...(resource === null ? {} : { resource }),
@@ -112,11 +154,12 @@ function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
 /** Nothing here is input that a caller got wrong: each is a rule that holds on the way here, held once more before money moves. */
 function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   const { pays, amount, validAfter, validBefore, nonce } = order;
-  const { chainId, contract, payTo } = pays;
+  const { protocol, network, chainId, contract, payTo } = pays;
   if (!Number.isSafeInteger(chainId) || chainId < 1) throw new SigningRefused("not the id of a chain");
   if (isTestNetwork(chainId) !== (mode === "sandbox")) {
     throw new SigningRefused(`the ${mode} wallet does not sign for ${caip2Of(chainId)}`);
   }
+  if (chainOfNetwork(protocol, network) !== chainId) throw new SigningRefused("not the name of that chain");
   if (amount <= 0n || amount > AMOUNT_MAX) throw new SigningRefused("not an amount that can be paid");
   if (!isAddress(contract, { strict: false }) || !isAddress(payTo, { strict: false })) {
     throw new SigningRefused("not the addresses of a token and a payee");
@@ -129,5 +172,5 @@ function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   }
   if (!(validAfter >= 0 && validAfter < validBefore))
     throw new SigningRefused("an authorization that never holds");
-  return { nonce, contract };
+  return { nonce, contract, payTo };
 }

@@ -1,7 +1,9 @@
-import { type ReachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
+import { isRefusal, type Refusal } from "../core/errors.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
 import { SECOND_MS } from "../core/time.ts";
+import { CHALLENGE_BYTES_MAX, CHALLENGE_TOO_LONG, challengeHeaderOf } from "../core/x402/challenge.ts";
 import type { PaymentHeader } from "../core/x402/purchase.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING } from "./content-coding.ts";
@@ -10,8 +12,8 @@ import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-r
 
 /** Buys from sellers that nobody vouches for (decisions.md, x402). It never throws: what went wrong is in the answer. */
 export type X402Client = {
-  /** The first request, without payment. It follows redirects within the origin. */
-  ask(request: SellerRequest): Promise<FirstAnswer | { readonly problem: string }>;
+  /** The first request, without payment. It follows redirects within the origin. A 402 too long to be read is refused. */
+  ask(request: SellerRequest): Promise<FirstAnswer | Refusal | { readonly problem: string }>;
   /** The paid request: once, and where it is sent, without redirects. */
   pay(request: SellerRequest, payment: PaymentHeader): Promise<PaidAnswer>;
 };
@@ -50,8 +52,10 @@ export type X402ClientOptions = {
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
 
+/** decisions.md, x402. */
 const ASK_TIMEOUT_MS = 30 * SECOND_MS;
 const PAY_TIMEOUT_MS = 90 * SECOND_MS;
+const PAYMENT_REQUIRED = 402;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Those that a POST follows as a POST: after the others it would be another request. */
 const REDIRECTS_OF_POST = new Set([307, 308]);
@@ -67,8 +71,13 @@ export function createX402Client(options: X402ClientOptions): X402Client {
       within(askTimeoutMs, async (signal) => {
         try {
           const { response, url } = await requestInOrigin(safe, request, signal);
-          const evidence = await readEvidence(response, bytesMax, signal);
-          return { url, status: response.status, headers: headersOf(response), evidence };
+          const { status } = response;
+          const headers = headersOf(response);
+          const evidence =
+            status === PAYMENT_REQUIRED
+              ? await readChallenge(response, headers, signal)
+              : await readEvidence(response, bytesMax, signal);
+          return isRefusal(evidence) ? evidence : { url, status, headers, evidence };
         } catch (error) {
           return { problem: problemOf(error) };
         }
@@ -105,6 +114,25 @@ async function within<Answer>(
   } finally {
     clearTimeout(timer);
     controller.abort();
+  }
+}
+
+/** As much of a 402 as a challenge may be: nobody has to take in more to refuse it, nor a body that the header overrules. */
+async function readChallenge(
+  response: Response,
+  headers: FirstAnswer["headers"],
+  signal: AbortSignal,
+): Promise<ReachedEvidence | Refusal> {
+  if (challengeHeaderOf(headers) !== undefined) {
+    response.body?.cancel().catch(() => {});
+    return reachedEvidence({ status: response.status, body: new Uint8Array() });
+  }
+  try {
+    return await readEvidence(response, CHALLENGE_BYTES_MAX, signal);
+  } catch (error) {
+    const isTooLong = error instanceof RequestFailure && error.code === "source_too_large";
+    if (isTooLong) return CHALLENGE_TOO_LONG;
+    throw error;
   }
 }
 

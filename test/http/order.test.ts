@@ -6,11 +6,11 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
-import { ensureInstance } from "../../src/services/instance.ts";
 import { NOBODY, type SendOptions } from "../support/client.ts";
 import { asks, asksExact, asksVoucher, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { approve, enrol, setThreshold, type TestPasskey } from "../support/passkeys.ts";
+import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
 /** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
@@ -50,16 +50,6 @@ const withBody = (request: Request, changed: object): Request => ({
 const nextWindow = (): void => {
   service.clock.now += 60_000;
 };
-/** As a restore leaves the ledger. */
-async function markRestored(): Promise<void> {
-  const instance = await ensureInstance(service.ctx);
-  const row = { ...instance, restoredAt: service.clock.now, acknowledgedAt: null };
-  await service.ctx.store.execute({
-    scope: { organisationId: "", mode: "live" },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
-  });
-}
 
 /** Uses up the window's budget of whoever calls. */
 async function exhaust(options: SendOptions): Promise<void> {
@@ -98,7 +88,7 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     }),
   );
   must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "paused" }));
-  await markRestored();
+  await markRestored(service.ctx);
   must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on: true }));
   await setThreshold(service, home, "98");
   await exhaust({ as: { Authorization: "Bearer nobody", ...viewer } });
@@ -384,18 +374,30 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
 test("a purchase that is wrong in every way is refused in the fixed order, until something is bought", async () => {
   const home = await service.organisation(0n);
   const { ctx } = service;
-  const scope = { organisation_id: home.id, mode: "sandbox" } as const;
-  const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
+  const scope = { organisation_id: home.id, mode: "live" } as const;
+  const agent = await home.addAgent({ must_be_named: true });
   const named = { agent_id: agent.id };
   must(await fundBalance(ctx, MACHINE, { ...scope, amount: "10", asset: "EUR" }));
   const taken = service.body({ asset: "EUR", amount: "1", ...named });
   expect((await service.post("/v1/warrants", taken, { as: agent.as, key: "taken" })).status).toBe(201);
   await home.addPolicy({ bands: [{ minScore: 0, outcome: "release" }], maxAmount: "99" }, named);
-  must(await setAgentStatus(ctx, MACHINE, { ...named, status: "paused" }));
-  const session = async (amount_ceiling: string) =>
-    must(await createSession(ctx, MACHINE, { ...named, amount_ceiling }));
+  const setStatus = async (status: "active" | "paused" | "killed") =>
+    must(await setAgentStatus(ctx, MACHINE, { ...named, status }));
+  await setStatus("killed");
+  const session = async (amount_ceiling: string, rest: { expires_at?: string } = {}) =>
+    must(await createSession(ctx, MACHINE, { ...named, amount_ceiling, ...rest }));
+  const onBase = (amount: string) =>
+    asksExact(amount, 2, {
+      network: "eip155:8453",
+      asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      extra: { name: "USD Coin", version: "2" },
+    });
+  await markRestored(ctx);
+  must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: true }));
+  await setThreshold(service, home, "98");
   market.first = { problem: "it could not be reached" };
   market.balance = 50n;
+  market.blockTime = ctx.now();
   nextWindow();
 
   const start: Request = {
@@ -429,7 +431,7 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
           headers: { Host: "x" },
           max_amount: "9223372036854775808",
           spec: { clauses: [{ kind: "json.schema", schema: "none" }] },
-          agent_id: home.live.id,
+          agent_id: home.sandbox.id,
         },
       }),
     },
@@ -452,14 +454,35 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     },
     {
       refused: [404, "agent_not_found"],
-      mend: (request) => withBody(request, { agent_id: home.sandbox.id }),
+      mend: (request) => withBody(request, { agent_id: home.live.id }),
+    },
+    {
+      refused: [403, "restore_unacknowledged"],
+      async mend(request) {
+        must(await acknowledgeRestore(ctx));
+        return request;
+      },
+    },
+    {
+      refused: [403, "kill_switch_active"],
+      async mend(request) {
+        must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: false }));
+        return request;
+      },
     },
     { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
     { refused: [403, "agent_id_required"], mend: (request) => withBody(request, named) },
     {
-      refused: [403, "agent_not_active"],
+      refused: [403, "agent_not_active", `The agent ${agent.id} is killed`],
       async mend(request) {
-        must(await setAgentStatus(ctx, MACHINE, { ...named, status: "active" }));
+        await setStatus("paused");
+        return request;
+      },
+    },
+    {
+      refused: [403, "agent_not_active", `The agent ${agent.id} is paused`],
+      async mend(request) {
+        await setStatus("active");
         const { id } = await session("1");
         must(await revokeSession(ctx, MACHINE, { session_id: id }));
         return request;
@@ -468,13 +491,21 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     {
       refused: [403, "session_revoked"],
       async mend(request) {
+        await session("1", { expires_at: service.timeIn(1_000) });
+        nextWindow();
+        return request;
+      },
+    },
+    {
+      refused: [403, "session_expired"],
+      async mend(request) {
         await session("1");
         return request;
       },
     },
     { refused: [400, "upstream_unreachable"], mend: asked(asks("<html>")) },
     { refused: [400, "x402_challenge_invalid"], mend: asked(asksExact("100", 2, { scheme: "upto" })) },
-    { refused: [400, "x402_scheme_unsupported"], mend: asked(asksExact("100")) },
+    { refused: [400, "x402_scheme_unsupported"], mend: asked(onBase("100")) },
     { refused: [403, "x402_quote_above_max"], mend: (request) => withBody(request, { max_amount: "100" }) },
     {
       refused: [403, "session_ceiling_exceeded"],
@@ -483,7 +514,14 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
         return request;
       },
     },
-    { refused: [403, "policy_max_amount_exceeded"], mend: asked(asksExact("99")) },
+    { refused: [403, "policy_max_amount_exceeded"], mend: asked(onBase("99")) },
+    {
+      refused: [403, "passkey_required"],
+      async mend(request) {
+        await setThreshold(service, home, "99");
+        return request;
+      },
+    },
     {
       refused: [402, "insufficient_funds", "0 USDC is available"],
       async mend(request) {

@@ -1,18 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { acknowledgeRestore } from "../../src/services/admin/backup.ts";
 import { revokeKey } from "../../src/services/admin/keys.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import { setKillSwitch } from "../../src/services/admin/switches.ts";
+import { freshKey, type Reply } from "../support/client.ts";
 import {
   asks,
   asksExact,
   asksVoucher,
+  delivers,
   encoded,
   type Market,
   openMarket,
+  RECEIPT,
   SELLER_URL,
+  silence,
 } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
+import { setThreshold } from "../support/passkeys.ts";
+import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
 /** POST /v1/x402/pay, refused: nothing is held, no purchase is left, no key is burnt and nobody was paid. */
@@ -28,6 +36,7 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 beforeEach(() => {
   market.first = asksVoucher("100");
+  market.paid = () => delivers({});
   market.findings = ["none"];
   market.balance = null;
 });
@@ -60,6 +69,8 @@ describe("the body", () => {
     ["a number", { max_amount: 100 }, "max_amount: must be a string of digits"],
     ["a fraction", { max_amount: "1.5" }, "max_amount"],
     ["too much", { max_amount: "9223372036854775808" }, "max_amount"],
+    ["an asset with a space", { asset: "U SD" }, "asset: must be 1 to 32 characters"],
+    ["a long asset", { asset: "x".repeat(33) }, "asset"],
     ["no clauses", { spec: { clauses: [] } }, "spec.clauses"],
     ["a ninth kind", { spec: { clauses: [{ kind: "custom" }] } }, "spec.clauses.0.kind"],
     [
@@ -146,6 +157,7 @@ describe("the first request", () => {
     ["an unknown network", asksExact("100", 2, { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" })],
     ["a token that is not known", asksExact("100", 2, { asset: `0x${"99".repeat(20)}` })],
     ["a main network", asksExact("100", 2, { network: "eip155:8453" })],
+    ["another asset, on the books", asksVoucher("1", "WBTC")],
     ["another domain", asksExact("100", 2, { extra: { name: "Fake", version: "2" } })],
   ];
   for (const [what, first] of unpayable) {
@@ -175,7 +187,7 @@ describe("the hold", () => {
     market.first = asksVoucher("1000001");
     await refuses([402, "insufficient_funds", "1000000 USDC is available"], { max_amount: "1000001" });
     market.first = asksVoucher("1", "EUR");
-    await refuses([402, "insufficient_funds", "0 EUR"]);
+    await refuses([402, "insufficient_funds", "0 EUR"], { asset: "EUR" });
   });
 
   test("above what the wallet has", async () => {
@@ -218,49 +230,151 @@ describe("who pays", () => {
     expect(market.asked.length).toBe(asked);
   });
 
-  test("a key that is revoked, an agent that is paused and a session that ends while the seller is asked", async () => {
-    const during = async (
-      refused: Refused,
-      act: (agent: { id: string; keyId: string }) => Promise<unknown>,
-    ) => {
-      const agent = await home.addAgent({ mode: "sandbox" });
-      const named = { agent_id: agent.id };
-      must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "1000" }));
-      const answered = Promise.withResolvers<void>();
-      const arrived = Promise.withResolvers<void>();
-      const { ask } = market.x402;
-      Object.assign(market.x402, {
-        ask: async () => {
-          arrived.resolve();
-          await answered.promise;
-          return market.first;
-        },
-      });
-      const paying = service.post("/v1/x402/pay", body(named), { as: agent.as });
-      await arrived.promise;
-      await act(agent);
-      const before = service.world(home);
-      answered.resolve();
-      const reply = await paying;
-      Object.assign(market.x402, { ask });
-      expect([reply.status, reply.code]).toEqual([refused[0], refused[1]]);
-      const { purchases, idempotency_keys, ...rest } = before;
-      const { purchases: left, idempotency_keys: keys, ...now } = service.world(home);
-      expect(now).toEqual(rest);
-      expect([left!.length, keys!.length]).toEqual([purchases!.length - 1, idempotency_keys!.length - 1]);
-    };
-    const ctx = service.ctx;
-    await during([401, "not_authenticated"], ({ keyId }) => revokeKey(ctx, MACHINE, { key_id: keyId }));
-    await during([403, "agent_not_active"], ({ id }) =>
-      setAgentStatus(ctx, MACHINE, { agent_id: id, status: "paused" }),
+  test("a session that is over, before anybody is asked", async () => {
+    const { ctx } = service;
+    const agent = await home.addAgent({ mode: "sandbox" });
+    const named = { agent_id: agent.id };
+    const session = async (rest: object) =>
+      must(await createSession(ctx, MACHINE, { ...named, amount_ceiling: "1000", ...rest }));
+    const buys = () => service.post("/v1/x402/pay", body(named), { as: agent.as });
+    const asked = (): number => market.asked.length;
+
+    await session({ warrant_limit: 1 });
+    expect((await buys()).body.state).toBe("released");
+    await session({ warrant_limit: 1, failure_budget: 1 });
+    market.paid = () => silence(false);
+    expect((await buys()).body.state).toBe("refunded");
+    let before = asked();
+    await refuses([403, "session_failure_budget_spent"], named, agent.as);
+    await session({ warrant_limit: 1 });
+    market.paid = () => delivers({});
+    expect((await buys()).body.state).toBe("released");
+    before += 1;
+    await refuses([403, "session_warrant_limit_reached"], named, agent.as);
+    await session({ expires_at: service.timeIn(1_000) });
+    service.clock.now += 1_000;
+    await refuses([403, "session_expired"], named, agent.as);
+    await session({});
+    await refuses([403, "session_ceiling_exceeded"], { ...named, asset: "EUR" }, agent.as);
+    expect(asked()).toBe(before);
+  });
+});
+
+describe("what changes while the seller is asked", () => {
+  type Agent = Awaited<ReturnType<TestOrganisation["addAgent"]>>;
+  let buyer: TestOrganisation;
+  let ask: Market["x402"]["ask"];
+  beforeEach(async () => {
+    buyer = await service.organisation();
+    ({ ask } = market.x402);
+  });
+  afterEach(() => Object.assign(market.x402, { ask }));
+
+  /** Something happens between the quote and the hold: refused, nothing held or signed. Sends the same once more. */
+  async function during(
+    refused: Refused,
+    act: (agent: Agent) => unknown,
+    mode: "live" | "sandbox" = "sandbox",
+  ): Promise<() => Promise<Reply>> {
+    const agent = await buyer.addAgent({ mode });
+    const named = { agent_id: agent.id };
+    must(await createSession(service.ctx, MACHINE, { ...named, amount_ceiling: "1000" }));
+    const answered = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    Object.assign(market.x402, {
+      ask: async () => {
+        arrived.resolve();
+        await answered.promise;
+        return market.first;
+      },
+    });
+    const key = freshKey();
+    const pay = () => service.post("/v1/x402/pay", body(named), { as: agent.as, key });
+    const sent = market.sent.length;
+    const paying = pay();
+    await arrived.promise;
+    await act(agent);
+    const before = service.world(buyer);
+    answered.resolve();
+    const reply = await paying;
+    Object.assign(market.x402, { ask });
+    expect([reply.status, reply.code]).toEqual([refused[0], refused[1]]);
+    const { purchases, idempotency_keys, ...rest } = before;
+    const { purchases: left, idempotency_keys: keys, ...now } = service.world(buyer);
+    expect(now).toEqual(rest);
+    expect([left!.length, keys!.length]).toEqual([purchases!.length - 1, idempotency_keys!.length - 1]);
+    expect(market.sent.length).toBe(sent);
+    return pay;
+  }
+  /** The cause is gone: the same key buys. */
+  const buysAt = async (pay: () => Promise<Reply>) => {
+    const { status, body: bought } = await pay();
+    expect([status, bought.state]).toEqual([200, "released"]);
+  };
+
+  test("a key that is revoked", () =>
+    during([401, "not_authenticated"], ({ keyId }) => revokeKey(service.ctx, MACHINE, { key_id: keyId })));
+
+  test.each(["paused", "killed"] as const)("an agent that is %s", async (status) => {
+    let id = "";
+    const setStatus = async (to: "active" | "paused" | "killed") =>
+      must(await setAgentStatus(service.ctx, MACHINE, { agent_id: id, status: to }));
+    const pay = await during([403, "agent_not_active"], (agent) => {
+      id = agent.id;
+      return setStatus(status);
+    });
+    await setStatus("active");
+    await buysAt(pay);
+  });
+
+  test("a session that is revoked, that expires, or that gets a lower ceiling", async () => {
+    const { ctx } = service;
+    const live = (id: string) => ctx.store.reader.agents.liveSession(id, ctx.now())!;
+    await during([403, "session_revoked"], ({ id }) =>
+      revokeSession(ctx, MACHINE, { session_id: live(id).id }),
     );
-    await during([403, "session_revoked"], async ({ id }) =>
-      revokeSession(ctx, MACHINE, { session_id: ctx.store.reader.agents.liveSession(id, ctx.now())!.id }),
+    await during([403, "session_expired"], ({ id }) => {
+      service.clock.now = live(id).expiresAt;
+    });
+    await during([403, "session_ceiling_exceeded"], ({ id }) =>
+      createSession(ctx, MACHINE, { agent_id: id, amount_ceiling: "99" }),
     );
+  });
+
+  test("the kill switch", async () => {
+    const turn = async (on: boolean) =>
+      must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: buyer.id, on }));
+    const pay = await during([403, "kill_switch_active"], () => turn(true));
+    await turn(false);
+    await buysAt(pay);
+  });
+
+  test.each([
+    ["a voucher", asksVoucher("100")],
+    ["exact", asksExact("100")],
+  ])("the passkey threshold, for %s", async (_, first) => {
+    market.first = first;
+    market.paid = () => delivers({}, RECEIPT);
+    const pay = await during([403, "passkey_required"], () => setThreshold(service, buyer, "99"));
+    await setThreshold(service, buyer, "100");
+    await buysAt(pay);
+  });
+
+  test("a policy with a lower maximum", () =>
+    during([403, "policy_max_amount_exceeded"], ({ id }) =>
+      buyer.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }], maxAmount: "99" }, { agent_id: id }),
+    ));
+
+  test("a restore, for live alone", async () => {
+    const pay = await during([403, "restore_unacknowledged"], () => markRestored(service.ctx), "live");
+    await buysAt(() => service.post("/v1/x402/pay", body(), { as: buyer.sandbox.as }));
+    must(await acknowledgeRestore(service.ctx));
+    await buysAt(pay);
   });
 });
 
 test("after all of that the key still buys, once", async () => {
+  const sent = market.sent.length;
   const send = () => service.post("/v1/x402/pay", body(), { as: home.sandbox.as, key: "the-key" });
   const reply = await send();
   expect([reply.status, reply.body.state]).toEqual([200, "released"]);
@@ -270,5 +384,5 @@ test("after all of that the key still buys, once", async () => {
     key: "the-key",
   });
   expect(reused.code).toBe("idempotency_key_reused");
-  expect(market.sent).toHaveLength(1);
+  expect(market.sent.length).toBe(sent + 1);
 });

@@ -11,6 +11,7 @@ import {
   type PaymentOrder,
   SigningRefused,
 } from "../../src/platform/evm-payer.ts";
+import { type ExactScheme, officialScheme } from "../../src/platform/exact-scheme.ts";
 
 const KEY = `0x${"4c".repeat(32)}` as const;
 const ACCOUNT = privateKeyToAccount(KEY);
@@ -150,6 +151,8 @@ describe("nothing is signed", () => {
     "for Base by the sandbox's wallet": chain(BASE),
     "for Ethereum by the sandbox's wallet": chain(1),
     "for a chain that nobody knows by the sandbox's wallet": chain(999_999),
+    "for another chain than the network's name": { pays: pays({ network: "eip155:31337" }) },
+    "for a name that x402's packages do not know": { pays: pays({ protocol: 1, network: "optimism" }) },
     "for no chain": chain(0),
     "for half a chain": chain(84_532.5),
     "of nothing": { amount: 0n },
@@ -196,6 +199,60 @@ describe("nothing is signed", () => {
       }),
       { numRuns: 50 },
     );
+  });
+});
+
+describe("x402's packages are not trusted: nothing leaves", () => {
+  const asking = (changed: Partial<Parameters<ExactScheme>[0]>): ExactScheme => {
+    return (terms, signer) => officialScheme({ ...terms, ...changed }, signer);
+  };
+  const signing = (change: (asked: Asked) => object): ExactScheme => {
+    return (terms, { address, signTypedData }) =>
+      officialScheme(terms, {
+        address,
+        signTypedData: (asked) => signTypedData({ ...asked, ...change(asked) }),
+      });
+  };
+  const making = (change: (made: Made) => unknown): ExactScheme => {
+    return async (terms, signer) => change((await officialScheme(terms, signer)) as Made);
+  };
+  type Asked = Parameters<Parameters<ExactScheme>[1]["signTypedData"]>[0];
+  type Made = { readonly authorization: object; readonly signature: string };
+  const other = `0x${"a1".repeat(20)}` as const;
+  const WRONG: Readonly<Record<string, ExactScheme>> = {
+    "asked to sign another amount": asking({ amount: 10_001n }),
+    "asked to sign for another payee": asking({ payTo: other }),
+    "asked to sign for another token": asking({ contract: other }),
+    "asked to sign for another chain": asking({ network: "eip155:31337" }),
+    "asked to sign for another domain's name": asking({ tokenName: "USD Coin" }),
+    "asked to sign for another domain's version": asking({ tokenVersion: "1" }),
+    "asked to sign with a salt": signing(({ domain }) => ({ domain: { ...domain, salt: other } })),
+    "asked to sign for another payer": signing(({ message }) => ({ message: { ...message, from: other } })),
+    "asked to sign something else": signing(() => ({ primaryType: "Permit" })),
+    "asked to sign in other types": signing(({ types }) => ({ types: { ...types, Permit: [] } })),
+    "given another amount": making(({ authorization, signature }) => ({
+      authorization: { ...authorization, value: "1" },
+      signature,
+    })),
+    "given another signature": making((made) => ({ ...made, signature: `0x${"00".repeat(65)}` })),
+    "given more than a payment": making((made) => ({ ...made, permit2Authorization: {} })),
+    "given no authorization": making(({ signature }) => ({ signature })),
+    "asked for a signature twice": async (terms, signer) => {
+      await officialScheme(terms, signer);
+      return officialScheme(terms, signer);
+    },
+    "asked for none": async () => ({ authorization: {}, signature: "0x" }),
+  };
+  for (const [what, scheme] of Object.entries(WRONG)) {
+    test(what, async () => {
+      const wallet = createEvmPayer("sandbox", KEY, scheme);
+      await expect(wallet.sign(order(), NOW)).rejects.toBeInstanceOf(SigningRefused);
+    });
+  }
+
+  test("and what they make of the order does", async () => {
+    const wallet = createEvmPayer("sandbox", KEY, asking({}));
+    expect(await wallet.sign(order(), NOW)).toEqual(await payer.sign(order(), NOW));
   });
 });
 

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { isRefusal } from "../../src/core/errors.ts";
+import { CHALLENGE_BYTES_MAX } from "../../src/core/x402/challenge.ts";
 import { createX402Client, type SellerRequest } from "../../src/platform/x402-request.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
@@ -25,9 +27,25 @@ const answers: Record<string, (request: Request) => Answer> = {
   "/hop-round": () => redirect("/hop-round"),
   "/hang": () => "never",
   "/drop": () => "dropped",
+  "/402-announced": () => new Response(new Uint8Array(CHALLENGE_BYTES_MAX + 1), { status: 402 }),
+  "/402-full": () => new Response(new Uint8Array(CHALLENGE_BYTES_MAX), { status: 402 }),
   "/large": () => new Response("x".repeat(1_001), { headers: { "Payment-Response": "receipt" } }),
 };
 const redirect = (location: string, status = 307) => new Response(null, { status, headers: { location } });
+
+/** A 402 whose body is a little longer than a challenge may be, and never ends. */
+const endless402 = (headers: Record<string, string>) =>
+  Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () =>
+      new Response(
+        new ReadableStream({
+          start: (controller) => controller.enqueue(new Uint8Array(CHALLENGE_BYTES_MAX + 1)),
+        }),
+        { status: 402, headers },
+      ),
+  });
 
 beforeAll(async () => {
   requests = [];
@@ -57,7 +75,7 @@ describe("the first request", () => {
       status: 200,
       headers: { "x-goods": "yes" },
     });
-    if ("problem" in first) throw new Error(first.problem);
+    if (isRefusal(first) || "problem" in first) throw new Error("it was not answered");
     expect(Buffer.from(first.evidence.body).toString()).toBe("goods");
     const { headers } = requests.at(-1)!;
     expect([headers.get("accept"), headers.get("x-mine"), headers.get("x-payment")]).toEqual([
@@ -88,6 +106,35 @@ describe("the first request", () => {
     ["and answers more than the cap", "/large", "its answer is larger than 10 MiB"],
   ])("fails where the seller redirects or answers %s", async (_, path, problem) => {
     expect(await client.ask(at(path))).toEqual({ problem });
+  });
+
+  const TOO_LONG = {
+    refused: "x402_challenge_invalid",
+    message: "The seller's 402 cannot be read: its body is larger than 256 kB.",
+  } as const;
+
+  test("reads no more of a 402 than a challenge may be", async () => {
+    expect(await client.ask(at("/402-announced"))).toEqual(TOO_LONG);
+    const endless = endless402({});
+    expect(await client.ask(at("", { url: endless.url.href }))).toEqual(TOO_LONG);
+    await endless.stop(true);
+  });
+
+  test("reads a whole challenge, beyond what evidence may be", async () => {
+    expect(await client.ask(at("/402-full"))).toMatchObject({
+      status: 402,
+      evidence: { body: { length: CHALLENGE_BYTES_MAX } },
+    });
+  });
+
+  test("reads no body beside the header, which wins", async () => {
+    const endless = endless402({ "Payment-Required": "e30=" });
+    expect(await client.ask(at("", { url: endless.url.href }))).toMatchObject({
+      status: 402,
+      headers: { "payment-required": "e30=" },
+      evidence: { body: { length: 0 } },
+    });
+    await endless.stop(true);
   });
 
   test("does not turn a POST into a GET", async () => {
@@ -152,4 +199,19 @@ describe("the paid request", () => {
       expect([url, paid.connected, paid.evidence.reached]).toEqual([url, false, false]);
     }
   });
+});
+
+test("the first request has 30 s, the paid one 90 s", async () => {
+  const usual = createX402Client({ allowNetworks: ["127.0.0.0/8"] });
+  const timers = spyOn(globalThis, "setTimeout");
+  try {
+    const longest = () => Math.max(...timers.mock.calls.map(([, ms]) => Number(ms ?? 0)));
+    await usual.ask(at("/goods"));
+    expect(longest()).toBe(30_000);
+    timers.mockClear();
+    await usual.pay(at("/goods"), PAYMENT);
+    expect(longest()).toBe(90_000);
+  } finally {
+    timers.mockRestore();
+  }
 });

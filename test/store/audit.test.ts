@@ -7,8 +7,8 @@ import { canonicalJson, hashJson, sha256 } from "../../src/core/canonical.ts";
 import { entryHashOf } from "../../src/core/trace.ts";
 import { STATES } from "../../src/core/warrant.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
-import { openLedger } from "../../src/store/sqlite/open.ts";
 import { createTestContext } from "../support/context.ts";
+import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { buildGoodLedger, HUGE } from "../support/good-ledger.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
 
@@ -35,32 +35,8 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Opens a copy of the ledger, as a buggy or hostile hand would: nothing stops it. */
-function withCopy<T>(work: (ledger: ReturnType<typeof openLedger>, file: string) => T): T {
-  const copy = mkdtempSync(join(tmpdir(), "holdfast-audit-"));
-  const file = join(copy, "holdfast.db");
-  cpSync(folder, copy, { recursive: true });
-  const ledger = openLedger(copy);
-  const { raw } = ledger.writer;
-  raw.run("PRAGMA synchronous = OFF");
-  raw.run("PRAGMA foreign_keys = OFF");
-  raw.run("PRAGMA ignore_check_constraints = ON");
-  for (const { name } of raw
-    .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    .all()) {
-    raw.run(`DROP TRIGGER ${name}`);
-  }
-  try {
-    return work(ledger, file);
-  } finally {
-    ledger.readers.raw.close();
-    ledger.writer.raw.close();
-    rmSync(copy, { recursive: true });
-  }
-}
-
 test("a ledger that moved money in every way has nothing to report", () => {
-  withCopy(({ readers }) => {
+  withCopy(folder, ({ readers }) => {
     const states = readers.raw.query<{ state: string }, []>("SELECT DISTINCT state FROM warrants").all();
     expect(new Set(states.map(({ state }) => state))).toEqual(new Set(STATES));
     expect(auditLedger(readers)).toEqual([]);
@@ -101,8 +77,6 @@ function rechain(raw: Database, warrantId: string): void {
   }
   raw.query("UPDATE warrants SET trace_head = ? WHERE id = ?").run(previous, warrantId);
 }
-
-type Corruption = readonly [name: string, plant: string | ((raw: Database) => void), named: RegExp];
 
 const POSTING =
   "INSERT INTO postings SELECT NULL, organisation_id, mode, rail, asset, warrant_id, deposit_id, available, held, paid, funding, payee, recorded_at FROM postings";
@@ -548,23 +522,12 @@ describe.each([
   ["a trace", TRACES],
   ["the directory", DIRECTORY],
 ] as const)("what is wrong with %s is found", (_, corruptions) => {
-  for (const [name, plant, named] of corruptions) {
-    test(name, () => {
-      const messages = withCopy(({ writer, readers }) => {
-        const before = writer.raw.query("SELECT total_changes() AS n").get();
-        if (typeof plant === "string") writer.raw.run(plant);
-        else plant(writer.raw);
-        expect(writer.raw.query("SELECT total_changes() AS n").get()).not.toEqual(before);
-        return auditLedger(readers);
-      });
-      expect(messages.join("\n")).toMatch(new RegExp(named.source, "m"));
-    });
-  }
+  for (const corruption of corruptions) test(corruption[0], () => expectFound(folder, corruption));
 });
 
 describe("the audit itself", () => {
   test("says what it can of a file whose pages are damaged, and throws nothing", () => {
-    const messages = withCopy(({ writer, readers }, file) => {
+    const messages = withCopy(folder, ({ writer, readers }, file) => {
       writer.raw.run("PRAGMA wal_checkpoint(TRUNCATE)");
       const { size } = statSync(file);
       const handle = openSync(file, "r+");
@@ -577,7 +540,7 @@ describe("the audit itself", () => {
   });
 
   test("stops at a thousand messages, and leaves no transaction open", () => {
-    withCopy(({ writer, readers }) => {
+    withCopy(folder, ({ writer, readers }) => {
       writer.raw.run(
         `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
          INSERT INTO idempotency_keys SELECT (SELECT id FROM organisations LIMIT 1), 'live', 'stuck-' || i, 'f', NULL, NULL, NULL, NULL, 0 FROM n`,
@@ -590,7 +553,7 @@ describe("the audit itself", () => {
   });
 
   test("sees one moment: what is written while it reads waits for the next one", () => {
-    withCopy(({ writer, readers }) => {
+    withCopy(folder, ({ writer, readers }) => {
       const { raw } = readers;
       const query = raw.query.bind(raw);
       let wrote = false;

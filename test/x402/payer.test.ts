@@ -49,6 +49,7 @@ async function quoteOf(url: string): Promise<Quote & { readonly pays: ExactPayme
   const quote = chooseEntry(challenge, {
     mode: "sandbox",
     maxAmount: COST,
+    asset: "USDC",
     payable: { hasWallet: true, assets: x402Assets },
   });
   if (isRefusal(quote)) throw new Error(quote.message);

@@ -37,7 +37,7 @@ export type PaymentRequired = {
 };
 
 const HEADER = "PAYMENT-REQUIRED";
-const BODY_BYTES_MAX = 256 * 1024;
+export const CHALLENGE_BYTES_MAX = 256 * 1024;
 const ENTRIES_MAX = 32;
 const NAME_LENGTH_MAX = 128;
 /** The longest number of a chain: 2^256 has 78 digits. */
@@ -55,13 +55,20 @@ const PAYEE = new RegExp(PAYEE_PATTERN);
 const unreadable = (problem: string): Refusal =>
   refuse("x402_challenge_invalid", `The seller's 402 cannot be read: ${problem}.`);
 
+/** What is said of a body above CHALLENGE_BYTES_MAX. */
+export const CHALLENGE_TOO_LONG: Refusal = unreadable("its body is larger than 256 kB");
+
+/** The header that wins over every body; undefined where there is none. */
+export const challengeHeaderOf = (headers: PaymentRequired["headers"]): string | undefined =>
+  headers[HEADER.toLowerCase()] || undefined;
+
 /**
  * The challenge of a 402: that of the header, which wins, else that of the body, at its top or under `x402`. An entry that
  * cannot be read is one that cannot be paid: it is left out. Where none is left, or nothing is readable:
  * `x402_challenge_invalid`, whose message says what is wrong.
  */
 export function parseChallenge({ headers, body }: PaymentRequired): Challenge | Refusal {
-  const header = headers[HEADER.toLowerCase()];
+  const header = challengeHeaderOf(headers);
   if (header) {
     const read = readJsonHeader(header);
     if ("problem" in read) return unreadable(`${HEADER} ${read.problem}`);
@@ -70,9 +77,9 @@ export function parseChallenge({ headers, body }: PaymentRequired): Challenge | 
       : unreadable(`${HEADER} is not a JSON object`);
   }
   // Characters are at most as many as bytes, so a text that is too long is not even copied.
-  if (body.length > BODY_BYTES_MAX) return unreadable(BODY_TOO_LONG);
+  if (body.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  if (bytes.length > BODY_BYTES_MAX) return unreadable(BODY_TOO_LONG);
+  if (bytes.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;
   const read = readJson(bytes);
   if ("problem" in read) return unreadable(`it has no ${HEADER}, and its body ${read.problem}`);
   const found = challengeIn(read.value);
@@ -83,8 +90,6 @@ export function parseChallenge({ headers, body }: PaymentRequired): Challenge | 
   const protocol = value.x402Version === 2 ? 2 : 1;
   return parseProtocol(value, protocol, path);
 }
-
-const BODY_TOO_LONG = "its body is larger than 256 kB";
 
 /** The challenge at the top level of a body, or nested under `x402`. `path` comes before its fields' names. */
 function challengeIn(body: unknown): { readonly value: JsonObject; readonly path: string } | null {

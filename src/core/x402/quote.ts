@@ -48,8 +48,10 @@ export type Payable = {
 
 export type Buyer = {
   readonly mode: Mode;
-  /** The caller's ceiling, in the units of whatever asset is quoted. */
+  /** The caller's ceiling, in the smallest unit of `asset`. */
   readonly maxAmount: bigint;
+  /** The books' asset that the caller pays in: a ceiling says nothing of another. */
+  readonly asset: string;
   readonly payable: Payable;
 };
 
@@ -60,7 +62,7 @@ export type Buyer = {
 export function chooseEntry(challenge: Challenge, buyer: Buyer): Quote | Refusal {
   const offers =
     challenge.kind === "simple"
-      ? [voucherQuote(challenge)]
+      ? [voucherQuote(challenge, buyer)]
       : challenge.entries.map((entry) => exactQuote(entry, challenge, buyer));
   const quotes = offers.filter((offer) => typeof offer !== "string");
   const [first] = quotes;
@@ -78,20 +80,30 @@ export function chooseEntry(challenge: Challenge, buyer: Buyer): Quote | Refusal
   );
 }
 
-const voucherQuote = ({ amount, asset, payee }: Challenge & { readonly kind: "simple" }): Quote => ({
-  amount,
-  asset,
-  payee,
-  timeoutSeconds: null,
-  pays: { kind: "voucher" },
-});
+/** A simple challenge's quote, or why it cannot be paid. */
+const voucherQuote = (
+  { amount, asset, payee }: Challenge & { readonly kind: "simple" },
+  buyer: Buyer,
+): Quote | string =>
+  problemWithAsset(asset, buyer) ?? {
+    amount,
+    asset,
+    payee,
+    timeoutSeconds: null,
+    pays: { kind: "voucher" },
+  };
+
+/** A ceiling of 1 USDC must not let through what costs as many units of something dearer. */
+const problemWithAsset = (asset: string, buyer: Buyer): string | null =>
+  asset === buyer.asset ? null : `the price is in ${asset}, and max_amount in ${buyer.asset}`;
 
 /** An entry's quote, or why it cannot be paid. */
 function exactQuote(
   entry: ChallengeEntry,
   { protocol, resource }: Challenge & { readonly kind: "protocol" },
-  { mode, payable }: Buyer,
+  buyer: Buyer,
 ): Quote | string {
+  const { mode, payable } = buyer;
   const { path, scheme, network, amount, asset, payTo, timeoutSeconds } = entry;
   if (scheme !== "exact") return `${path}: the scheme ${scheme} is not known`;
   const chainId = chainOfNetwork(protocol, network);
@@ -103,7 +115,7 @@ function exactQuote(
   const rule = findAsset(payable.assets, chainId, asset);
   if (!rule) return `${path}: the token ${asset} of ${caip2Of(chainId)} is not one that is paid with`;
   if (!payable.hasWallet) return `${path}: there is no wallet for ${mode}`;
-  const problem = problemWithTerms(entry, rule);
+  const problem = problemWithAsset(rule.asset, buyer) ?? problemWithTerms(entry, rule);
   if (problem !== null) return `${path}: ${problem}`;
   const { contract, tokenName, tokenVersion } = rule;
   return {

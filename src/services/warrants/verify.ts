@@ -266,6 +266,8 @@ export function moveByCheck(
     readonly now: number;
     /** After the move, where the check is of what was bought. */
     readonly purchase?: Purchase;
+    /** Whether our own end cut off what is checked: then it is nobody's failure. */
+    readonly isCutOff?: boolean;
   },
 ): Moved | Refusal {
   const rows: Row[] = [{ kind: "check", row: check }];
@@ -303,7 +305,7 @@ export function moveByCheck(
       actor: SYSTEM,
       eventId: at.eventId,
       now: at.now,
-      verdict: !check.passed ? "failed" : settles ? "clean" : "neither",
+      verdict: at.isCutOff ? "neither" : !check.passed ? "failed" : settles ? "clean" : "neither",
       rows,
       checked: {
         check_id: check.id,

@@ -33,6 +33,7 @@ export function quoteOf(ctx: Context, { mode }: Caller, order: Order, first: Fir
   return chooseEntry(challenge, {
     mode,
     maxAmount: order.maxAmount,
+    asset: order.asset,
     payable: { hasWallet: wallets[mode] !== null, assets },
   });
 }

@@ -10,7 +10,10 @@ export type PayInput = {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
+  /** In the smallest unit of `asset`. */
   readonly max_amount: string;
+  /** The books' asset that is paid in; USDC where it is not said. */
+  readonly asset?: string;
   readonly spec: { readonly clauses: readonly unknown[] };
   readonly agent_id?: string;
 };
@@ -21,6 +24,7 @@ export type Order = {
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly maxAmount: bigint;
+  readonly asset: string;
   readonly clauses: readonly Clause[];
   readonly agentId: string | null;
 };
@@ -49,8 +53,8 @@ export function parseOrder(input: PayInput): Order | Refusal {
     return refuseField("max_amount", "must be a string of digits, at most 9223372036854775807");
   const clauses = parseSpec(input.spec);
   if (isRefusal(clauses)) return clauses;
-  const { url, method = "GET", agent_id: agentId = null } = input;
-  return { url, method, headers, maxAmount, clauses, agentId };
+  const { url, method = "GET", asset = "USDC", agent_id: agentId = null } = input;
+  return { url, method, headers, maxAmount, asset, clauses, agentId };
 }
 
 function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | null {
@@ -72,8 +76,8 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
 
 /** What holds an amount for the order; before there is a quote, of nothing. */
 export const openingFor = (
-  { clauses, agentId }: Order,
-  quoted: Pick<Opening, "amount" | "asset" | "payee" | "deadline"> = NOTHING_QUOTED,
-): Opening => ({ ...quoted, clauses, agentId, policyId: null, verifierId: null });
+  { asset, clauses, agentId }: Order,
+  quoted: Pick<Opening, "amount" | "payee" | "deadline"> = NOTHING_QUOTED,
+): Opening => ({ ...quoted, asset, clauses, agentId, policyId: null, verifierId: null });
 
-const NOTHING_QUOTED = { amount: 0n, asset: "USDC", payee: "", deadline: 0 };
+const NOTHING_QUOTED = { amount: 0n, payee: "", deadline: 0 };

@@ -51,6 +51,7 @@ async function buy(
 ): Promise<Answer | Refusal> {
   const { url, method, headers } = order;
   const first = await ctx.x402.ask({ url, method, headers });
+  if (isRefusal(first)) return refuseForgetting(ctx, quoting, first);
   if ("problem" in first) {
     const unreachable = refuse(
       "upstream_unreachable",
@@ -63,7 +64,7 @@ async function buy(
   if (isRefusal(quote)) return refuseForgetting(ctx, quoting, quote);
   const held = await holdQuote(ctx, caller, order, intent, quoting, quote);
   if (isRefusal(held)) return held;
-  const signed = await signPayment(ctx, held, first.url);
+  const signed = await signPayment(ctx, caller, held, first.url);
   if (isRefusal(signed) || "replayed" in signed) return signed;
   // Once, and never again: whether a request that broke off was taken, nobody here can know.
   const answered = await sendPayment(ctx, signed, { url: first.url, method, headers });

@@ -1,4 +1,5 @@
 import type { Refusal } from "../../core/errors.ts";
+import type { Caller } from "../../core/roles.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.ts";
 import { readReceipt } from "../../core/x402/receipt.ts";
@@ -14,15 +15,18 @@ import { decideRefund, newIds } from "./settle.ts";
 
 /** Sellers' and chains' clocks may be slow. */
 const CLOCK_SKEW_MS = 600 * SECOND_MS;
+/** Between the attempts to keep an answer: a ledger that is busy, or out of space, may be so for a moment only. */
+const KEEP_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS, 8 * SECOND_MS];
 
 /**
  * Signs what was intended, and keeps the header before anything is sent: from here on it counts as sent. An agent that was
- * killed meanwhile signs nothing: the hold returns.
+ * killed meanwhile, the warrant's or the caller's, signs nothing: the hold returns.
  *
  * @param url what is asked for with the payment
  */
 export async function signPayment(
   ctx: Context,
+  caller: Caller,
   held: Held,
   url: string,
 ): Promise<Purchase | Answer | Refusal> {
@@ -32,10 +36,14 @@ export async function signPayment(
   const now = ctx.now();
   return ctx.store.execute<Purchase | Answer>({
     scope: signed,
-    needs: { purchaseId: signed.id, idempotencyKey: signed.idempotencyKey },
+    needs: {
+      ...(caller.kind === "key" && { callerAgentId: caller.agentId }),
+      purchaseId: signed.id,
+      idempotencyKey: signed.idempotencyKey,
+    },
     decide: (snapshot): Decision<Purchase | Answer> => {
       if (snapshot.purchase?.phase !== "held") throw new Error(`the purchase ${signed.id} is not held`);
-      if (snapshot.agent?.status === "killed") {
+      if (snapshot.agent?.status === "killed" || snapshot.callerAgent?.status === "killed") {
         return decideRefund(snapshot, held.purchase, { ids, now, reasonCode: "agent_killed" });
       }
       return { answer: signed, change: { rows: [{ kind: "purchase", row: signed }] } };
@@ -62,7 +70,7 @@ async function headerOf(ctx: Context, { purchase, warrant }: Held, url: string):
 
 export type Answered = { readonly purchase: Purchase; readonly evidence: PaidAnswer["evidence"] };
 
-/** Sends the paid request, once, and keeps what came of it. */
+/** Sends the paid request, once, and keeps what came of it: where that fails it is tried again, since nobody can ask for it twice. */
 export async function sendPayment(
   ctx: Context,
   signed: Purchase,
@@ -81,22 +89,31 @@ export async function sendPayment(
     responseLastModifiedAt: evidence.reached ? evidence.lastModifiedAt : null,
     answeredAt: ctx.now(),
   };
-  return ctx.store.execute<Answered>({
-    scope: signed,
-    needs: { purchaseId: signed.id },
-    decide: (snapshot) => {
-      if (snapshot.purchase?.phase !== "signed") throw new Error(`the purchase ${signed.id} is not signed`);
-      return {
-        answer: { purchase, evidence },
-        change: {
-          rows: [
-            ...(content ? [{ kind: "content" as const, row: content }] : []),
-            { kind: "purchase", row: purchase },
-          ],
-        },
-      };
-    },
-  });
+  const keep = () =>
+    ctx.store.execute<Answered>({
+      scope: signed,
+      needs: { purchaseId: signed.id },
+      decide: (snapshot) => {
+        if (snapshot.purchase?.phase !== "signed") throw new Error(`the purchase ${signed.id} is not signed`);
+        return {
+          answer: { purchase, evidence },
+          change: {
+            rows: [
+              ...(content ? [{ kind: "content" as const, row: content }] : []),
+              { kind: "purchase", row: purchase },
+            ],
+          },
+        };
+      },
+    });
+  for (const waitMs of KEEP_WAITS_MS) {
+    try {
+      return await keep();
+    } catch {
+      await ctx.x402.pause(waitMs);
+    }
+  }
+  return keep();
 }
 
 /** How the request went. A receipt counts also where the body could not be had: the money has moved. */

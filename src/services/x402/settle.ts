@@ -99,7 +99,14 @@ function completeSettlement(
       const decided = decideBought(snapshot, warrant, purchase, found);
       const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, decided);
       const ended = endedPurchase(purchase, money, now);
-      const moved = moveByCheck(snapshot, check, decided.decision, { ...ids, now, purchase: ended });
+      // Only what was cut off comes here without having kept an answer.
+      const isCutOff = purchase.phase !== "answered";
+      const moved = moveByCheck(snapshot, check, decided.decision, {
+        ...ids,
+        now,
+        purchase: ended,
+        isCutOff,
+      });
       if (isRefusal(moved)) return { answer: moved };
       return endWith(snapshot, ended, moved, { passed: check.passed, reasonCodes: decided.reasonCodes }, now);
     },

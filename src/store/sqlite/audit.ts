@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { auditBooks } from "./audit/books.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditPurchases } from "./audit/purchases.ts";
 import { guarded } from "./audit/rows.ts";
 import { auditWarrants } from "./audit/warrants.ts";
 import type { Connection } from "./open.ts";
@@ -10,7 +11,7 @@ const MESSAGES_MAX = 1_000;
 
 /**
  * Every disagreement of the ledger with itself, one message each (decisions.md, `holdfast audit`): the file, the books, the
- * warrants with their traces, and what they refer to. Read in one transaction, a snapshot, so it is right beside a running
+ * warrants with their traces, the purchases, and what they refer to. Read in one transaction, a snapshot, so it is right beside a running
  * server; rows are streamed, so the memory stays bounded.
  */
 export function auditLedger({ raw }: Connection): readonly string[] {
@@ -32,6 +33,7 @@ function* disagreements(raw: Database): Generator<string> {
   yield* guarded("the file", () => auditFile(raw));
   yield* guarded("the books", () => auditBooks(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
+  yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the directory", () => auditDirectory(raw));
 }
 

@@ -48,6 +48,7 @@ const ofV1 = (...accepts: readonly object[]) => read({ x402Version: 1, accepts }
 const buyer = (changed: Partial<Buyer> = {}): Buyer => ({
   mode: "sandbox",
   maxAmount: 1_000n,
+  asset: "USDC",
   payable: { hasWallet: true, assets: [LOCAL, ...KNOWN_ASSETS] },
   ...changed,
 });
@@ -68,7 +69,7 @@ describe("a simple challenge", () => {
 
   for (const mode of MODES) {
     test(`is a voucher in ${mode}, without a wallet too`, () => {
-      const by = buyer({ mode, payable: { hasWallet: false, assets: [] } });
+      const by = buyer({ mode, asset: "EURC", payable: { hasWallet: false, assets: [] } });
       expect(chosen(challenge, by)).toEqual({
         amount: 1_000n,
         asset: "EURC",
@@ -79,7 +80,7 @@ describe("a simple challenge", () => {
     });
 
     test(`above the ceiling is refused in ${mode}`, () => {
-      expect(refused(challenge, buyer({ mode, maxAmount: 999n }))).toEqual({
+      expect(refused(challenge, buyer({ mode, asset: "EURC", maxAmount: 999n }))).toEqual({
         refused: "x402_quote_above_max",
         message: "The seller asks 1000 EURC, above 999.",
       });
@@ -87,6 +88,38 @@ describe("a simple challenge", () => {
       expect(refused(huge, buyer({ mode, maxAmount: AMOUNT_MAX })).refused).toBe("x402_quote_above_max");
     });
   }
+});
+
+describe("another asset than the ceiling's cannot be paid, however little of it is asked", () => {
+  const WBTC = { ...LOCAL, contract: `0x${"b7".repeat(20)}`, asset: "WBTC" };
+  const listed = { hasWallet: true, assets: [WBTC, ...KNOWN_ASSETS] };
+  const inToken = v2(WBTC.chainId, "1", { asset: WBTC.contract });
+  const inUsdc = v2(84_532, "900");
+  const none = "Nothing that the seller accepts can be paid in sandbox: ";
+
+  test("by a voucher", () => {
+    expect(refused(read({ amount: "1", asset: "WBTC", payee: "acme" }), buyer())).toEqual({
+      refused: "x402_scheme_unsupported",
+      message: `${none}the price is in WBTC, and max_amount in USDC.`,
+    });
+  });
+
+  test("on a chain", () => {
+    expect(refused(ofV2(inToken), buyer({ payable: listed }))).toEqual({
+      refused: "x402_scheme_unsupported",
+      message: `${none}accepts.0: the price is in WBTC, and max_amount in USDC.`,
+    });
+    expect(refused(ofV2(inUsdc), buyer({ asset: "WBTC" })).message).toContain(
+      "accepts.0: the price is in USDC, and max_amount in WBTC",
+    );
+  });
+
+  test("the first entry in the ceiling's own is taken", () => {
+    const challenge = ofV2(inToken, inUsdc);
+    expect(chosen(challenge, buyer({ payable: listed }))).toMatchObject({ asset: "USDC", amount: 900n });
+    const inBtc = buyer({ payable: listed, asset: "WBTC" });
+    expect(chosen(challenge, inBtc)).toMatchObject({ asset: "WBTC", amount: 1n });
+  });
 });
 
 describe("exact", () => {
@@ -122,12 +155,15 @@ describe("exact", () => {
   });
 
   test("of a configured token is of the asset that the configuration says", () =>
-    expect(chosen(ofV2(v2(31_337, "7")), buyer())).toMatchObject({ asset: "TEST", amount: 7n }));
+    expect(chosen(ofV2(v2(31_337, "7")), buyer({ asset: "TEST" }))).toMatchObject({
+      asset: "TEST",
+      amount: 7n,
+    }));
 
   test("takes the rule that comes first, so that a configured one wins over a known one", () => {
     const own: AssetRule = { ...usdcOf(84_532), asset: "USDC.base" };
     const payable = { hasWallet: true, assets: [own, ...KNOWN_ASSETS] };
-    expect(chosen(ofV2(v2(84_532, "1")), buyer({ payable })).asset).toBe("USDC.base");
+    expect(chosen(ofV2(v2(84_532, "1")), buyer({ payable, asset: "USDC.base" })).asset).toBe("USDC.base");
   });
 
   const TABLE: readonly (readonly [name: string, challenge: Challenge, by: Buyer, reason: string])[] = [
@@ -279,7 +315,8 @@ describe("of many entries", () => {
 
 describe("networks", () => {
   test("whatever is listed and asked, the sandbox pays on test networks only, and live on none of them", () => {
-    const chains = [...KNOWN_ASSETS, LOCAL].map(({ chainId }) => chainId);
+    const assets = [{ ...LOCAL, asset: "USDC" }, ...KNOWN_ASSETS];
+    const chains = assets.map(({ chainId }) => chainId);
     const entry = fc.record({
       chainId: fc.constantFrom(...chains),
       amount: fc.integer({ min: 1, max: 2_000 }),
@@ -290,7 +327,7 @@ describe("networks", () => {
         fc.constantFrom(...MODES),
         (entries, mode) => {
           const challenge = ofV2(...entries.map(({ chainId, amount }) => v2(chainId, String(amount))));
-          const quote = chooseEntry(challenge, buyer({ mode }));
+          const quote = chooseEntry(challenge, buyer({ mode, payable: { hasWallet: true, assets } }));
           const payable = entries.filter(({ chainId }) => isTestNetwork(chainId) === (mode === "sandbox"));
           const within = payable.filter(({ amount }) => amount <= 1_000);
           if (!isRefusal(quote)) {

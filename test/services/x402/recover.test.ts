@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { reachedEvidence } from "../../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../../src/core/errors.ts";
-import type { KeyCaller } from "../../../src/core/roles.ts";
+import type { Caller, KeyCaller } from "../../../src/core/roles.ts";
 import type { Finding } from "../../../src/core/x402/purchase.ts";
 import { followAgents } from "../../../src/jobs/agents.ts";
 import { sweepDeadlines } from "../../../src/jobs/deadlines.ts";
@@ -13,11 +13,13 @@ import {
 import { recoverAtStart, recoverOverdueChecks } from "../../../src/jobs/recover.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { ensureInstance } from "../../../src/services/instance.ts";
 import { CHECK_LEASE_MS } from "../../../src/services/warrants/interrupt.ts";
 import { payForUrl } from "../../../src/services/x402/pay.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { endingAfter } from "../../support/ending.ts";
 import {
   asksExact,
   asksVoucher,
@@ -28,6 +30,7 @@ import {
   SELLER_URL,
   silence,
 } from "../../support/market.ts";
+import { markRestored } from "../../support/restored.ts";
 import {
   codeOf,
   createCaller,
@@ -50,35 +53,27 @@ beforeEach(async () => {
   ctx = createTestContext({ x402: market.x402 });
   stage = await createStage(ctx, { mode: "sandbox", funds: "1000" });
   caller = await createCaller(stage);
+  must(await createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "1000" }));
   await ensureInstance(ctx);
 });
 afterEach(() => ctx.close());
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
+const ORDER = { url: SELLER_URL, max_amount: "100", spec: SPEC };
 const pay = (on: Context = ctx, intent = intentOf("the key")) =>
-  payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec: SPEC, agent_id: caller.agentId }, intent);
-
-/** The same service, whose process ends after so many commits. */
-function endingAfter(commits: number): Context {
-  let count = 0;
-  return {
-    ...ctx,
-    store: {
-      ...ctx.store,
-      reader: ctx.store.reader,
-      execute: async (command) => {
-        if (count >= commits) throw new Error("crashed");
-        count += 1;
-        return ctx.store.execute(command);
-      },
-    },
-  };
-}
+  payForUrl(on, caller, { ...ORDER, agent_id: caller.agentId }, intent);
 
 const purchases = () => ctx.store.reader.purchases.list(stage, null, 10);
 const warrant = () => ctx.store.reader.warrants.byCreation(stage, {}, {}, 1)[0];
 const escalations = () => ctx.store.reader.escalations.list(stage, 10);
 const books = () => ctx.store.reader.balances.list(stage)[0]!.balance;
+/** Of the agent, and of its session. */
+const failures = () => {
+  const { agents } = ctx.store.reader;
+  return [agents.get(caller.agentId), agents.liveSession(caller.agentId, ctx.now())].map(
+    (counted) => counted?.failureCount,
+  );
+};
 const onFault = (error: unknown): never => {
   throw error;
 };
@@ -101,7 +96,7 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
       market.paid = () => delivers({ ok: 1 }, kind === "exact" ? RECEIPT : {});
       market.findings = findings;
-      await expect(pay(endingAfter(commits))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, commits))).rejects.toThrow("crashed");
       expect(market.sent).toHaveLength(sent);
       expect(codeOf(await pay())).toBe("idempotency_in_flight");
 
@@ -125,9 +120,7 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       expect(purchases()[0]!.phase).toBe("ended");
       const waits = state === "escalated";
       expect(books()).toMatchObject({ held: waits ? 100n : 0n, paid: state === "released" ? 100n : 0n });
-      // An interruption is nobody's failure.
-      const isFailure = waits;
-      expect(ctx.store.reader.agents.get(caller.agentId)!.failureCount).toBe(isFailure ? 1 : 0);
+      expect(failures()).toEqual([0, 0]);
     });
   }
 }
@@ -168,27 +161,40 @@ describe("a crash", () => {
     ],
   );
 
+  test.each(["voucher", "exact"] as const)(
+    "%s: a seller that is silent is one's failure, we are not",
+    async (kind) => {
+      market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
+      market.paid = () => silence(true);
+      await expect(pay(endingAfter(ctx, 3), intentOf("cut off"))).rejects.toThrow("crashed");
+      expect(await recoverPurchases(ctx, onFault)).toBe(1);
+      expect(failures()).toEqual([0, 0]);
+      must(await pay());
+      expect(failures()).toEqual([1, 1]);
+    },
+  );
+
   test("before the first commit leaves nothing", async () => {
-    await expect(pay(endingAfter(0))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 0))).rejects.toThrow("crashed");
     expect([purchases(), market.asked]).toEqual([[], []]);
     expect(answerOf(await pay())).toMatchObject({ state: "escalated" });
   });
 
   test("with nothing to pay leaves nothing", async () => {
     market.first = { ...asksVoucher("100"), status: 200 };
-    await expect(pay(endingAfter(1))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 1))).rejects.toThrow("crashed");
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
     expect(answerOf(await pay())).toMatchObject({ state: null, status: 200 });
   });
 
   test("after no answer came: the hold returns, or waits until the payment is known", async () => {
     market.paid = () => silence(true);
-    await expect(pay(endingAfter(4))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 4))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
     market.first = asksExact("100");
     market.findings = ["unused"];
-    await expect(pay(endingAfter(5), intentOf("another"))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 5), intentOf("another"))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(warrant()?.state).toBe("escalated");
     expect(purchases()[0]).toMatchObject({ known: "unknown", nextCheckAt: expect.any(Number) });
@@ -208,7 +214,7 @@ describe("a crash", () => {
               ...delivers({}),
               evidence: reachedEvidence({ status: 200, body: Buffer.from("{}"), lastModifiedAt: at }),
             };
-      await expect(fresh(endingAfter(4))).rejects.toThrow("crashed");
+      await expect(fresh(endingAfter(ctx, 4))).rejects.toThrow("crashed");
       ctx.clock.now += 7 * 24 * 3_600_000;
       expect(await recoverPurchases(ctx, onFault)).toBe(1);
       expect(answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
@@ -217,16 +223,6 @@ describe("a crash", () => {
 });
 
 describe("a copy that was restored", () => {
-  /** As a restore leaves the ledger, and as its operator may have done since. */
-  async function markRestored(restoredAt: number, acknowledgedAt: number | null): Promise<void> {
-    const instance = await ensureInstance(ctx);
-    const row = { ...instance, restoredAt, acknowledgedAt };
-    await ctx.store.execute({
-      scope: stage,
-      needs: {},
-      decide: () => ({ answer: null, change: { rows: [{ kind: "instance", row }] } }),
-    });
-  }
   const reconcile = () => reconcilePurchases(ctx, onFault);
 
   for (const isAcknowledged of [false, true]) {
@@ -236,12 +232,12 @@ describe("a copy that was restored", () => {
     ] as const) {
       test(`holds what the original may have paid since: ${finding}${isAcknowledged ? ", acknowledged" : ""}`, async () => {
         market.first = asksExact("100");
-        await expect(pay(endingAfter(2))).rejects.toThrow("crashed");
+        await expect(pay(endingAfter(ctx, 2))).rejects.toThrow("crashed");
         ctx.clock.now += 120_000;
         // The original's clock may have been ahead: until it is acknowledged, whatever is held counts.
         await (isAcknowledged
-          ? markRestored(ctx.clock.now, ctx.clock.now)
-          : markRestored(ctx.clock.now - 3_600_000, null));
+          ? markRestored(ctx, { acknowledgedAt: ctx.clock.now })
+          : markRestored(ctx, { restoredAt: ctx.clock.now - 3_600_000 }));
         expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
         expect(warrant()?.state).toBe("escalated");
         expect(purchases()).toMatchObject([{ phase: "ended", known: "unknown", header: null }]);
@@ -256,13 +252,13 @@ describe("a copy that was restored", () => {
   }
 
   test("returns what was promised by voucher, and what was begun after it was acknowledged", async () => {
-    await expect(pay(endingAfter(2))).rejects.toThrow("crashed");
-    await markRestored(ctx.clock.now, ctx.clock.now);
+    await expect(pay(endingAfter(ctx, 2))).rejects.toThrow("crashed");
+    await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
     expect([warrant()?.state, purchases()[0]!.known]).toEqual(["refunded", "unpaid"]);
     ctx.clock.now += 1;
     market.first = asksExact("100");
-    await expect(pay(endingAfter(2), intentOf("later"))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 2), intentOf("later"))).rejects.toThrow("crashed");
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
     expect(warrant()?.state).toBe("refunded");
   });
@@ -280,9 +276,44 @@ describe("a fault", () => {
     expect(answerOf(await pay())).toMatchObject({ state: "refunded" });
   });
 
+  /** The same service, whose ledger fails so many times to keep what the seller answered. */
+  const failingToKeep = (times: number, pauses: number[]): Context => {
+    let left = times;
+    return {
+      ...ctx,
+      x402: { ...market.x402, pause: async (ms) => void pauses.push(ms) },
+      store: {
+        ...ctx.store,
+        reader: ctx.store.reader,
+        execute: async (command) => {
+          if (purchases()[0]?.phase === "signed" && left-- > 0) throw new Error("database or disk is full");
+          return ctx.store.execute(command);
+        },
+      },
+    };
+  };
+
+  test("of the ledger when the answer comes loses no answer: it is kept once that is possible", async () => {
+    const pauses: number[] = [];
+    market.paid = () => delivers({ ok: 1 });
+    expect(answerOf(await pay(failingToKeep(2, pauses)))).toMatchObject(RELEASED);
+    expect(pauses).toEqual([1_000, 2_000]);
+    expect(market.sent).toHaveLength(1);
+  });
+
+  test("of the ledger that lasts ends as a crash does", async () => {
+    const pauses: number[] = [];
+    market.paid = () => delivers({ ok: 1 });
+    await expect(pay(failingToKeep(99, pauses))).rejects.toThrow("database or disk is full");
+    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000]);
+    expect(market.sent).toHaveLength(1);
+    expect(await recoverPurchases(ctx, onFault)).toBe(1);
+    expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
+  });
+
   test("of one purchase keeps no other from its end", async () => {
     for (const key of ["one", "two", "three"])
-      await expect(pay(endingAfter(2), intentOf(key))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, 2), intentOf(key))).rejects.toThrow("crashed");
     const [doomed] = purchases();
     const broken: Context = {
       ...ctx,
@@ -367,7 +398,7 @@ describe("while a purchase is under way, nothing comes between", () => {
 
   test("a check that outlives its lease is not undone by others", async () => {
     market.paid = () => delivers({ ok: 1 });
-    await expect(pay(endingAfter(5))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 5))).rejects.toThrow("crashed");
     ctx.clock.now += CHECK_LEASE_MS;
     expect(await recoverOverdueChecks(ctx, onFault)).toBe(0);
     expect(warrant()?.state).toBe("verifying");
@@ -399,31 +430,40 @@ describe("while a purchase is under way, nothing comes between", () => {
     expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe(200);
   });
 
-  test("a kill before anything was signed: nothing is, and the hold returns", async () => {
-    market.first = asksExact("100");
-    const wallet = market.x402.wallets.sandbox!;
-    const slow: Context = {
-      ...ctx,
-      x402: {
-        ...market.x402,
-        wallets: {
-          live: null,
-          sandbox: {
-            ...wallet,
-            async sign(order, now) {
-              must(await kill());
-              return wallet.sign(order, now);
+  test.each<[what: string, isNamed: boolean, payer: () => Caller]>([
+    ["that its key names", true, () => caller],
+    ["whose key names none", false, () => caller],
+    ["that a person names", true, () => stage.operator],
+  ])(
+    "a kill before anything was signed, of an agent %s: nothing is, and the hold returns",
+    async (_, isNamed, payer) => {
+      market.first = asksExact("100");
+      const wallet = market.x402.wallets.sandbox!;
+      const slow: Context = {
+        ...ctx,
+        x402: {
+          ...market.x402,
+          wallets: {
+            live: null,
+            sandbox: {
+              ...wallet,
+              async sign(order, now) {
+                must(await kill());
+                return wallet.sign(order, now);
+              },
             },
           },
         },
-      },
-    };
-    expect(answerOf(await pay(slow))).toMatchObject({
-      ...REFUNDED,
-      state: "refunded",
-      reason_codes: ["agent_killed"],
-    });
-    expect(market.sent).toEqual([]);
-    expect(purchases()).toMatchObject([{ header: null, known: "unpaid" }]);
-  });
+      };
+      const order = isNamed ? { ...ORDER, agent_id: caller.agentId } : ORDER;
+      expect(answerOf(await payForUrl(slow, payer(), order, intentOf("killed")))).toMatchObject({
+        ...REFUNDED,
+        state: "refunded",
+        reason_codes: ["agent_killed"],
+      });
+      expect(warrant()?.agentId).toBe(isNamed ? caller.agentId : null);
+      expect(market.sent).toEqual([]);
+      expect(purchases()).toMatchObject([{ header: null, known: "unpaid" }]);
+    },
+  );
 });

@@ -1,0 +1,209 @@
+import type { Database } from "bun:sqlite";
+import { sha256 } from "../../../core/canonical.ts";
+import { SECOND_MS } from "../../../core/time.ts";
+import type { State, Warrant } from "../../../core/warrant.ts";
+import { isTestNetwork } from "../../../core/x402/chains.ts";
+import type { Purchase } from "../../../core/x402/purchase.ts";
+import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
+import { purchaseOf } from "../rows.ts";
+import { escalations, warrants } from "../tables/ledger.ts";
+import { contents, purchases } from "../tables/purchases.ts";
+import { expectSame, guarded, readRow, readRows, rowsOf } from "./rows.ts";
+
+type Row = typeof purchases.$inferSelect;
+type Quoted = Purchase & { readonly quote: Quote };
+
+/** Purchases by x402: each with its warrant, its key, what was signed and what is known; and what sellers delivered. */
+export function* auditPurchases(database: Database): Generator<string> {
+  yield* auditOnce(database);
+  for (const { raw, read } of rowsOf(database, purchases, "ORDER BY id")) {
+    const what = `purchase ${raw.id}`;
+    yield* guarded(what, () => auditPurchase(database, what, read()));
+  }
+  yield* auditContents(database);
+}
+
+/** A warrant is held for one purchase, and an authorization is signed for one: the chain takes its nonce once. */
+function* auditOnce(database: Database): Generator<string> {
+  const shared = database.query<{ thing: string; count: bigint }, []>(
+    `SELECT 'warrant ' || warrant_id AS thing, count(*) AS count FROM purchases
+       WHERE warrant_id IS NOT NULL GROUP BY warrant_id HAVING count(*) > 1
+     UNION ALL
+     SELECT 'nonce ' || nonce, count(*) FROM purchases
+       WHERE nonce IS NOT NULL GROUP BY payer, nonce HAVING count(*) > 1`,
+  );
+  for (const { thing, count } of shared.iterate()) yield `${thing}: is of ${count} purchases`;
+}
+
+function* auditPurchase(database: Database, what: string, row: Row): Generator<string> {
+  const purchase = purchaseOf(row);
+  const { quote, warrantId, phase } = purchase;
+  if (phase !== "ended") yield* auditKey(database, purchase, what);
+  if (quote === null) {
+    yield* expectSame(`${what}: has no quote: warrant_id`, warrantId, null);
+    yield* expectSame(`${what}: has no quote: header`, purchase.header, null);
+    yield* expectSame(`${what}: has no quote: known`, purchase.known, null);
+    if (phase !== "quoting" && phase !== "ended") yield `${what}: is ${phase} without a quote`;
+    return;
+  }
+  const warrant = warrantId === null ? null : readRow(database, warrants, warrantId);
+  if (!warrant) {
+    yield `${what}: has a quote, and its warrant ${warrantId} is not there`;
+    return;
+  }
+  const quoted: Quoted = { ...purchase, quote };
+  yield* auditTerms(quoted, warrant, what);
+  yield* auditState(database, quoted, warrant, what);
+  yield* auditIntent(quoted, row, what);
+  yield* guarded(`${what}: its header`, () => auditHeader(quoted, what));
+}
+
+/** Its key stays in flight until it has ended: the same request again must not buy twice. */
+function* auditKey(
+  database: Database,
+  { organisationId, mode, idempotencyKey, phase }: Purchase,
+  what: string,
+): Generator<string> {
+  const kept = database
+    .query<{ status: bigint | null }, [string, string, string]>(
+      "SELECT status FROM idempotency_keys WHERE organisation_id = ? AND mode = ? AND key = ?",
+    )
+    .get(organisationId, mode, idempotencyKey);
+  if (kept?.status !== null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
+}
+
+/** What is held is what was quoted, for whom, and within the ceiling. */
+function* auditTerms(purchase: Quoted, warrant: Warrant, what: string): Generator<string> {
+  const { quote } = purchase;
+  yield* expectSame(`${what}: its warrant's organisation`, warrant.organisationId, purchase.organisationId);
+  yield* expectSame(`${what}: its warrant's mode`, warrant.mode, purchase.mode);
+  yield* expectSame(`${what}: its warrant's agent`, warrant.agentId, purchase.agentId);
+  yield* expectSame(`${what}: its warrant's amount`, warrant.amount, quote.amount);
+  yield* expectSame(`${what}: its warrant's asset`, warrant.asset, quote.asset);
+  yield* expectSame(`${what}: its warrant's payee`, warrant.payee, quote.payee);
+  if (quote.amount > purchase.maxAmount)
+    yield `${what}: its quote ${quote.amount} is above max_amount ${purchase.maxAmount}`;
+}
+
+const UNDER_WAY: Readonly<Record<Exclude<Purchase["phase"], "ended">, readonly State[]>> = {
+  quoting: [],
+  held: ["held", "verifying"],
+  signed: ["held", "verifying"],
+  answered: ["held", "verifying"],
+};
+
+/** Where a warrant may be once its purchase has ended: a voucher is settled on the books, a chain has had its say. */
+function statesOfEnded({ quote, known }: Quoted): readonly State[] {
+  if (quote.pays.kind === "voucher")
+    return known === "unpaid" ? ["released", "partially_released", "refunded", "escalated", "disputed"] : [];
+  if (known === "paid") return ["released", "escalated"];
+  if (known === "unpaid") return ["refunded"];
+  return known === "unknown" ? ["escalated"] : [];
+}
+
+/** How far it came, and what is known of the money, agree with where its warrant is. */
+function* auditState(
+  database: Database,
+  purchase: Quoted,
+  { id, state }: Warrant,
+  what: string,
+): Generator<string> {
+  const { phase, known, quote } = purchase;
+  const states = phase === "ended" ? statesOfEnded(purchase) : UNDER_WAY[phase];
+  if (!states.includes(state)) {
+    yield `${what}: is ${phase} (${quote.pays.kind}, ${known ?? "nothing known"}) with a warrant that is ${state}`;
+  }
+  if (phase !== "ended") yield* expectSame(`${what}: is ${phase}: known`, known, null);
+  const isSaid = purchase.knownBy !== null;
+  if ((known === "paid" && !isSaid) || (known !== "paid" && known !== "unpaid" && isSaid))
+    yield `${what}: its payment is ${known}, and known_by is ${purchase.knownBy}`;
+  const isOpen = phase === "ended" && known === "unknown";
+  if (isOpen !== (purchase.nextCheckAt !== null))
+    yield `${what}: next_check_at is ${purchase.nextCheckAt}, and its payment is ${known}`;
+  if (quote.pays.kind !== "exact" || phase !== "ended" || state !== "escalated") return;
+  const code = known === "paid" ? "payment_irrevocable" : "payment_unknown";
+  const waiting = readRows(database, escalations, "WHERE warrant_id = ? AND status <> 'resolved'", id);
+  if (!waiting.some(({ reasonCodes }) => reasonCodes.includes(code)))
+    yield `${what}: is ${known}, and no open escalation of its warrant says ${code}`;
+}
+
+/** What is signed was settled with the hold: who pays, on which chain, under which nonce, until when. */
+function* auditIntent(purchase: Quoted, row: Row, what: string): Generator<string> {
+  const { quote, phase, header, mode } = purchase;
+  const { pays } = quote;
+  const isExact = pays.kind === "exact";
+  yield* expectSame(`${what}: chain_id`, row.chainId, isExact ? pays.chainId : null);
+  yield* expectSame(`${what}: contract`, row.contract, isExact ? pays.contract : null);
+  for (const [name, value] of Object.entries({
+    payer: row.payer,
+    nonce: row.nonce,
+    valid_before: row.validBefore,
+  })) {
+    if ((value !== null) !== isExact) yield `${what}: is paid by ${pays.kind}, and its ${name} is ${value}`;
+  }
+  if (isExact && isTestNetwork(pays.chainId) !== (mode === "sandbox"))
+    yield `${what}: is ${mode}, and paid on eip155:${pays.chainId}`;
+  const isSigned = phase === "signed" || phase === "answered" || (phase === "ended" && row.attempt !== null);
+  if (isSigned && header === null) yield `${what}: is ${phase} without a header`;
+  if ((phase === "quoting" || phase === "held") && header !== null)
+    yield `${what}: is ${phase} with a header`;
+}
+
+/** The header is the one that was meant: of this warrant, or of this authorization. */
+function* auditHeader(purchase: Quoted, what: string): Generator<string> {
+  const { header, quote } = purchase;
+  if (header === null) return;
+  const { x402Version, payload } = JSON.parse(Buffer.from(header.value, "base64").toString());
+  const { pays } = quote;
+  if (pays.kind === "voucher") {
+    yield* auditVoucher(purchase, payload.voucher, what);
+    return;
+  }
+  yield* expectSame(`${what}: its header's x402Version`, x402Version, pays.protocol);
+  for (const [name, value] of Object.entries(authorizationOf(purchase, pays)))
+    yield* expectSame(
+      `${what}: its header's ${name}`,
+      String(payload.authorization[name]).toLowerCase(),
+      value,
+    );
+}
+
+/** In lower case: addresses and nonces are written in either. */
+const authorizationOf = (
+  { payer, nonce, validBefore, quote }: Quoted,
+  pays: ExactPayment,
+): Readonly<Record<string, string>> => ({
+  from: String(payer).toLowerCase(),
+  to: pays.payTo.toLowerCase(),
+  value: `${quote.amount}`,
+  validBefore: `${Math.floor((validBefore ?? 0) / SECOND_MS)}`,
+  nonce: String(nonce).toLowerCase(),
+});
+
+function* auditVoucher(
+  { warrantId, mode, quote }: Quoted,
+  voucher: unknown,
+  what: string,
+): Generator<string> {
+  const [, body = ""] = String(voucher).split(".");
+  const claims = JSON.parse(Buffer.from(body, "base64url").toString());
+  const promised = {
+    jti: warrantId,
+    mode,
+    amount: `${quote.amount}`,
+    asset: quote.asset,
+    payee: quote.payee,
+  };
+  for (const [name, value] of Object.entries(promised))
+    yield* expectSame(`${what}: its voucher's ${name}`, claims[name], value);
+}
+
+/** What is kept of a seller's answer is what its hash says. Old ones may be gone. */
+function* auditContents(database: Database): Generator<string> {
+  for (const { raw, read } of rowsOf(database, contents)) {
+    const what = `content ${raw.hash}`;
+    yield* guarded(what, () =>
+      expectSame(`${what}: the SHA-256 of its bytes`, sha256(read().bytes), raw.hash),
+    );
+  }
+}

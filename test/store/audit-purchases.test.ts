@@ -1,0 +1,309 @@
+import type { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Finding } from "../../src/core/x402/purchase.ts";
+import { ensureInstance } from "../../src/services/instance.ts";
+import { payForUrl } from "../../src/services/x402/pay.ts";
+import { auditLedger } from "../../src/store/sqlite/audit.ts";
+import { createTestContext } from "../support/context.ts";
+import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
+import { endingAfter } from "../support/ending.ts";
+import {
+  asksExact,
+  asksVoucher,
+  delivers,
+  encoded,
+  givesAway,
+  openMarket,
+  RECEIPT,
+  silence,
+} from "../support/market.ts";
+import { createCaller, createStage, intentOf, must } from "../support/stage.ts";
+
+/** A ledger with purchases that ended in every way, and one that was cut off in each phase; each corruption works on a copy. */
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "holdfast-audit-"));
+  const market = openMarket();
+  const ctx = createTestContext({ x402: market.x402 });
+  const stage = await createStage(ctx, { mode: "sandbox", funds: "10000" });
+  const caller = await createCaller(stage, { failure_budget: 100 });
+  await ensureInstance(ctx);
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
+  const pay = (path: string, on = ctx as Parameters<typeof payForUrl>[0]) => {
+    const url = `http://seller.example/${path}`;
+    const input = { url, max_amount: "100", spec, agent_id: caller.agentId };
+    return payForUrl(on, caller, input, intentOf(path));
+  };
+  const good = { ok: 1 };
+  const bought = async (path: string, paid: ReturnType<typeof delivers>, findings: readonly Finding[]) => {
+    market.paid = () => paid;
+    // Each is asked about from the start of its findings.
+    market.chainAsked.length = 0;
+    market.findings = findings;
+    must(await pay(path));
+  };
+  market.first = givesAway("free");
+  must(await pay("free"));
+  market.first = asksVoucher("100");
+  await bought("voucher", delivers(good), ["none"]);
+  await bought("voucher-silent", silence(true), ["none"]);
+  market.first = asksExact("100", 1);
+  await bought("paid", delivers(good, RECEIPT), ["used"]);
+  market.first = asksExact("100");
+  await bought("paid-bad", delivers({}, RECEIPT), ["used"]);
+  await bought("unpaid", silence(true), ["expired"]);
+  await bought("unknown", silence(true), ["unused"]);
+  for (const [commits, path] of [
+    [1, "quoting"],
+    [2, "held"],
+    [3, "signed"],
+    [4, "answered"],
+  ] as const)
+    await expect(pay(path, endingAfter(ctx, commits))).rejects.toThrow("crashed");
+  await ctx.store.close();
+  cpSync(ctx.folder, folder, { recursive: true });
+  rmSync(ctx.folder, { recursive: true });
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("purchases of every kind have nothing to report", () => {
+  withCopy(folder, ({ readers }) => {
+    const phases = readers.raw.query<{ phase: string }, []>("SELECT phase FROM purchases ORDER BY id").all();
+    expect(phases.map(({ phase }) => phase)).toEqual([
+      ...Array(7).fill("ended"),
+      ...["quoting", "held", "signed", "answered"],
+    ]);
+    expect(auditLedger(readers)).toEqual([]);
+  });
+});
+
+const at = (path: string) => `WHERE url = 'http://seller.example/${path}'`;
+const set = (path: string, what: string) => `UPDATE purchases SET ${what} ${at(path)}`;
+const warrantOf = (path: string) => `(SELECT warrant_id FROM purchases ${at(path)})`;
+
+/** Another header than the one that was signed. */
+function rewriteHeader(path: string, change: (payload: Payload) => unknown) {
+  return (raw: Database): void => {
+    const { header } = raw
+      .query<{ header: string }, []>(`SELECT header FROM purchases ${at(path)}`)
+      .get() as { header: string };
+    const { name, value } = JSON.parse(header);
+    const decoded = JSON.parse(Buffer.from(value, "base64").toString());
+    const changed = { name, value: encoded({ ...decoded, payload: change(decoded.payload) }) };
+    raw.query(`UPDATE purchases SET header = ? ${at(path)}`).run(JSON.stringify(changed));
+  };
+}
+type Payload = { readonly authorization: object; readonly voucher: string };
+const authorizing = (change: object) =>
+  rewriteHeader("paid", (payload) => ({
+    ...payload,
+    authorization: { ...payload.authorization, ...change },
+  }));
+
+const TERMS: readonly Corruption[] = [
+  [
+    "another amount",
+    set("voucher", "quoted_amount = 99"),
+    /^purchase pur_\w+: its warrant's amount is 100, not 99$/,
+  ],
+  ["another asset", set("voucher", "quoted_asset = 'EUR'"), /: its warrant's asset is "USDC", not "EUR"$/],
+  ["another payee", set("paid", "quoted_payee = 'x'"), /: its warrant's payee is "0x\w+", not "x"$/],
+  ["another agent", set("paid", "agent_id = 'agt_x'"), /: its warrant's agent is "agt_\w+", not "agt_x"$/],
+  ["another mode", set("voucher", "mode = 'live'"), /: its warrant's mode is "sandbox", not "live"$/],
+  [
+    "another organisation",
+    set("voucher", "organisation_id = 'org_x'"),
+    /: its warrant's organisation is "org_\w+", not "org_x"$/,
+  ],
+  ["a quote above the ceiling", set("paid", "max_amount = 99"), /: its quote 100 is above max_amount 99$/],
+  [
+    "a warrant that is not there",
+    set("paid", "warrant_id = 'wrt_x'"),
+    /: has a quote, and its warrant wrt_x is not/,
+  ],
+  [
+    "a hold without a quote",
+    set("held", "pays = NULL"),
+    /: has no quote: warrant_id is "wrt_\w+", not null$/,
+  ],
+  ["a phase without a quote", set("quoting", "phase = 'held'"), /: is held without a quote$/],
+  [
+    "a warrant of two purchases",
+    `DROP INDEX purchases_of_warrant; ${set("voucher", `warrant_id = ${warrantOf("voucher-silent")}`)}`,
+    /^warrant wrt_\w+: is of 2 purchases$/,
+  ],
+  [
+    "an authorization of two purchases",
+    `DROP INDEX purchases_one_of_a_nonce; ${set("unpaid", `nonce = (SELECT nonce FROM purchases ${at("paid")})`)}`,
+    /^nonce 0x\w{64}: is of 2 purchases$/,
+  ],
+];
+
+const STATES: readonly Corruption[] = [
+  [
+    "a hold whose warrant is settled",
+    set("paid", "phase = 'held'"),
+    /: is held \(exact, paid\) with a warrant that is released$/,
+  ],
+  [
+    "an end with a hold",
+    set("held", "phase = 'ended', known = 'unpaid'"),
+    /: is ended \(exact, unpaid\) with a warrant that is held$/,
+  ],
+  [
+    "paid and refunded",
+    set("unpaid", "known = 'paid'"),
+    /: is ended \(exact, paid\) with a warrant that is refunded$/,
+  ],
+  [
+    "unpaid and released",
+    set("paid", "known = 'unpaid'"),
+    /: is ended \(exact, unpaid\) with a warrant that is released$/,
+  ],
+  [
+    "unpaid and waiting",
+    set("unknown", "known = 'unpaid'"),
+    /: is ended \(exact, unpaid\) with a warrant that is escalated$/,
+  ],
+  [
+    "not known and released",
+    set("paid", "known = 'unknown'"),
+    /: is ended \(exact, unknown\) with a warrant that is released$/,
+  ],
+  ["nothing known at the end", set("paid", "known = NULL"), /: is ended \(exact, nothing known\)/],
+  ["a voucher that moved money", set("voucher", "known = 'paid'"), /: is ended \(voucher, paid\) with/],
+  [
+    "known before the end",
+    set("signed", "known = 'paid', known_by = 'chain'"),
+    /: is signed: known is "paid", not null$/,
+  ],
+  ["paid by nobody's word", set("paid", "known_by = NULL"), /: its payment is paid, and known_by is null$/],
+  [
+    "a word on what is not known",
+    set("unknown", "known_by = 'chain'"),
+    /: its payment is unknown, and known_by is chain$/,
+  ],
+  [
+    "an unknown payment that nobody asks about",
+    set("unknown", "next_check_at = NULL"),
+    /: next_check_at is null, and its payment is unknown$/,
+  ],
+  [
+    "a known payment that is asked about",
+    set("paid", "next_check_at = 1"),
+    /: next_check_at is 1, and its payment is paid$/,
+  ],
+  [
+    "an unknown payment whose escalation does not say so",
+    `UPDATE escalations SET reason_codes = '[]' WHERE warrant_id = ${warrantOf("unknown")}`,
+    /: is unknown, and no open escalation of its warrant says payment_unknown$/,
+  ],
+  [
+    "money that is gone whose escalation does not say so",
+    `UPDATE escalations SET reason_codes = '["payment_unknown"]' WHERE warrant_id = ${warrantOf("paid-bad")}`,
+    /: is paid, and no open escalation of its warrant says payment_irrevocable$/,
+  ],
+  [
+    "a purchase under way whose key is free",
+    "DELETE FROM idempotency_keys WHERE key = 'signed'",
+    /: is signed, and its idempotency key is not in flight$/,
+  ],
+  [
+    "a purchase under way whose key has an answer",
+    "UPDATE idempotency_keys SET status = 200, body = '{}' WHERE key = 'quoting'",
+    /: is quoting, and its idempotency key is not in flight$/,
+  ],
+  [
+    "a purchase that has ended whose key is in flight",
+    "UPDATE idempotency_keys SET status = NULL, body = NULL WHERE key = 'paid'",
+    /^idempotency key "paid": is in flight, and neither/,
+  ],
+];
+
+const SIGNED: readonly Corruption[] = [
+  ["no payer", set("paid", "payer = NULL"), /: is paid by exact, and its payer is null$/],
+  ["no nonce", set("held", "nonce = NULL"), /: is paid by exact, and its nonce is null$/],
+  ["no expiry", set("paid", "valid_before = NULL"), /: is paid by exact, and its valid_before is null$/],
+  [
+    "a voucher with a nonce",
+    set("voucher", "nonce = '0x00'"),
+    /: is paid by voucher, and its nonce is 0x00$/,
+  ],
+  ["another chain beside it", set("paid", "chain_id = 1"), /: chain_id is 1, not 84532$/],
+  ["another token beside it", set("paid", "contract = '0x'"), /: contract is "0x", not "0x036cbd/],
+  [
+    "a main network in the sandbox",
+    set("paid", "chain_id = 8453, pays = json_set(pays, '$.chainId', 8453)"),
+    /: is sandbox, and paid on eip155:8453$/,
+  ],
+  ["signed without a header", set("signed", "header = NULL"), /: is signed without a header$/],
+  ["sent without a header", set("paid", "header = NULL"), /: is ended without a header$/],
+  [
+    "a header before it is signed",
+    set("held", `header = (SELECT header FROM purchases ${at("signed")})`),
+    /: is held with a header$/,
+  ],
+  [
+    "another nonce than the header's",
+    set("paid", `nonce = '0x${"00".repeat(32)}'`),
+    /: its header's nonce is "0x\w+", not "0x0+"$/,
+  ],
+  [
+    "another expiry than the header's",
+    set("paid", "valid_before = 1000"),
+    /: its header's validBefore is "\d+", not "1"$/,
+  ],
+  ["a header of another payer", authorizing({ from: "0xA1" }), /: its header's from is "0xa1", not/],
+  ["a header for another payee", authorizing({ to: "0xA1" }), /: its header's to is "0xa1", not/],
+  ["a header of another amount", authorizing({ value: "101" }), /: its header's value is "101", not "100"$/],
+  [
+    "a header of the other version",
+    set("paid", "pays = json_set(pays, '$.protocol', 2)"),
+    /: its header's x402Version is 1, not 2$/,
+  ],
+  [
+    "a header that cannot be read",
+    set("paid", `header = '{"name":"X-PAYMENT","value":"e30"}'`),
+    /: its header: cannot be read: /,
+  ],
+  [
+    "another's voucher",
+    set("voucher", `header = (SELECT header FROM purchases ${at("voucher-silent")})`),
+    /: its voucher's jti is "wrt_\w+", not "wrt_\w+"$/,
+  ],
+  [
+    "a voucher for another amount",
+    rewriteHeader("voucher", ({ voucher }) => {
+      const [head, body = "", signature] = voucher.split(".");
+      const claims = JSON.parse(Buffer.from(body, "base64url").toString());
+      const other = Buffer.from(JSON.stringify({ ...claims, amount: "1" })).toString("base64url");
+      return { voucher: `${head}.${other}.${signature}` };
+    }),
+    /: its voucher's amount is "1", not "100"$/,
+  ],
+  [
+    "goods that were changed",
+    "UPDATE contents SET bytes = x'00'",
+    /^content \w{64}: the SHA-256 of its bytes is/,
+  ],
+];
+
+describe.each([
+  ["a purchase's terms", TERMS],
+  ["how far a purchase came", STATES],
+  ["what was signed and delivered", SIGNED],
+] as const)("what is wrong with %s is found", (_, corruptions) => {
+  for (const corruption of corruptions) test(corruption[0], () => expectFound(folder, corruption));
+});
+
+test("goods that are kept no longer are no fault", () => {
+  withCopy(folder, ({ writer, readers }) => {
+    writer.raw.run("DELETE FROM contents");
+    expect(auditLedger(readers)).toEqual([]);
+  });
+});
