@@ -1,6 +1,6 @@
 import { backupJobs } from "./app/backups.ts";
 import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
-import { onRecoveryFault, startOperation } from "./app/operation.ts";
+import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { openVault, vaultWhenNeeded } from "./app/vault.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
@@ -11,9 +11,7 @@ import { createIds } from "./core/ids.ts";
 import { SECOND_MS } from "./core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "./core/webhook.ts";
 import { createShell, type Shell } from "./http/shell.ts";
-import { followAgents } from "./jobs/agents.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
-import { deliverWebhooks } from "./jobs/webhooks.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
 import { KEY_FILES, keyFile } from "./platform/key-files.ts";
@@ -148,9 +146,6 @@ function openContext(
 
 const onStartFault = (error: unknown): void => logError("something is left to do after the start", error);
 
-const onDeliveryFault = (error: unknown, deliveryId: string): void =>
-  logError("a webhook could not be delivered", error, { delivery_id: deliveryId });
-
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
 /** Where the links in errors lead: the service's own pages, unless the configuration says otherwise. */
@@ -237,19 +232,14 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   // A full disk, say, must not keep the service from being read: the jobs try these again.
   await rememberBaseUrl(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
-  await followAgents(ctx).catch(onStartFault);
+  await JOBS.agents(ctx).catch(onStartFault);
   // What the last process left in the log is long, perhaps: later requests would wait for it.
   finishWalCheckpoint();
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
     self: SELF,
-    jobs: [
-      ...backups.jobs,
-      walCheckpoint.job,
-      ...purchaseJobs(ctx),
-      { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    ],
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   ready.resolve(
     createShell(ctx, {

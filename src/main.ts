@@ -79,7 +79,9 @@ const tools: CommandLineTools = {
   async runJob({ data, job }) {
     const config = ledgerConfig(data, false);
     if (isRefusal(config)) return config;
-    const { ctx, close } = openForCommands(config);
+    const secrets = readSecrets();
+    if (isRefusal(secrets)) return secrets;
+    const { ctx, close } = openForCommands(config, secrets);
     try {
       return { object: "job", job, done: await JOBS[job](ctx, config) };
     } finally {

@@ -9,6 +9,7 @@ import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { createProgram, type Program, SOURCE } from "../crash/program.ts";
 import { createClient, type Reply } from "../support/client.ts";
 import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
+import { noFault } from "../support/no-fault.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
 /** A full disk refuses what would have to be written, loses nothing, and is over when there is space again. */
@@ -79,7 +80,7 @@ describe("a ledger that may not grow", () => {
     expect((await open(large, "refused")).status).toBe(201);
     service.clock.now += CHECK_LEASE_MS;
     await recoverOverdueChecks(service.ctx, () => {});
-    await sweepDeadlines(service.ctx);
+    await sweepDeadlines(service.ctx, noFault);
     expect((await service.get(`/v1/warrants/${overdue.id}`, { as })).body.state).toBe("expired");
     const verified = await verify();
     expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);

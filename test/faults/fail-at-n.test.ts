@@ -12,6 +12,7 @@ import type { Context, FetchEvidence } from "../../src/services/context.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import type { Json, Reply } from "../support/client.ts";
 import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
+import { noFault } from "../support/no-fault.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import type { World } from "../support/world.ts";
@@ -199,7 +200,7 @@ const resolveAttempt =
 async function expireAttempt(): Promise<Attempt> {
   const { id } = await service.opened(home, { agent_id: agent.id, deadline: service.timeIn(1_000) }, agent);
   service.clock.now += 2_000;
-  return working(() => sweepDeadlines(service.ctx), "expired", id);
+  return working(() => sweepDeadlines(service.ctx, noFault), "expired", id);
 }
 
 async function freezeAttempt(): Promise<Attempt> {
@@ -207,7 +208,7 @@ async function freezeAttempt(): Promise<Attempt> {
   const { id } = await service.opened(home, { agent_id: doomed.id }, doomed);
   const killed = setAgentStatus(cutShort(), MACHINE, { agent_id: doomed.id, status: "killed" });
   expect(await killed.catch(String)).toBe("Error: cut short");
-  return working(() => followAgents(service.ctx), "frozen", id);
+  return working(() => followAgents(service.ctx, noFault), "frozen", id);
 }
 
 async function thawAttempt(): Promise<Attempt> {
@@ -216,7 +217,7 @@ async function thawAttempt(): Promise<Attempt> {
   must(await setAgentStatus(service.ctx, MACHINE, { agent_id: revived.id, status: "killed" }));
   const active = setAgentStatus(cutShort(), MACHINE, { agent_id: revived.id, status: "active" });
   expect(await active.catch(String)).toBe("Error: cut short");
-  return working(() => followAgents(service.ctx), "held", id);
+  return working(() => followAgents(service.ctx, noFault), "held", id);
 }
 
 /** A warrant whose check waits for its source. */

@@ -14,6 +14,7 @@ import {
 import { createDeliveryPlaces } from "../../../src/services/webhooks/places.ts";
 import { recoverDeliveries, recoverDeliveriesAtStart } from "../../../src/services/webhooks/recover.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { noFault } from "../../support/no-fault.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
   createCaller,
@@ -59,9 +60,6 @@ const endpoint = ({ ctx, stage }: Scene, url: string): Promise<NewWebhook> =>
 const openOne = async ({ stage, key }: Scene): Promise<string> =>
   warrantIn(await open(stage, key, { amount: "1" })).id;
 
-const noFault = (error: unknown): never => {
-  throw error;
-};
 const run = ({ ctx }: Scene, onFault: (error: unknown) => void = noFault): Promise<DeliveryReport> =>
   runDeliveries(ctx, onFault);
 const all = ({ ctx, stage }: Scene) => ctx.store.reader.deliveries.list(stage, 1_000);
