@@ -234,7 +234,11 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await JOBS.agents(ctx).catch(onStartFault);
   // What the last process left in the log is long, perhaps: later requests would wait for it.
-  finishWalCheckpoint();
+  try {
+    finishWalCheckpoint();
+  } catch (error) {
+    onStartFault(error);
+  }
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
