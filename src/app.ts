@@ -126,6 +126,7 @@ function openContext(
       return result;
     },
     deliveryPlaces: createDeliveryPlaces(),
+    deliveryFailures: { exhausted: 0, notSent: 0 },
     // Beside a server, what is written down leads to where that one is reached.
     baseUrl: baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port),
   };
@@ -243,6 +244,7 @@ async function startLocked(config: Config, secrets: Secrets, lock: ServerLock): 
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
     self: SELF,
+    newestBackupAt: backups.newestBackupAt,
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   ready.resolve(

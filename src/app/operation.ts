@@ -41,6 +41,7 @@ export type OperationOptions = {
   readonly lastSeenAt: number;
   /** How to start this executable again. */
   readonly self: readonly string[];
+  readonly newestBackupAt: () => Figures["newestBackupAt"];
   /** Those that need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -81,7 +82,12 @@ export function startOperation(options: OperationOptions): RunningOperation {
   const figures = (): Figures => {
     const { jobs, audit, freeBytes, ...rest } = vitals();
     const { ready } = readinessOf({ jobs, audit, freeBytes, ...rest });
-    return { ...ledgerFigures(ctx), jobs, audit, freeBytes, ready, evaluators: evaluators() };
+    return {
+      ...ledgerFigures(ctx),
+      ...{ jobs, audit, freeBytes, ready },
+      evaluators: evaluators(),
+      newestBackupAt: options.newestBackupAt(),
+    };
   };
   return {
     operation: {

@@ -67,6 +67,7 @@ export async function sendAttempt(
     return await ctx.sendWebhook({ url: endpoint.url, headers, body });
   } catch (error) {
     onFault(error, delivery.id);
+    ctx.deliveryFailures.notSent++;
     return NOT_SENT;
   }
 }
@@ -89,13 +90,13 @@ function bodyOf(ctx: Context, delivery: WebhookDelivery): string {
 }
 
 /** Records how an attempt ended; null where it was given up meanwhile. */
-export const endBegunAttempt = (
+export async function endBegunAttempt(
   ctx: Context,
   { delivery: begun }: Begun,
   result: AttemptResult,
-): Promise<WebhookDelivery | null> => {
+): Promise<WebhookDelivery | null> {
   const now = ctx.now();
-  return execute<WebhookDelivery | null>(ctx, {
+  const ended = await execute<WebhookDelivery | null>(ctx, {
     scope: begun,
     needs: { deliveryId: begun.id },
     decide: ({ delivery }) => {
@@ -106,4 +107,6 @@ export const endBegunAttempt = (
       return { answer: row, change: { rows: [{ kind: "delivery", row }] } };
     },
   });
-};
+  if (ended?.status === "exhausted") ctx.deliveryFailures.exhausted++;
+  return ended;
+}

@@ -6,6 +6,7 @@ import { createWebhookSender, type WebhookSenderOptions } from "../../../src/pla
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createWebhook, disableWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
 import type { Context } from "../../../src/services/context.ts";
+import { ledgerFigures } from "../../../src/services/operation/figures.ts";
 import {
   beginDeliveries,
   type DeliveryReport,
@@ -326,6 +327,22 @@ describe("an attempt that was cut off", () => {
     expect(came).toEqual([1, 6, 31]);
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([2, 3, 4]);
     expect(only(at)).toMatchObject({ status: "exhausted", attempts: 4 });
+    expect(ledgerFigures(at.ctx).deliveries).toMatchObject({ exhausted: 1, notSent: 0 });
+  });
+
+  test("four times is exhausted, and counted as lost", async () => {
+    const at = await cutOff();
+    for (const wait of [1_000, 5_000, 25_000]) {
+      await recoverDeliveriesAtStart(at.ctx);
+      expect(only(at).status).toBe("failed");
+      at.ctx.clock.now += wait;
+      forget(at);
+      await beginDeliveries(at.ctx, noFault);
+    }
+    forget(at);
+    await recoverDeliveriesAtStart(at.ctx);
+    expect(only(at)).toMatchObject({ status: "exhausted", attempts: 4, responseCode: null });
+    expect(ledgerFigures(at.ctx).deliveries).toEqual({ waiting: 0, lateMs: 0, exhausted: 1, notSent: 0 });
   });
 
   test("while running it is tried again once its time is up, and not before", async () => {
@@ -488,6 +505,7 @@ describe("a fault on our side", () => {
       [`Error: the signing secret of ${webhookId} was sealed with another master key`, id],
     ]);
     expect([responseCode, responseStart]).toEqual([null, "not_sent"]);
+    expect(ledgerFigures(other).deliveries).toMatchObject({ notSent: 1, exhausted: 0 });
     expect(receiver.received).toEqual([]);
     at.ctx.clock.now += 1_000;
     expect(await run(at)).toMatchObject({ delivered: 1 });
