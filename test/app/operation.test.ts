@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { type RunningOperation, startOperation } from "../../src/app/operation.ts";
+import { JOBS, type RunningOperation, startOperation } from "../../src/app/operation.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -8,6 +8,9 @@ import type { Json } from "../support/client.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
+import { createStage, open, verify, warrantIn } from "../support/stage.ts";
+
+const FAILS = { kind: "http.status", equals: 418 };
 
 /** What the service knows of itself, from its jobs to `/readyz` and `/metrics`. The timers are the test's. */
 
@@ -99,4 +102,17 @@ test.each([
   jest.advanceTimersByTime(60_000);
   await becomes(() => figure("holdfast_audit_disagreements"), String(found.length));
   expect([await ready(), await figure("holdfast_ready")]).toEqual([expected, isReady]);
+});
+
+test("reminders by hand name every escalation that has waited for a day, each time", async () => {
+  const stage = await createStage(ctx);
+  const { id } = warrantIn(await open(stage, stage.operator, { spec: { clauses: [FAILS] } }));
+  const { state } = warrantIn(await verify(stage, stage.operator, id));
+  expect([state, await JOBS.reminders(ctx)]).toEqual(["escalated", 0]);
+  ctx.clock.now += 3 * 86_400_000;
+  expect([await JOBS.reminders(ctx), await JOBS.reminders(ctx)]).toEqual([1, 1]);
+  const lines = told.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
+  expect(lines).toMatchObject(
+    Array(2).fill({ level: "warning", message: "an escalation waits", warrant_id: id, waiting_hours: 72 }),
+  );
 });

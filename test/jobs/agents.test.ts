@@ -83,7 +83,7 @@ describe("where commands throw", () => {
 
   test("one agent is told, and keeps neither its other warrants nor later agents from being followed", async () => {
     const agents = [];
-    for (let count = 0; count < 110; count++) agents.push(await doomed(count === 50 ? 3 : 1));
+    for (let count = 0; count < 110; count++) agents.push(await doomed(count === 50 ? 205 : 1));
     const stuck = agents.slice(0, 105).map(({ warrants }) => warrants[0]!);
     const told: string[] = [];
     await followAgents(failing(stuck), (error, id) => void told.push(`${error} ${id}`));
