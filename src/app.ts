@@ -1,7 +1,7 @@
 import { backupJobs } from "./app/backups.ts";
 import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { type Keys, keysOfCommand, keysOfServer } from "./app/keys.ts";
-import { onRecoveryFault, startOperation } from "./app/operation.ts";
+import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -11,9 +11,7 @@ import { createIds } from "./core/ids.ts";
 import { SECOND_MS } from "./core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "./core/webhook.ts";
 import { createShell, type Shell } from "./http/shell.ts";
-import { followAgents } from "./jobs/agents.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
-import { deliverWebhooks } from "./jobs/webhooks.ts";
 import { createEvaluator } from "./platform/evaluator.ts";
 import { createFetcher } from "./platform/fetcher.ts";
 import { logError, logWarning } from "./platform/log.ts";
@@ -127,6 +125,7 @@ function composeContext(parts: Parts, opened: AsyncDisposableStack): Composed {
       return result;
     },
     deliveryPlaces: createDeliveryPlaces(),
+    deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl,
   };
   return {
@@ -139,9 +138,6 @@ function composeContext(parts: Parts, opened: AsyncDisposableStack): Composed {
 }
 
 const onStartFault = (error: unknown): void => logError("something is left to do after the start", error);
-
-const onDeliveryFault = (error: unknown, deliveryId: string): void =>
-  logError("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
 const baseUrlOf = (config: Config, port: number): string => config.baseUrl ?? `http://localhost:${port}`;
 
@@ -222,12 +218,8 @@ async function startLocked(
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
     self: SELF,
-    jobs: [
-      ...backups.jobs,
-      walCheckpoint.job,
-      ...purchaseJobs(ctx),
-      { name: "webhooks", everyMs: 100, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    ],
+    newestBackupAt: backups.newestBackupAt,
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   opened.defer(async () => {
     // The jobs that wait for these would hold up the stop.
@@ -303,7 +295,7 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   // A full disk, say, must not keep the service from being read: the jobs try these again.
   await rememberServer(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
-  await followAgents(ctx).catch(onStartFault);
+  await JOBS.agents(ctx).catch(onStartFault);
   try {
     // What the last process left in the log is long, perhaps: later requests would wait for it.
     store.finishWalCheckpoint();

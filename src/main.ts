@@ -89,7 +89,9 @@ const tools: CommandLineTools = {
   async runJob({ data, job }) {
     const config = ledgerConfig(data, false);
     if (isRefusal(config)) return config;
-    const ledger = opened(config, NO_SECRETS);
+    const secrets = readSecrets();
+    if (isRefusal(secrets)) return secrets;
+    const ledger = opened(config, secrets);
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {

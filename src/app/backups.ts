@@ -58,14 +58,15 @@ export const restoreFolder = ({ data }: Config, file: string): RestoreResource |
 export function backupJobs(
   { data, backups }: Config,
   command: readonly string[],
-): { readonly jobs: readonly Job[]; stop(): void } {
-  if (!backups) return { jobs: [], stop: () => {} };
+): { readonly jobs: readonly Job[]; newestBackupAt(): number | null; stop(): void } {
+  if (!backups) return { jobs: [], newestBackupAt: () => null, stop: () => {} };
   const child = createBackupChild(command, data);
-  const run = nightlyBackup(backups, child.make, Date.now);
+  const { run, newestAt } = nightlyBackup(backups, child.make, Date.now);
   // It may take long, and a server without a fresh backup still serves: it never counts as stuck.
   const patienceMs = Number.POSITIVE_INFINITY;
   return {
     jobs: [{ name: "backup", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
+    newestBackupAt: newestAt,
     stop: child.stop,
   };
 }

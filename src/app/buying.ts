@@ -5,7 +5,7 @@ import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from ".
 import type { Job } from "../jobs/scheduler.ts";
 import { createEvmChains, findingOf } from "../platform/evm-chain.ts";
 import { createEvmPayer } from "../platform/evm-payer.ts";
-import { logError } from "../platform/log.ts";
+import { logFault } from "../platform/log.ts";
 import { createX402Client } from "../platform/x402-request.ts";
 import type { Buying, Context } from "../services/context.ts";
 
@@ -39,7 +39,7 @@ export function buyingWith(
 }
 
 const onPurchaseFault = (error: unknown, purchaseId: string): void =>
-  logError("a purchase could not be ended", error, { purchase_id: purchaseId });
+  logFault("a purchase could not be ended", error, { purchase_id: purchaseId });
 
 /** What a crash cut off of purchases, as far as it needs no chain. */
 export const recoverPurchasesSoon = (ctx: Context) => recoverPurchasesAtStart(ctx, onPurchaseFault);

@@ -11,12 +11,14 @@ import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld } from "../jobs/retention.ts";
 import { type Job, startScheduler } from "../jobs/scheduler.ts";
 import { createWatchdog } from "../jobs/watchdog.ts";
+import { deliverWebhooks } from "../jobs/webhooks.ts";
 import { createAuditChild } from "../platform/audit-child.ts";
 import { freeBytesOf } from "../platform/disk.ts";
-import { logError, logInfo, logWarning } from "../platform/log.ts";
+import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import type { Context } from "../services/context.ts";
 import { isReadable, ledgerFigures } from "../services/operation/figures.ts";
+import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
 
 /** What runs beside the requests, and what the service tells of itself. */
@@ -39,6 +41,7 @@ export type OperationOptions = {
   readonly lastSeenAt: number;
   /** How to start this executable again. */
   readonly self: readonly string[];
+  readonly newestBackupAt: () => Figures["newestBackupAt"];
   /** Those that need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -62,7 +65,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     Date.now,
   );
   const scheduler = startScheduler([...jobsOf(options, watchdog.run), ...options.jobs], {
-    onFault: (job, error) => logError("job failed", error, { job }),
+    onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
 
@@ -79,7 +82,12 @@ export function startOperation(options: OperationOptions): RunningOperation {
   const figures = (): Figures => {
     const { jobs, audit, freeBytes, ...rest } = vitals();
     const { ready } = readinessOf({ jobs, audit, freeBytes, ...rest });
-    return { ...ledgerFigures(ctx), jobs, audit, freeBytes, ready, evaluators: evaluators() };
+    return {
+      ...ledgerFigures(ctx),
+      ...{ jobs, audit, freeBytes, ready },
+      evaluators: evaluators(),
+      newestBackupAt: options.newestBackupAt(),
+    };
   };
   return {
     operation: {
@@ -103,19 +111,31 @@ export function startOperation(options: OperationOptions): RunningOperation {
 const LEDGER_JOB = "ledger";
 const KEY_USES_JOB = "key-uses";
 
-/** The jobs that need nothing but the ledger: the server runs them, and the command line may. They answer how many they found to do, where they count. */
+/** The jobs that the command line may run by hand. They answer how many they found to do, where they count. */
 export const JOBS = {
-  deadlines: sweepDeadlines,
+  deadlines: (ctx: Context) => sweepDeadlines(ctx, onExpiryFault),
   async agents(ctx: Context) {
-    await followAgents(ctx);
+    await followAgents(ctx, onAgentFault);
     return null;
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
   retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
+  // By hand: of all that have waited for a day, since nobody knows when this one ran last.
+  reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
+  webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
 
+const onExpiryFault = (error: unknown, warrantId: string): void =>
+  logFault("a warrant could not be expired", error, { warrant_id: warrantId });
+
+const onAgentFault = (error: unknown, agentId: string): void =>
+  logFault("an agent's status could not be followed", error, { agent_id: agentId });
+
 export const onRecoveryFault = (error: unknown, warrantId: string): void =>
-  logError("a check could not be undone", error, { warrant_id: warrantId });
+  logFault("a check could not be undone", error, { warrant_id: warrantId });
+
+const onDeliveryFault = (error: unknown, deliveryId: string): void =>
+  logFault("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
 function jobsOf(
   { ctx, config, lastSeenAt }: OperationOptions,
@@ -135,6 +155,7 @@ function jobsOf(
       run: () => JOBS.retention(ctx, config),
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
+    { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
 }

@@ -29,7 +29,7 @@ export type CommandLineTools = {
 };
 
 /** The jobs of the server that may also be run by hand. */
-export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention"] as const;
+export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention", "reminders", "webhooks"] as const;
 export type JobByHand = (typeof JOBS_BY_HAND)[number];
 
 /** `done` is how many the job found to do; null where it does not count. */

@@ -25,6 +25,10 @@ const timeOf = (name: string): number =>
 export const isBackupDue = (names: readonly string[], { hour }: BackupSchedule, now: number): boolean =>
   !names.some((name) => timeOf(name) >= lastNight(now, hour) && timeOf(name) <= now);
 
+/** When the newest of them was made, epoch milliseconds; 0 where there is none. */
+export const newestBackupAt = (names: readonly string[], now: number): number =>
+  Math.max(0, ...names.map(timeOf).filter((time) => time <= now));
+
 /** When the hour struck last. */
 const lastNight = (now: number, hour: number): number =>
   Math.floor((now - hour * HOUR_MS) / DAY_MS) * DAY_MS + hour * HOUR_MS;

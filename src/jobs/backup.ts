@@ -1,28 +1,49 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type BackupSchedule, backupName, isBackupDue, surplusBackups } from "../core/backup-schedule.ts";
+import {
+  type BackupSchedule,
+  backupName,
+  isBackupDue,
+  newestBackupAt,
+  surplusBackups,
+} from "../core/backup-schedule.ts";
 
-/**
- * Makes the night's backup where it is missing, also after a restart, and then removes what is more than may stay. Called
- * again and again; rejects where the backup failed, and removes nothing then.
- *
- * @param make makes one backup, in a file that is not there yet
- * @returns whether it made one
- */
+/** Makes the backups of a schedule. */
+export type NightlyBackup = {
+  /**
+   * Makes the night's backup where it is missing, also after a restart, and then removes what is more than may stay. Called
+   * again and again; rejects where the backup failed, and removes nothing then. Whether it made one.
+   */
+  run(): Promise<boolean>;
+  /** When the newest was made, epoch milliseconds, as the last run found it; 0 where it found none. */
+  newestAt(): number;
+};
+
+/** @param make makes one backup, in a file that is not there yet */
 export function nightlyBackup(
   schedule: BackupSchedule,
   make: (file: string) => Promise<void>,
   now: () => number,
-): () => Promise<boolean> {
+): NightlyBackup {
   const { folder } = schedule;
-  return async () => {
-    const time = now();
-    // The folder is not made: one that is missing is most often a disk that is not there.
-    if (!isBackupDue(await readdir(folder), schedule, time)) return false;
-    await make(join(folder, backupName(time)));
-    for (const name of surplusBackups(await readdir(folder), schedule, time)) {
-      await rm(join(folder, name), { force: true });
-    }
-    return true;
+  let newestAt = 0;
+  return {
+    newestAt: () => newestAt,
+    async run() {
+      // A folder that cannot be read has no backup that anybody could restore.
+      newestAt = 0;
+      const time = now();
+      // The folder is not made: one that is missing is most often a disk that is not there.
+      const found = await readdir(folder);
+      newestAt = newestBackupAt(found, time);
+      if (!isBackupDue(found, schedule, time)) return false;
+      await make(join(folder, backupName(time)));
+      const names = await readdir(folder);
+      newestAt = newestBackupAt(names, time);
+      for (const name of surplusBackups(names, schedule, time)) {
+        await rm(join(folder, name), { force: true });
+      }
+      return true;
+    },
   };
 }

@@ -9,16 +9,22 @@ const RUN_MAX = 20_000;
 /** How many a run passes over: where so many cannot be expired, no more are tried. */
 const LEFT_MAX = 1_000;
 
+/** Where so many fail and none succeeds, it is not the warrants: the job fails. */
+const FAULTS_MIN = 10;
+
+/** Hears of a warrant that could not be expired; the others are, and it is tried again in the next run. */
+type OnFault = (error: unknown, warrantId: string) => void;
+
 /**
  * The deadline sweep: held warrants past their deadline expire and their holds return (decisions.md, Warrants). One that
  * cannot be expired keeps no other from it.
  *
  * @returns how many it expired, at most 20,000
- * @throws what kept the first one from it, once the others are done
+ * @throws what kept the first one from it, where none could be expired of ten or more
  */
-export async function sweepDeadlines(ctx: Context): Promise<number> {
+export async function sweepDeadlines(ctx: Context, onFault: OnFault): Promise<number> {
   let expired = 0;
-  let failure: { readonly error: unknown } | null = null;
+  const faults: unknown[] = [];
   // Those that stay overdue come again in the next run, and not before.
   const left = new Set<string>();
   // A process that has just started takes many times as long for each.
@@ -27,16 +33,23 @@ export async function sweepDeadlines(ctx: Context): Promise<number> {
     const startedAt = performance.now();
     const overdue = ctx.store.reader.warrants.overdue(ctx.now(), left.size + size);
     const step = overdue.filter(({ id }) => !left.has(id));
-    const outcomes = await Promise.allSettled(step.map((warrant) => expireWarrant(ctx, warrant)));
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === "fulfilled" && outcome.value === true) expired += 1;
-      else left.add(step[index]?.id ?? "");
-      if (outcome.status === "rejected") failure ??= { error: outcome.reason };
-    }
+    const outcomes = await Promise.all(
+      step.map(async (warrant) => {
+        try {
+          if ((await expireWarrant(ctx, warrant)) === true) return true;
+        } catch (error) {
+          faults.push(error);
+          onFault(error, warrant.id);
+        }
+        left.add(warrant.id);
+        return false;
+      }),
+    );
+    expired += outcomes.filter((outcome) => outcome).length;
     if (step.length < size) break;
     size = performance.now() - startedAt < STEP_MS ? Math.min(2 * size, STEP_MAX) : Math.ceil(size / 2);
     await new Promise(setImmediate);
   }
-  if (failure) throw failure.error;
+  if (expired === 0 && faults.length >= FAULTS_MIN) throw faults[0];
   return expired;
 }

@@ -22,7 +22,8 @@ export function createAuditChild(command: readonly string[]): AuditChild {
       const running = Bun.spawn([...command], {
         // Nothing of the server's is inherited: no secrets, and no settings.
         env: {},
-        stdin: "ignore",
+        // Open for as long as the server is there.
+        stdin: "pipe",
         stdout: "pipe",
         stderr: "pipe",
         timeout: AUDIT_MS_MAX,
@@ -46,8 +47,9 @@ export function createAuditChild(command: readonly string[]): AuditChild {
   };
 }
 
-/** The hidden audit command: tells its parent what the audit found, and ends. */
+/** The hidden audit command: tells its parent what the audit found, and ends; at once where its parent ends before. */
 export async function runAuditChild(audit: () => readonly string[]): Promise<never> {
+  endWithParent();
   try {
     setPriority(PRIORITY_LOWERED);
   } catch {
@@ -56,3 +58,12 @@ export async function runAuditChild(audit: () => readonly string[]): Promise<nev
   await Bun.write(Bun.stdout, JSON.stringify(audit()));
   process.exit(0);
 }
+
+/** Whoever holds the other end of stdin is gone when there is no more to read. A thread of its own hears it: the audit never waits. */
+const WATCH = `
+  const { readSync } = require("node:fs");
+  while (readSync(0, Buffer.alloc(1)) > 0);
+  process.kill(process.pid, "SIGKILL");
+`;
+
+const endWithParent = (): void => void new Worker(URL.createObjectURL(new Blob([WATCH])));

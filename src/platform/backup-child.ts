@@ -1,27 +1,47 @@
 /** Backups in a process of their own, so that none holds up a request. */
 export type BackupChild = {
-  /** Makes one. Rejects with what the child said where it failed. */
+  /** Makes one. Rejects with what the child said where it failed, and where it took too long. */
   make(file: string): Promise<void>;
   /** Ends a backup that is under way. */
   stop(): void;
 };
 
+/** A backup that has not ended by then will not: its disk hangs, perhaps. */
+const BACKUP_MS_MAX = 6 * 60 * 60 * 1_000;
+
 /** @param command how this executable is started, up to the file's name */
-export function createBackupChild(command: readonly string[], dataFolder: string): BackupChild {
+export function createBackupChild(
+  command: readonly string[],
+  dataFolder: string,
+  limitMs = BACKUP_MS_MAX,
+): BackupChild {
   let child: Bun.Subprocess | null = null;
   let stopped = false;
   return {
     async make(file) {
       if (stopped) return;
+      // A process that waits for a disk that hangs cannot be ended; another would only wait beside it.
+      if (child) throw new Error("the backup before still hangs");
       const running = Bun.spawn([...command, "backup", file, "--json", "--data", dataFolder], {
         stdin: "ignore",
         stdout: "ignore",
         stderr: "pipe",
       });
       child = running;
-      const [said, code] = await Promise.all([new Response(running.stderr).text(), running.exited]);
-      child = null;
-      if (code !== 0 && !stopped) throw new Error(`the backup failed (${code}): ${said.trim()}`);
+      const ended = Promise.all([new Response(running.stderr).text(), running.exited]).finally(() => {
+        child = null;
+      });
+      const late = Promise.withResolvers<never>();
+      const timer = setTimeout(() => {
+        running.kill("SIGKILL");
+        late.reject(new Error(`the backup did not end within ${limitMs / 1_000} s`));
+      }, limitMs);
+      try {
+        const [said, code] = await Promise.race([ended, late.promise]);
+        if (code !== 0 && !stopped) throw new Error(`the backup failed (${code}): ${said.trim()}`);
+      } finally {
+        clearTimeout(timer);
+      }
     },
     stop() {
       stopped = true;

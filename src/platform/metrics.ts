@@ -14,7 +14,15 @@ export type Figures = {
     readonly amount: bigint;
   }[];
   readonly escalations: { readonly count: number; readonly oldestMs: number };
-  readonly deliveries: { readonly waiting: number; readonly lateMs: number };
+  /** `exhausted` and `notSent` are of this process. */
+  readonly deliveries: {
+    readonly waiting: number;
+    readonly lateMs: number;
+    readonly exhausted: number;
+    readonly notSent: number;
+  };
+  /** Purchases that have not ended, and payments of which it is not known whether they were made. */
+  readonly purchases: { readonly unfinished: number; readonly unknown: number; readonly lateMs: number };
   readonly jobs: readonly JobState[];
   readonly evaluators: readonly {
     readonly pool: string;
@@ -25,6 +33,8 @@ export type Figures = {
   }[];
   readonly audit: AuditOutcome | null;
   readonly freeBytes: number | null;
+  /** When the newest scheduled backup was made, 0 where none is known; null where none are asked for. */
+  readonly newestBackupAt: number | null;
   readonly ready: boolean;
 };
 
@@ -143,7 +153,27 @@ function createGauges(registers: Registry[]): (figures: Figures) => void {
   const oldest = gauge("holdfast_escalation_oldest_seconds", "How long the first of them has waited.");
   const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that are not over.");
   const late = gauge("holdfast_webhook_late_seconds", "How long the longest due attempt has waited.");
+  const showExhausted = total(
+    "holdfast_webhook_exhausted_total",
+    "Deliveries given up after their fourth attempt: events that their endpoint has not heard of.",
+  );
+  const showNotSent = total(
+    "holdfast_webhook_not_sent_total",
+    "Attempts that failed on this side, before anything was sent; the log says why.",
+  );
+  const unfinished = gauge("holdfast_purchases_unfinished", "Purchases under way, or cut off.");
+  const unknown = gauge("holdfast_payments_unknown", "Payments that the chain is still to be asked about.");
+  const unknownLate = gauge(
+    "holdfast_payments_late_seconds",
+    "How long the longest due question about a payment has waited.",
+  );
   const free = gauge("holdfast_disk_free_bytes", "What is left on the disk of the data folder.");
+  const newestBackup = gauge(
+    "holdfast_backup_newest_timestamp_seconds",
+    "When the newest nightly backup was made; 0 where none is known. Only where there is a folder for them.",
+  );
+  // Where no backups are asked for there is no age of one, and no alert.
+  newestBackup.remove();
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const showJobs = createJobGauges(gauge, total);
   const showEvaluators = createEvaluatorGauges(gauge, total);
@@ -158,6 +188,12 @@ function createGauges(registers: Registry[]): (figures: Figures) => void {
     oldest.set(figures.escalations.oldestMs / SECOND_MS);
     waiting.set(figures.deliveries.waiting);
     late.set(figures.deliveries.lateMs / SECOND_MS);
+    showExhausted([[{}, figures.deliveries.exhausted]]);
+    showNotSent([[{}, figures.deliveries.notSent]]);
+    unfinished.set(figures.purchases.unfinished);
+    unknown.set(figures.purchases.unknown);
+    unknownLate.set(figures.purchases.lateMs / SECOND_MS);
+    if (figures.newestBackupAt !== null) newestBackup.set(figures.newestBackupAt / SECOND_MS);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     ready.set(figures.ready ? 1 : 0);
     showJobs(figures.jobs);

@@ -46,6 +46,8 @@ export type Context = {
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
   readonly deliveryPlaces: DeliveryPlaces;
+  /** Of this process, for its metrics: deliveries given up after four attempts, and attempts that nothing was sent of. */
+  readonly deliveryFailures: { exhausted: number; notSent: number };
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
 };

@@ -117,6 +117,12 @@ export interface Reader {
     unfinished(afterId: string, limit: number): readonly Purchase[];
     /** Those whose payment is to be looked for by now; or only after `latest`, which a clock that was ahead has written. */
     toCheck(now: number, latest: number, limit: number): readonly Purchase[];
+    /** How many have not ended; of how many the payment is to be looked for, and when the first of these is, epoch milliseconds. */
+    waiting(): {
+      readonly unfinished: number;
+      readonly toCheck: number;
+      readonly nextCheckAt: number | null;
+    };
   };
   readonly contents: { get(hash: string): Uint8Array | null };
   readonly deliveries: {

@@ -11,6 +11,7 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import { createProgram, type Program, SOURCE } from "../crash/program.ts";
 import { createClient } from "../support/client.ts";
+import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -42,7 +43,7 @@ describe("when the clock jumps", () => {
   };
   const read = async (id: string) => (await service.get(`/v1/warrants/${id}`, { as: home.live.as })).body;
   const verify = (id: string) => service.post(`/v1/warrants/${id}/verify`, SOURCE_URL, { as: home.live.as });
-  const sweep = () => sweepDeadlines(service.ctx);
+  const sweep = () => sweepDeadlines(service.ctx, noFault);
 
   test("an hour forwards, a deadline that has passed expires, once; back again, it stays expired", async () => {
     const { id } = await service.opened(home, { deadline: service.timeIn(30 * MINUTE_MS) });

@@ -1,4 +1,4 @@
-import type { Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
 import { recoverOverdueChecks } from "../../src/jobs/recover.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
-import { createProgram, type Program, SOURCE } from "../crash/program.ts";
+import { createProgram, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { createClient, type Reply } from "../support/client.ts";
 import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
+import { noFault } from "../support/no-fault.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
 /** A full disk refuses what would have to be written, loses nothing, and is over when there is space again. */
@@ -79,7 +80,7 @@ describe("a ledger that may not grow", () => {
     expect((await open(large, "refused")).status).toBe(201);
     service.clock.now += CHECK_LEASE_MS;
     await recoverOverdueChecks(service.ctx, () => {});
-    await sweepDeadlines(service.ctx);
+    await sweepDeadlines(service.ctx, noFault);
     expect((await service.get(`/v1/warrants/${overdue.id}`, { as })).body.state).toBe("expired");
     const verified = await verify();
     expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
@@ -102,6 +103,7 @@ function mayMount(): boolean {
 
 describe.skipIf(!mayMount())("a server on a small disk", () => {
   const TEST_MS = 60_000;
+  const METRICS_TOKEN = "the-token-of-a-prometheus";
   let root: string;
   let data: string;
   let ballast: string;
@@ -112,7 +114,7 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
     ballast = join(data, "ballast");
     mkdirSync(data);
     expect(mountDisk(data)).toBeTrue();
-    program = createProgram(SOURCE, root);
+    program = createProgram(SOURCE, root, { HOLDFAST_METRICS_TOKEN: METRICS_TOKEN });
   });
   afterAll(async () => {
     await program.killAll();
@@ -132,6 +134,26 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
     }
   }
 
+  /** So that the least commit would make the write-ahead log longer. */
+  function emptyLog(): void {
+    const database = new Database(join(data, "holdfast.db"));
+    database.run("PRAGMA busy_timeout = 5000");
+    const [outcome] = database.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").all();
+    database.close();
+    expect(outcome?.busy).toBe(0);
+  }
+
+  /** Resolves when so many runs of the job have failed. */
+  async function jobFailed({ url }: Server, job: string, times: number): Promise<void> {
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+    const series = new RegExp(`^holdfast_job_failures_total\\{job="${job}"\\} ([0-9]+)$`, "m");
+    for (;;) {
+      const text = await fetch(`${url}/metrics`, { headers }).then((response) => response.text());
+      if (Number(series.exec(text)?.[1]) >= times) return;
+      await Bun.sleep(20);
+    }
+  }
+
   test(
     "refuses with 500 and says why in its log; needs no restart when there is space, and starts without",
     async () => {
@@ -140,6 +162,10 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
         ...["--owner-password", "correct horse battery staple"],
       );
       const books = ["--organisation", organisation.id, "--mode", "live"];
+      // Nobody listens there: there is always something to deliver.
+      const { id: endpoint } = await program.command(
+        ...["webhooks", "create", ...books, "--url", "http://127.0.0.1:9/"],
+      );
       const agent = await program.command("agents", "create", ...books, "--name", "buyer");
       const { secret } = await program.command("keys", "create", "--agent", agent.id);
       await program.command("balances", "fund", ...books, "--amount", "1000");
@@ -157,13 +183,20 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
       const listed = async () => (await client().get("/v1/warrants", { as })).body.data.length;
       const first = await open("first");
 
+      // The second attempt is due a second later.
+      while ((await program.command("webhooks", "deliveries", endpoint)).data[0].status !== "failed");
+      emptyLog();
       fill();
       for (const key of ["second", "third"]) expect(answerOf(await open(key))).toEqual(REFUSED);
       expect((await open("first")).text).toBe(first.text);
       expect(await listed()).toBe(1);
-      const faults = program.faults();
-      expect(faults).toHaveLength(2);
-      for (const line of faults) expect(JSON.parse(line).error).toContain(FULL);
+      await jobFailed(server, "webhooks", 5);
+      const faults = program.faults().map((line) => JSON.parse(line));
+      for (const { error } of faults) expect(error).toContain(FULL);
+      // A job that fails ten times a second is in the log once a minute.
+      const kinds = faults.map(({ message, job }) => [message, job].join(" ").trim());
+      expect(kinds.filter((kind) => kind === "request failed")).toHaveLength(2);
+      expect(kinds.filter((kind) => kind === "job failed webhooks")).toHaveLength(1);
       rmSync(ballast);
       expect((await open("second")).status).toBe(201);
 

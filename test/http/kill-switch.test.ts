@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
+import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -69,7 +70,7 @@ test("what is open goes on: it is verified, settled, decided, expires, and is re
   const released = await service.post(`/v1/warrants/${settled.id}/release`, undefined, { as: operator });
   expect([released.status, released.body.state]).toEqual([200, "released"]);
   service.clock.now += 1_000;
-  await sweepDeadlines(service.ctx);
+  await sweepDeadlines(service.ctx, noFault);
   expect(stateOf(late.id)).toBe("expired");
   expect(service.books(home)).toEqual({ available: 999_750n, held: 0n, paid: 250n });
 

@@ -14,7 +14,9 @@ const TOKEN = "a-token-of-the-operator's-prometheus";
 const URL = "http://localhost:8080";
 const DOCS_URL = `${URL}/docs`;
 const PLENTY = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
-const NO_FIGURES = { jobs: [], evaluators: [], audit: null, freeBytes: null, ready: true };
+const NO_FIGURES = {
+  ...{ jobs: [], evaluators: [], audit: null, freeBytes: null, newestBackupAt: null, ready: true },
+};
 
 let ctx: TestContext;
 let answered: Answered[];

@@ -1,8 +1,10 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { AgentStatus } from "../../src/core/agent.ts";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import { followAgents } from "../../src/jobs/agents.ts";
+import type { Context } from "../../src/services/context.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { noFault } from "../support/no-fault.ts";
 import { createCaller, createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
 /** A kill writes the status first and freezes in batches: what an interruption leaves, a job finishes. */
@@ -34,13 +36,75 @@ test("an interrupted kill is finished, and so is an interrupted return", async (
   const states = () => [mine, other].map((id) => ctx.store.reader.warrants.find(id)?.state);
 
   await setStatusOnly("killed");
-  await followAgents(ctx);
+  await followAgents(ctx, noFault);
   expect(states()).toEqual(["frozen", "held"]);
-  await followAgents(ctx);
+  await followAgents(ctx, noFault);
   expect(ctx.store.reader.escalations.list(stage, 10)).toHaveLength(1);
 
   await setStatusOnly("active");
-  await followAgents(ctx);
+  await followAgents(ctx, noFault);
   expect(states()).toEqual(["held", "held"]);
   expect(ctx.store.reader.agents.withStatusToFollow(10)).toEqual([]);
+});
+
+describe("where commands throw", () => {
+  type Doomed = { readonly agentId: string; readonly warrants: readonly string[] };
+
+  /** An agent that was killed, whose warrants are still held. */
+  async function doomed(warrants: number): Promise<Doomed> {
+    const its = await createCaller(stage);
+    const answers = await Promise.all(
+      Array.from({ length: warrants }, () => open(stage, its, { agent_id: its.agentId })),
+    );
+    await ctx.store.execute({
+      scope: stage,
+      needs: { agentId: its.agentId },
+      decide: ({ agent }) => ({
+        answer: true,
+        change: { rows: agent ? [{ kind: "agent", row: { ...agent, status: "killed" } }] : [] },
+      }),
+    });
+    return { agentId: its.agentId, warrants: answers.map((answer) => warrantIn(answer).id) };
+  }
+  const failing = (stuck: readonly string[]): Context => ({
+    ...ctx,
+    store: {
+      ...ctx.store,
+      execute: async (command) => {
+        if (stuck.includes(command.needs.warrantId ?? "")) throw new Error("broken");
+        return ctx.store.execute(command);
+      },
+    },
+  });
+  const heldOf = (agents: readonly Doomed[]): string[] =>
+    agents
+      .flatMap(({ warrants }) => warrants)
+      .filter((id) => ctx.store.reader.warrants.find(id)?.state === "held");
+
+  test("one agent is told, and keeps neither its other warrants nor later agents from being followed", async () => {
+    const agents = [];
+    for (let count = 0; count < 110; count++) agents.push(await doomed(count === 50 ? 205 : 1));
+    const stuck = agents.slice(0, 105).map(({ warrants }) => warrants[0]!);
+    const told: string[] = [];
+    await followAgents(failing(stuck), (error, id) => void told.push(`${error} ${id}`));
+    expect(told.toSorted()).toEqual(
+      agents
+        .slice(0, 105)
+        .map(({ agentId }) => `Error: broken ${agentId}`)
+        .toSorted(),
+    );
+    expect(heldOf(agents).toSorted()).toEqual(stuck.toSorted());
+    await followAgents(ctx, noFault);
+    expect(heldOf(agents)).toEqual([]);
+  });
+
+  test("the job fails where none of ten can be followed", async () => {
+    const agents = [];
+    for (let count = 0; count < 10; count++) agents.push(await doomed(1));
+    const all = heldOf(agents);
+    await expect(followAgents(failing(all), () => {})).rejects.toThrow("broken");
+    await followAgents(failing(all.slice(1)), () => {});
+    expect(heldOf(agents)).toHaveLength(9);
+    await followAgents(failing(all), () => {});
+  });
 });

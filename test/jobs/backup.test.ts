@@ -19,12 +19,13 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The job of a server that has just started. */
-const job = (keep = 2) =>
+const nightly = (keep = 2) =>
   nightlyBackup(
     { folder, keep, hour: 3 },
     async (file) => makes(file),
     () => now,
   );
+const job = (keep = 2) => nightly(keep).run;
 const names = () => readdirSync(folder).sort();
 
 test("last night's is made at start, once, also across restarts", async () => {
@@ -67,4 +68,24 @@ test("a folder that is missing is not made", async () => {
   makes = (file) => void made.push(file);
   await expect(job()()).rejects.toThrow("ENOENT");
   expect(made).toEqual([]);
+});
+
+test("the newest is known from each run on: none, one that was found, one that was made, none of a folder that is gone", async () => {
+  const backups = nightly();
+  expect(backups.newestAt()).toBe(0);
+  writeFileSync(join(folder, "monday.backup"), "");
+  await backups.run();
+  expect(backups.newestAt()).toBe(TEST_NOW);
+  const found = nightly();
+  now += HOUR_MS;
+  expect([await found.run(), found.newestAt()]).toEqual([false, TEST_NOW]);
+  now += DAY_MS;
+  makes = () => {
+    throw new Error("the disk is full");
+  };
+  await expect(found.run()).rejects.toThrow("the disk is full");
+  expect(found.newestAt()).toBe(TEST_NOW);
+  rmSync(folder, { recursive: true });
+  await expect(found.run()).rejects.toThrow("ENOENT");
+  expect(found.newestAt()).toBe(0);
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { noFault } from "../support/no-fault.ts";
 import { createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,45 +24,68 @@ const available = () => ctx.store.reader.balances.list(stage)[0]?.balance.availa
 
 test("what is due expires, once, and its hold returns; what is not stays held", async () => {
   const [first] = await opened(1);
-  expect([await sweepDeadlines(ctx), stateOf(first), available()]).toEqual([0, "held", 999_900n]);
+  expect([await sweepDeadlines(ctx, noFault), stateOf(first), available()]).toEqual([0, "held", 999_900n]);
   ctx.clock.now += HOUR_MS - 1;
-  expect(await sweepDeadlines(ctx)).toBe(0);
+  expect(await sweepDeadlines(ctx, noFault)).toBe(0);
   ctx.clock.now += 1;
-  expect([await sweepDeadlines(ctx), stateOf(first), available()]).toEqual([1, "expired", 1_000_000n]);
-  expect([await sweepDeadlines(ctx), available()]).toEqual([0, 1_000_000n]);
+  expect([await sweepDeadlines(ctx, noFault), stateOf(first), available()]).toEqual([
+    1,
+    "expired",
+    1_000_000n,
+  ]);
+  expect([await sweepDeadlines(ctx, noFault), available()]).toEqual([0, 1_000_000n]);
 });
 
 test("a backlog of several steps is swept in one run", async () => {
   const ids = await opened(120);
   ctx.clock.now += HOUR_MS;
-  expect([ctx.store.reader.warrants.overdueCount(ctx.now()), await sweepDeadlines(ctx)]).toEqual([120, 120]);
+  expect([ctx.store.reader.warrants.overdueCount(ctx.now()), await sweepDeadlines(ctx, noFault)]).toEqual([
+    120, 120,
+  ]);
   expect(ids.map(stateOf).every((state) => state === "expired")).toBeTrue();
   expect(ctx.store.reader.warrants.overdueCount(ctx.now())).toBe(0);
 });
 
-test("those that cannot be expired are told, and keep no other from it", async () => {
+/** A context where the warrants' commands throw. */
+const failing = (stuck: ReadonlySet<string>): Context => ({
+  ...ctx,
+  store: {
+    ...ctx.store,
+    execute: async (command) => {
+      if (stuck.has(command.needs.warrantId ?? "")) throw new Error("broken");
+      return ctx.store.execute(command);
+    },
+  },
+});
+
+test("those that cannot be expired are told, keep no other from it, and do not fail the job", async () => {
   const ids = await opened(160);
   const stuck = new Set(ids.slice(0, 120));
   ctx.clock.now += HOUR_MS;
-  const broken: Context = {
-    ...ctx,
-    store: {
-      ...ctx.store,
-      execute: async (command) => {
-        if (stuck.has(command.needs.warrantId ?? "")) throw new Error("broken");
-        return ctx.store.execute(command);
-      },
-    },
-  };
-  expect(sweepDeadlines(broken)).rejects.toThrow("broken");
-  await sweepDeadlines(broken).catch(() => {});
+  const told: string[] = [];
+  const onFault = (error: unknown, id: string) => void told.push(`${error} ${id}`);
+  expect(await sweepDeadlines(failing(stuck), onFault)).toBe(40);
+  expect(told.toSorted()).toEqual([...stuck].map((id) => `Error: broken ${id}`).toSorted());
   expect(new Set(ids.filter((id) => stateOf(id) !== "expired"))).toEqual(stuck);
-  expect(await sweepDeadlines(ctx)).toBe(120);
+  expect(await sweepDeadlines(ctx, noFault)).toBe(120);
+});
+
+test("the job fails where none of ten can be expired; fewer are told, and counted by nobody but the metrics", async () => {
+  const ids = await opened(10);
+  ctx.clock.now += HOUR_MS;
+  const told: string[] = [];
+  const run = () => sweepDeadlines(failing(new Set(ids)), (_, id) => void told.push(id));
+  await expect(run()).rejects.toThrow("broken");
+  expect(told.splice(0)).toHaveLength(10);
+  const nine = new Set(ids.slice(1));
+  expect(await sweepDeadlines(failing(nine), () => {})).toBe(1);
+  expect(await run()).toBe(0);
+  expect([told.length, ctx.store.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
 });
 
 test("where nothing can be expired a run ends all the same", async () => {
   await opened(60);
   ctx.clock.now += HOUR_MS;
   const refusing: Context = { ...ctx, store: { ...ctx.store, execute: async () => false as never } };
-  expect(await sweepDeadlines(refusing)).toBe(0);
+  expect(await sweepDeadlines(refusing, noFault)).toBe(0);
 });

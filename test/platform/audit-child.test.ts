@@ -43,3 +43,27 @@ test("a stop ends the audit that is under way", async () => {
   endless.stop();
   expect(await running).toEqual([]);
 });
+
+test("an audit ends with its parent, also one that is killed, and while it reads", async () => {
+  const audits = `
+    import { createAuditChild, runAuditChild } from ${JSON.stringify(resolve(import.meta.dir, "../../src/platform/audit-child.ts"))};
+    if (process.argv[2] === "child") {
+      await runAuditChild(() => {
+        console.error(process.pid);
+        for (;;);
+      });
+    }
+    // What its child says on stderr is the parent's to tell.
+    Bun.spawn = ((spawn) => (command, options) => spawn(command, { ...options, stderr: "inherit" }))(Bun.spawn);
+    await createAuditChild([process.execPath, import.meta.path, "child"]).audit();
+  `;
+  const file = join(ctx.folder, "audits.ts");
+  await Bun.write(file, audits);
+  const parent = Bun.spawn([process.execPath, file], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  const said = parent.stderr.getReader();
+  const { value } = await said.read();
+  expect(Number(new TextDecoder().decode(value))).toBeGreaterThan(0);
+  parent.kill("SIGKILL");
+  // The audit holds the other end: it is gone when there is no more to read.
+  expect(await said.read()).toMatchObject({ done: true });
+});

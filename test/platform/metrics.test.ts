@@ -6,11 +6,13 @@ const NOTHING: Figures = {
   warrantsOverdue: 0,
   money: [],
   escalations: { count: 0, oldestMs: 0 },
-  deliveries: { waiting: 0, lateMs: 0 },
+  deliveries: { waiting: 0, lateMs: 0, exhausted: 0, notSent: 0 },
+  purchases: { unfinished: 0, unknown: 0, lateMs: 0 },
   jobs: [],
   evaluators: [],
   audit: null,
   freeBytes: null,
+  newestBackupAt: null,
   ready: true,
 };
 
@@ -119,4 +121,24 @@ test("the audit is shown from its first end on", async () => {
   const text = await textOf(metrics, { audit: { disagreements: 2, endedAt: 3_000, durationMs: 500 } });
   expect(seriesOf(text, "holdfast_audit_disagreements")).toBe("2");
   expect(seriesOf(text, "holdfast_audit_last_timestamp_seconds")).toBe("3");
+});
+
+test("what was lost of webhooks, and what is not known of payments", async () => {
+  const metrics = createMetrics();
+  const deliveries = { waiting: 1, lateMs: 2_000, exhausted: 3, notSent: 4 };
+  const purchases = { unfinished: 5, unknown: 6, lateMs: 7_000 };
+  await textOf(metrics, { deliveries, purchases });
+  const text = await textOf(metrics, { deliveries, purchases });
+  const names = [
+    ...["webhook_deliveries_waiting", "webhook_late_seconds", "webhook_exhausted_total"],
+    ...["webhook_not_sent_total", "purchases_unfinished", "payments_unknown", "payments_late_seconds"],
+  ];
+  expect(names.map((name) => seriesOf(text, `holdfast_${name}`))).toEqual([..."1234567"]);
+});
+
+test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {
+  const metrics = createMetrics();
+  const newest = async (newestBackupAt: number | null) =>
+    seriesOf(await textOf(metrics, { newestBackupAt }), "holdfast_backup_newest_timestamp_seconds");
+  expect([await newest(null), await newest(0), await newest(3_000)]).toEqual([undefined, "0", "3"]);
 });

@@ -106,3 +106,13 @@ test(
   },
   PROCESS_TIMEOUT_MS,
 );
+
+test("a backup that does not end is a failure, and so is the next one while it cannot be ended", async () => {
+  const gate = join(beside, "gate");
+  Bun.spawnSync(["mkfifo", gate]);
+  const hangs = ["sh", "-c", `exec cat '${gate}'`];
+  const child = createBackupChild(hangs, folder.folder, 200);
+  const first = child.make(join(beside, "one"));
+  await expect(child.make(join(beside, "two"))).rejects.toThrow("the backup before still hangs");
+  await expect(first).rejects.toThrow("the backup did not end within 0.2 s");
+});

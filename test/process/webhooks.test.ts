@@ -132,6 +132,43 @@ test(
 );
 
 test(
+  "the whole schedule across a kill -9: attempts at 0, 1, 6 and 31 s, then exhausted, and never again",
+  async () => {
+    const first = await folder.start("1");
+    const home = await makeOrganisation(folder.ctx, first.client);
+    await endpoint(home);
+    const came: number[] = [];
+    receiver.answer(() => {
+      came.push(performance.now());
+      return new Response("", { status: 500 });
+    });
+    await open(first, home);
+    const scope = { organisationId: home.id, mode: "live" } as const;
+    const read = () => folder.ctx.store.reader.deliveries.list(scope, 1)[0];
+    await receiver.whenReceived(2);
+    while (read()?.status !== "failed") await Bun.sleep(10);
+    await first.end("SIGKILL");
+    const second = await folder.start("1");
+    await receiver.whenReceived(4);
+    while (read()?.status !== "exhausted") await Bun.sleep(10);
+    expect(read()).toMatchObject({ attempts: 4, responseCode: 500, nextAttemptAt: null, claimedUntil: null });
+    const gaps = came.slice(1).map((time, index) => (time - came[index]!) / 1_000);
+    for (const [index, wait] of [1, 5, 25].entries()) expect(gaps[index]).toBeWithin(wait - 0.05, wait + 1.5);
+    await second.end("SIGKILL");
+    const third = await folder.start("1");
+    // What would be sent at once is sent before what is opened now.
+    await open(third, home);
+    await receiver.whenReceived(5);
+    const { delivery } = receiver.received[0]!;
+    expect(
+      receiver.received.filter((one) => one.delivery === delivery).map(({ attempt }) => attempt),
+    ).toEqual([1, 2, 3, 4]);
+    await third.end("SIGTERM");
+  },
+  2 * PROCESS_TIMEOUT_MS,
+);
+
+test(
   "SIGTERM lets an attempt under way end, begins none, and waits ten seconds at most",
   async () => {
     const server = await folder.start("1");

@@ -147,3 +147,52 @@ for (const [list, tables] of [
     expect([...asked]).toEqual(expect.arrayContaining([...tables]));
   });
 }
+
+/** The indexes that a read of deliveries goes by, in the plan's order; a scan without one is shown as it is. */
+function indexesOf(read: () => unknown): string[] {
+  ran = [];
+  read();
+  return ran
+    .filter((sql) => sql.includes("webhook_deliveries"))
+    .flatMap(planOf)
+    .filter((detail) => /^(SCAN|SEARCH) (webhook_deliveries|earlier)\b/.test(detail))
+    .map((detail) => / INDEX (\S+)/.exec(detail)?.[1] ?? detail);
+}
+
+test("every read of deliveries goes by the index that is meant for it", () => {
+  const { webhooks, deliveries } = service.ctx.store.reader;
+  const live = { organisationId: home.id, mode: "live" } as const;
+  const now = service.clock.now;
+  const byPrefix = (suffix: string) => `webhook_deliveries_${suffix}`;
+  expect({
+    withWork: indexesOf(() => webhooks.withWork(now)),
+    due: indexesOf(() => deliveries.due("whk_1", now, 10)),
+    list: indexesOf(() => deliveries.list(live, 10)),
+    cutOff: indexesOf(() => deliveries.cutOff(now, 10)),
+    beyond: indexesOf(() => deliveries.beyond(now, now, 10)),
+    exhausted: indexesOf(() => deliveries.exhaustedSince("whk_1", now, 10)).slice(-1),
+    waiting: indexesOf(() => deliveries.waiting()),
+    next: indexesOf(() => deliveries.nextAttemptAt()),
+  }).toEqual({
+    withWork: [byPrefix("due")],
+    due: ["due", "first"].map(byPrefix),
+    list: [byPrefix("by_organisation")],
+    cutOff: [byPrefix("claimed")],
+    beyond: ["claimed", "next"].map(byPrefix),
+    exhausted: [byPrefix("by_creation")],
+    waiting: ["next", "claimed"].map(byPrefix),
+    next: [byPrefix("next")],
+  });
+});
+
+test("payments to look for, and purchases that have not ended, are read by their indexes", () => {
+  const { purchases } = service.ctx.store.reader;
+  ran = [];
+  purchases.waiting();
+  purchases.toCheck(service.clock.now, service.clock.now + 1, 10);
+  purchases.unfinished("", 10);
+  const indexes = ran.flatMap(planOf).map((detail) => / INDEX (\S+)/.exec(detail)?.[1] ?? detail);
+  expect(indexes).toEqual([
+    ...["purchases_unfinished", "purchases_to_check", "purchases_to_check", "purchases_unfinished"],
+  ]);
+});

@@ -84,6 +84,7 @@ export function createTestContext(overrides: Partial<Omit<Context, "store">> = {
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     deliveryPlaces: createDeliveryPlaces(),
+    deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,

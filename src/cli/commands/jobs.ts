@@ -11,7 +11,7 @@ export function addJobs(program: Command, tools: CommandLineTools): void {
     .addArgument(new Argument("<job>", "which one").choices(JOBS_BY_HAND))
     .summary("run one of them once")
     .description(
-      "Runs a job once: deadlines (expire what is overdue), agents (finish freezing and thawing), recover (undo checks that were cut off), retention (forget what is old). The server may be running.",
+      "Runs a job once: deadlines (expire what is overdue), agents (finish freezing and thawing), recover (undo checks that were cut off), retention (forget what is old), reminders (name the escalations that have waited for a day, on stderr), webhooks (attempt the deliveries that are due). The server may be running.",
     );
   examples(run, "holdfast jobs run deadlines --data ./data");
   withCommonFlags(run).action(async (job: JobByHand) => {

@@ -5,11 +5,15 @@ import type { Context } from "../context.ts";
 /** What the ledger says of the whole instance, for its operator's metrics. */
 export function ledgerFigures(
   ctx: Context,
-): Pick<Figures, "warrantsByState" | "warrantsOverdue" | "money" | "escalations" | "deliveries"> {
+): Pick<
+  Figures,
+  "warrantsByState" | "warrantsOverdue" | "money" | "escalations" | "deliveries" | "purchases"
+> {
   const { reader } = ctx.store;
   const now = ctx.now();
   const counts = reader.warrants.countsByState();
   const escalations = reader.escalations.waitingCount();
+  const purchases = reader.purchases.waiting();
   return {
     warrantsByState: Object.fromEntries(STATES.map((state) => [state, counts[state] ?? 0])),
     warrantsOverdue: reader.warrants.overdueCount(now),
@@ -22,6 +26,12 @@ export function ledgerFigures(
     deliveries: {
       waiting: reader.deliveries.waiting(),
       lateMs: ageOf(reader.deliveries.nextAttemptAt(), now),
+      ...ctx.deliveryFailures,
+    },
+    purchases: {
+      unfinished: purchases.unfinished,
+      unknown: purchases.toCheck,
+      lateMs: ageOf(purchases.nextCheckAt, now),
     },
   };
 }

@@ -28,16 +28,24 @@ export const freezeEscalation = (warrant: Warrant, id: string, now: number): Esc
   resolvedAt: null,
 });
 
-/** Freezes what a killed agent holds, or thaws what is frozen of one that is active again. In batches, to the end. */
+/**
+ * Freezes what a killed agent holds, or thaws what is frozen of one that is active again. In batches, to the end. A warrant that
+ * cannot be moved keeps no other from it.
+ *
+ * @throws what kept the first one from it, once no other is left to move
+ */
 export async function followAgentStatus(ctx: Context, agent: Agent): Promise<void> {
   if (agent.status === "paused") return;
   const [from, move] =
     agent.status === "killed" ? (["held", freezeWarrant] as const) : (["frozen", thawWarrant] as const);
   for (;;) {
     const batch = ctx.store.reader.warrants.ofAgent(agent.id, from, BATCH);
-    const moved = await Promise.all(batch.map((warrant) => move(ctx, warrant)));
+    const outcomes = await Promise.allSettled(batch.map((warrant) => move(ctx, warrant)));
     // A status changed again meanwhile moves nothing, and the newer change has its own run.
-    if (!moved.includes(true)) return;
+    if (outcomes.some((outcome) => outcome.status === "fulfilled" && outcome.value === true)) continue;
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed) throw failed.reason;
+    return;
   }
 }
 

@@ -65,6 +65,7 @@ export async function sendAttempt(
   } catch (cause) {
     const problem = `the signing secret of ${endpoint.id} was sealed with another master key`;
     onFault(new Error(problem, { cause }), delivery.id);
+    ctx.deliveryFailures.notSent++;
     return null;
   }
   try {
@@ -73,6 +74,7 @@ export async function sendAttempt(
     return await ctx.sendWebhook({ url: endpoint.url, headers, body });
   } catch (error) {
     onFault(error, delivery.id);
+    ctx.deliveryFailures.notSent++;
     return NOT_SENT;
   }
 }
@@ -87,13 +89,13 @@ function bodyOf(ctx: Context, delivery: WebhookDelivery): string {
 }
 
 /** Records how an attempt ended, or with null that none could be made; answers null where it was given up meanwhile. */
-export const endBegunAttempt = (
+export async function endBegunAttempt(
   ctx: Context,
   { delivery: begun }: Begun,
   result: AttemptResult | null,
-): Promise<WebhookDelivery | null> => {
+): Promise<WebhookDelivery | null> {
   const now = ctx.now();
-  return execute<WebhookDelivery | null>(ctx, {
+  const ended = await execute<WebhookDelivery | null>(ctx, {
     scope: begun,
     needs: { deliveryId: begun.id },
     decide: ({ delivery }) => {
@@ -104,4 +106,6 @@ export const endBegunAttempt = (
       return { answer: row, change: { rows: [{ kind: "delivery", row }] } };
     },
   });
-};
+  if (ended?.status === "exhausted") ctx.deliveryFailures.exhausted++;
+  return ended;
+}

@@ -1,5 +1,5 @@
 import { SECOND_MS } from "../../core/time.ts";
-import type { WebhookDelivery } from "../../core/webhook.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 import type { Context } from "../context.ts";
 import {
   type Begun,
@@ -73,17 +73,19 @@ async function beginAll(run: Run): Promise<void> {
   // Each time another comes first: the last of very many would find no place.
   const first = run.ctx.randomByte() % Math.max(1, endpoints.length);
   const inTurn = [...endpoints.slice(first), ...endpoints.slice(0, first)];
-  await Promise.all(inTurn.map(({ id }) => beginOf(run, id)));
+  await Promise.all(inTurn.map((endpoint) => beginOf(run, endpoint)));
 }
 
+type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
+
 /** Begins what is due to one endpoint, in the places that it has. */
-async function beginOf(run: Run, webhookId: string): Promise<void> {
+async function beginOf(run: Run, endpoint: Endpoint, again = false): Promise<void> {
   const { deliveryPlaces: places, store, now: clock } = run.ctx;
-  const free = places.free(webhookId);
+  const free = places.free(endpoint, again);
   if (free === 0) return;
   const now = clock();
-  const taken = places.taken(webhookId);
-  const due = store.reader.deliveries.due(webhookId, now, free + taken.size);
+  const taken = places.taken(endpoint.id);
+  const due = store.reader.deliveries.due(endpoint.id, now, free + taken.size);
   await Promise.all(
     due
       .filter(({ id }) => !taken.has(id))
@@ -100,7 +102,7 @@ async function beginOne(run: Run, delivery: WebhookDelivery, now: number): Promi
   ctx.deliveryPlaces.hold(delivery, attempt);
   const whole = begun
     .then(
-      () => attempt.then(() => goOn(run, delivery.webhookId)).catch((error) => onFault(error, delivery.id)),
+      () => attempt.then(() => goOn(run, delivery)).catch((error) => onFault(error, delivery.id)),
       // The ledger fails: nothing is begun, and the run says so.
       () => {},
     )
@@ -113,11 +115,12 @@ async function carryOut(run: Run, begun: Begun): Promise<void> {
   const { ctx, tally, onFault } = run;
   tally.attempted++;
   const result = await sendAttempt(ctx, begun, onFault);
+  if (result?.durationMs != null) ctx.deliveryPlaces.took(begun.endpoint.id, result.durationMs);
   const ended = await endBegunAttempt(ctx, begun, result);
   if (ended && ended.status !== "pending") tally[ended.status]++;
 }
 
 /** The place is free again: the endpoint's next delivery has it, where nobody else waits for one. */
-async function goOn(run: Run, webhookId: string): Promise<void> {
-  if (run.ctx.now() < run.until && run.ctx.deliveryPlaces.roomy()) await beginOf(run, webhookId);
+async function goOn(run: Run, { webhookId, organisationId }: WebhookDelivery): Promise<void> {
+  if (run.ctx.now() < run.until) await beginOf(run, { id: webhookId, organisationId }, true);
 }

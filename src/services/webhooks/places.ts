@@ -1,22 +1,46 @@
-import type { WebhookDelivery } from "../../core/webhook.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 
 /** Attempts under way in the process. What fetches deliverables shares the machine's 256 connections with them. */
 const ALL_MAX = 128;
 const OF_ENDPOINT_MAX = 8;
+/** An endpoint whose last attempt took longer is slow. */
+const QUICK_MS_MAX = 2_000;
+/** Endpoints that are remembered as quick or slow. One that is forgotten is new again. */
+const KNOWN_MAX = 10_000;
+
+/** What the last attempt said of an endpoint; new where there was none in this process. */
+type Pace = "quick" | "new" | "slow";
 
 /**
- * The attempts under way, in process memory. An endpoint's first place comes from the whole, its others from the first half:
- * those that hang hold a few places each, and the rest find theirs.
+ * What attempts to endpoints of a pace may have of all places: until when an endpoint begins its first, and until when more.
+ * The last quarter is for those that are known to be quick.
+ */
+const PARTS = {
+  quick: { first: 1, more: 3 / 4 },
+  new: { first: 3 / 4, more: 3 / 8 },
+  slow: { first: 1 / 2, more: 1 / 4 },
+} as const satisfies Record<Pace, { first: number; more: number }>;
+
+type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
+type Attempt = { readonly webhookId: string; readonly organisationId: string };
+
+/**
+ * The attempts under way, in process memory. Endpoints that are not known to be quick share a part of the places, and an
+ * organisation never has more of a part than it leaves to the others: those that hang hold a few places, however many they
+ * are, and the rest find theirs.
  */
 export type DeliveryPlaces = {
-  /** How many more attempts to the endpoint may begin now. */
-  free(webhookId: string): number;
+  /** How many more attempts to the endpoint may begin now. `again`: it has just left a place, and others may wait for it. */
+  free(endpoint: Endpoint, again?: boolean): number;
   /** The deliveries to the endpoint that have a place, by id. */
   taken(webhookId: string): ReadonlySet<string>;
   /** Gives the delivery a place until its attempt has ended. */
-  hold(delivery: Pick<WebhookDelivery, "id" | "webhookId">, attempt: Promise<unknown>): void;
-  /** Where there is no room for others, an endpoint does not take again the place that it has just left. */
-  roomy(): boolean;
+  hold(
+    delivery: Pick<WebhookDelivery, "id" | "webhookId" | "organisationId">,
+    attempt: Promise<unknown>,
+  ): void;
+  /** How long an attempt to the endpoint took, in milliseconds, whatever came of it. */
+  took(webhookId: string, durationMs: number): void;
   /** The attempts that are under way now. */
   underWay(): readonly Promise<unknown>[];
   /** Nothing more may begin. Resolves when nothing is under way. */
@@ -26,24 +50,45 @@ export type DeliveryPlaces = {
 const NONE: ReadonlySet<string> = new Set();
 
 export function createDeliveryPlaces(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOINT_MAX): DeliveryPlaces {
-  const attempts = new Set<Promise<unknown>>();
+  const attempts = new Map<Promise<unknown>, Attempt>();
   const places = new Map<string, Set<string>>();
+  const paces = new Map<string, Exclude<Pace, "new">>();
   let closed = false;
   const taken = (webhookId: string): ReadonlySet<string> => places.get(webhookId) ?? NONE;
+  const paceOf = (webhookId: string): Pace => paces.get(webhookId) ?? "new";
+
+  /** Attempts that have of the endpoint's part of the places, and those of its pace and organisation among them. */
+  function sharing({ id, organisationId }: Endpoint): { all: number; own: number } {
+    const mine = paceOf(id);
+    let all = 0;
+    let own = 0;
+    for (const attempt of attempts.values()) {
+      const pace = paceOf(attempt.webhookId);
+      if (mine === "quick" || pace !== "quick") all++;
+      if (mine === pace && attempt.organisationId === organisationId) own++;
+    }
+    return { all, own };
+  }
 
   return {
     taken,
-    free(webhookId) {
-      if (closed || attempts.size >= allMax) return 0;
-      const own = taken(webhookId).size;
-      const first = own === 0 ? 1 : 0;
-      const others = Math.min(ofEndpointMax - own, allMax / 2 - attempts.size) - first;
-      return first + Math.max(0, others);
+    free(endpoint, again = false) {
+      if (closed) return 0;
+      const has = taken(endpoint.id).size;
+      const part = PARTS[paceOf(endpoint.id)];
+      const { all, own } = sharing(endpoint);
+      const any = Math.min(allMax - attempts.size, ofEndpointMax - has);
+      // Each that begins is one more of all, and one more of the organisation's own.
+      const room = (share: number): number =>
+        Math.min(any, Math.ceil((Math.floor(allMax * share) - all - own) / 2));
+      const first = has === 0 && !again ? Math.min(1, room(part.first)) : 0;
+      const more = room(part.more);
+      return Math.max(0, first, more);
     },
-    hold({ id, webhookId }, attempt) {
+    hold({ id, webhookId, organisationId }, attempt) {
       const own = places.get(webhookId) ?? new Set();
       places.set(webhookId, own.add(id));
-      attempts.add(attempt);
+      attempts.set(attempt, { webhookId, organisationId });
       const leave = (): void => {
         attempts.delete(attempt);
         own.delete(id);
@@ -51,11 +96,16 @@ export function createDeliveryPlaces(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOI
       };
       attempt.then(leave, leave);
     },
-    roomy: () => attempts.size < allMax / 2,
-    underWay: () => [...attempts],
+    took(webhookId, durationMs) {
+      paces.delete(webhookId);
+      paces.set(webhookId, durationMs <= QUICK_MS_MAX ? "quick" : "slow");
+      const [oldest] = paces.keys();
+      if (paces.size > KNOWN_MAX && oldest !== undefined) paces.delete(oldest);
+    },
+    underWay: () => [...attempts.keys()],
     async close() {
       closed = true;
-      while (attempts.size > 0) await Promise.allSettled(attempts);
+      while (attempts.size > 0) await Promise.allSettled(attempts.keys());
     },
   };
 }

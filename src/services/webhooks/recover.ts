@@ -45,13 +45,14 @@ async function mendDelivery(
   mended: (delivery: WebhookDelivery, now: number) => WebhookDelivery | null,
 ): Promise<void> {
   const now = ctx.now();
-  const done = await ctx.store.execute<true>({
+  const done = await ctx.store.execute<WebhookDelivery | null>({
     scope: { organisationId, mode },
     needs: { deliveryId: id },
     decide: ({ delivery }) => {
       const row = delivery && mended(delivery, now);
-      return { answer: true, ...(row && { change: { rows: [{ kind: "delivery", row }] } }) };
+      return { answer: row, ...(row && { change: { rows: [{ kind: "delivery", row }] } }) };
     },
   });
   if (isRefusal(done)) throw new Error(done.message);
+  if (done?.status === "exhausted") ctx.deliveryFailures.exhausted++;
 }

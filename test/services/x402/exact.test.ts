@@ -5,6 +5,7 @@ import { reconcilePurchases } from "../../../src/jobs/purchases.ts";
 import type { PaidAnswer } from "../../../src/platform/x402-request.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
+import { ledgerFigures } from "../../../src/services/operation/figures.ts";
 import type { Json, Reply } from "../../support/client.ts";
 import {
   asksExact,
@@ -165,6 +166,7 @@ describe("what is signed", () => {
       const kept: Json[] = [];
       market.paid = () => {
         kept.push(...purchases().map(({ phase, header }) => ({ phase, header })));
+        expect(ledgerFigures(service.ctx).purchases.unfinished).toBe(1);
         return delivers(GOOD, RECEIPT);
       };
       expect((await pay()).body.state).toBe("released");
@@ -257,9 +259,12 @@ describe("an unknown payment", () => {
 
   test("the chain finds it unused, and later expired: asked again with patience, then refunded by the system", async () => {
     const id = await unknown(["unused", "unused", "unused", "expired"]);
+    const waiting = () => ledgerFigures(service.ctx).purchases;
     expect(await reconcile()).toBe(0);
     expect(market.chainAsked).toEqual(["newest"]);
-    service.clock.now = purchases()[0]!.nextCheckAt!;
+    expect(waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 0 });
+    service.clock.now = purchases()[0]!.nextCheckAt! + 500;
+    expect(waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 500 });
     expect(await reconcile()).toBe(0);
     expect(purchases()[0]!.nextCheckAt).toBeGreaterThan(service.clock.now);
     service.clock.now += 600_000;
@@ -278,6 +283,7 @@ describe("an unknown payment", () => {
     });
     expect(service.books(home, "sandbox").held).toBe(0n);
     expect(await reconcile()).toBe(0);
+    expect(waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
   });
 
   test("the chain finds it used: it can only be released, by a person", async () => {

@@ -30,6 +30,7 @@ import {
   SELLER_URL,
   silence,
 } from "../../support/market.ts";
+import { noFault } from "../../support/no-fault.ts";
 import { markRestored } from "../../support/restored.ts";
 import {
   codeOf,
@@ -385,7 +386,7 @@ describe("while a purchase is under way, nothing comes between", () => {
   test("no sweep, though the deadline has passed; others are swept", async () => {
     await begin();
     ctx.clock.now += 601_000;
-    expect(await sweepDeadlines(ctx)).toBe(0);
+    expect(await sweepDeadlines(ctx, noFault)).toBe(0);
     expect(await finish()).toMatchObject({ state: "released" });
   });
 
@@ -411,7 +412,7 @@ describe("while a purchase is under way, nothing comes between", () => {
   test("a kill freezes nothing of it; its release waits for a person", async () => {
     const id = await begin();
     must(await kill());
-    await followAgents(ctx);
+    await followAgents(ctx, noFault);
     expect(warrant()?.state).toBe("held");
     expect(await finish()).toMatchObject({ state: "escalated", reason_codes: ["agent_killed"], paid: false });
     expect(escalations()).toHaveLength(1);

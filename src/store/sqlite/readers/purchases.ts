@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, lt, lte, ne, or } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
 import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
@@ -44,6 +44,23 @@ export function createPurchasesReader(tables: Tables): Pick<Reader, "purchases" 
           .limit(limit)
           .all()
           .map(purchaseOf),
+      waiting() {
+        const open = tables
+          .select({ count: count() })
+          .from(purchases)
+          .where(ne(purchases.phase, "ended"))
+          .get();
+        const unknown = tables
+          .select({ count: count(), next: min(purchases.nextCheckAt) })
+          .from(purchases)
+          .where(isNotNull(purchases.nextCheckAt))
+          .get();
+        return {
+          unfinished: open?.count ?? 0,
+          toCheck: unknown?.count ?? 0,
+          nextCheckAt: unknown?.next ?? null,
+        };
+      },
     },
     contents: {
       get: (hash) => tables.select().from(contents).where(eq(contents.hash, hash)).get()?.bytes ?? null,

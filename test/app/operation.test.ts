@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import { JOBS, type RunningOperation, startOperation } from "../../src/app/operation.ts";
+import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import { createShell } from "../../src/http/shell.ts";
+import { createMetrics } from "../../src/platform/metrics.ts";
+import type { Context } from "../../src/services/context.ts";
+import type { Json } from "../support/client.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { must } from "../support/organisations.ts";
+import { testSettings } from "../support/server.ts";
+import { createStage, open, verify, warrantIn } from "../support/stage.ts";
+
+const FAILS = { kind: "http.status", equals: 418 };
+
+/** What the service knows of itself, from its jobs to `/readyz` and `/metrics`. The timers are the test's. */
+
+const TOKEN = "the-token-of-a-prometheus";
+const URL = "http://localhost:8080";
+
+let ctx: TestContext;
+let running: RunningOperation | null;
+let told: ReturnType<typeof jest.spyOn>;
+beforeEach(() => {
+  jest.useFakeTimers();
+  ctx = createTestContext();
+  running = null;
+  told = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
+});
+afterEach(async () => {
+  await running?.stop();
+  told.mockRestore();
+  jest.useRealTimers();
+  await ctx.close();
+});
+
+/** The jobs and the routes over a context, whose audit child says what it is told to say. */
+function operate(context: Context, disagreements: readonly string[]) {
+  const said = `console.log(${JSON.stringify(JSON.stringify(disagreements))})`;
+  const started = startOperation({
+    config: must(readConfig(testSettings(ctx.folder), {})),
+    secrets: { ...NO_SECRETS, metricsToken: TOKEN },
+    ctx: context,
+    metrics: createMetrics(),
+    evaluators: () => [],
+    lastSeenAt: 0,
+    self: [process.execPath, "-e", said],
+    newestBackupAt: () => null,
+    jobs: [],
+  });
+  running = started;
+  const shell = createShell(context, {
+    ...{ docsUrl: `${URL}/docs`, rateLimits: { read: 1_000, write: 1_000, bench: 1_000 } },
+    trustedProxies: [],
+    onFault: (error) => console.error(error),
+    operation: started.operation,
+  });
+  const get = (path: string) =>
+    shell(new Request(URL + path, { headers: { Authorization: `Bearer ${TOKEN}` } }), () => "192.0.2.1");
+  return {
+    async ready() {
+      const response = await get("/readyz");
+      const { checks }: Json = await response.json();
+      const failing = checks.filter(({ ok }: Json) => !ok);
+      return [response.status, ...failing.map(({ name }: Json) => name)];
+    },
+    async figure(series: string) {
+      const text = await get("/metrics").then((response) => response.text());
+      const line = text.split("\n").find((one) => one.startsWith(`${series} `));
+      return line?.slice(series.length + 1);
+    },
+  };
+}
+
+/** Resolves when the figure is this; the jobs run on. */
+async function becomes(read: () => Promise<string | undefined>, expected: string): Promise<void> {
+  while ((await read()) !== expected) await new Promise(setImmediate);
+}
+
+test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready again when it can", async () => {
+  let isFull = true;
+  const probe = async () => {
+    if (isFull) throw new Error("disk full");
+    await ctx.store.probe();
+  };
+  const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, probe } }, []);
+  expect([await ready(), await figure("holdfast_ready")]).toEqual([[200], "1"]);
+  jest.advanceTimersByTime(1_000);
+  await becomes(() => figure('holdfast_job_failures_total{job="ledger"}'), "1");
+  expect([await ready(), await figure("holdfast_ready")]).toEqual([[503, "ledger"], "0"]);
+  isFull = false;
+  jest.advanceTimersByTime(15_000);
+  await becomes(() => figure("holdfast_ready"), "1");
+  expect(await ready()).toEqual([200]);
+});
+
+test.each([
+  [["the books disagree", "so does the trace"], [503, "audit"], "0"],
+  [[], [200], "1"],
+])("an audit that found %p is %p, and in the metrics", async (found, expected, isReady) => {
+  const { ready, figure } = operate(ctx, found);
+  expect(await figure("holdfast_audit_disagreements")).toBe("-1");
+  jest.advanceTimersByTime(60_000);
+  await becomes(() => figure("holdfast_audit_disagreements"), String(found.length));
+  expect([await ready(), await figure("holdfast_ready")]).toEqual([expected, isReady]);
+});
+
+test("reminders by hand name every escalation that has waited for a day, each time", async () => {
+  const stage = await createStage(ctx);
+  const { id } = warrantIn(await open(stage, stage.operator, { spec: { clauses: [FAILS] } }));
+  const { state } = warrantIn(await verify(stage, stage.operator, id));
+  expect([state, await JOBS.reminders(ctx)]).toEqual(["escalated", 0]);
+  ctx.clock.now += 3 * 86_400_000;
+  expect([await JOBS.reminders(ctx), await JOBS.reminders(ctx)]).toEqual([1, 1]);
+  const lines = told.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
+  expect(lines).toMatchObject(
+    Array(2).fill({ level: "warning", message: "an escalation waits", warrant_id: id, waiting_hours: 72 }),
+  );
+});
