@@ -27,7 +27,7 @@ export function buyingWith(
     chains: {
       ids: [...config.evmRpc.keys()],
       find: async (question, at) =>
-        findingOf(await chains.authorizationState(question, at), question.validBefore),
+        findingOf(await chains.authorizationState(question, at), question.validBefore, Date.now()),
       async balanceOf(...question) {
         const found = await chains.balanceOf(...question);
         return "away" in found ? null : found;

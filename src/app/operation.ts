@@ -17,6 +17,7 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import type { Context } from "../services/context.ts";
+import { rememberServer } from "../services/instance.ts";
 import { isReadable, ledgerFigures } from "../services/operation/figures.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
@@ -137,13 +138,19 @@ export const onRecoveryFault = (error: unknown, warrantId: string): void =>
 const onDeliveryFault = (error: unknown, deliveryId: string): void =>
   logFault("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
+/** A server that started on a full disk also writes down here, once there is space, where it is reached. */
+async function tryLedger(ctx: Context): Promise<void> {
+  await ctx.store.probe();
+  await rememberServer(ctx);
+}
+
 function jobsOf(
   { ctx, config, lastSeenAt }: OperationOptions,
   audit: () => Promise<unknown>,
 ): readonly Job[] {
   const remind = escalationReminders(ctx, lastSeenAt, logWarning);
   return [
-    { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => ctx.store.probe() },
+    { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
     { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
     { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },

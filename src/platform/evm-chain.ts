@@ -9,7 +9,7 @@ import {
   TimeoutError,
 } from "viem";
 import { getBlock, getChainId, readContract } from "viem/actions";
-import { SECOND_MS } from "../core/time.ts";
+import { DAY_MS, SECOND_MS } from "../core/time.ts";
 import { isTestNetwork } from "../core/x402/chains.ts";
 import type { Finding } from "../core/x402/purchase.ts";
 
@@ -172,7 +172,9 @@ export function createEvmChains(
 }
 
 /** What endpoints answer that know no such tag, or no such block: invalid parameters, input, or an unknown block. */
-const NO_SUCH_BLOCK: ReadonlySet<number> = new Set([-32_602, -32_000, -32_001, -39_001]);
+const NO_SUCH_BLOCK: ReadonlySet<number> = new Set([-32_602, -39_001]);
+/** What also says other things, as that there are too many requests: then its words decide. */
+const SERVER_ERRORS: ReadonlySet<number> = new Set([-32_000, -32_001]);
 
 /**
  * The time of the newest block that cannot be undone any more, epoch seconds; null where the endpoint knows of none. It is not
@@ -192,7 +194,9 @@ const isNoSuchBlock = (error: unknown): boolean =>
   error.walk(
     (cause) =>
       cause instanceof BlockNotFoundError ||
-      (cause instanceof RpcRequestError && NO_SUCH_BLOCK.has(cause.code)),
+      (cause instanceof RpcRequestError &&
+        (NO_SUCH_BLOCK.has(cause.code) ||
+          (SERVER_ERRORS.has(cause.code) && /block|tag/i.test(cause.details)))),
   ) !== null;
 
 const earlier = (time: bigint, other: bigint | null): bigint =>
@@ -212,10 +216,12 @@ function reasonOf(error: unknown): Away["away"] {
  * What the chain's word means for an authorization (core/x402/purchase.ts, Finding). Unused at a block later than its expiry, it can
  * never be used: blocks' times only grow.
  *
- * @param validBefore epoch milliseconds
+ * @param validBefore epoch milliseconds, as is `now`
  */
-export function findingOf(state: AuthorizationState | Away, validBefore: number): Finding {
+export function findingOf(state: AuthorizationState | Away, validBefore: number, now: number): Finding {
   if ("away" in state) return state.away === "none" ? "none" : "away";
   if (state.isUsed) return "used";
-  return state.blockTime > validBefore ? "expired" : "unused";
+  if (state.blockTime > validBefore) return "expired";
+  // An endpoint that stands still would say so for ever.
+  return state.blockTime < now - DAY_MS ? "away" : "unused";
 }

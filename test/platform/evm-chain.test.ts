@@ -129,6 +129,16 @@ describe("an authorization's state", () => {
         stateAt(89, false),
       ],
       ["unknown: null", () => ({ result: null }), stateAt(89, false)],
+      [
+        "unknown: an error of the server that speaks of the block",
+        () => ({ error: { code: -32000, message: "finalized block not found" } }),
+        stateAt(89, false),
+      ],
+      [
+        "not to be had: an error of the server",
+        () => ({ error: { code: -32000, message: "request limit reached" } }),
+        AWAY,
+      ],
       ["not to be had: an error of its own", () => ({ error: { code: -32603, message: "no" } }), AWAY],
       ["not to be had: 500", () => new Response("no", { status: 500 }), { away: "unreachable" }],
     ];
@@ -305,8 +315,13 @@ describe("what it means", () => {
   ];
   for (const [read, finding] of TABLE) {
     test(`${JSON.stringify(read, (_, value) => (typeof value === "bigint" ? `${value}` : value))}: ${finding}`, () =>
-      expect(findingOf(read, EXPIRY)).toBe(finding));
+      expect(findingOf(read, EXPIRY, EXPIRY)).toBe(finding));
   }
+
+  test("of an endpoint that stands still is none", () => {
+    const behind = (ms: number) => findingOf(state(false, EXPIRY), EXPIRY, EXPIRY + ms);
+    expect([behind(86_400_000), behind(86_400_001)]).toEqual(["unused", "away"]);
+  });
 
   test("is each of the findings", () =>
     expect(new Set(TABLE.map(([, finding]) => finding))).toEqual(new Set(FINDINGS)));

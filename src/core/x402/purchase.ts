@@ -110,17 +110,18 @@ const CHAIN_AWAY_MS = DAY_MS;
 
 /**
  * Whether a person may say what became of a payment that is not known (decisions.md, x402), and from when on, epoch
- * milliseconds. Where no chain is asked: an hour after the authorization's expiry. Where one is: once it was asked in vain a day
- * after both that and its last answer. A chain that nobody asked has not failed to answer.
+ * milliseconds. Where no chain is asked: an hour after the authorization's expiry. Where one is: once it has been
+ * asked in vain for a day, which counts from that expiry at the earliest, and is still asked. A chain that nobody asked has not
+ * failed to answer.
  *
  * @param isAsked whether there is an endpoint of the chain
  */
 export function decideAttestation(
   {
     validBefore,
-    chainAskedAt,
-    chainAnsweredAt,
-  }: Pick<Purchase, "chainAskedAt" | "chainAnsweredAt"> & { readonly validBefore: number },
+    chainSilentSince,
+    nextCheckAt,
+  }: Pick<Purchase, "chainSilentSince" | "nextCheckAt"> & { readonly validBefore: number },
   isAsked: boolean,
   now: number,
 ): { readonly isOpen: boolean; readonly from: number } {
@@ -128,8 +129,10 @@ export function decideAttestation(
     const from = validBefore + EXPIRY_MARGIN_MS;
     return { isOpen: now >= from, from };
   }
-  const from = Math.max(validBefore, chainAnsweredAt ?? validBefore) + CHAIN_AWAY_MS;
-  return { isOpen: now >= from && chainAskedAt !== null && chainAskedAt >= from, from };
+  const from = Math.max(validBefore, chainSilentSince ?? now) + CHAIN_AWAY_MS;
+  // The next question is due where no server has asked lately.
+  const isStillAsked = nextCheckAt !== null && nextCheckAt > now;
+  return { isOpen: now >= from && isStillAsked, from };
 }
 
 /**
@@ -194,9 +197,8 @@ export type Purchase = {
   readonly endedAt: number | null;
   /** When the chain is asked again; null where nothing is open. */
   readonly nextCheckAt: number | null;
-  /** When it was last asked about the payment while that was not known, and when it last answered; null before. */
-  readonly chainAskedAt: number | null;
-  readonly chainAnsweredAt: number | null;
+  /** Since when it is asked about the payment in vain; null where it was not asked, or answered last. */
+  readonly chainSilentSince: number | null;
 };
 
 /** The header that a payment travels in. */

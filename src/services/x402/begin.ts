@@ -79,8 +79,7 @@ const newPurchase = (caller: Caller, order: Order, intent: Intent, id: string, n
   answeredAt: null,
   endedAt: null,
   nextCheckAt: null,
-  chainAskedAt: null,
-  chainAnsweredAt: null,
+  chainSilentSince: null,
 });
 
 /** Nothing was held: the purchase is forgotten and its key is free. */

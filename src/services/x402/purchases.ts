@@ -81,8 +81,7 @@ export async function resolvePurchase(
       const { purchase } = snapshot;
       if (!purchase) return { answer: purchaseNotFound() };
       // The server's chains count, whatever the command line itself was told.
-      const chainIds = [...ctx.x402.chains.ids, ...(snapshot.instance?.chainIds ?? [])];
-      const wrong = refuseAttestation(purchase, chainIds, now);
+      const wrong = refuseAttestation(purchase, snapshot.instance?.chainIds ?? [], now);
       if (wrong) return { answer: wrong };
       const learnt = { known, knownBy: "person", note: note ?? null } as const;
       const change = decideLearnt(snapshot, learnt, ids, now);
@@ -117,7 +116,7 @@ function refuseAttestation(purchase: Purchase, chainIds: readonly number[], now:
   if (isOpen) return null;
   return illegal(
     isAsked
-      ? `HOLDFAST_EVM_RPC reaches ${caip2Of(chainId)}: the chain decides, and is asked again. Where it does not answer from now on, a person may say it once it was asked in vain after ${isoTime(from)}.`
+      ? `HOLDFAST_EVM_RPC reaches ${caip2Of(chainId)}: the chain decides, and is asked again. Where it stays away, a person may say it once it has been asked in vain for a day: not before ${isoTime(from)}.`
       : `The seller may still have the payment taken until ${isoTime(validBefore)}, by the chain's clock. A person may say what became of it from ${isoTime(from)} on.`,
   );
 }

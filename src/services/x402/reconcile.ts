@@ -45,8 +45,7 @@ function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<bo
       const row = {
         ...purchase,
         nextCheckAt: nextCheckAt(purchase, now),
-        ...(finding !== "none" && { chainAskedAt: now }),
-        ...(finding === "unused" && { chainAnsweredAt: now }),
+        chainSilentSince: finding === "away" ? (purchase.chainSilentSince ?? now) : null,
       };
       return { answer: true, change: { rows: [{ kind: "purchase", row }] } };
     },

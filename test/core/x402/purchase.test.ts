@@ -148,25 +148,27 @@ describe("an unknown payment", () => {
   type Row = readonly [
     what: string,
     isAsked: boolean,
-    askedAt: number | null,
-    answeredAt: number | null,
+    silentSince: number | null,
+    /** The next question, from the time in question on. */
+    nextMs: number,
     from: number,
     /** Whether a person may just before that, and at it. */
     open: readonly [boolean, boolean],
   ];
   const ROWS: readonly Row[] = [
-    ["no chain is asked: an hour after the expiry", false, null, null, EXPIRY + HOUR, [false, true]],
-    ["a chain was never asked: not", true, null, null, EXPIRY + DAY, [false, false]],
-    ["a chain was last asked too early: not", true, EXPIRY + DAY - 1, null, EXPIRY + DAY, [false, false]],
-    ["in vain a day after the expiry", true, EXPIRY + DAY, null, EXPIRY + DAY, [false, true]],
-    ["a day after its last answer", true, EXPIRY + 2 * DAY, EXPIRY + DAY, EXPIRY + 2 * DAY, [false, true]],
-    ["it answered before the expiry", true, EXPIRY + DAY, EXPIRY - 1, EXPIRY + DAY, [false, true]],
-    ["it answers", true, EXPIRY + 2 * DAY, EXPIRY + 2 * DAY, EXPIRY + 3 * DAY, [false, false]],
+    ["no chain is asked: an hour after the expiry", false, null, 1, EXPIRY + HOUR, [false, true]],
+    ["a chain is silent for a day", true, EXPIRY + HOUR, 1, EXPIRY + HOUR + DAY, [false, true]],
+    ["it was silent before the expiry: a day after that", true, EXPIRY - 1, 1, EXPIRY + DAY, [false, true]],
+    ["it was not asked again: not", true, EXPIRY, 0, EXPIRY + DAY, [false, false]],
   ];
-  for (const [what, isAsked, chainAskedAt, chainAnsweredAt, from, open] of ROWS)
+  test("a person does not attest where a chain was never asked, or answered last", () =>
+    expect(
+      decideAttestation({ validBefore: EXPIRY, chainSilentSince: null, nextCheckAt: 9 * DAY }, true, 8 * DAY),
+    ).toEqual({ isOpen: false, from: 9 * DAY }));
+  for (const [what, isAsked, chainSilentSince, nextMs, from, open] of ROWS)
     test(`a person attests where ${what}`, () => {
       const decided = [from - 1, from].map((now) =>
-        decideAttestation({ validBefore: EXPIRY, chainAskedAt, chainAnsweredAt }, isAsked, now),
+        decideAttestation({ validBefore: EXPIRY, chainSilentSince, nextCheckAt: now + nextMs }, isAsked, now),
       );
       expect(decided).toEqual(open.map((isOpen) => ({ isOpen, from })));
     });

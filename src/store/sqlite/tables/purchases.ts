@@ -45,8 +45,7 @@ export const purchases = sqliteTable(
     answeredAt: int("answered_at"),
     endedAt: int("ended_at"),
     nextCheckAt: int("next_check_at"),
-    chainAskedAt: int("chain_asked_at"),
-    chainAnsweredAt: int("chain_answered_at"),
+    chainSilentSince: int("chain_silent_since"),
   },
   (t) => [
     index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),
