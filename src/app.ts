@@ -154,7 +154,9 @@ export function openForCommands(
   const store = openSqliteStore(config.data);
   opened.defer(store.close);
   const keys = keysOfCommand(config, secrets, () => serverHasRun(store.reader.instance.get()));
-  const alone = { warmChildren: 0, listeners: () => [], metrics: null };
+  // The server's, which may be running: what a command sends must not reach it either.
+  const listeners = () => [{ address: config.host, port: config.port }];
+  const alone = { warmChildren: 0, listeners, metrics: null };
   const { ctx } = composeContext({ config, secrets, store, keys, baseUrl: config.baseUrl, ...alone }, opened);
   return { ctx, close: () => opened.disposeAsync() };
 }

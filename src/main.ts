@@ -1,5 +1,6 @@
 import packageJson from "../package.json" with { type: "json" };
 import { backUpFolder, restoreFolder } from "./app/backups.ts";
+import { refuseUnopened } from "./app/keys.ts";
 import { AUDIT_ARGUMENT, auditFolder, JOBS } from "./app/operation.ts";
 import { WAL_CHECKPOINT_ARGUMENT } from "./app/wal-checkpoint.ts";
 import {
@@ -95,6 +96,10 @@ const tools: CommandLineTools = {
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {
+      // An attempt that is begun and cannot be signed holds its delivery up, for the server too.
+      const refused =
+        job === "webhooks" ? refuseUnopened(config, secrets, ctx.store.reader.webhooks.enabled()) : null;
+      if (refused) return refused;
       return { object: "job", job, done: await JOBS[job](ctx, config) };
     } finally {
       await close();

@@ -23,12 +23,11 @@ export function keysOfServer(
 ): Keys | Refusal {
   const { data } = config;
   try {
-    const vault = vaultOf(config, secrets);
-    const refused = refuseUnopened(config, secrets, vault, endpoints);
+    const refused = refuseUnopened(config, secrets, endpoints);
     if (refused) return refused;
     return {
       tokens: tokensOf(config, secrets) ?? tokensIn(data, keyFile(data, KEY_FILES.signing, newSigningKey)),
-      vault: vault ?? vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey)),
+      vault: vaultOf(config, secrets) ?? vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey)),
     };
   } catch (error) {
     if (isRefusal(error)) return error;
@@ -111,12 +110,19 @@ function tokensIn(data: string, text: string): Tokens {
 /** As many endpoints as a message names. */
 const NAMED_MAX = 5;
 
-function refuseUnopened(
-  { data }: Config,
-  { masterKey }: Secrets,
-  vault: Vault | null,
+/**
+ * A refusal that names the master key, where it is missing or does not open the secret of one of the endpoints; null where it
+ * opens them all. Throws a refusal where the key's file holds none.
+ *
+ * @param endpoints those that are not disabled
+ */
+export function refuseUnopened(
+  config: Config,
+  secrets: Secrets,
   endpoints: readonly WebhookEndpoint[],
 ): Refusal | null {
+  const { data } = config;
+  const vault = vaultOf(config, secrets);
   const unopened = endpoints.filter((endpoint) => !opens(vault, endpoint)).map(({ id }) => id);
   if (unopened.length === 0) return null;
   const other = "is not the key that these webhook secrets were sealed with";
@@ -128,7 +134,7 @@ function refuseUnopened(
   return refuseField(
     SETTINGS[KEY_FILES.master],
     [
-      `${masterKey ? other : `is not set, and ${inFolder}`}: nothing could be sent to ${named}${more}.`,
+      `${secrets.masterKey ? other : `is not set, and ${inFolder}`}: nothing could be sent to ${named}${more}.`,
       `Put the old ${KEY_FILES.master} back, or set ${SETTINGS[KEY_FILES.master]} to what it was.`,
       "Where it is lost, run `holdfast webhooks disable` on each of these endpoints, start, and create them anew",
     ].join(" "),

@@ -33,7 +33,7 @@ export type Figures = {
   }[];
   readonly audit: AuditOutcome | null;
   readonly freeBytes: number | null;
-  /** When the newest scheduled backup was made, 0 where none is known; null where none are asked for. */
+  /** When the newest scheduled backup was made, 0 where there is none; null where none are asked for, or the folder is not read yet. */
   readonly newestBackupAt: number | null;
   readonly ready: boolean;
 };
@@ -170,9 +170,9 @@ function createGauges(registers: Registry[]): (figures: Figures) => void {
   const free = gauge("holdfast_disk_free_bytes", "What is left on the disk of the data folder.");
   const newestBackup = gauge(
     "holdfast_backup_newest_timestamp_seconds",
-    "When the newest nightly backup was made; 0 where none is known. Only where there is a folder for them.",
+    "When the newest nightly backup was made; 0 where there is none. Only where a folder for them has been looked into.",
   );
-  // Where no backups are asked for there is no age of one, and no alert.
+  // Where none are asked for, or nobody has looked yet, there is no age of one, and no alert.
   newestBackup.remove();
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const showJobs = createJobGauges(gauge, total);

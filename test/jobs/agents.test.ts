@@ -98,6 +98,32 @@ describe("where commands throw", () => {
     expect(heldOf(agents)).toEqual([]);
   });
 
+  test("where the first of an agent's warrants all fail, and are many, the last is frozen in the same run", async () => {
+    const agent = await doomed(260);
+    const { reader } = ctx.store;
+    const inTurn = reader.warrants.ofAgent(agent.agentId, "held", 300).map(({ id }) => id);
+    const stuck = inTurn.slice(0, 255);
+    const told: string[] = [];
+    await followAgents(failing(stuck), (error, id) => void told.push(`${error} ${id}`));
+    expect(told).toEqual([`Error: broken ${agent.agentId}`]);
+    expect(heldOf([agent]).toSorted()).toEqual(stuck.toSorted());
+    await followAgents(ctx, noFault);
+    expect(heldOf([agent])).toEqual([]);
+  });
+
+  test("one commit freezes fifty at most, so that requests have their turn", async () => {
+    const agent = await doomed(120);
+    let waiting = 0;
+    const together: number[] = [];
+    const execute: Context["store"]["execute"] = (command) => {
+      together.push(++waiting);
+      return ctx.store.execute(command).finally(() => waiting--);
+    };
+    await followAgents({ ...ctx, store: { ...ctx.store, execute } }, noFault);
+    expect(heldOf([agent])).toEqual([]);
+    expect(Math.max(...together)).toBe(50);
+  });
+
   test("the job fails where none of ten can be followed", async () => {
     const agents = [];
     for (let count = 0; count < 10; count++) agents.push(await doomed(1));

@@ -70,9 +70,31 @@ test("a folder that is missing is not made", async () => {
   expect(made).toEqual([]);
 });
 
+test("while a run reads and makes, the newest is still what the last run left; one that fails leaves none", async () => {
+  const backups = nightly();
+  const during: unknown[] = [];
+  makes = (file) => {
+    during.push(backups.newestAt());
+    writeFileSync(file, "");
+  };
+  await backups.run();
+  now += DAY_MS;
+  const second = backups.run();
+  during.push(backups.newestAt());
+  await second;
+  expect(during).toEqual([null, TEST_NOW, TEST_NOW]);
+  const other = nightly();
+  makes = () => {
+    throw new Error("the disk is full");
+  };
+  for (const name of names()) rmSync(join(folder, name));
+  await expect(other.run()).rejects.toThrow("the disk is full");
+  expect(other.newestAt()).toBe(0);
+});
+
 test("the newest is known from each run on: none, one that was found, one that was made, none of a folder that is gone", async () => {
   const backups = nightly();
-  expect(backups.newestAt()).toBe(0);
+  expect(backups.newestAt()).toBeNull();
   writeFileSync(join(folder, "monday.backup"), "");
   await backups.run();
   expect(backups.newestAt()).toBe(TEST_NOW);

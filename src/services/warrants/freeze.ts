@@ -6,8 +6,10 @@ import type { Warrant } from "../../core/warrant.ts";
 import type { Context } from "../context.ts";
 import { moveWarrant } from "./transition.ts";
 
-/** How many warrants are moved before the writer is left to others. */
-const BATCH = 200;
+/** How many warrants are moved before the writer is left to others: their commit holds up every request. */
+const BATCH = 50;
+/** How many a run passes over: where so many cannot be moved, no more are tried. */
+const LEFT_MAX = 1_000;
 
 /** What a person sees of a frozen warrant: no check, the reason `agent_killed`. */
 export const freezeEscalation = (warrant: Warrant, id: string, now: number): Escalation => ({
@@ -30,23 +32,33 @@ export const freezeEscalation = (warrant: Warrant, id: string, now: number): Esc
 
 /**
  * Freezes what a killed agent holds, or thaws what is frozen of one that is active again. In batches, to the end. A warrant that
- * cannot be moved keeps no other from it.
+ * cannot be moved keeps no other from it, but where a thousand cannot.
  *
- * @throws what kept the first one from it, once no other is left to move
+ * @throws what kept the first one from it, once the others are moved
  */
 export async function followAgentStatus(ctx: Context, agent: Agent): Promise<void> {
   if (agent.status === "paused") return;
   const [from, move] =
     agent.status === "killed" ? (["held", freezeWarrant] as const) : (["frozen", thawWarrant] as const);
-  for (;;) {
-    const batch = ctx.store.reader.warrants.ofAgent(agent.id, from, BATCH);
-    const outcomes = await Promise.allSettled(batch.map((warrant) => move(ctx, warrant)));
-    // A status changed again meanwhile moves nothing, and the newer change has its own run.
-    if (outcomes.some((outcome) => outcome.status === "fulfilled" && outcome.value === true)) continue;
-    const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failed) throw failed.reason;
-    return;
+  const faults: unknown[] = [];
+  const left = new Set<string>();
+  while (left.size < LEFT_MAX) {
+    const found = ctx.store.reader.warrants.ofAgent(agent.id, from, left.size + BATCH);
+    const batch = found.filter(({ id }) => !left.has(id)).slice(0, BATCH);
+    if (batch.length === 0) break;
+    await Promise.all(
+      batch.map(async (warrant) => {
+        try {
+          if ((await move(ctx, warrant)) === true) return;
+        } catch (error) {
+          faults.push(error);
+        }
+        // A status changed again meanwhile moves nothing, and the newer change has its own run.
+        left.add(warrant.id);
+      }),
+    );
   }
+  if (faults.length > 0) throw faults[0];
 }
 
 function freezeWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {

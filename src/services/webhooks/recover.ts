@@ -11,7 +11,10 @@ import type { Context } from "../context.ts";
 
 const STEP = 100;
 
-/** At start nobody is sending anything: what a crash cut off goes on by the schedule. How many there were. */
+/**
+ * At start: what a crash cut off goes on by the schedule. An attempt that `jobs run webhooks` has under way looks the same, and
+ * is made again: at least once. How many there were.
+ */
 export async function recoverDeliveriesAtStart(ctx: Context): Promise<number> {
   let recovered = 0;
   for (;;) {

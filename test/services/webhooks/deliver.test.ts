@@ -7,8 +7,14 @@ import { createWebhookSender } from "../../../src/platform/webhook-sender.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
-import { type DeliveryReport, runDeliveries } from "../../../src/services/webhooks/deliver.ts";
+import type { Context } from "../../../src/services/context.ts";
+import {
+  beginDeliveries,
+  type DeliveryReport,
+  runDeliveries,
+} from "../../../src/services/webhooks/deliver.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { noFault } from "../../support/no-fault.ts";
 import { createJudge, type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
   ALL_PASS,
@@ -293,6 +299,38 @@ describe("attempts", () => {
       expect(recent()[0]).toMatchObject({ status: "failed", responseCode: status });
     },
   );
+
+  test("of very many endpoints any may come first, and all have their turn", async () => {
+    await endpoint();
+    await openOne();
+    const [one] = ctx.store.reader.webhooks.withWork(ctx.clock.now);
+    const many = Array.from({ length: 600 }, (_, index) => ({ ...one!, id: String(index) }));
+    const asked: number[] = [];
+    const free = ({ id }: { readonly id: string }): number => {
+      asked.push(Number(id));
+      return 0;
+    };
+    const crowded: Context = {
+      ...ctx,
+      deliveryPlaces: { ...ctx.deliveryPlaces, free },
+      store: {
+        ...ctx.store,
+        reader: {
+          ...ctx.store.reader,
+          webhooks: { ...ctx.store.reader.webhooks, withWork: () => many },
+        },
+      },
+    };
+    const firsts: number[] = [];
+    for (let count = 0; count < 100; count++) {
+      await beginDeliveries(crowded, noFault);
+      expect(new Set(asked).size).toBe(600);
+      firsts.push(...asked.splice(0).slice(0, 1));
+    }
+    // By chance alone, once in 10^24 times.
+    expect(Math.max(...firsts)).toBeGreaterThan(256);
+    expect(Math.min(...firsts)).toBeLessThan(256);
+  });
 
   test("both runners at once never send one attempt twice", async () => {
     for (let count = 0; count < 3; count++) await endpoint(`/${count}`);
