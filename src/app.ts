@@ -213,7 +213,8 @@ async function startLocked(
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  opened.defer(walCheckpoint.stop);
+  // For a start that fails: nobody needs to wait for it.
+  opened.defer(() => void walCheckpoint.stop());
   const lastSeenAt = store.reader.newestIdTime();
   await recover(ctx, store);
   const backups = backupJobs(config, SELF);
@@ -226,9 +227,8 @@ async function startLocked(
   opened.defer(async () => {
     // The jobs that wait for these would hold up the stop.
     backups.stop();
-    await walCheckpoint.stop();
-    // A chain that hangs does not.
-    await settledWithin([stop()], DRAIN_MS);
+    // A chain that hangs does not, nor a child that the disk does not let go.
+    await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
   });
   ready.resolve(
     createShell(ctx, {

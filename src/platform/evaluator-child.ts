@@ -7,6 +7,7 @@ import type { ClauseCode } from "../core/clauses/reason-codes.ts";
 import type { Clause } from "../core/clauses/registry.ts";
 import { type JsonSchema, parseSchema, type Schemas } from "../core/clauses/schema.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
+import { liveAsLongAsParent } from "./child-life.ts";
 
 /** What the parent asks: clauses over one body, or whether a schema can be saved. One at a time. */
 export type ChildRequest =
@@ -36,7 +37,7 @@ declare global {
 
 /**
  * The hidden `evaluator` command: evaluates what its parent sends, until the parent goes. It has no secrets, no
- * environment and nothing to write; it may be killed at any moment. Resolves never.
+ * environment and nothing to write; its parent may kill it at any moment. Resolves never.
  */
 export function runEvaluatorChild(): Promise<never> {
   try {
@@ -49,8 +50,7 @@ export function runEvaluatorChild(): Promise<never> {
     globalThis.holdfastTask = work;
     task.runInThisContext({ timeout: ORPHAN_TIMEOUT_MS });
   };
-  // Without a parent nothing is left to do; a closed channel would otherwise spin.
-  process.on("disconnect", () => process.exit(0));
+  liveAsLongAsParent();
   process.on("message", (request: ChildRequest) => {
     try {
       answer(request, runBounded);

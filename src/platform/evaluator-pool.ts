@@ -214,7 +214,12 @@ export class EvaluatorPool {
     return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
   }
 
-  /** Ends every child; what they were at comes out as a crash. */
+  /** Whether it was closed: then a child that is gone is nobody's fault. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  /** Ends every child; whoever used one hears that it is gone. */
   close(): void {
     this.closed = true;
     for (const child of [...this.children]) child.kill();

@@ -12,7 +12,13 @@ import { type Clause, schemaNamesOf } from "../core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
-import { EvaluatorPool, type PoolChild, type PoolOptions, type PoolStats } from "./evaluator-pool.ts";
+import {
+  EvaluatorPool,
+  EvaluatorUnavailable,
+  type PoolChild,
+  type PoolOptions,
+  type PoolStats,
+} from "./evaluator-pool.ts";
 
 export { EvaluatorBusy, EvaluatorUnavailable } from "./evaluator-pool.ts";
 
@@ -47,6 +53,7 @@ export type Evaluator = {
   /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate`. */
   parseSchema(schema: unknown): Promise<{ readonly schema: JsonSchema } | Refusal>;
   stats(): PoolStats;
+  /** Ends the children. What they have not answered yet rejects with `EvaluatorUnavailable`. */
   close(): void;
 };
 
@@ -118,12 +125,12 @@ async function evaluateInChildren(
       schemas: named(request.schemas, asked),
       now,
     };
-    const end = await converse(child, ask, { ...options, endsAt }, asked.length, (answer, position) => {
+    const limits = { ...options, endsAt };
+    const end = await converse(pool, child, ask, limits, asked.length, (answer, position) => {
       const at = open[position];
       if (at && answer.say === "clause")
         results[at.index] = resultOf(at.clause, answer.code, answer.observed);
     });
-    pool.release(child);
     const guilty = open[end.answered];
     if (end.begun && guilty) results[guilty.index] ??= resultOf(guilty.clause, "clause_timeout");
     if (performance.now() >= endsAt) return;
@@ -143,7 +150,7 @@ async function childBefore(
     // A timer may be early by a fraction: the millisecond lets the run's time be up when it fires.
     return await pool.acquire(callerKey, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
   } catch (error) {
-    if (performance.now() >= endsAt) return null;
+    if (performance.now() >= endsAt && !pool.isClosed) return null;
     throw error;
   }
 }
@@ -167,11 +174,10 @@ async function parseSchemaIn(
 ): Promise<{ readonly schema: JsonSchema } | Refusal> {
   const child = await pool.acquire(null, options.waitTimeoutMs);
   let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
-  const endsAt = Number.POSITIVE_INFINITY;
-  await converse(child, { ask: "schema", schema }, { ...options, endsAt }, 1, (answer) => {
+  const limits = { ...options, endsAt: Number.POSITIVE_INFINITY };
+  await converse(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {
     if (answer.say === "schema") outcome = answer.outcome;
   });
-  pool.release(child);
   return outcome;
 }
 
@@ -179,10 +185,25 @@ type Limits = { readonly clauseTimeoutMs: number; readonly endsAt: number };
 type End = { readonly begun: boolean; readonly answered: number };
 
 /**
- * Sends a request and hears `count` answers. Each has its own time; who misses it is killed. Resolves when all are
- * heard, or when the child is gone.
+ * Sends a request, hears `count` answers, and gives the child back. Resolves when all are heard, or when the child is gone;
+ * rejects with `EvaluatorUnavailable` where it is gone because the pool was closed: that is no clause's fault.
  */
-function converse(
+async function converse(
+  pool: EvaluatorPool,
+  child: PoolChild,
+  request: ChildRequest,
+  limits: Limits,
+  count: number,
+  onAnswer: (answer: ChildAnswer, position: number) => void,
+): Promise<End> {
+  const end = await hearAnswers(child, request, limits, count, onAnswer);
+  pool.release(child);
+  if (end.answered < count && pool.isClosed) throw new EvaluatorUnavailable("closed");
+  return end;
+}
+
+/** Each answer has its own time; who misses it is killed. */
+function hearAnswers(
   child: PoolChild,
   request: ChildRequest,
   limits: Limits,

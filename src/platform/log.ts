@@ -19,36 +19,64 @@ export const logWarning = (message: string, fields: Fields = {}): void => write(
 export const logInfo = (message: string, fields: Fields = {}): void => write("info", message, fields);
 
 const REPEATS_EVERY_MS = 60_000;
-/** Faults that are told apart. Beyond them those of a message are one. */
-const FAULTS_MAX = 100;
+/** Fields of one message that are told apart, and causes of one message with the same fields. Beyond them all others are one. */
+const SUBJECTS_MAX = 100;
+const CAUSES_MAX = 10;
+const CAUSE_LENGTH_MAX = 200;
+const OTHERS = "others";
+
+type Fault = { loggedAt: number; unlogged: number; error: unknown; fields: Fields };
 
 /**
- * Logs faults that come again and again, such as a job's while the disk is full: the first of a message with its fields at
- * once, then one a minute at most, with `unlogged`, how many were left out before it.
+ * Logs faults that come again and again, such as a job's while the disk is full: the first of a message with its fields and
+ * its cause at once, then one a minute at most, with `unlogged`, how many were left out before it. A flood of one message
+ * hides no other message, and ever new causes hide no other fields.
  *
  * @param now milliseconds of a clock that never jumps
  */
 export function createFaultLog(log: typeof logError, now: () => number): typeof logError {
-  const known = new Map<string, { readonly loggedAt: number; unlogged: number }>();
-  function forgetQuiet(time: number): void {
-    for (const [key, { loggedAt }] of known) {
-      if (time - loggedAt >= REPEATS_EVERY_MS) known.delete(key);
+  /** By message, fields and cause. The code has few messages: they need no bound. */
+  const known = new Map<string, Map<string, Map<string, Fault>>>();
+  function tell(message: string, fault: Fault): void {
+    const { error, fields, unlogged } = fault;
+    log(message, error, unlogged > 0 ? { ...fields, unlogged } : fields);
+    fault.loggedAt = now();
+    fault.unlogged = 0;
+  }
+  function forgetQuiet(message: string, subjects: Map<string, Map<string, Fault>>): void {
+    for (const [subject, causes] of subjects) {
+      for (const [cause, fault] of causes) {
+        if (now() - fault.loggedAt < REPEATS_EVERY_MS) continue;
+        if (fault.unlogged === 0) {
+          causes.delete(cause);
+        } else {
+          // The last one that was left out is told now, and is this minute's.
+          fault.unlogged--;
+          tell(message, fault);
+        }
+      }
+      if (causes.size === 0) subjects.delete(subject);
     }
   }
   return (message, error, fields = {}) => {
-    const time = now();
-    const full = `${message} ${JSON.stringify(fields)}`;
-    if (!known.has(full) && known.size >= FAULTS_MAX) forgetQuiet(time);
-    const key = known.has(full) || known.size < FAULTS_MAX ? full : message;
-    const before = known.get(key);
-    if (before && time - before.loggedAt < REPEATS_EVERY_MS) {
-      before.unlogged++;
-      return;
-    }
-    known.set(key, { loggedAt: time, unlogged: 0 });
-    log(message, error, before && before.unlogged > 0 ? { ...fields, unlogged: before.unlogged } : fields);
+    const subjects = known.get(message) ?? new Map<string, Map<string, Fault>>();
+    known.set(message, subjects);
+    const wanted = { subject: JSON.stringify(fields), cause: String(error).slice(0, CAUSE_LENGTH_MAX) };
+    if (!subjects.get(wanted.subject)?.has(wanted.cause)) forgetQuiet(message, subjects);
+    const subject = keyWithin(subjects, wanted.subject, SUBJECTS_MAX);
+    const causes = subjects.get(subject) ?? new Map<string, Fault>();
+    subjects.set(subject, causes);
+    const cause = keyWithin(causes, wanted.cause, CAUSES_MAX);
+    const fault = causes.get(cause) ?? { loggedAt: Number.NEGATIVE_INFINITY, unlogged: 0, error, fields };
+    causes.set(cause, fault);
+    Object.assign(fault, { error, fields });
+    if (now() - fault.loggedAt < REPEATS_EVERY_MS) fault.unlogged++;
+    else tell(message, fault);
   };
 }
+
+const keyWithin = (map: ReadonlyMap<string, unknown>, key: string, max: number): string =>
+  map.has(key) || map.size < max ? key : OTHERS;
 
 /** For whatever runs again by itself. */
 export const logFault = createFaultLog(logError, () => performance.now());

@@ -1,3 +1,5 @@
+import { liveAsLongAsParent } from "./child-life.ts";
+
 /**
  * Copies the ledger's write-ahead log into its file, in a process of its own: on the main thread that holds up every request
  * for as long as the disk takes (https://sqlite.org/wal.html, Performance Considerations).
@@ -62,7 +64,7 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
 
 /** The hidden command behind it: copies whenever its parent asks, until the parent goes. Resolves never. */
 export function runWalCheckpointChild(checkpoint: () => number): Promise<never> {
-  process.on("disconnect", () => process.exit(0));
+  liveAsLongAsParent();
   process.on("message", () => void process.send?.(attempt(checkpoint)));
   return new Promise(() => {});
 }

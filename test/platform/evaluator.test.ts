@@ -63,6 +63,8 @@ const EXPLOSION: Clause = {
   path: "$[?count($[?count($[?@.id > 1]) > 1]) > 1]",
   equals: 1,
 };
+/** Looks at every pair: some time, but no trouble. */
+const PAIRS: Clause = { kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" };
 const ITEMS = Array.from({ length: 3_000 }, (_, id) => ({ id }));
 const object: Clause = { kind: "json.schema", schema: "object" };
 const array: Clause = { kind: "json.schema", schema: "array" };
@@ -251,6 +253,19 @@ describe("a process that fails", () => {
     expect(durationMs).toBeLessThan(5_000);
   });
 
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+    "not by %s, which is the parent's to heed",
+    async (signal) => {
+      const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
+      await evaluator.evaluate(work([object], {}));
+      const running = evaluator.evaluate(work([PAIRS, PAIRS, object], ITEMS.slice(0, 500)));
+      expect(evaluator.stats().busy).toBe(1);
+      for (const processId of evaluator.stats().processIds) process.kill(processId, signal);
+      expect(codes(await running)).toEqual([null, null, "schema_mismatch"]);
+      expect(evaluator.stats().restarts).toBe(0);
+    },
+  );
+
   test("by being killed from outside", async () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
     await evaluator.evaluate(work([object], {}));
@@ -358,6 +373,23 @@ describe("the pool", () => {
     for (const one of await Promise.allSettled(all)) expect(one).toMatchObject({ status: "rejected" });
     expect(evaluator.evaluate(work([object], {}))).rejects.toThrow(EvaluatorUnavailable);
     expect(evaluator.stats().size).toBe(0);
+  });
+
+  test("decides nothing about what a child was at when it is closed", async () => {
+    const begun = 'process.send({ say: "begun" });';
+    const evaluator = evaluatorOf({
+      size: 2,
+      sizeMax: 2,
+      clauseTimeoutMs: MINUTE_MS,
+      command: childOf(begun),
+    });
+    const all = [evaluator.evaluate(work([array, object], {})), evaluator.parseSchema({ type: "object" })];
+    while (evaluator.stats().busy < 2) await Bun.sleep(5);
+    // Long enough for `begun` to be heard: from then on a child that is gone is a clause's fault.
+    await Bun.sleep(100);
+    evaluator.close();
+    for (const one of await Promise.allSettled(all))
+      expect(one).toMatchObject({ status: "rejected", reason: expect.any(EvaluatorUnavailable) });
   });
 });
 

@@ -15,16 +15,16 @@ beforeEach(() => {
 const lines = () => logged.splice(0);
 
 test("the first is logged at once, then one a minute with the count of those that were not", () => {
-  for (; now < 180_000; now += 100) logFault("job failed", now, { job: "webhooks" });
+  for (; now < 180_000; now += 100) logFault("job failed", "full", { job: "webhooks" });
   expect(lines()).toEqual([
-    ["job failed", 0, { job: "webhooks" }],
-    ["job failed", 60_000, { job: "webhooks", unlogged: 599 }],
-    ["job failed", 120_000, { job: "webhooks", unlogged: 599 }],
+    ["job failed", "full", { job: "webhooks" }],
+    ["job failed", "full", { job: "webhooks", unlogged: 599 }],
+    ["job failed", "full", { job: "webhooks", unlogged: 599 }],
   ]);
   now += 3_600_000;
-  logFault("job failed", "again", { job: "webhooks" });
-  logFault("job failed", "again", { job: "webhooks" });
-  expect(lines()).toEqual([["job failed", "again", { job: "webhooks", unlogged: 599 }]]);
+  logFault("job failed", "full", { job: "webhooks" });
+  logFault("job failed", "full", { job: "webhooks" });
+  expect(lines()).toEqual([["job failed", "full", { job: "webhooks", unlogged: 599 }]]);
 });
 
 test("what has not repeated is logged without a count; others are others", () => {
@@ -42,16 +42,68 @@ test("what has not repeated is logged without a count; others are others", () =>
 });
 
 test("of very many that are told apart, a hundred are; the others are one, and a minute later there is room again", () => {
-  const all = () => {
-    for (let item = 0; item < 5_000; item++) logFault("broken", "why", { item });
+  const all = (from: number) => {
+    for (let item = from; item < from + 5_000; item++) logFault("broken", "why", { item });
   };
-  all();
-  all();
+  all(0);
   expect(lines()).toHaveLength(101);
   now += 60_000;
-  for (const item of [1, 2]) logFault("another", "why", { item });
-  expect(lines()).toEqual([
-    ["another", "why", { item: 1 }],
-    ["another", "why", { item: 2 }],
+  all(5_000);
+  const again = lines();
+  // The count of the others comes first; the hundred were told already.
+  expect(again[0]).toEqual(["broken", "why", { item: 4_999, unlogged: 4_898 }]);
+  expect(again.slice(1, 3)).toEqual([
+    ["broken", "why", { item: 5_000 }],
+    ["broken", "why", { item: 5_001 }],
   ]);
+});
+
+test("another cause is logged at once, and ever new ones are bounded and hide no other job", () => {
+  logFault("job failed", new Error("disk full"), { job: "ledger" });
+  logFault("job failed", new TypeError("disk full"), { job: "ledger" });
+  logFault("job failed", new Error("corrupt"), { job: "ledger" });
+  expect(lines()).toHaveLength(3);
+  for (let count = 0; count < 5_000; count++)
+    logFault("job failed", new Error(`file ${count}`), { job: "ledger" });
+  expect(lines()).toHaveLength(8);
+  logFault("job failed", new Error("disk full"), { job: "deadlines" });
+  expect(lines()).toHaveLength(1);
+});
+
+test("what was left out is told before it is forgotten", () => {
+  for (let count = 0; count < 5; count++) logFault("job failed", "a", { job: "webhooks" });
+  now += 60_000;
+  lines();
+  logFault("job failed", "b", { job: "deadlines" });
+  expect(lines()).toEqual([
+    ["job failed", "a", { job: "webhooks", unlogged: 3 }],
+    ["job failed", "b", { job: "deadlines" }],
+  ]);
+});
+
+test("a flood of one message hides no other: each is logged about once a minute, and nothing is left uncounted", () => {
+  const given = new Map<string, number>();
+  const fail = (message: string, fields: Readonly<Record<string, string>>) => {
+    const name = fields.job ?? message;
+    given.set(name, (given.get(name) ?? 0) + 1);
+    logFault(message, new Error("disk I/O error"), fields);
+  };
+  for (; now < 540_000; now += 100) {
+    if (now % 200 === 0) fail("a webhook could not be delivered", { delivery_id: `whd_${now}` });
+    if (now % 500 === 0) fail("job failed", { job: "deadlines" });
+    if (now % 15_000 === 0) fail("job failed", { job: "ledger" });
+  }
+  const told = lines() as [string, unknown, { job?: string; unlogged?: number }][];
+  const of = (name: string) => told.filter(([message, , { job }]) => (job ?? message) === name);
+  for (const job of ["deadlines", "ledger"]) expect(of(job)).toHaveLength(9);
+  const deliveries = of("a webhook could not be delivered");
+  // A hundred of 300 are told apart in each minute.
+  expect(deliveries.length).toBeGreaterThan(9);
+  expect(deliveries.length).toBeLessThanOrEqual(9 * 101);
+  now += 60_000;
+  fail("a webhook could not be delivered", { delivery_id: "whd_last" });
+  fail("job failed", { job: "last" });
+  told.push(...(lines() as typeof told));
+  for (const [name, count] of given)
+    expect(of(name).reduce((sum, [, , { unlogged = 0 }]) => sum + 1 + unlogged, 0)).toBe(count);
 });

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { walCheckpointJob } from "../../src/app/wal-checkpoint.ts";
+import { WAL_CHECKPOINT_ARGUMENT, walCheckpointJob } from "../../src/app/wal-checkpoint.ts";
 import { DEFAULTS } from "../../src/config.ts";
 import { createWalCheckpointChild } from "../../src/platform/wal-checkpoint-child.ts";
 import { createWalCheckpoint } from "../../src/store/sqlite/wal-checkpoint.ts";
@@ -98,3 +98,25 @@ test("a child that ended is replaced, and a stopped one does nothing", async () 
   await child.stop();
   expect(await child.checkpoint()).toBe(0);
 });
+
+test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+  "the child leaves %s to its parent, and goes on",
+  async (signal) => {
+    let hear: (said: unknown) => void = () => {};
+    const child = Bun.spawn([...SELF, WAL_CHECKPOINT_ARGUMENT, ctx.folder], {
+      stdio: ["ignore", "ignore", "ignore"],
+      ipc: (said) => hear(said),
+      onExit: () => hear("gone"),
+    });
+    const asked = () =>
+      new Promise((resolve) => {
+        hear = resolve;
+        child.send("checkpoint");
+      });
+    expect(await asked()).toEqual({ pages: expect.any(Number) });
+    child.kill(signal);
+    expect(await asked()).toEqual({ pages: expect.any(Number) });
+    child.disconnect();
+    expect(await child.exited).toBe(0);
+  },
+);

@@ -131,6 +131,34 @@ test(
   PROCESS_TIMEOUT_MS,
 );
 
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s to the whole process group, as Ctrl-C sends it, in the middle of the clauses: the check is decided as ever",
+  async (signal) => {
+    const token = "the-token-of-a-prometheus";
+    const server = await folder.start("60", { METRICS_TOKEN: token }, true);
+    const home = await makeOrganisation(folder.ctx, server.client);
+    const { as } = home.live;
+    // Each looks at every pair of 500: together some seconds, and none near its own second.
+    const clauses = Array(40).fill({ kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" });
+    const opened = await server.client.post("/v1/warrants", open({ spec: { clauses } }), { as });
+    expect(opened.status).toBe(201);
+    const source_url = source.gives(Array.from({ length: 500 }, (_, id) => ({ id })));
+    const running = server.client.post(`/v1/warrants/${opened.body.id}/verify`, { source_url }, { as });
+    for (let busy = false; !busy; await Bun.sleep(5)) {
+      const figures = await fetch(`${server.url}/metrics`, { headers: { Authorization: `Bearer ${token}` } });
+      busy = (await figures.text()).includes('holdfast_evaluator_busy{pool="verify"} 1');
+    }
+    // Until the child has begun the clauses: nobody outside hears of it.
+    await Bun.sleep(200);
+    const ended = server.end(signal);
+    const reply = await running;
+    expect([reply.status, reply.body.state]).toEqual([200, "released"]);
+    expect(await ended).toBe(0);
+    expect(folder.ctx.store.reader.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
 test(
   "SIGTERM does not wait for a source that hangs: after 10 s the process ends, and the next start undoes the check",
   async () => {

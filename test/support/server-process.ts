@@ -14,16 +14,19 @@ const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 export type ServerProcess = {
   readonly client: Client;
   readonly url: string;
-  /** Sends the signal; resolves with the exit code, null where the signal ended it. */
-  end(signal: "SIGKILL" | "SIGTERM"): Promise<number | null>;
+  /** Sends the signal, to its whole group where it has its own; resolves with the exit code, null where the signal ended it. */
+  end(signal: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<number | null>;
 };
 
 /** A data folder, servers on it one after the other, and the books from outside. */
 export type ServerFolder = {
   readonly folder: string;
   readonly ctx: Context;
-  /** `secrets` are settings that no flag gives, such as `WORKER_SECRET`. */
-  start(fetchSeconds: string, secrets?: Given): Promise<ServerProcess>;
+  /**
+   * @param secrets settings that no flag gives, such as `WORKER_SECRET`
+   * @param ownGroup whether it and its children are a process group, as a terminal's or a service manager's are
+   */
+  start(fetchSeconds: string, secrets?: Given, ownGroup?: boolean): Promise<ServerProcess>;
   close(): Promise<void>;
 };
 
@@ -41,7 +44,7 @@ export function openServerFolder(): ServerFolder {
         hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
       },
     },
-    async start(fetchSeconds, secrets = {}) {
+    async start(fetchSeconds, secrets = {}, ownGroup = false) {
       const environment = { ...settings, FETCH_SECONDS: fetchSeconds, ...secrets };
       const child = Bun.spawn([process.execPath, MAIN, "serve", "--json"], {
         cwd: folder,
@@ -50,6 +53,7 @@ export function openServerFolder(): ServerFolder {
         ),
         stdout: "pipe",
         stderr: "inherit",
+        detached: ownGroup,
       });
       processes.push(child);
       const { url } = JSON.parse(await firstLine(child.stdout));
@@ -57,7 +61,8 @@ export function openServerFolder(): ServerFolder {
         url,
         client: createClient(fetch, url, `http://localhost:${new URL(url).port}/docs`),
         async end(signal) {
-          child.kill(signal);
+          if (ownGroup) process.kill(-child.pid, signal);
+          else child.kill(signal);
           await child.exited;
           return child.signalCode === null ? child.exitCode : null;
         },
