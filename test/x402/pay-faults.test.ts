@@ -133,7 +133,7 @@ for (const version of [1, 2] as const) {
         chain.hang();
         const { authorizationState } = createEvmChains(new Map([[CHAIN_ID, chain.url]]), IMPATIENT);
         const find: Chains["find"] = async (question, at) =>
-          findingOf(await authorizationState(question, at), question.validBefore);
+          findingOf(await authorizationState(question, at), question.validBefore, Date.now());
         await buyer
           .findOut(SOON_SECONDS, { ids: [CHAIN_ID], find, balanceOf: async () => null })
           .finally(chain.goOn);

@@ -164,9 +164,13 @@ describe("the chain's word", () => {
     const validBefore = Date.now() + 60_000;
     const header = await signed(await quoteOf(seller.url), nonce);
     const chains = chainsAt();
-    expect(findingOf(await chains.authorizationState(question(nonce)), validBefore)).toBe("unused");
+    expect(findingOf(await chains.authorizationState(question(nonce)), validBefore, Date.now())).toBe(
+      "unused",
+    );
     await chain.mine(1, 90);
-    expect(findingOf(await chains.authorizationState(question(nonce)), validBefore)).toBe("expired");
+    expect(findingOf(await chains.authorizationState(question(nonce)), validBefore, Date.now())).toBe(
+      "expired",
+    );
     const before = await chain.balanceOf(wallet.address);
     expect((await send(seller.url, header)).status).toBe(402);
     expect(await chain.balanceOf(wallet.address)).toBe(before);
