@@ -9,6 +9,11 @@ export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
 /** Basis points of a whole: 10000 is all of it. */
 export const BPS_WHOLE = 10_000;
 
+/** The books' assets and payees (decisions.md, Warrants). A character beyond the BMP is two units of a text, and one of the 512. */
+export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
+export const PAYEE_PATTERN =
+  "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$";
+
 const DIGITS = /^[0-9]+$/;
 const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);
 

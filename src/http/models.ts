@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { clauseModels } from "../core/clauses/registry.ts";
-import { BPS_WHOLE } from "../core/money.ts";
+import { ASSET_PATTERN, BPS_WHOLE, PAYEE_PATTERN } from "../core/money.ts";
 import { SETTLEMENTS } from "../core/passkey.ts";
 import { DECISIONS } from "../core/records.ts";
 import { MODES } from "../core/roles.ts";
@@ -63,7 +63,7 @@ const newPassword = Type.String({
 
 const asset = Type.Optional(
   Type.String({
-    pattern: "^[A-Za-z0-9._:-]{1,32}$",
+    pattern: ASSET_PATTERN,
     description: "1 to 32 characters of A-Z a-z 0-9 . _ : -",
   }),
 );
@@ -73,8 +73,7 @@ export const openBody = Type.Object(
     amount,
     asset,
     payee: Type.String({
-      // A character beyond the BMP is two units of the text, and one of the 512.
-      pattern: "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$",
+      pattern: PAYEE_PATTERN,
       description: "1 to 512 characters, none of them a control character",
     }),
     deadline: Type.String({ maxLength: 64, description: "an ISO 8601 time with a zone" }),

@@ -2,9 +2,9 @@ import { getAddress, isAddress, isHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { AMOUNT_MAX } from "../core/money.ts";
 import type { Mode } from "../core/roles.ts";
-import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import { SECOND_MS } from "../core/time.ts";
 import { caip2Of, chainOfNetwork, isTestNetwork } from "../core/x402/chains.ts";
-import type { ExactPayment } from "../core/x402/quote.ts";
+import { AUTHORIZATION_MS_MAX, type ExactPayment } from "../core/x402/quote.ts";
 import type { ExactScheme } from "./exact-scheme.ts";
 
 /** The wallet of a mode. It knows no chain: a signature is all that it makes. */
@@ -25,7 +25,7 @@ export type PaymentOrder = {
   readonly amount: bigint;
   /** Epoch milliseconds; the chain counts whole seconds, so what is below them is cut. */
   readonly validAfter: number;
-  /** The same, and at most AUTHORIZATION_MS ahead. */
+  /** The same, and at most AUTHORIZATION_MS_MAX ahead. */
   readonly validBefore: number;
   /** 32 bytes as `0x` and 64 hex digits: one for a purchase, so that the chain takes it once. */
   readonly nonce: string;
@@ -38,9 +38,6 @@ export type PaymentHeader = {
 
 /** A guard has held: the caller asked for a signature that must not exist. */
 export class SigningRefused extends Error {}
-
-/** How long an authorization may be used at most (decisions.md, x402). */
-export const AUTHORIZATION_MS = MINUTE_MS;
 
 /** EIP-3009, section "Transfer With Authorization". */
 const TYPES = {
@@ -72,7 +69,7 @@ export function createEvmPayer(
       const { message } = transfer;
       const signatures: string[] = [];
       const { pays, amount } = order;
-      const terms = { ...pays, amount, timeoutSeconds: AUTHORIZATION_MS / SECOND_MS };
+      const terms = { ...pays, amount, timeoutSeconds: AUTHORIZATION_MS_MAX / SECOND_MS };
       const made = await scheme(terms, {
         address: account.address,
         async signTypedData(asked) {
@@ -167,7 +164,7 @@ function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   if (!isHex(nonce) || !/^0x[0-9a-fA-F]{64}$/.test(nonce))
     throw new SigningRefused("not a nonce of 32 bytes");
   // Written so that what is not a number is refused too.
-  if (!(validBefore > now && validBefore <= now + AUTHORIZATION_MS)) {
+  if (!(validBefore > now && validBefore <= now + AUTHORIZATION_MS_MAX)) {
     throw new SigningRefused("an authorization holds for a minute at most");
   }
   if (!(validAfter >= 0 && validAfter < validBefore))

@@ -4,13 +4,8 @@ import { ExactEvmSchemeV1 } from "@x402/evm/v1";
 import fc from "fast-check";
 import { privateKeyToAccount } from "viem/accounts";
 import { isTestNetwork } from "../../src/core/x402/chains.ts";
-import type { ExactPayment } from "../../src/core/x402/quote.ts";
-import {
-  AUTHORIZATION_MS,
-  createEvmPayer,
-  type PaymentOrder,
-  SigningRefused,
-} from "../../src/platform/evm-payer.ts";
+import { AUTHORIZATION_MS_MAX, type ExactPayment } from "../../src/core/x402/quote.ts";
+import { createEvmPayer, type PaymentOrder, SigningRefused } from "../../src/platform/evm-payer.ts";
 import { type ExactScheme, officialScheme } from "../../src/platform/exact-scheme.ts";
 
 const KEY = `0x${"4c".repeat(32)}` as const;
@@ -138,7 +133,7 @@ describe("the signature is that of x402's own client", () => {
           validBefore,
           nonce: authorization.nonce,
         }),
-        validBefore - AUTHORIZATION_MS,
+        validBefore - AUTHORIZATION_MS_MAX,
       );
       expect(read(value).payload).toEqual(payload);
     });
@@ -158,7 +153,7 @@ describe("nothing is signed", () => {
     "of nothing": { amount: 0n },
     "of less than nothing": { amount: -1n },
     "of more than the books can hold": { amount: 2n ** 63n },
-    "that holds longer than a minute": { validBefore: NOW + AUTHORIZATION_MS + 1 },
+    "that holds longer than a minute": { validBefore: NOW + AUTHORIZATION_MS_MAX + 1 },
     "that has expired": { validBefore: NOW },
     "without an expiry": { validBefore: Number.NaN },
     "that holds for ever": { validBefore: Number.POSITIVE_INFINITY },

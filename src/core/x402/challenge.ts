@@ -1,4 +1,5 @@
 import { type Refusal, refuse } from "../errors.ts";
+import { ASSET_PATTERN, PAYEE_PATTERN } from "../money.ts";
 import { isJsonObject, type JsonObject, readJson, readJsonHeader } from "./json-header.ts";
 
 /** What a 402 asks for, in the three forms that are understood (decisions.md, x402). */
@@ -45,10 +46,6 @@ const DIGITS_MAX = 78;
 /** No deadline is further ahead (decisions.md, Warrants). */
 const TIMEOUT_SECONDS_MAX = 5 * 365 * 24 * 60 * 60;
 
-/** The books' assets and payees, as `POST /v1/warrants` takes them (decisions.md, Warrants). */
-export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
-export const PAYEE_PATTERN =
-  "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$";
 const ASSET = new RegExp(ASSET_PATTERN);
 const PAYEE = new RegExp(PAYEE_PATTERN);
 

@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from "../errors.ts";
 import type { Mode } from "../roles.ts";
+import { MINUTE_MS } from "../time.ts";
 import { type AssetRule, findAsset, isEvmAddress } from "./assets.ts";
 import { caip2Of, chainOfNetwork, isTestNetwork } from "./chains.ts";
 import type { Challenge, ChallengeEntry } from "./challenge.ts";
@@ -7,6 +8,9 @@ import type { JsonObject } from "./json-header.ts";
 
 /** How a purchase is paid: by a promise on the books, or by a transfer on a chain that cannot be called back. */
 export type Pays = { readonly kind: "voucher" } | ExactPayment;
+
+/** How long an authorization may be used at most, in milliseconds (decisions.md, x402). */
+export const AUTHORIZATION_MS_MAX = MINUTE_MS;
 
 export type ExactPayment = {
   readonly kind: "exact";

@@ -7,7 +7,14 @@ import type { Context } from "../context.ts";
 import { agentRecord, listResource } from "../resources.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import {
+  type Authority,
+  administer,
+  reaches,
+  readableScope,
+  refuseAuthority,
+  refuseOrganisation,
+} from "./authority.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "./fields.ts";
 
 export const FAILURE_BUDGET_MAX = 1_000_000;
@@ -113,12 +120,9 @@ export async function listAgents(
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ) {
-  const refused = refuseAuthority(authority, "viewer") ?? refuseUnlisted("mode", input.mode, MODES);
-  if (refused) return refused;
-  const { agents, organisations, policies } = ctx.store.reader;
-  const unknown = refuseOrganisation(authority, organisations.get(input.organisation_id));
-  if (unknown) return unknown;
-  const scope = { organisationId: input.organisation_id, mode: input.mode };
+  const scope = readableScope(ctx, authority, "viewer", input);
+  if (isRefusal(scope)) return scope;
+  const { agents, policies } = ctx.store.reader;
   const organisationPolicy = policies.ofOrganisation(input.organisation_id);
   return listResource(
     agents

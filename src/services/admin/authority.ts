@@ -1,8 +1,9 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
-import { type Caller, type Mode, type Role, refuseAccess } from "../../core/roles.ts";
-import type { Command, Decision, Snapshot } from "../../store/store.ts";
+import { type Caller, MODES, type Mode, type Role, refuseAccess } from "../../core/roles.ts";
+import type { Command, Decision, Scope, Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { asOfNow, credentialOf, refuseEndedCaller } from "../intent.ts";
+import { refuseUnlisted } from "./fields.ts";
 
 /** Who manages: the operator of the machine, on its command line, or a signed-in person. An API key is refused. */
 export type Authority = { readonly kind: "machine" } | Caller;
@@ -33,6 +34,20 @@ export const refuseOrganisation = (
 
 export const organisationNotFound = (): Refusal =>
   refuse("organisation_not_found", "There is no such organisation.");
+
+/** The books of an organisation's mode that a read is of, once the authority may read them with that role. */
+export function readableScope(
+  { store }: Context,
+  authority: Authority,
+  role: Role,
+  { organisation_id: organisationId, mode }: { readonly organisation_id: string; readonly mode: Mode },
+): Scope | Refusal {
+  const refused =
+    refuseAuthority(authority, role) ??
+    refuseUnlisted("mode", mode, MODES) ??
+    refuseOrganisation(authority, store.reader.organisations.get(organisationId));
+  return refused ?? { organisationId, mode };
+}
 
 /** A command that is an administrative act. `authority` is whose act it is, with the role that they have in the commit. */
 type Administration<Answer> = Omit<Command<Answer>, "decide"> & {

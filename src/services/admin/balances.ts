@@ -1,12 +1,18 @@
 import type { Deposit } from "../../core/directory.ts";
-import { type Refusal, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { balanceResource, depositResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import {
+  type Authority,
+  administer,
+  readableScope,
+  refuseAuthority,
+  refuseOrganisation,
+} from "./authority.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "./fields.ts";
 
 export type DepositInput = {
@@ -86,13 +92,6 @@ export async function showBalances(
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ): Promise<ReturnType<typeof balanceResource> | Refusal> {
-  const refused = refuseAuthority(authority, "viewer") ?? refuseUnlisted("mode", input.mode, MODES);
-  if (refused) return refused;
-  const { balances, organisations } = ctx.store.reader;
-  const unknown = refuseOrganisation(authority, organisations.get(input.organisation_id));
-  if (unknown) return unknown;
-  return balanceResource(
-    input.mode,
-    balances.list({ organisationId: input.organisation_id, mode: input.mode }),
-  );
+  const scope = readableScope(ctx, authority, "viewer", input);
+  return isRefusal(scope) ? scope : balanceResource(scope.mode, ctx.store.reader.balances.list(scope));
 }

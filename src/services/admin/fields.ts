@@ -1,4 +1,5 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
+import { ASSET_PATTERN } from "../../core/money.ts";
 
 /** The rules of single fields. Each gives null, or `validation_failed` naming the field as the API does. */
 
@@ -7,7 +8,7 @@ const EMAIL = /^[^\s@]+@[^\s@]+$/;
 const EMAIL_LENGTH_MAX = 254;
 export const PASSWORD_LENGTH_MIN = 8;
 export const PASSWORD_LENGTH_MAX = 256;
-const ASSET = /^[A-Za-z0-9._:-]{1,32}$/;
+const ASSET = new RegExp(ASSET_PATTERN);
 const CONTROL = /\p{Cc}/u;
 
 /** A name or a reference: one line that a person can read. */

@@ -6,7 +6,14 @@ import { newWebhookSecret, type WebhookEndpoint } from "../../core/webhook.ts";
 import type { Context } from "../context.ts";
 import { deliveryRecord, deliveryResource, listResource, webhookResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";
-import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import {
+  type Authority,
+  administer,
+  reaches,
+  readableScope,
+  refuseAuthority,
+  refuseOrganisation,
+} from "./authority.ts";
 import { refuseUnlisted } from "./fields.ts";
 
 /** Endpoints of an organisation that are not disabled, in one mode: each event is sent to all of them. */
@@ -119,12 +126,9 @@ export async function listWebhooks(
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ) {
-  const refused = refuseAuthority(authority, "admin") ?? refuseUnlisted("mode", input.mode, MODES);
-  if (refused) return refused;
-  const { deliveries, organisations, webhooks } = ctx.store.reader;
-  const unknown = refuseOrganisation(authority, organisations.get(input.organisation_id));
-  if (unknown) return unknown;
-  const scope = { organisationId: input.organisation_id, mode: input.mode };
+  const scope = readableScope(ctx, authority, "admin", input);
+  if (isRefusal(scope)) return scope;
+  const { deliveries, webhooks } = ctx.store.reader;
   return listResource(webhooks.list(scope).map(webhookResource), {
     deliveries: deliveries.list(scope, DELIVERIES_MAX).map(deliveryResource),
   });

@@ -6,7 +6,7 @@ import type { Warrant } from "../../core/warrant.ts";
 import { caip2Of, isTestNetwork } from "../../core/x402/chains.ts";
 import { parseChallenge } from "../../core/x402/challenge.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
-import { chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quote.ts";
+import { AUTHORIZATION_MS_MAX, chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quote.ts";
 import type { TokenBalance } from "../../platform/evm-chain.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
 import type { Decision, Needs, Snapshot } from "../../store/store.ts";
@@ -17,8 +17,6 @@ import { type Order, openingFor } from "./order.ts";
 
 /** What may be held of a purchase at the least before it expires (decisions.md, x402). */
 const DEADLINE_MS_MIN = 10 * MINUTE_MS;
-/** How long an authorization holds at most. */
-const AUTHORIZATION_MS_MAX = MINUTE_MS;
 /** How much older than our clock the newest block of a main network may be. */
 const CLOCK_AHEAD_MS_MAX = 2 * MINUTE_MS;
 const NONCE_BYTES = 32;

@@ -1,13 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isRefusal, type Refusal } from "../../../src/core/errors.ts";
-import {
-  ASSET_PATTERN,
-  type Challenge,
-  type ChallengeEntry,
-  PAYEE_PATTERN,
-  parseChallenge,
-} from "../../../src/core/x402/challenge.ts";
+import { ASSET_PATTERN, PAYEE_PATTERN } from "../../../src/core/money.ts";
+import { type Challenge, type ChallengeEntry, parseChallenge } from "../../../src/core/x402/challenge.ts";
 import { openBody } from "../../../src/http/models.ts";
 
 const PAY_TO = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C";
