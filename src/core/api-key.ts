@@ -1,6 +1,21 @@
 import { sha256 } from "./canonical.ts";
-import type { ApiKey } from "./directory.ts";
 import { MODES, type Mode } from "./roles.ts";
+
+/** An agent's credential; only a hash of the secret is kept. */
+export type ApiKey = {
+  readonly id: string;
+  readonly organisationId: string;
+  readonly agentId: string;
+  readonly mode: Mode;
+  readonly secretHash: string;
+  readonly lastFour: string;
+  readonly createdAt: number;
+  /** When it ends by itself: set where a newer key replaces it. */
+  readonly expiresAt: number | null;
+  /** Written by a job, so it may be ten seconds behind. */
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+};
 
 /** `hf_test_…` and `hf_live_…`: 30 base62 digits (178 random bits), then 6 of CRC-32 (decisions.md, Identifiers). */
 const PREFIXES: Readonly<Record<Mode, string>> = { sandbox: "hf_test_", live: "hf_live_" };

@@ -21,7 +21,7 @@ export const ID_PREFIXES = {
   purchase: "pur_",
   deposit: "dep_",
   instance: "ins_",
-  adminAct: "act_",
+  auditEntry: "act_",
 } as const;
 
 export type Noun = keyof typeof ID_PREFIXES;

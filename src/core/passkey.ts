@@ -1,10 +1,43 @@
 import { hashJson } from "./canonical.ts";
-import type { PasskeyApproval } from "./directory.ts";
 import { type Refusal, refuse } from "./errors.ts";
+import type { Decision } from "./escalation.ts";
 import { parseAddress } from "./networks.ts";
-import type { Decision } from "./records.ts";
 import { DAY_MS, SECOND_MS } from "./time.ts";
 import type { Warrant } from "./warrant.ts";
+
+/** A person's WebAuthn credential. */
+export type Passkey = {
+  /** The authenticator's own id of it, base64url. */
+  readonly id: string;
+  readonly organisationId: string;
+  readonly userId: string;
+  readonly name: string;
+  /** COSE key, base64url. */
+  readonly publicKey: string;
+  /** The authenticator's signature counter; 0 where it keeps none. */
+  readonly counter: number;
+  readonly transports: readonly string[];
+  /** Not so where it was enrolled within 24 h of a password reset (decisions.md, Sign-in, roles, passkeys). */
+  readonly countsForThreshold: boolean;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+};
+
+/** A person's signature over one decision on one version of a warrant: good for one use, soon. */
+export type PasskeyApproval = {
+  readonly tokenHash: string;
+  readonly userId: string;
+  readonly passkeyId: string;
+  readonly warrantId: string;
+  readonly version: number;
+  readonly decision: Decision;
+  readonly releasedBps: number | null;
+  /** The WebAuthn assertion as JSON: what was signed can be checked again. */
+  readonly assertion: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usedAt: number | null;
+};
 
 /** Passkeys: where they work, what one signs, and above which amount one must (decisions.md, Sign-in, roles, passkeys). */
 

@@ -1,4 +1,4 @@
-import type { Check } from "../core/records.ts";
+import type { Check } from "../core/check.ts";
 import type { VoucherClaims } from "../core/x402/voucher.ts";
 import type { receiptResource, warrantResource } from "../services/resources.ts";
 import type { paymentResource } from "../services/x402/resources.ts";

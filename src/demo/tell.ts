@@ -1,6 +1,6 @@
+import type { Check } from "../core/check.ts";
 import { columns } from "../core/columns.ts";
 import { displayAmount, shareOf } from "../core/money.ts";
-import type { Check } from "../core/records.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
 import type { Demo, Telling } from "./demo.ts";

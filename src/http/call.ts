@@ -1,6 +1,7 @@
-import type { AuthSession, User } from "../core/directory.ts";
+import type { AuthSession } from "../core/auth-session.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
+import type { User } from "../core/user.ts";
 import type { Context } from "../services/context.ts";
 import type { Intent } from "../services/intent.ts";
 import type { Models } from "./check-input.ts";

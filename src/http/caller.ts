@@ -1,5 +1,6 @@
-import type { AuthSession, User } from "../core/directory.ts";
+import type { AuthSession } from "../core/auth-session.ts";
 import type { Caller } from "../core/roles.ts";
+import type { User } from "../core/user.ts";
 import { callerOfApiKey, signedInBy } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
 

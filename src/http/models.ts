@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { clauseModels } from "../core/clauses/registry.ts";
+import { DECISIONS } from "../core/escalation.ts";
 import { ASSET_PATTERN, BPS_WHOLE, PAYEE_PATTERN } from "../core/money.ts";
 import { SETTLEMENTS } from "../core/passkey.ts";
-import { DECISIONS } from "../core/records.ts";
 import { MODES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../services/admin/fields.ts";

@@ -1,11 +1,11 @@
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { AGENT_STATUSES } from "../core/agent.ts";
+import { AUDIT_ACTIONS } from "../core/audit-entry.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS, clauseModels } from "../core/clauses/registry.ts";
-import { ADMIN_ACTIONS } from "../core/directory.ts";
 import { ERRORS, typeOf } from "../core/errors.ts";
+import { DECISIONS } from "../core/escalation.ts";
 import { OUTCOMES } from "../core/policy.ts";
-import { DECISIONS } from "../core/records.ts";
 import { MODES, ROLES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
 import { passkeyModels } from "./passkey-models.ts";
@@ -255,7 +255,7 @@ const auditLogEntry = object({
   id: text,
   object: is("audit_log_entry"),
   actor: object({ kind: oneOf(["user", "machine"]), id: orNull(text) }),
-  action: oneOf(ADMIN_ACTIONS),
+  action: oneOf(AUDIT_ACTIONS),
   subject: text,
   before: readBack,
   after: readBack,

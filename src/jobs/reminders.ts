@@ -1,4 +1,4 @@
-import type { Escalation } from "../core/records.ts";
+import type { Escalation } from "../core/escalation.ts";
 import { DAY_MS, HOUR_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
 

@@ -1,5 +1,5 @@
-import type { Instance } from "../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
+import type { Instance } from "../core/instance.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Snapshot } from "../store/store.ts";
 import type { Context } from "./context.ts";

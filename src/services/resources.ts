@@ -1,22 +1,21 @@
 import type { Agent } from "../core/agent.ts";
+import type { ApiKey } from "../core/api-key.ts";
+import type { AuditEntry } from "../core/audit-entry.ts";
 import { sha256 } from "../core/canonical.ts";
+import type { Check } from "../core/check.ts";
 import type { ClauseResult, Evaluation } from "../core/clauses/evidence.ts";
-import type {
-  AdminAct,
-  ApiKey,
-  Deposit,
-  NamedSchema,
-  Organisation,
-  SavedVerifier,
-  User,
-} from "../core/directory.ts";
+import type { Deposit } from "../core/deposit.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { NamedSchema } from "../core/named-schema.ts";
+import type { Organisation } from "../core/organisation.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
-import type { Check, Escalation } from "../core/records.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { TraceEntry } from "../core/trace.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 
@@ -241,7 +240,7 @@ export const userResource = (user: User) => ({
 });
 
 /** An entry of the audit log: who did what to which thing, how it was before and is after. */
-export const adminActResource = (act: AdminAct) => ({
+export const auditEntryResource = (act: AuditEntry) => ({
   id: act.id,
   object: "audit_log_entry" as const,
   actor: act.actor,

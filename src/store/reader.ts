@@ -1,22 +1,21 @@
 import type { Agent } from "../core/agent.ts";
-import type {
-  AdminAct,
-  ApiKey,
-  AuthSession,
-  Instance,
-  NamedSchema,
-  Organisation,
-  Passkey,
-  PasswordReset,
-  SavedVerifier,
-  User,
-} from "../core/directory.ts";
+import type { ApiKey } from "../core/api-key.ts";
+import type { AuditEntry } from "../core/audit-entry.ts";
+import type { AuthSession } from "../core/auth-session.ts";
+import type { Check } from "../core/check.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { Instance } from "../core/instance.ts";
+import type { NamedSchema } from "../core/named-schema.ts";
+import type { Organisation } from "../core/organisation.ts";
+import type { Passkey } from "../core/passkey.ts";
+import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
-import type { Check, Escalation } from "../core/records.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
@@ -95,8 +94,8 @@ export interface Reader {
     list(scope: Scope): readonly ApiKey[];
   };
   /** Newest first, those older than the given one. */
-  readonly adminActs: {
-    list(organisationId: string, olderThan: string | null, limit: number): readonly AdminAct[];
+  readonly auditEntries: {
+    list(organisationId: string, olderThan: string | null, limit: number): readonly AuditEntry[];
   };
   readonly authSessions: { byHash(tokenHash: string): AuthSession | null };
   /** Null before the first start. */

@@ -1,25 +1,23 @@
 import type { Agent } from "../core/agent.ts";
-import type {
-  AdminAct,
-  ApiKey,
-  AuthSession,
-  Deposit,
-  Instance,
-  NamedSchema,
-  Organisation,
-  Passkey,
-  PasskeyApproval,
-  PasswordReset,
-  SavedVerifier,
-  User,
-} from "../core/directory.ts";
+import type { ApiKey } from "../core/api-key.ts";
+import type { AuditEntry } from "../core/audit-entry.ts";
+import type { AuthSession } from "../core/auth-session.ts";
+import type { Check } from "../core/check.ts";
+import type { Deposit } from "../core/deposit.ts";
 import type { Refusal } from "../core/errors.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { Instance } from "../core/instance.ts";
+import type { NamedSchema } from "../core/named-schema.ts";
+import type { Organisation } from "../core/organisation.ts";
+import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
+import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance, Legs } from "../core/postings.ts";
-import type { Check, Escalation } from "../core/records.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
@@ -243,4 +241,4 @@ export type Row =
   | { readonly kind: "schema"; readonly row: NamedSchema }
   | { readonly kind: "check"; readonly row: Check }
   | { readonly kind: "deposit"; readonly row: Deposit }
-  | { readonly kind: "adminAct"; readonly row: AdminAct };
+  | { readonly kind: "auditEntry"; readonly row: AuditEntry };

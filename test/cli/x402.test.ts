@@ -114,7 +114,7 @@ test.each([
     const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
     expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
     expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
-    const act = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
+    const act = ctx.store.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
     expect(act).toMatchObject({
       action: "purchase.resolved",
       subject: id,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
+import type { ApiKey } from "../../src/core/api-key.ts";
 import { endOf, hashSecret, looksLikeApiKey, newApiKeySecret } from "../../src/core/api-key.ts";
-import type { ApiKey } from "../../src/core/directory.ts";
 import { MODES } from "../../src/core/roles.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { PasskeyApproval } from "../../src/core/directory.ts";
 import { isRefusal } from "../../src/core/errors.ts";
+import type { PasskeyApproval } from "../../src/core/passkey.ts";
 import {
   challengeOf,
   counterRose,

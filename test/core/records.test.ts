@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { type Check, checkHashOf, checkResource, DECISIONS } from "../../src/core/records.ts";
+import { type Check, checkHashOf, checkResource } from "../../src/core/check.ts";
+import { DECISIONS } from "../../src/core/escalation.ts";
 
 const CHECK: Check = {
   id: "chk_1",

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../src/core/errors.ts";
-import type { Decision } from "../../src/core/records.ts";
+import type { Decision } from "../../src/core/escalation.ts";
 import type { Finding } from "../../src/core/x402/purchase.ts";
 import { followAgents } from "../../src/jobs/agents.ts";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";

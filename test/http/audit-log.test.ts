@@ -60,7 +60,7 @@ describe("an entry in the commit of", () => {
       }),
     );
     const { organisation, owner } = created;
-    const acts = service.ctx.store.reader.adminActs.list(organisation.id, null, 10);
+    const acts = service.ctx.store.reader.auditEntries.list(organisation.id, null, 10);
     expect(acts.toReversed()).toMatchObject([
       {
         actor: machine,

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.close());
 
-const actsOf = () => service.ctx.store.reader.adminActs.list(home.id, null, 100);
+const actsOf = () => service.ctx.store.reader.auditEntries.list(home.id, null, 100);
 
 describe("registration", () => {
   test("asks the browser for a verified person and a passkey that it can find again", async () => {

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Organisation } from "../../src/core/directory.ts";
+import type { Organisation } from "../../src/core/organisation.ts";
 import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
 import type { Command, Decision, Scope } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";

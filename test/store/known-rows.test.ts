@@ -1,6 +1,6 @@
 /** What commands know from earlier transactions is never stale. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Organisation } from "../../src/core/directory.ts";
+import type { Organisation } from "../../src/core/organisation.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { Row } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";

@@ -1,4 +1,4 @@
-import type { AdminAction, Administrator } from "../../core/directory.ts";
+import type { Administrator, AuditAction } from "../../core/audit-entry.ts";
 import type { Row } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import type { Authority } from "./authority.ts";
@@ -15,12 +15,12 @@ export type RecordAct = (
  * Every administrative act is written to the audit log in its own commit. Called before the command, since ids and the
  * time are inputs of its decision; one command records one act.
  */
-export function recordingAct(ctx: Context, authority: Authority, action: AdminAction): RecordAct {
-  const id = ctx.newId("adminAct");
+export function recordingAct(ctx: Context, authority: Authority, action: AuditAction): RecordAct {
+  const id = ctx.newId("auditEntry");
   const recordedAt = ctx.now();
   const actor = administratorOf(authority);
   return (organisationId, subject, before, after) => ({
-    kind: "adminAct",
+    kind: "auditEntry",
     row: { id, organisationId, actor, action, subject, before, after, recordedAt },
   });
 }

@@ -1,6 +1,6 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
-import { adminActResource } from "../resources.ts";
+import { auditEntryResource } from "../resources.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 import { refuseInteger } from "./fields.ts";
 
@@ -25,24 +25,24 @@ export async function showAuditLog(
   input: AuditLogPage & { readonly organisation_id: string },
 ): Promise<AuditLog | Refusal> {
   const { organisation_id: organisationId, limit = PAGE_DEFAULT, starting_after: after } = input;
-  const { adminActs, organisations } = ctx.store.reader;
+  const { auditEntries, organisations } = ctx.store.reader;
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseInteger("limit", limit, 1, AUDIT_LOG_PAGE_MAX) ??
     refuseOrganisation(authority, organisations.get(organisationId));
   if (refused) return refused;
-  if (after === undefined) return auditLogOf(adminActs.list(organisationId, null, limit + 1), limit);
+  if (after === undefined) return auditLogOf(auditEntries.list(organisationId, null, limit + 1), limit);
   // Just above the cursor, so that the first row is the cursor itself where it is there.
-  const [cursor, ...rows] = adminActs.list(organisationId, `${after}~`, limit + 2);
+  const [cursor, ...rows] = auditEntries.list(organisationId, `${after}~`, limit + 2);
   return cursor?.id === after
     ? auditLogOf(rows, limit)
     : refuseField("starting_after", "there is no such entry to continue from");
 }
 
 /** One row more than the page says whether there is another. */
-function auditLogOf(rows: readonly Parameters<typeof adminActResource>[0][], limit: number) {
+function auditLogOf(rows: readonly Parameters<typeof auditEntryResource>[0][], limit: number) {
   const hasMore = rows.length > limit;
-  const data = rows.slice(0, limit).map(adminActResource);
+  const data = rows.slice(0, limit).map(auditEntryResource);
   return {
     object: "list" as const,
     data,

@@ -1,5 +1,5 @@
-import type { Instance } from "../../core/directory.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
+import type { Instance } from "../../core/instance.ts";
 import { isoTime, isoTimeOrNull } from "../../core/time.ts";
 import type { KeyFileName } from "../../platform/key-files.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,4 @@
-import type { Deposit } from "../../core/directory.ts";
+import type { Deposit } from "../../core/deposit.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";

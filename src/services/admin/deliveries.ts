@@ -1,4 +1,4 @@
-import type { AdminAction } from "../../core/directory.ts";
+import type { AuditAction } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { isoTime, parseTime } from "../../core/time.ts";
 import { newDelivery, type WebhookDelivery, type WebhookEndpoint } from "../../core/webhook.ts";
@@ -86,7 +86,7 @@ export async function recoverWebhook(
 }
 
 type Sent = Pick<WebhookDelivery, "event" | "eventId" | "warrantId" | "sequence">;
-type Act = { readonly action: AdminAction; readonly subject: string };
+type Act = { readonly action: AuditAction; readonly subject: string };
 
 async function addOne(
   ctx: Context,

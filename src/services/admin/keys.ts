@@ -1,5 +1,5 @@
+import type { ApiKey } from "../../core/api-key.ts";
 import { endOf, hashSecret, newApiKeySecret } from "../../core/api-key.ts";
-import type { ApiKey } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { DAY_MS, SECOND_MS } from "../../core/time.ts";

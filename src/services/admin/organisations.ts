@@ -1,5 +1,5 @@
-import type { Organisation } from "../../core/directory.ts";
 import type { Refusal } from "../../core/errors.ts";
+import type { Organisation } from "../../core/organisation.ts";
 import type { Context } from "../context.ts";
 import { listResource, organisationResource, userResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";

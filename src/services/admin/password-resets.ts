@@ -1,6 +1,6 @@
 import { hashSecret } from "../../core/api-key.ts";
-import type { PasswordReset } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import type { PasswordReset } from "../../core/password-reset.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { HOUR_MS, isoTime } from "../../core/time.ts";
 import { newToken } from "../auth/tokens.ts";

@@ -1,7 +1,7 @@
 import { hashJson } from "../../core/canonical.ts";
 import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
-import type { NamedSchema } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import type { NamedSchema } from "../../core/named-schema.ts";
 import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";

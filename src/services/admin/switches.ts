@@ -1,6 +1,7 @@
-import type { AdminAction, Organisation } from "../../core/directory.ts";
+import type { AuditAction } from "../../core/audit-entry.ts";
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
+import type { Organisation } from "../../core/organisation.ts";
 import type { Role } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import { organisationResource } from "../resources.ts";
@@ -51,7 +52,7 @@ function changeOrganisation(
     action,
     changed,
   }: {
-    readonly action: AdminAction;
+    readonly action: AuditAction;
     readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold">>;
   },
 ): Promise<OrganisationResource | Refusal> {

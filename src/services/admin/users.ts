@@ -1,6 +1,7 @@
-import type { Passkey, User } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import type { Passkey } from "../../core/passkey.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
+import type { User } from "../../core/user.ts";
 import type { Scope } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { listResource, userResource } from "../resources.ts";

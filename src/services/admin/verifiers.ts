@@ -5,8 +5,8 @@ import {
   parseClause,
   refuseJsonPath,
 } from "../../core/clauses/registry.ts";
-import type { SavedVerifier } from "../../core/directory.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import type { SavedVerifier } from "../../core/verifier.ts";
 import type { Context } from "../context.ts";
 import { verifierResource } from "../resources.ts";
 import { recordingAct } from "./acts.ts";

@@ -1,7 +1,8 @@
 import { endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
-import type { AuthSession, User } from "../../core/directory.ts";
+import type { AuthSession } from "../../core/auth-session.ts";
 import type { KeyCaller, Mode, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
+import type { User } from "../../core/user.ts";
 import type { Context } from "../context.ts";
 
 /** A sign-in lasts 12 hours from its last use, and 7 days at most (decisions.md, Sign-in, roles, passkeys). */

@@ -1,5 +1,5 @@
-import type { User } from "../../core/directory.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
+import type { User } from "../../core/user.ts";
 import type { Context } from "../context.ts";
 import { attemptSignIn } from "./throttle.ts";
 

@@ -1,4 +1,4 @@
-import type { ApiKey } from "../../core/directory.ts";
+import type { ApiKey } from "../../core/api-key.ts";
 import type { Scope } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 

@@ -1,6 +1,7 @@
 import { hashSecret } from "../../core/api-key.ts";
-import type { AuthSession, User } from "../../core/directory.ts";
+import type { AuthSession } from "../../core/auth-session.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import type { User } from "../../core/user.ts";
 import { recordingAct } from "../admin/acts.ts";
 import { refusePassword } from "../admin/fields.ts";
 import type { Context } from "../context.ts";

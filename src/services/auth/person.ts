@@ -1,6 +1,6 @@
-import type { User } from "../../core/directory.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import { type Access, type Caller, refuseAccess } from "../../core/roles.ts";
+import type { User } from "../../core/user.ts";
 import type { Context } from "../context.ts";
 
 /** The signed-in person who calls, where the access allows them. */

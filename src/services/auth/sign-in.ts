@@ -1,8 +1,9 @@
 import { hashSecret } from "../../core/api-key.ts";
-import type { AuthSession, User } from "../../core/directory.ts";
+import type { AuthSession } from "../../core/auth-session.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
+import type { User } from "../../core/user.ts";
 import { recordingAct } from "../admin/acts.ts";
 import { normaliseEmail } from "../admin/fields.ts";
 import type { Context } from "../context.ts";

@@ -1,6 +1,6 @@
 import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import type { Escalation, Decision as PersonDecision } from "../../core/records.ts";
+import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
 import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Decision, Snapshot } from "../../store/store.ts";

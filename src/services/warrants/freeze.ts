@@ -1,6 +1,6 @@
 import type { Agent } from "../../core/agent.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
-import type { Escalation } from "../../core/records.ts";
+import type { Escalation } from "../../core/escalation.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Context } from "../context.ts";

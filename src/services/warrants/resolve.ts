@@ -1,5 +1,5 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import type { Decision } from "../../core/records.ts";
+import type { Decision } from "../../core/escalation.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";

@@ -1,3 +1,4 @@
+import { type Check, checkHashOf } from "../../core/check.ts";
 import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { schemaNamesOf } from "../../core/clauses/registry.ts";
@@ -5,7 +6,6 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { shareOf } from "../../core/money.ts";
 import { isAboveThreshold } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
-import { type Check, checkHashOf } from "../../core/records.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
 import { STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";

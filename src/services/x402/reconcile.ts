@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
-import type { Escalation } from "../../core/records.ts";
+import type { Escalation } from "../../core/escalation.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import { decideUnknown, type Finding, type Known, type Purchase } from "../../core/x402/purchase.ts";
 import type { Change, Row, Snapshot } from "../../store/store.ts";

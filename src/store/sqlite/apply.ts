@@ -4,7 +4,7 @@ import type { Change, Row, Scope } from "../store.ts";
 import type { KnownRows } from "./known-rows.ts";
 import type { Connection } from "./open.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { adminActRowOf, purchaseRowOf, traceRowOf } from "./rows.ts";
+import { auditEntryRowOf, purchaseRowOf, traceRowOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import {
@@ -22,7 +22,7 @@ export type Apply = (scope: Scope, change: Change) => void;
 
 /** The row as its table has it. */
 function rowOf({ kind, row }: Row): Readonly<Record<string, unknown>> {
-  if (kind === "adminAct") return adminActRowOf(row);
+  if (kind === "auditEntry") return auditEntryRowOf(row);
   return kind === "purchase" ? purchaseRowOf(row) : row;
 }
 

@@ -1,6 +1,6 @@
 import type { Column, Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, type SQL, sql } from "drizzle-orm";
-import type { AdminAct } from "../../core/directory.ts";
+import type { AuditEntry } from "../../core/audit-entry.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { TraceEntry } from "../../core/trace.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
@@ -15,7 +15,7 @@ import type { purchases } from "./tables/purchases.ts";
 
 export type WarrantRow = typeof ledger.warrants.$inferSelect;
 type TraceRow = typeof ledger.trace.$inferSelect;
-type AdminActRow = typeof directory.adminActs.$inferSelect;
+type AuditEntryRow = typeof directory.auditEntries.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
 
 export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
@@ -53,13 +53,13 @@ export function traceEntryOf(row: TraceRow): TraceEntry {
   };
 }
 
-export const adminActRowOf = ({ actor, ...act }: AdminAct): AdminActRow => ({
+export const auditEntryRowOf = ({ actor, ...act }: AuditEntry): AuditEntryRow => ({
   ...act,
   actorKind: actor.kind,
   actorId: actor.id,
 });
 
-export const adminActOf = ({ actorKind, actorId, ...act }: AdminActRow): AdminAct => ({
+export const auditEntryOf = ({ actorKind, actorId, ...act }: AuditEntryRow): AuditEntry => ({
   ...act,
   actor:
     actorKind === "user" && actorId !== null ? { kind: "user", id: actorId } : { kind: "machine", id: null },

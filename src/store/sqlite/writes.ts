@@ -177,7 +177,7 @@ export function operationRows(tables: Tables) {
 
 /** Rows that are written once. */
 export function finalRows(tables: Tables) {
-  const { adminActs, policies, schemas, verifiers } = directory;
+  const { auditEntries, policies, schemas, verifiers } = directory;
   const { checks, deposits } = ledger;
   return {
     policy: tables.insert(policies).values(appendedOf(policies)),
@@ -185,7 +185,7 @@ export function finalRows(tables: Tables) {
     schema: tables.insert(schemas).values(placeholdersOf(schemas)),
     check: tables.insert(checks).values(placeholdersOf(checks)),
     deposit: tables.insert(deposits).values(placeholdersOf(deposits)),
-    adminAct: tables.insert(adminActs).values(placeholdersOf(adminActs)),
+    auditEntry: tables.insert(auditEntries).values(placeholdersOf(auditEntries)),
   };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { AdminAction } from "../../../src/core/directory.ts";
+import type { AuditAction } from "../../../src/core/audit-entry.ts";
 import { createAgent, setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createKey, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
@@ -25,7 +25,7 @@ const NOW = new Date(TEST_NOW).toISOString();
 
 /** The acts that a verb added, oldest first. */
 async function actsOf(verb: () => Promise<unknown>) {
-  const { list } = ctx.store.reader.adminActs;
+  const { list } = ctx.store.reader.auditEntries;
   const known = new Set(list(stage.organisationId, null, 1_000).map(({ id }) => id));
   await verb();
   return list(stage.organisationId, null, 1_000)
@@ -34,7 +34,7 @@ async function actsOf(verb: () => Promise<unknown>) {
 }
 
 /** An act of the admin of the stage, as JSON: what is undefined is not there. */
-const byAdmin = (action: AdminAction, subject: string, before: object | null, after: object | null) =>
+const byAdmin = (action: AuditAction, subject: string, before: object | null, after: object | null) =>
   expect.objectContaining({
     id: expect.stringMatching(/^act_/),
     organisationId: stage.organisationId,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { Passkey } from "../../../src/core/directory.ts";
+import type { Passkey } from "../../../src/core/passkey.ts";
 import { type PersonCaller, ROLES, type Role } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
 import { createOrganisation } from "../../../src/services/admin/organisations.ts";
@@ -332,9 +332,9 @@ describe("who manages whom", () => {
       removeUser(ctx, as("owner"), { user_id: removing }),
     ]);
     must(removed);
-    const { adminActs, passkeys } = ctx.store.reader;
+    const { auditEntries, passkeys } = ctx.store.reader;
     expect(passkeys.of(removing)).toEqual([]);
-    const [act] = adminActs.list(organisationId, null, 1);
+    const [act] = auditEntries.list(organisationId, null, 1);
     expect(act).toMatchObject({
       action: "user.removed",
       subject: removing,
@@ -348,9 +348,9 @@ describe("who manages whom", () => {
     await keeps(old);
     const [, reset] = await Promise.all([keeps(last), resetPasskeys(ctx, { user_id: people.viewer })]);
     must(reset);
-    const { adminActs, passkeys } = ctx.store.reader;
+    const { auditEntries, passkeys } = ctx.store.reader;
     expect(passkeys.of(people.viewer)).toEqual([]);
-    const [act] = adminActs.list(organisationId, null, 1);
+    const [act] = auditEntries.list(organisationId, null, 1);
     expect(act?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
   });
 

@@ -26,7 +26,7 @@ const threshold = (
   organisation_id = stage.organisationId,
 ) => setPasskeyThreshold(ctx, authority, { organisation_id, amount });
 const kept = () => ctx.store.reader.organisations.get(stage.organisationId)!;
-const acts = () => ctx.store.reader.adminActs.list(stage.organisationId, null, 100);
+const acts = () => ctx.store.reader.auditEntries.list(stage.organisationId, null, 100);
 
 describe("setKillSwitch", () => {
   test("turns it on and off; nothing is written where it is so already", async () => {

@@ -42,7 +42,7 @@ const input = (overrides: Partial<WebhookInput> = {}): WebhookInput => ({
 });
 const create = (overrides: Partial<WebhookInput> = {}) =>
   createWebhook(ctx, stage.admin, input(overrides)).then(must);
-const acts = () => ctx.store.reader.adminActs.list(stage.organisationId, null, 100);
+const acts = () => ctx.store.reader.auditEntries.list(stage.organisationId, null, 100);
 const noFault = (error: unknown): never => {
   throw error;
 };

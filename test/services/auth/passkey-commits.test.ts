@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { hashSecret } from "../../../src/core/api-key.ts";
-import type { Passkey, PasskeyApproval } from "../../../src/core/directory.ts";
+import type { Passkey, PasskeyApproval } from "../../../src/core/passkey.ts";
 import type { PersonCaller } from "../../../src/core/roles.ts";
 import type { AssertionResponse } from "../../../src/platform/passkeys.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";

@@ -1,7 +1,7 @@
 import { hashSecret } from "../../../core/api-key.ts";
 import { canonicalJson } from "../../../core/canonical.ts";
-import type { PasskeyApproval } from "../../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
+import type { PasskeyApproval } from "../../../core/passkey.ts";
 import {
   challengeOf,
   counterRose,

@@ -1,7 +1,8 @@
-import type { Passkey, User } from "../../../core/directory.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
+import type { Passkey } from "../../../core/passkey.ts";
 import { ALGORITHMS, countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
 import { ACCESS, type Caller, type PersonCaller } from "../../../core/roles.ts";
+import type { User } from "../../../core/user.ts";
 import type { RegistrationResponse } from "../../../platform/passkeys.ts";
 import { recordingAct } from "../../admin/acts.ts";
 import { refuseText } from "../../admin/fields.ts";

@@ -1,5 +1,5 @@
-import type { Passkey } from "../../../core/directory.ts";
 import { type Refusal, refuse } from "../../../core/errors.ts";
+import type { Passkey } from "../../../core/passkey.ts";
 import { isoTime, isoTimeOrNull } from "../../../core/time.ts";
 
 /** A passkey as its owner sees it. */

@@ -1,7 +1,7 @@
-import type { User } from "../../../core/directory.ts";
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
 import { counterRose, PASSKEY_TTL_MS, type RelyingParty, relyingPartyOf } from "../../../core/passkey.ts";
 import type { Mode } from "../../../core/roles.ts";
+import type { User } from "../../../core/user.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
 import type { Context } from "../../context.ts";
 import { authSessionResource, type NewSession, newAuthSession } from "../sign-in.ts";

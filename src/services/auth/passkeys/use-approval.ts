@@ -1,5 +1,5 @@
-import type { Passkey } from "../../../core/directory.ts";
 import type { Refusal } from "../../../core/errors.ts";
+import type { Passkey } from "../../../core/passkey.ts";
 import { isAboveThreshold, refuseUnsigned, type SignedDecision } from "../../../core/passkey.ts";
 import type { Row, Snapshot } from "../../../store/store.ts";
 

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import { canonicalJson, sha256 } from "../../../core/canonical.ts";
+import { type Check, checkHashOf } from "../../../core/check.ts";
 import { schemaNamesOf } from "../../../core/clauses/registry.ts";
 import { isId } from "../../../core/ids.ts";
-import { type Check, checkHashOf } from "../../../core/records.ts";
 import type { Actor } from "../../../core/roles.ts";
 import { type CheckedPayload, entryHashOf, type TraceEntry, traceOf } from "../../../core/trace.ts";
 import { isLegalMove, isSettled, type Mover, type State, type Warrant } from "../../../core/warrant.ts";

@@ -1,12 +1,12 @@
 import { max } from "drizzle-orm";
 import { timeOfId } from "../../../core/ids.ts";
 import type { Tables } from "../open.ts";
-import { adminActs } from "../tables/directory.ts";
+import { auditEntries } from "../tables/directory.ts";
 import { escalations, warrants } from "../tables/ledger.ts";
 import { deliveries } from "../tables/webhooks.ts";
 
 /** The tables of which a row's id says whether it is newer than another. */
-const ORDERED = [adminActs, escalations, warrants, deliveries] as const;
+const ORDERED = [auditEntries, escalations, warrants, deliveries] as const;
 
 export function newestIdTime(tables: Tables): number {
   const newest = ORDERED.map(

@@ -1,12 +1,12 @@
 import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
-import { adminActOf } from "../rows.ts";
-import { adminActs, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
+import { auditEntryOf } from "../rows.ts";
+import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
 
 const { placeholder } = sql;
 
-type PeopleReader = Pick<Reader, "users" | "passkeys" | "passwordResets" | "adminActs" | "authSessions">;
+type PeopleReader = Pick<Reader, "users" | "passkeys" | "passwordResets" | "auditEntries" | "authSessions">;
 
 export function createPeopleReader(tables: Tables): PeopleReader {
   const authSessionByHash = tables
@@ -50,21 +50,21 @@ export function createPeopleReader(tables: Tables): PeopleReader {
       byHash: (hash) =>
         tables.select().from(passwordResets).where(eq(passwordResets.tokenHash, hash)).get() ?? null,
     },
-    adminActs: {
+    auditEntries: {
       list: (organisationId, olderThan, limit) =>
         tables
           .select()
-          .from(adminActs)
+          .from(auditEntries)
           .where(
             and(
-              eq(adminActs.organisationId, organisationId),
-              olderThan === null ? undefined : lt(adminActs.id, olderThan),
+              eq(auditEntries.organisationId, organisationId),
+              olderThan === null ? undefined : lt(auditEntries.id, olderThan),
             ),
           )
-          .orderBy(desc(adminActs.id))
+          .orderBy(desc(auditEntries.id))
           .limit(limit)
           .all()
-          .map(adminActOf),
+          .map(auditEntryOf),
     },
     authSessions: { byHash: (hash) => authSessionByHash.get({ hash }) ?? null },
   };

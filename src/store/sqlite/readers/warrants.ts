@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, gt, inArray, lt, lte, min, type SQL, sql } from "drizzle-orm";
-import type { Escalation } from "../../../core/records.ts";
+import type { Escalation } from "../../../core/escalation.ts";
 import type { State } from "../../../core/warrant.ts";
 import type { Reader, WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../store.ts";

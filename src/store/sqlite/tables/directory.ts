@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { AGENT_STATUSES } from "../../../core/agent.ts";
+import { AUDIT_ACTIONS } from "../../../core/audit-entry.ts";
 import { CLAUSE_KINDS, type ClauseKind } from "../../../core/clauses/registry.ts";
 import type { JsonSchema } from "../../../core/clauses/schema.ts";
-import { ADMIN_ACTIONS } from "../../../core/directory.ts";
+import { DECISIONS } from "../../../core/escalation.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
-import { DECISIONS } from "../../../core/records.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
 import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 
@@ -124,14 +124,14 @@ export const passkeyApprovals = sqliteTable("passkey_approvals", {
 });
 
 /** The audit log: append-only, by triggers. */
-export const adminActs = sqliteTable(
+export const auditEntries = sqliteTable(
   "admin_acts",
   {
     id: text("id").primaryKey(),
     organisationId: organisationColumn(),
     actorKind: text("actor_kind", { enum: ["user", "machine"] }).notNull(),
     actorId: text("actor_id"),
-    action: text("action", { enum: ADMIN_ACTIONS }).notNull(),
+    action: text("action", { enum: AUDIT_ACTIONS }).notNull(),
     subject: text("subject").notNull(),
     before: json<object | null>("before"),
     after: json<object | null>("after"),

@@ -2,7 +2,6 @@ import { hashJson } from "./canonical.ts";
 import type { ClauseResult } from "./clauses/evidence.ts";
 import type { ReasonCode } from "./clauses/reason-codes.ts";
 import type { Outcome } from "./policy.ts";
-import type { Mode } from "./roles.ts";
 import { isoTime } from "./time.ts";
 
 /** What one verification saw and what the policy made of it (decisions.md, Check and escalation records). */
@@ -44,25 +43,3 @@ export const checkResource = (check: Check) => ({
 });
 
 export const checkHashOf = (check: Check): string => hashJson(checkResource(check));
-
-export const DECISIONS = ["release", "partial_release", "refund", "dispute"] as const;
-export type Decision = (typeof DECISIONS)[number];
-
-/** A warrant that waits for a person. `raisedBy` is who disputed it: somebody else must resolve it then. */
-export type Escalation = {
-  readonly id: string;
-  readonly organisationId: string;
-  readonly mode: Mode;
-  readonly warrantId: string;
-  readonly checkId: string | null;
-  readonly score: number | null;
-  readonly reasonCodes: readonly ReasonCode[];
-  readonly status: "open" | "disputed" | "resolved";
-  readonly decision: Decision | null;
-  readonly releasedBps: number | null;
-  readonly note: string | null;
-  readonly raisedBy: string | null;
-  readonly resolvedBy: string | null;
-  readonly createdAt: number;
-  readonly resolvedAt: number | null;
-};

@@ -1,0 +1,53 @@
+/** What the audit log records: noun and verb. */
+export const AUDIT_ACTIONS = [
+  "organisation.created",
+  "user.created",
+  "user.role_changed",
+  "user.removed",
+  "user.password_changed",
+  "user.password_reset_issued",
+  "user.password_reset",
+  "user.signed_out_everywhere",
+  "passkey.registered",
+  "passkey.removed",
+  "passkeys.reset",
+  "agent.created",
+  "agent.status_changed",
+  "api_key.created",
+  "api_key.rotated",
+  "api_key.revoked",
+  "spend_session.created",
+  "spend_session.revoked",
+  "policy.created",
+  "verifier.created",
+  "schema.created",
+  "balance.funded",
+  "purchase.resolved",
+  "webhook.created",
+  "webhook.disabled",
+  "delivery.redelivered",
+  "webhook.recovered",
+  "webhook.example_sent",
+  "kill_switch.changed",
+  "passkey_threshold.changed",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** Who did it: a signed-in person, or whoever works on the machine itself. */
+export type Administrator =
+  | { readonly kind: "user"; readonly id: string }
+  | { readonly kind: "machine"; readonly id: null };
+
+/** One entry of the audit log: who did what to which thing, and how it was before and after. It holds no secret. */
+export type AuditEntry = {
+  readonly id: string;
+  readonly organisationId: string;
+  readonly actor: Administrator;
+  readonly action: AuditAction;
+  /** The id of the thing. */
+  readonly subject: string;
+  /** Read-back shapes; null where the thing was not there before, or is not there after. */
+  readonly before: object | null;
+  readonly after: object | null;
+  readonly recordedAt: number;
+};

@@ -1,0 +1,17 @@
+import type { Role } from "./roles.ts";
+
+/** A person who signs in. */
+export type User = {
+  readonly id: string;
+  readonly organisationId: string;
+  /** Lower case; unique in the instance. */
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly passwordHash: string;
+  /** When a reset link last replaced the password: a passkey enrolled within 24 hours after it does not count for the threshold. */
+  readonly passwordResetAt: number | null;
+  /** A removed person cannot sign in. The row stays, since trace and audit log name it. */
+  readonly removedAt: number | null;
+  readonly createdAt: number;
+};
