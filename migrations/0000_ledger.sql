@@ -1,18 +1,3 @@
-CREATE TABLE `admin_acts` (
-	`id` text PRIMARY KEY NOT NULL,
-	`organisation_id` text NOT NULL,
-	`actor_kind` text NOT NULL,
-	`actor_id` text,
-	`action` text NOT NULL,
-	`subject` text NOT NULL,
-	`before` text,
-	`after` text,
-	`recorded_at` integer NOT NULL,
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "admin_acts_actor" CHECK(("admin_acts"."actor_kind" = 'machine') = ("admin_acts"."actor_id" IS NULL))
-);
---> statement-breakpoint
-CREATE INDEX `admin_acts_by_organisation` ON `admin_acts` (`organisation_id`,`id`);--> statement-breakpoint
 CREATE TABLE `agents` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -49,6 +34,21 @@ CREATE TABLE `api_keys` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_by_hash` ON `api_keys` (`secret_hash`);--> statement-breakpoint
 CREATE INDEX `api_keys_by_organisation` ON `api_keys` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
+CREATE TABLE `admin_acts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`actor_kind` text NOT NULL,
+	`actor_id` text,
+	`action` text NOT NULL,
+	`subject` text NOT NULL,
+	`before` text,
+	`after` text,
+	`recorded_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "admin_acts_actor" CHECK(("admin_acts"."actor_kind" = 'machine') = ("admin_acts"."actor_id" IS NULL))
+);
+--> statement-breakpoint
+CREATE INDEX `admin_acts_by_organisation` ON `admin_acts` (`organisation_id`,`id`);--> statement-breakpoint
 CREATE TABLE `auth_sessions` (
 	`token_hash` text PRIMARY KEY NOT NULL,
 	`user_id` text NOT NULL,
@@ -275,20 +275,21 @@ CREATE TABLE `idempotency_keys` (
 	`mode` text NOT NULL,
 	`key` text NOT NULL,
 	`fingerprint` text NOT NULL,
-	`warrant_id` text,
+	`holder` text,
 	`status` integer,
 	`body` text,
 	`content_hash` text,
 	`created_at` integer NOT NULL,
 	PRIMARY KEY(`organisation_id`, `mode`, `key`),
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL))
+	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL)),
+	CONSTRAINT "idempotency_keys_holder" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."holder" IS NOT NULL))
 );
 --> statement-breakpoint
 CREATE INDEX `idempotency_keys_by_creation` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NULL;--> statement-breakpoint
 CREATE INDEX `idempotency_keys_with_content` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `idempotency_keys_of_content` ON `idempotency_keys` (`content_hash`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`warrant_id`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`holder`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
 CREATE TABLE `postings` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -367,12 +368,13 @@ CREATE TABLE `warrants` (
 	`trace_head` text,
 	`deadline` integer NOT NULL,
 	`opened_at` integer NOT NULL,
-	`moved_at` integer NOT NULL,
+	`verifying_since` integer,
 	`settled_at` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "warrants_mode" CHECK("warrants"."mode" IN ('sandbox', 'live')),
 	CONSTRAINT "warrants_state" CHECK("warrants"."state" IN ('held', 'verifying', 'released', 'partially_released', 'escalated', 'refunded', 'expired', 'frozen', 'disputed')),
 	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND typeof("warrants"."amount") = 'integer'),
+	CONSTRAINT "warrants_verifying_since" CHECK(("warrants"."state" = 'verifying') = ("warrants"."verifying_since" IS NOT NULL)),
 	CONSTRAINT "warrants_version" CHECK("warrants"."version" >= 1),
 	CONSTRAINT "warrants_share" CHECK(CASE "warrants"."state" WHEN 'released' THEN "warrants"."released_bps" IS 10000 WHEN 'partially_released' THEN "warrants"."released_bps" IS NOT NULL AND "warrants"."released_bps" > 0 AND "warrants"."released_bps" < 10000 ELSE "warrants"."released_bps" IS NULL END),
 	CONSTRAINT "warrants_settled_at" CHECK(("warrants"."settled_at" IS NOT NULL) = ("warrants"."state" IN ('released', 'partially_released', 'refunded', 'expired')))
@@ -396,7 +398,6 @@ CREATE TABLE `purchases` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,
-	`idempotency_key` text NOT NULL,
 	`agent_id` text,
 	`method` text NOT NULL,
 	`url` text NOT NULL,

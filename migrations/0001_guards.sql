@@ -155,7 +155,7 @@ WHEN instr(',quoting,held,signed,answered,ended,', ',' || NEW.`phase` || ',')
   OR OLD.`phase` = 'ended' AND OLD.`known` IN ('paid', 'unpaid') AND NEW.`known` IS NOT OLD.`known`
 BEGIN SELECT RAISE(ABORT, 'a purchase does not go back'); END;
 --> statement-breakpoint
-CREATE TRIGGER `purchases_keep_their_order` BEFORE UPDATE OF `id`, `organisation_id`, `mode`, `idempotency_key`, `agent_id`,
+CREATE TRIGGER `purchases_keep_their_order` BEFORE UPDATE OF `id`, `organisation_id`, `mode`, `agent_id`,
   `method`, `url`, `max_amount`, `created_at` ON `purchases`
 BEGIN SELECT RAISE(ABORT, 'what was ordered is fixed at the beginning'); END;
 --> statement-breakpoint

@@ -2,6 +2,7 @@ import { backupJobs } from "./app/backups.ts";
 import { buyingWith, purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { type Keys, keysOfCommand, keysOfServer } from "./app/keys.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
+import { openStore } from "./app/store.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
@@ -24,15 +25,15 @@ import { createKeyUses } from "./services/auth/key-uses.ts";
 import { createPendingChallenges } from "./services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "./services/auth/throttle.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, ensureInstance, rememberServer, serverHasRun } from "./services/instance.ts";
+import { awaitsAcknowledgement, rememberServer, serverHasRun } from "./services/instance.ts";
 import { createCheckLimiter } from "./services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "./services/warrants/interrupt.ts";
-import { createDeliveryPlaces } from "./services/webhooks/places.ts";
 import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
+import { createDeliverySlots } from "./services/webhooks/slots.ts";
 import { hasLedger } from "./store/sqlite/open.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
-import { openSqliteStore, type SqliteStore } from "./store/sqlite/store.ts";
+import type { SqliteStore } from "./store/sqlite/store.ts";
 
 export { hasLedger, refuseHalfRestored };
 
@@ -62,7 +63,7 @@ type Parts = {
   readonly secrets: Secrets;
   readonly store: SqliteStore;
   readonly keys: Keys;
-  readonly baseUrl: string | null;
+  readonly baseUrl: string;
   readonly warmChildren: number;
   readonly listeners: () => readonly Listener[];
   readonly metrics: Metrics | null;
@@ -72,10 +73,8 @@ type Composed = { readonly ctx: Context; readonly evaluators: () => Figures["eva
 
 /** The composition root: config and adapters make the context that every verb works with. What is to be closed is `opened`'s. */
 function composeContext(parts: Parts, opened: AsyncDisposableStack): Composed {
-  const { config, secrets, store, keys, warmChildren, listeners, metrics } = parts;
-  const newId = createIds(Date.now, random40, store.reader.newestIdTime());
-  // Beside a server, what is written down leads to where that one is reached.
-  const baseUrl = parts.baseUrl ?? store.reader.instance.get()?.baseUrl ?? baseUrlOf(config, config.port);
+  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics } = parts;
+  const newId = createIds(Date.now, random40, store.newestIdTime);
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -124,7 +123,7 @@ function composeContext(parts: Parts, opened: AsyncDisposableStack): Composed {
       metrics?.webhookAttempted(result.code);
       return result;
     },
-    deliveryPlaces: createDeliveryPlaces(),
+    deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl,
   };
@@ -146,18 +145,22 @@ export const docsUrlOf = (config: Config, port = config.port): string =>
   config.docsUrl ?? `${baseUrlOf(config, port)}/docs`;
 
 /** The ledger without a server: for the command line, beside a server that may be running. */
-export function openForCommands(
+export async function openForCommands(
   config: Config,
   secrets = NO_SECRETS,
-): { readonly ctx: Context; close(): Promise<void> } {
-  const opened = new AsyncDisposableStack();
-  const store = openSqliteStore(config.data);
-  opened.defer(store.close);
-  const keys = keysOfCommand(config, secrets, () => serverHasRun(store.reader.instance.get()));
+): Promise<{ readonly ctx: Context; close(): Promise<void> }> {
+  await using opening = new AsyncDisposableStack();
+  const store = openStore(config.data);
+  opening.defer(store.close);
+  const instance = await store.read((reader) => reader.instance.get());
+  const keys = keysOfCommand(config, secrets, serverHasRun(instance));
+  // Beside a server, what is written down leads to where that one is reached.
+  const baseUrl = config.baseUrl ?? instance.baseUrl ?? baseUrlOf(config, config.port);
   // The server's, which may be running: what a command sends must not reach it either.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { warmChildren: 0, listeners, metrics: null };
-  const { ctx } = composeContext({ config, secrets, store, keys, baseUrl: config.baseUrl, ...alone }, opened);
+  const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);
+  const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }
 
@@ -203,9 +206,10 @@ async function startLocked(
   const port = listener.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const metrics = createMetrics();
-  const store = openSqliteStore(config.data, { onCommitted: metrics.committed });
+  const store = openStore(config.data, { onCommitted: metrics.committed });
   opened.defer(store.close);
-  const keys = keysOfServer(config, secrets, store.reader.webhooks.enabled());
+  const endpoints = await store.read((reader) => reader.webhooks.enabled());
+  const keys = keysOfServer(config, secrets, endpoints);
   if (isRefusal(keys)) return keys;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, evaluators } = composeContext(
@@ -215,11 +219,12 @@ async function startLocked(
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
   // For a start that fails: nobody needs to wait for it.
   opened.defer(() => void walCheckpoint.stop());
-  const lastSeenAt = store.reader.newestIdTime();
   await recover(ctx, store);
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
-    ...{ config, secrets, ctx, metrics, evaluators, lastSeenAt },
+    ...{ config, secrets, ctx, metrics, evaluators },
+    lastSeenAt: store.newestIdTime,
+    monotonicNow: () => performance.now(),
     self: SELF,
     newestBackupAt: backups.newestBackupAt,
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
@@ -246,7 +251,7 @@ async function startLocked(
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     async stop() {
-      await drain(ctx.deliveryPlaces);
+      await drain(ctx.deliverySlots);
       await opened.disposeAsync();
     },
   };
@@ -275,9 +280,9 @@ function listen(config: Config) {
     listener,
     ready,
     /** Takes nothing new, and waits for what is running. */
-    async drain(deliveryPlaces: Context["deliveryPlaces"]): Promise<void> {
+    async drain(deliverySlots: Context["deliverySlots"]): Promise<void> {
       const stopped = listener.stop();
-      const delivered = deliveryPlaces.close();
+      const delivered = deliverySlots.close();
       await settledWithin([...inFlight, delivered], DRAIN_MS);
       await listener.stop(true);
       await stopped;
@@ -286,7 +291,7 @@ function listen(config: Config) {
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {
-  const instance = await ensureInstance(ctx);
+  const instance = await store.read((reader) => reader.instance.get());
   if (awaitsAcknowledgement(instance)) {
     logWarning("live warrants are refused until `holdfast restore acknowledge`", {
       instance_id: instance.id,

@@ -80,7 +80,7 @@ const tools: CommandLineTools = {
   async backUp({ data, ...input }) {
     const config = ledgerConfig(data, false);
     if (isRefusal(config)) return config;
-    const ledger = opened(config, NO_SECRETS);
+    const ledger = await opened(config, NO_SECRETS);
     return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
   },
   async restore({ data, file }) {
@@ -92,14 +92,16 @@ const tools: CommandLineTools = {
     if (isRefusal(config)) return config;
     const secrets = readSecrets();
     if (isRefusal(secrets)) return secrets;
-    const ledger = opened(config, secrets);
+    const ledger = await opened(config, secrets);
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {
       // An attempt that is begun and cannot be signed holds its delivery up, for the server too.
-      const refused =
-        job === "webhooks" ? refuseUnopened(config, secrets, ctx.store.reader.webhooks.enabled()) : null;
-      if (refused) return refused;
+      if (job === "webhooks") {
+        const endpoints = await ctx.store.read((reader) => reader.webhooks.enabled());
+        const refused = refuseUnopened(config, secrets, endpoints);
+        if (refused) return refused;
+      }
       return { object: "job", job, done: await JOBS[job](ctx, config) };
     } finally {
       await close();
@@ -140,13 +142,8 @@ function ledgerConfig(data: string | undefined, create: boolean): Config | Refus
       );
 }
 
-function opened(config: Config, secrets: Secrets): OpenLedger | Refusal {
-  try {
-    return openForCommands(config, secrets);
-  } catch (error) {
-    return settingRefusal(error);
-  }
-}
+const opened = (config: Config, secrets: Secrets): Promise<OpenLedger | Refusal> =>
+  openForCommands(config, secrets).catch(settingRefusal);
 
 /** Where the links in a command's error lead: the server's own pages, as the API's do. */
 function docsUrl(): string {

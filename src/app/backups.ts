@@ -13,7 +13,6 @@ import {
   restoreFrom,
 } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
-import { ensureInstance } from "../services/instance.ts";
 import { writeBackup } from "../store/sqlite/backup.ts";
 import { restoreBackup } from "../store/sqlite/restore.ts";
 
@@ -26,7 +25,7 @@ export async function backUpFolder(
   input: BackupInput,
 ): Promise<BackupResource | Refusal> {
   // Closed before the copy, which takes long: while anybody reads the ledger, its log only grows.
-  const instance = await ensureInstance(ctx).finally(close);
+  const instance = await ctx.store.read((reader) => reader.instance.get()).finally(close);
   return backUp(
     instance,
     ({ file, withKeys }, createdAt) => {

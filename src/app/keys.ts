@@ -10,7 +10,7 @@ import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts"
 export type Keys = { readonly vault: Vault; readonly tokens: Tokens };
 
 /**
- * The keys of a server: given, in the data folder, or made there on first start (decisions.md, Trace, log, receipts). Refused
+ * The keys of a server: given, in the data folder, or made there on first start. Refused
  * where a key's file holds none, and where the secret of an endpoint cannot be opened: nothing would ever be sent to it. No
  * key is made then.
  *
@@ -39,11 +39,11 @@ export function keysOfServer(
  * The keys of a command, each read when it is first needed. None is made once a server has run, which may have another from its
  * environment; before that, what seals the first secret makes the master key. Using one that is not there throws a refusal.
  */
-export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: () => boolean): Keys {
+export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: boolean): Keys {
   const { data } = config;
   const vault = (): Vault => vaultOf(config, secrets) ?? missing(config, KEY_FILES.master);
   const firstVault = (): Vault =>
-    serverHasRun()
+    serverHasRun
       ? missing(config, KEY_FILES.master)
       : vaultIn(data, keyFile(data, KEY_FILES.master, newMasterKey));
   const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);

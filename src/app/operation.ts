@@ -4,6 +4,7 @@ import { readinessOf, type Vitals } from "../core/operation.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
 import { followAgents } from "../jobs/agents.ts";
+import { type ClockWatch, createClockWatch } from "../jobs/clock-watch.ts";
 import { sweepDeadlines } from "../jobs/deadlines.ts";
 import { writeKeyUses } from "../jobs/key-uses.ts";
 import { recoverOverdueChecks } from "../jobs/recover.ts";
@@ -17,20 +18,17 @@ import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import type { Context } from "../services/context.ts";
+import { isReadable, ledgerFigures } from "../services/figures.ts";
 import { rememberServer } from "../services/instance.ts";
-import { isReadable, ledgerFigures } from "../services/operation/figures.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
-import { openSqliteStore } from "../store/sqlite/store.ts";
+import { openStore } from "./store.ts";
 
 /** What runs beside the requests, and what the service tells of itself. */
 
 export const AUDIT_ARGUMENT = "audit-child";
 
 /** What the hidden audit command does: the same as `holdfast audit`, on a folder that a server may be running on. */
-export function auditFolder(dataFolder: string): readonly string[] {
-  const store = openSqliteStore(dataFolder);
-  return store.reader.audit();
-}
+export const auditFolder = (dataFolder: string): Promise<readonly string[]> => openStore(dataFolder).audit();
 
 export type OperationOptions = {
   readonly config: Config;
@@ -40,6 +38,8 @@ export type OperationOptions = {
   readonly evaluators: () => Figures["evaluators"];
   /** When the ledger was last at work before this start, epoch milliseconds. */
   readonly lastSeenAt: number;
+  /** A clock that never jumps, in milliseconds. */
+  readonly monotonicNow: () => number;
   /** How to start this executable again. */
   readonly self: readonly string[];
   readonly newestBackupAt: () => Figures["newestBackupAt"];
@@ -65,34 +65,50 @@ export function startOperation(options: OperationOptions): RunningOperation {
       }),
     Date.now,
   );
-  const scheduler = startScheduler([...jobsOf(options, watchdog.run), ...options.jobs], {
+  const clock = createClockWatch({
+    now: ctx.now,
+    monotonicNow: options.monotonicNow,
+    lastRecordedAt: ctx.store.lastRecordedAt,
+    onDisagrees: ({ behindLedgerMs, jumpedMs }) =>
+      logWarning("the clock disagrees: deadlines, retention and recovery wait", {
+        behind_ledger_ms: behindLedgerMs,
+        jumped_ms: jumpedMs,
+      }),
+    onAgrees: () => logWarning("the clock agrees again: deadlines, retention and recovery go on"),
+  });
+  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), ...options.jobs], {
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
 
-  const vitals = (): Vitals => {
+  const vitals = async (): Promise<Vitals> => {
+    const readable = await isReadable(ctx);
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
-      ledger: { readable: isReadable(ctx), writable: written?.lastOutcome !== "failed" },
+      ledger: { readable, writable: written?.lastOutcome !== "failed" },
       freeBytes: freeBytesOf(config.data),
       jobs,
       audit: watchdog.outcome(),
+      // The last commit's time may have to be read.
+      clock: readable ? clock.disagreement() : null,
     };
   };
-  const figures = (): Figures => {
-    const { jobs, audit, freeBytes, ...rest } = vitals();
-    const { ready } = readinessOf({ jobs, audit, freeBytes, ...rest });
+  const figures = async (): Promise<Figures> => {
+    const known = await vitals();
+    const { jobs, audit, freeBytes } = known;
     return {
-      ...ledgerFigures(ctx),
-      ...{ jobs, audit, freeBytes, ready },
+      ...(await ledgerFigures(ctx)),
+      ...{ jobs, audit, freeBytes },
+      ready: readinessOf(known).ready,
+      clockDisagrees: known.clock !== null,
       evaluators: evaluators(),
       newestBackupAt: options.newestBackupAt(),
     };
   };
   return {
     operation: {
-      readiness: () => readinessOf(vitals()),
+      readiness: async () => readinessOf(await vitals()),
       metrics: () => metrics.text(figures),
       metricsTokenHash: secrets.metricsToken === null ? null : sha256(secrets.metricsToken),
     },
@@ -147,19 +163,24 @@ async function tryLedger(ctx: Context): Promise<void> {
 function jobsOf(
   { ctx, config, lastSeenAt }: OperationOptions,
   audit: () => Promise<unknown>,
+  clock: ClockWatch,
 ): readonly Job[] {
+  /** What a wrong clock would do too early, and nothing undoes. */
+  const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
+    if (clock.disagreement() === null) await run();
+  };
   const remind = escalationReminders(ctx, lastSeenAt, logWarning);
   return [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
-    { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
+    { name: "deadlines", everyMs: SECOND_MS / 2, run: whenClockAgrees(() => JOBS.deadlines(ctx)) },
     { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
-    { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },
+    { name: "recover", everyMs: MINUTE_MS / 4, run: whenClockAgrees(() => JOBS.recover(ctx)) },
     {
       name: "retention",
       everyMs: 10 * MINUTE_MS,
       firstMs: MINUTE_MS,
-      run: () => JOBS.retention(ctx, config),
+      run: whenClockAgrees(() => JOBS.retention(ctx, config)),
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },

@@ -46,3 +46,9 @@ export const withStatus = (agent: Agent, status: AgentStatus): Agent => ({
   status,
   failureCount: status === "active" ? 0 : agent.failureCount,
 });
+
+/**
+ * The kill rule: of a killed agent nothing is paid. What it holds is frozen, a check of it that would pay escalates, one
+ * that was interrupted freezes it, and a purchase for it is not signed. Null where no agent is meant.
+ */
+export const isKilled = (agent: Agent | null): boolean => agent?.status === "killed";

@@ -66,14 +66,14 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
     traceHead: null,
     deadline: now + HOUR_MS,
     openedAt: now,
-    movedAt: now,
+    verifyingSince: null,
     settledAt: version === 3 ? now : null,
   };
   const { payload } = traceOf(
     { from, warrant, legs: null },
     from === "verifying"
-      ? { actor: SYSTEM, eventId, checked: checkOf(eventId, releasedBps ?? 0) }
-      : { actor: { kind: "agent", id: derivedId("apiKey", eventId, "example") }, eventId },
+      ? { actor: SYSTEM, eventId, recordedAt: now, checked: checkOf(eventId, releasedBps ?? 0) }
+      : { actor: { kind: "agent", id: derivedId("apiKey", eventId, "example") }, eventId, recordedAt: now },
   );
   return eventBody({ id: eventId, type: event }, mode, now, payload, true);
 }

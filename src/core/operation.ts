@@ -1,3 +1,4 @@
+import type { ClockDisagreement } from "./clock.ts";
 import { SECOND_MS } from "./time.ts";
 
 /** Whether a running service is fit to serve, from what it knows of itself. */
@@ -36,6 +37,8 @@ export type Vitals = {
   readonly jobs: readonly JobState[];
   /** Null before the first one has ended. */
   readonly audit: AuditOutcome | null;
+  /** Null where the clock is right, as far as the service can tell. */
+  readonly clock: ClockDisagreement | null;
 };
 
 /** The answer of `/readyz`. A check's message says what is wrong, and nothing that a stranger may not know. */
@@ -43,7 +46,7 @@ export type Readiness = {
   readonly object: "readiness";
   readonly ready: boolean;
   readonly checks: readonly {
-    readonly name: "ledger" | "disk" | "jobs" | "audit";
+    readonly name: "ledger" | "disk" | "jobs" | "audit" | "clock";
     readonly ok: boolean;
     readonly message: string | null;
   }[];
@@ -59,6 +62,7 @@ export function readinessOf(vitals: Vitals): Readiness {
       ["disk", diskProblem(vitals)],
       ["jobs", jobsProblem(vitals)],
       ["audit", auditProblem(vitals)],
+      ["clock", clockProblem(vitals)],
     ] as const
   ).map(([name, message]) => ({ name, ok: message === null, message }));
   return { object: "readiness", ready: checks.every(({ ok }) => ok), checks };
@@ -83,3 +87,22 @@ const auditProblem = ({ audit }: Vitals): string | null =>
   audit === null || audit.disagreements === 0
     ? null
     : "The last audit found disagreements in the books; `holdfast audit` lists them.";
+
+function clockProblem({ clock }: Vitals): string | null {
+  if (clock === null) return null;
+  const { behindLedgerMs, jumpedMs } = clock;
+  const found: string[] = [];
+  if (behindLedgerMs > 0) found.push(`is ${secondsOf(behindLedgerMs)} behind the ledger's last commit`);
+  if (jumpedMs !== 0) {
+    const direction = jumpedMs > 0 ? "forwards" : "back";
+    found.push(`has jumped ${secondsOf(Math.abs(jumpedMs))} ${direction} since the service started`);
+  }
+  // A restart does not help against the last commit: it stays where it is.
+  const remedy =
+    jumpedMs === 0
+      ? "Set the clock right; if it is right, this ends once it has passed that commit."
+      : "Set the clock right, or restart the service once it is.";
+  return `The clock ${found.join(" and ")}: deadlines, retention and recovery wait. ${remedy}`;
+}
+
+const secondsOf = (ms: number): string => `${Math.max(1, Math.round(ms / SECOND_MS))} s`;

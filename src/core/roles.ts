@@ -24,8 +24,8 @@ export type PersonCaller = {
   readonly role: Role;
   readonly organisationId: string;
   readonly mode: Mode;
-  /** Of the sign-in that the request came by: a commit asks whether it still stands. */
-  readonly signInHash?: string;
+  /** Hash of the cookie's token: a commit asks whether this sign-in still stands. */
+  readonly signInHash: string;
 };
 
 export type Caller = KeyCaller | PersonCaller;

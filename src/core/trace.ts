@@ -48,6 +48,8 @@ export const entryHashOf = (
 
 export type TraceDetails = {
   readonly actor: Actor;
+  /** Never before the entry that was recorded last, whatever the clock says. */
+  readonly recordedAt: number;
   readonly eventId: string;
   /** Name → hash of the named schemas; at open only. */
   readonly schemaHashes?: Readonly<Record<string, string>>;
@@ -63,7 +65,7 @@ export function traceOf({ from, warrant }: Transition, details: TraceDetails): T
     to: warrant.state,
     version: warrant.version,
     actor: details.actor,
-    recorded_at: isoTime(warrant.movedAt),
+    recorded_at: isoTime(details.recordedAt),
     amount: warrant.amount.toString(),
     asset: warrant.asset,
     payee: warrant.payee,
@@ -89,7 +91,7 @@ export function traceOf({ from, warrant }: Transition, details: TraceDetails): T
     from,
     to: warrant.state,
     actor: details.actor,
-    recordedAt: warrant.movedAt,
+    recordedAt: details.recordedAt,
     payload,
     rulesHash: warrant.rulesHash,
     entryHash: entryHashOf(link),

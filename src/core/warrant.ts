@@ -51,8 +51,10 @@ export type Warrant = {
   /** The entry hash of the newest trace entry. */
   readonly traceHead: string | null;
   readonly deadline: number;
+  /** As the trace records it; so is `settledAt`. */
   readonly openedAt: number;
-  readonly movedAt: number;
+  /** While a check runs: when it began, by the clock. Null in every other state. */
+  readonly verifyingSince: number | null;
   readonly settledAt: number | null;
 };
 
@@ -113,6 +115,14 @@ export type Move = {
   readonly releasedBps?: number;
 };
 
+/** When a warrant moves; epoch milliseconds. */
+export type MoveTime = {
+  /** The clock's time: how long a check has run is judged by it. */
+  readonly now: number;
+  /** The time that records carry: the clock's, or the last commit's where the clock is behind it. */
+  readonly recordedAt: number;
+};
+
 /** A warrant after a move, and the posting's legs where money moved. */
 export type Transition = {
   readonly from: State | null;
@@ -137,7 +147,7 @@ function paidBps(to: SettledState, releasedBps: number | undefined): number {
  * The state machine: the warrant after a move, or why the move is refused. A share that comes to zero units is refused
  * with `validation_failed`.
  */
-export function decide(warrant: Warrant, move: Move, now: number): Transition | Refusal {
+export function decide(warrant: Warrant, move: Move, { now, recordedAt }: MoveTime): Transition | Refusal {
   const { state: from } = warrant;
   if (!isLegalMove(from, move.to, move.by)) {
     return refuse(
@@ -145,7 +155,12 @@ export function decide(warrant: Warrant, move: Move, now: number): Transition | 
       `A warrant that is ${from} cannot become ${move.to} by this request.`,
     );
   }
-  const moved = { ...warrant, state: move.to, version: warrant.version + 1, movedAt: now };
+  const moved = {
+    ...warrant,
+    state: move.to,
+    version: warrant.version + 1,
+    verifyingSince: move.to === "verifying" ? now : null,
+  };
   if (!isSettled(move.to)) return { from, warrant: moved, legs: null };
   const bps = paidBps(move.to, move.releasedBps);
   if (bps > 0 && shareOf(warrant.amount, bps) === 0n) {
@@ -156,7 +171,7 @@ export function decide(warrant: Warrant, move: Move, now: number): Transition | 
   }
   return {
     from,
-    warrant: { ...moved, releasedBps: bps === 0 ? null : bps, settledAt: now },
+    warrant: { ...moved, releasedBps: bps === 0 ? null : bps, settledAt: recordedAt },
     legs: settle(warrant.amount, bps),
   };
 }
@@ -183,3 +198,14 @@ export const EVENT_TYPES = [
   "warrant.refunded",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+
+export const warrantNotFound = (): Refusal => refuse("warrant_not_found", "There is no such warrant.");
+
+/** Optimistic concurrency: `If-Match` names the version that the caller has seen. */
+export const refuseOtherVersion = (warrant: Warrant, ifMatch: number | null): Refusal | null =>
+  ifMatch === null || ifMatch === warrant.version
+    ? null
+    : refuse(
+        "version_conflict",
+        `The warrant is at version ${warrant.version}, not ${ifMatch}. Read it again and retry.`,
+      );

@@ -59,10 +59,11 @@ export const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
 export const listensTo = (endpoint: WebhookEndpoint, event: EventType): boolean =>
   !endpoint.disabled && (endpoint.events.length === 0 || endpoint.events.includes(event));
 
-/** What an entry of the trace sends out, one delivery for each endpoint that listens. Their ids follow from the event's. */
+/** What an entry of the trace sends out now: one delivery for each endpoint that listens. Their ids follow from the event's. */
 export function deliveriesOf(
   endpoints: readonly WebhookEndpoint[],
-  entry: Pick<TraceEntry, "warrantId" | "sequence" | "recordedAt" | "event">,
+  entry: Pick<TraceEntry, "warrantId" | "sequence" | "event">,
+  now: number,
 ): readonly WebhookDelivery[] {
   const { event } = entry;
   if (event === null) return [];
@@ -74,7 +75,7 @@ export function deliveriesOf(
         eventId: event.id,
         warrantId: entry.warrantId,
         sequence: entry.sequence,
-        createdAt: entry.recordedAt,
+        createdAt: now,
       }),
     );
 }
@@ -164,10 +165,10 @@ export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
 });
 
 /**
- * The delivery on the schedule again, where something has thrown it off; null where nothing has. An attempt that should have
- * ended was cut off. One that would end, or begin, later than any does was written before the clock was set back.
+ * The delivery, put back on its schedule; null where it is on schedule. An attempt that should have ended was cut off. An
+ * attempt that would end, or begin, later than any can was written before the clock was set back.
  */
-export function mend(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
+export function reschedule(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
   const { claimedUntil, nextAttemptAt } = delivery;
   if (claimedUntil !== null && (claimedUntil <= now || claimedUntil > now + CLAIM_MS))
     return endAttempt(delivery, CUT_OFF, now);

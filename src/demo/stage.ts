@@ -23,7 +23,7 @@ const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */
 export async function setStage(ctx: Context): Promise<Cast> {
-  const owner = { email: freeEmail(ctx), password: `demo-${crypto.randomUUID()}` };
+  const owner = { email: await freeEmail(ctx), password: `demo-${crypto.randomUUID()}` };
   const { organisation } = must(
     await createOrganisation(ctx, {
       name: "Oslo Picnics",
@@ -54,10 +54,10 @@ export async function readBooks(ctx: Context, { organisation }: Cast): Promise<B
 }
 
 /** An e-mail is unique in the instance, and an earlier run may have left one here. */
-function freeEmail(ctx: Context): string {
+async function freeEmail(ctx: Context): Promise<string> {
   for (let run = 1; ; run++) {
     const email = run === 1 ? "ada@example.com" : `ada+${run}@example.com`;
-    if (!ctx.store.reader.users.byEmail(email)) return email;
+    if (!(await ctx.store.read((reader) => reader.users.byEmail(email)))) return email;
   }
 }
 

@@ -75,7 +75,7 @@ export async function playStory(demo: Demo, client: Client): Promise<Story> {
       receipt: await readReceipt(client, one.scene.name, one.opened.id),
     })),
   );
-  const problems = demo.server.ctx.store.reader.audit();
+  const problems = await demo.server.ctx.store.audit();
   same("the audit", problems, []);
   return { scenes, decision, purchase, ledger, problems };
 }
@@ -93,14 +93,19 @@ async function playScene(demo: Demo, client: Client, scene: Scene): Promise<Play
     },
     200,
   );
-  const check = readCheck(demo, scene.name, opened.id, scene.codes);
+  const check = await readCheck(demo, scene.name, opened.id, scene.codes);
   same(`the state of ${scene.name}`, verified.state, scene.state);
   return { scene, opened, sourceUrl, check, verified };
 }
 
 /** The check of a warrant, whose clauses must have come out with these codes. */
-function readCheck({ server }: Demo, name: string, warrantId: string, codes: Scene["codes"]): Check {
-  const [check] = server.ctx.store.reader.checks.of(warrantId);
+async function readCheck(
+  { server }: Demo,
+  name: string,
+  warrantId: string,
+  codes: Scene["codes"],
+): Promise<Check> {
+  const [check] = await server.ctx.store.read((reader) => reader.checks.of(warrantId));
   if (!check) throw new Error(`${name} left no record of its check`);
   const found = check.details.map((detail) => detail.reason_code);
   same(`the clauses of ${name}`, found, codes);
@@ -192,7 +197,7 @@ async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   const [voucher, ...others] = seller.vouchers();
   if (id === null || !voucher) throw new Error("the purchase left no warrant or no voucher");
   same("the vouchers that the seller took", [voucher.warrant, ...others], [id]);
-  const check = readCheck(
+  const check = await readCheck(
     demo,
     "the purchase",
     id,

@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
-import type { Answer } from "../services/intent.ts";
+import type { Answer } from "../services/idempotency.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
 import type { Call } from "./call.ts";
 import { refusalResponse } from "./errors.ts";

@@ -3,7 +3,7 @@ import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
 import type { User } from "../core/user.ts";
 import type { Context } from "../services/context.ts";
-import type { Intent } from "../services/intent.ts";
+import type { Idempotency } from "../services/idempotency.ts";
 import type { Models } from "./check-input.ts";
 import type { Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
@@ -32,7 +32,7 @@ export type Call = {
   /** What the route asks of the query and the body. */
   models: Models;
   /** Present on the routes that move money. */
-  intent: Intent | null;
+  intent: Idempotency | null;
   /** The body's JSON object, read and checked in form. */
   body: Readonly<Record<string, unknown>> | null;
   /** Whether the connection ends with the answer: nobody waits for the rest of the body. */
@@ -49,7 +49,7 @@ export function callerOf(call: Call): Caller {
 }
 
 /** The intent of a route that asks for an Idempotency-Key. */
-export function intentOf(call: Call): Intent {
+export function intentOf(call: Call): Idempotency {
   if (!call.intent) throw new Error("a money-moving route without an intent");
   return call.intent;
 }

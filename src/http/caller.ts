@@ -20,7 +20,7 @@ export async function identify(ctx: Context, request: Request): Promise<Identity
   const authorization = request.headers.get("authorization");
   if (authorization !== null) {
     const secret = /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1];
-    return { caller: secret === undefined ? null : callerOfApiKey(ctx, secret), signedIn: null };
+    return { caller: secret === undefined ? null : await callerOfApiKey(ctx, secret), signedIn: null };
   }
   const cookies = request.headers.get("cookie");
   if (cookies === null) return NOBODY;

@@ -1,6 +1,6 @@
 import { canonicalJson, sha256 } from "../core/canonical.ts";
 import { type Refusal, refuse, refuseField } from "../core/errors.ts";
-import type { Intent } from "../services/intent.ts";
+import type { Idempotency } from "../services/idempotency.ts";
 import type { JsonObject } from "./body.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
@@ -23,7 +23,7 @@ export const intentOfRequest = (
   method: string,
   path: string,
   body: JsonObject | null,
-): Intent => ({
+): Idempotency => ({
   key,
   fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
 });

@@ -5,7 +5,7 @@ import { ASSET_PATTERN, BPS_WHOLE, PAYEE_PATTERN } from "../core/money.ts";
 import { SETTLEMENTS } from "../core/passkey.ts";
 import { MODES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
-import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../services/admin/fields.ts";
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../services/fields.ts";
 import { OFFSET_MAX } from "../services/warrants/list.ts";
 
 /**

@@ -4,7 +4,7 @@ import type { Readiness } from "../core/operation.ts";
 
 /** What the routes for the operator's tools ask of the running service. */
 export type Operation = {
-  readonly readiness: () => Readiness;
+  readonly readiness: () => Promise<Readiness>;
   /** Prometheus text. */
   readonly metrics: () => Promise<string>;
   /** SHA-256 of the token that reads the metrics; null closes their route. */

@@ -100,7 +100,6 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
 
   return async (received, socketAddress) => {
     const startedAt = performance.now();
-    ctx.store.reader.refresh();
     const requestId = ctx.newId("request");
     const call: Call = {
       ctx,

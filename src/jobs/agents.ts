@@ -7,7 +7,7 @@ const AGENTS_MAX = 1_000;
 /** Where so many fail and none succeeds, it is not the agents: the job fails. */
 const FAULTS_MIN = 10;
 
-/** Hears of an agent that could not be followed to the end; the others are, and it is tried again in the next run. */
+/** Is called for an agent that could not be followed to the end; the others are, and it is tried again in the next run. */
 type OnFault = (error: unknown, agentId: string) => void;
 
 /**
@@ -19,7 +19,7 @@ export async function followAgents(ctx: Context, onFault: OnFault): Promise<void
   const tried = new Set<string>();
   const faults: unknown[] = [];
   while (tried.size < AGENTS_MAX) {
-    const found = ctx.store.reader.agents.withStatusToFollow(tried.size + STEP);
+    const found = await ctx.store.read((reader) => reader.agents.withStatusToFollow(tried.size + STEP));
     const step = found.filter(({ id }) => !tried.has(id));
     if (step.length === 0) break;
     for (const agent of step) {

@@ -12,12 +12,12 @@ const LEFT_MAX = 1_000;
 /** Where so many fail and none succeeds, it is not the warrants: the job fails. */
 const FAULTS_MIN = 10;
 
-/** Hears of a warrant that could not be expired; the others are, and it is tried again in the next run. */
+/** Is called for a warrant that could not be expired; the others are, and it is tried again in the next run. */
 type OnFault = (error: unknown, warrantId: string) => void;
 
 /**
- * The deadline sweep: held warrants past their deadline expire and their holds return (decisions.md, Warrants). One that
- * cannot be expired keeps no other from it.
+ * The deadline sweep: held warrants past their deadline expire, and their holds return. A warrant that cannot be expired
+ * keeps no other from it.
  *
  * @returns how many it expired, at most 20,000
  * @throws what kept the first one from it, where none could be expired of ten or more
@@ -31,7 +31,7 @@ export async function sweepDeadlines(ctx: Context, onFault: OnFault): Promise<nu
   let size = 1;
   while (expired < RUN_MAX && left.size < LEFT_MAX) {
     const startedAt = performance.now();
-    const overdue = ctx.store.reader.warrants.overdue(ctx.now(), left.size + size);
+    const overdue = await ctx.store.read((reader) => reader.warrants.overdue(ctx.now(), left.size + size));
     const step = overdue.filter(({ id }) => !left.has(id));
     const outcomes = await Promise.all(
       step.map(async (warrant) => {

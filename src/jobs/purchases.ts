@@ -1,4 +1,4 @@
-import type { Purchase } from "../core/x402/purchase.ts";
+import type { Recovery } from "../core/x402/purchase.ts";
 import type { Context } from "../services/context.ts";
 import { CHECK_MS_MAX } from "../services/x402/money.ts";
 import { reconcilePurchase } from "../services/x402/reconcile.ts";
@@ -17,7 +17,7 @@ type OnFault = (error: unknown, purchaseId: string) => void;
  * The job ends the others, whose answer is kept.
  */
 export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
-  recoverWhere(ctx, onFault, (purchase) => recoveryOf(ctx, purchase) !== "settle");
+  recoverWhere(ctx, onFault, (recovery) => recovery !== "settle");
 
 /** Every purchase that has not ended and that nobody works on, since a crash or a fault cut it off, is ended. */
 export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
@@ -26,15 +26,18 @@ export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number
 async function recoverWhere(
   ctx: Context,
   onFault: OnFault,
-  isMeant: (purchase: Purchase) => boolean,
+  isMeant: (recovery: Recovery) => boolean,
 ): Promise<number> {
   let recovered = 0;
   let afterId = "";
   for (;;) {
-    const batch = ctx.store.reader.purchases.unfinished(afterId, RECOVER_STEP);
+    const { batch, instance } = await ctx.store.read(async (reader) => ({
+      batch: await reader.purchases.unfinished(afterId, RECOVER_STEP),
+      instance: await reader.instance.get(),
+    }));
     const outcomes = await Promise.all(
       batch
-        .filter(isMeant)
+        .filter((purchase) => isMeant(recoveryOf(instance, purchase)))
         .map((purchase) => recoverPurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
     );
     recovered += outcomes.filter((outcome) => outcome === true).length;
@@ -45,12 +48,16 @@ async function recoverWhere(
 }
 
 /**
- * Finds out about payments that are not known: the chain is asked about those that are due, and those that a clock that was ahead
- * put off for longer than ever is waited. How many are known now.
+ * Finds out about payments that are not known: the chain is asked about those that are due. So it is about those whose next
+ * question lies further ahead than one ever does: a clock that was ahead has written it.
+ *
+ * @returns how many it found out
  */
 export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
   const now = ctx.now();
-  const due = ctx.store.reader.purchases.toCheck(now, now + CHECK_MS_MAX, RECONCILE_MAX);
+  const due = await ctx.store.read((reader) =>
+    reader.purchases.toCheck(now, now + CHECK_MS_MAX, RECONCILE_MAX),
+  );
   const outcomes = await Promise.all(
     due.map((purchase) => reconcilePurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
   );

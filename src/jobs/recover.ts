@@ -4,7 +4,7 @@ import { CHECK_LEASE_MS, interruptCheck } from "../services/warrants/interrupt.t
 
 const STEP = 100;
 
-/** Hears of a check that could not be undone; the others are, and it is tried again when its lease has run out. */
+/** Is called for a check that could not be undone; the others are, and it is tried again when its lease has run out. */
 type OnFault = (error: unknown, warrantId: string) => void;
 
 /** At start nobody is checking anything: what a crash left in `verifying` is held again, and its keys are free. */
@@ -16,7 +16,11 @@ export const recoverAtStart = (ctx: Context, onFault: OnFault): Promise<number> 
  * set back: its lease would not run out for as long.
  */
 export const recoverOverdueChecks = (ctx: Context, onFault: OnFault): Promise<number> =>
-  interruptWhere(ctx, onFault, (warrant) => Math.abs(ctx.now() - warrant.movedAt) >= CHECK_LEASE_MS);
+  interruptWhere(
+    ctx,
+    onFault,
+    (warrant) => Math.abs(ctx.now() - (warrant.verifyingSince ?? 0)) >= CHECK_LEASE_MS,
+  );
 
 async function interruptWhere(
   ctx: Context,
@@ -26,7 +30,7 @@ async function interruptWhere(
   let recovered = 0;
   let afterId = "";
   for (;;) {
-    const batch = ctx.store.reader.warrants.verifying(afterId, STEP);
+    const batch = await ctx.store.read((reader) => reader.warrants.verifying(afterId, STEP));
     const outcomes = await Promise.all(
       batch
         .filter(isInterrupted)

@@ -24,7 +24,7 @@ export function escalationReminders(ctx: Context, since: number, warn: Warn): ()
     let due = 0;
     let after: Escalation | null = null;
     do {
-      const waiting = ctx.store.reader.escalations.waiting(now - DAY_MS + 1, after, STEP);
+      const waiting = await readStep(ctx, now, after);
       for (const escalation of waiting) {
         if (daysOf(escalation, now) <= daysOf(escalation, remindedUntil)) continue;
         due += 1;
@@ -39,6 +39,9 @@ export function escalationReminders(ctx: Context, since: number, warn: Warn): ()
     return due;
   };
 }
+
+const readStep = (ctx: Context, now: number, after: Escalation | null): Promise<readonly Escalation[]> =>
+  ctx.store.read((reader) => reader.escalations.waiting(now - DAY_MS + 1, after, STEP));
 
 /** Whole days that it has waited. */
 const daysOf = ({ createdAt }: Escalation, now: number): number => Math.floor((now - createdAt) / DAY_MS);

@@ -47,15 +47,15 @@ export function createAuditChild(command: readonly string[]): AuditChild {
   };
 }
 
-/** The hidden audit command: tells its parent what the audit found, and ends; at once where its parent ends before. */
-export async function runAuditChild(audit: () => readonly string[]): Promise<never> {
+/** The hidden audit command: writes what the audit found for its parent, and ends. If its parent ends first, it ends at once. */
+export async function runAuditChild(audit: () => Promise<readonly string[]>): Promise<never> {
   endWithParent();
   try {
     setPriority(PRIORITY_LOWERED);
   } catch {
     // Some systems forbid it.
   }
-  await Bun.write(Bun.stdout, JSON.stringify(audit()));
+  await Bun.write(Bun.stdout, JSON.stringify(await audit()));
   process.exit(0);
 }
 

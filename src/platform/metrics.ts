@@ -36,6 +36,7 @@ export type Figures = {
   /** When the newest scheduled backup was made, 0 where there is none; null where none are asked for, or the folder is not read yet. */
   readonly newestBackupAt: number | null;
   readonly ready: boolean;
+  readonly clockDisagrees: boolean;
 };
 
 /** Counts what happens, and writes all of it for Prometheus. It knows nothing of the service. */
@@ -50,7 +51,7 @@ export type Metrics = {
   /** An attempt of a webhook; null where no response came. */
   webhookAttempted(code: number | null): void;
   /** Prometheus text. `figures` are read as late as may be. */
-  text(figures: () => Figures): Promise<string>;
+  text(figures: () => Promise<Figures>): Promise<string>;
 };
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -122,8 +123,8 @@ export function createMetrics(): Metrics {
       const delivered = code !== null && code >= 200 && code <= 299;
       attempts.inc({ outcome: delivered ? "delivered" : code === null ? "no_response" : "refused" });
     },
-    text(figures) {
-      show(figures());
+    async text(figures) {
+      show(await figures());
       return registry.metrics();
     },
   };
@@ -175,6 +176,10 @@ function createGauges(registers: Registry[]): (figures: Figures) => void {
   // Where none are asked for, or nobody has looked yet, there is no age of one, and no alert.
   newestBackup.remove();
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
+  const clockDisagrees = gauge(
+    "holdfast_clock_disagrees",
+    "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention and recovery wait.",
+  );
   const showJobs = createJobGauges(gauge, total);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
@@ -196,6 +201,7 @@ function createGauges(registers: Registry[]): (figures: Figures) => void {
     if (figures.newestBackupAt !== null) newestBackup.set(figures.newestBackupAt / SECOND_MS);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     ready.set(figures.ready ? 1 : 0);
+    clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
     showJobs(figures.jobs);
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);

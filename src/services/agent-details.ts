@@ -1,17 +1,28 @@
 import type { Agent } from "../core/agent.ts";
-import type { Context } from "./context.ts";
+import type { Policy } from "../core/policy.ts";
+import type { Reader } from "../store/reader.ts";
 import { agentResource } from "./resources.ts";
 
-/** An agent as it is read back: with the policy that applies to it, its live session and its warrants' counts. */
-export function agentDetails(
-  ctx: Context,
+/**
+ * An agent as it is read back: with the policy that applies to it, its live session and the counts of its warrants.
+ *
+ * @param now epoch milliseconds; a session that has expired by then is not live
+ * @param organisationPolicy the organisation's default policy, where the caller has read it already
+ */
+export async function agentDetails(
+  reader: Reader,
   agent: Agent,
-  organisationPolicy = ctx.store.reader.policies.ofOrganisation(agent.organisationId),
+  now: number,
+  organisationPolicy?: Policy | null,
 ) {
-  const { agents } = ctx.store.reader;
+  const { agents, policies } = reader;
+  const defaultPolicy =
+    organisationPolicy === undefined
+      ? await policies.ofOrganisation(agent.organisationId)
+      : organisationPolicy;
   return agentResource(agent, {
-    policy: agents.ownPolicy(agent.id) ?? organisationPolicy,
-    session: agents.liveSession(agent.id, ctx.now()),
-    countsByState: agents.countsByState(agent),
+    policy: (await agents.ownPolicy(agent.id)) ?? defaultPolicy,
+    session: await agents.liveSession(agent.id, now),
+    countsByState: await agents.countsByState(agent),
   });
 }

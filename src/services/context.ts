@@ -17,7 +17,7 @@ import type { KeyUses } from "./auth/key-uses.ts";
 import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { CheckLimiter } from "./warrants/check-limiter.ts";
-import type { DeliveryPlaces } from "./webhooks/places.ts";
+import type { DeliverySlots } from "./webhooks/slots.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
 export type Context = {
@@ -45,7 +45,7 @@ export type Context = {
   /** Seals secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
-  readonly deliveryPlaces: DeliveryPlaces;
+  readonly deliverySlots: DeliverySlots;
   /** Of this process, for its metrics: deliveries given up after four attempts, and attempts that nothing was sent of. */
   readonly deliveryFailures: { exhausted: number; notSent: number };
   /** Where this instance is reached, such as `http://localhost:8080`. */
@@ -84,7 +84,7 @@ export type Passwords = {
   verify(password: string, hash: string | null): Promise<boolean>;
 };
 
-/** Where the evaluator had no place, that is the answer; another fault stays one. */
+/** The refusal that the evaluator gives where it has no free slot; any other fault is thrown again. */
 export function refusedBusy(error: unknown): Refusal {
   if (isRefusal(error)) return error;
   throw error;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { JOBS, type RunningOperation, startOperation } from "../../src/app/operation.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
@@ -18,11 +18,14 @@ const TOKEN = "the-token-of-a-prometheus";
 const URL = "http://localhost:8080";
 
 let ctx: TestContext;
+/** What the clock that never jumps says. */
+let monotonicMs: number;
 let running: RunningOperation | null;
 let told: ReturnType<typeof jest.spyOn>;
 beforeEach(() => {
   jest.useFakeTimers();
   ctx = createTestContext();
+  monotonicMs = 0;
   running = null;
   told = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
 });
@@ -43,6 +46,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     metrics: createMetrics(),
     evaluators: () => [],
     lastSeenAt: 0,
+    monotonicNow: () => monotonicMs,
     self: [process.execPath, "-e", said],
     newestBackupAt: () => null,
     jobs: [],
@@ -102,6 +106,71 @@ test.each([
   jest.advanceTimersByTime(60_000);
   await becomes(() => figure("holdfast_audit_disagreements"), String(found.length));
   expect([await ready(), await figure("holdfast_ready")]).toEqual([expected, isReady]);
+});
+
+describe("while the clock disagrees, deadlines, retention and recovery wait, and it says so; then they go on", () => {
+  const TWO_HOURS_MS = 2 * 3_600_000;
+  /** Retention first runs after a minute, and then every ten. */
+  const FIRST_MS = 60_000;
+  const SECOND_MS = 600_000 - FIRST_MS;
+
+  test.each([
+    [
+      "because it has jumped",
+      { startsAt: 0, jumpsBy: TWO_HOURS_MS, isSetBy: 0 },
+      { behind_ledger_ms: 0, jumped_ms: TWO_HOURS_MS },
+    ],
+    [
+      "because it is behind the ledger",
+      { startsAt: -TWO_HOURS_MS, jumpsBy: 0, isSetBy: 2 * TWO_HOURS_MS },
+      { behind_ledger_ms: TWO_HOURS_MS, jumped_ms: 0 },
+    ],
+  ])("%s", async (_, { startsAt, jumpsBy, isSetBy }, logged) => {
+    let forgot = 0;
+    const forget: Context["store"]["forget"] = async () => {
+      forgot += 1;
+      return 0;
+    };
+    const checking = Promise.withResolvers<void>();
+    Object.assign(ctx, {
+      fetchEvidence() {
+        checking.resolve();
+        return new Promise(() => {});
+      },
+    });
+    const stage = await createStage(ctx);
+    const due = warrantIn(await open(stage, stage.operator));
+    const deadline = new Date(ctx.clock.now + 86_400_000).toISOString();
+    const checked = warrantIn(await open(stage, stage.operator, { deadline }));
+    const check = verify(stage, stage.operator, checked.id);
+    await Promise.race([check, checking.promise]);
+    const states = () => [due, checked].map(({ id }) => ctx.reader.warrants.find(id)?.state as string);
+    ctx.clock.now += startsAt;
+    const { ready, figure } = operate({ ...ctx, store: { ...ctx.store, forget } }, []);
+    const runsEnd = async (count: number, afterMs: number) => {
+      jest.advanceTimersByTime(afterMs);
+      for (const job of ["deadlines", "retention", "recover"]) {
+        await becomes(() => figure(`holdfast_job_runs_total{job="${job}"}`), `${count}`);
+      }
+    };
+
+    ctx.clock.now += jumpsBy;
+    expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[503, "clock"], "1"]);
+    await runsEnd(1, FIRST_MS);
+    expect([states(), forgot]).toEqual([["held", "verifying"], 0]);
+
+    // It is set right, or it was right and the other has caught up.
+    ctx.clock.now += isSetBy;
+    monotonicMs += jumpsBy + isSetBy;
+    expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[200], "0"]);
+    await runsEnd(2, SECOND_MS);
+    expect([states(), forgot]).toEqual([["expired", "held"], 1]);
+    const lines = told.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
+    expect(lines.filter(({ message }: Json) => message.startsWith("the clock "))).toMatchObject([
+      { level: "warning", message: "the clock disagrees: deadlines, retention and recovery wait", ...logged },
+      { level: "warning", message: "the clock agrees again: deadlines, retention and recovery go on" },
+    ]);
+  });
 });
 
 test("reminders by hand name every escalation that has waited for a day, each time", async () => {

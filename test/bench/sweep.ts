@@ -14,6 +14,7 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { createOrganisation } from "../../src/services/admin/organisations.ts";
 import { openWarrant } from "../../src/services/warrants/open.ts";
+import { atTime } from "../support/at-time.ts";
 import { must } from "../support/stage.ts";
 
 const WARRANTS = Number(process.env.SWEEP_WARRANTS ?? 100_000);
@@ -44,8 +45,8 @@ try {
 
 /** An organisation whose warrants were all due by yesterday, half of them an agent's; the agent's key. */
 async function prepareLedger(): Promise<string> {
-  const { ctx: real, close } = openForCommands(must(readConfig(settings, {})));
-  const ctx = { ...real, now: () => Date.now() - 2 * DAY_MS };
+  const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})));
+  const { ctx, close: closePast } = atTime(real, folder, () => Date.now() - 2 * DAY_MS);
   const { organisation } = must(
     await createOrganisation(ctx, {
       name: "Sweep",
@@ -76,6 +77,7 @@ async function prepareLedger(): Promise<string> {
     });
     await Promise.all(opens);
   }
+  await closePast();
   await close();
   return key.secret;
 }

@@ -20,7 +20,6 @@ import { readConfig } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
 import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
@@ -43,7 +42,8 @@ let root: string;
 const configOf = (data = "missing") => must(readConfig({ DATA: data, PORT: "0" }, {}));
 const commandsOn = (context: TestContext): CommandLine =>
   createCommandLine(context, {
-    backUp: ({ data, ...input }) => backUpFolder(configOf(data), openForCommands(configOf(data)), input),
+    backUp: async ({ data, ...input }) =>
+      backUpFolder(configOf(data), await openForCommands(configOf(data)), input),
     restore: async ({ data, file }) => restoreFolder(configOf(data), file),
   });
 
@@ -89,7 +89,7 @@ async function refuses(start: string, ...args: readonly string[]): Promise<void>
 
 describe("backup", () => {
   test("says what it made, in one file that only its owner reads", () => {
-    const { id } = ctx.store.reader.instance.get() ?? {};
+    const { id } = ctx.reader.instance.get() ?? {};
     expect(made).toEqual({
       object: "backup",
       file: good,
@@ -192,10 +192,11 @@ describe("restore", () => {
         acknowledged_at: null,
       },
     ]);
-    const store = openSqliteStore(folder);
-    expect(store.reader.audit()).toEqual([]);
-    expect(store.reader.balances.totals()).toEqual(ctx.store.reader.balances.totals());
-    await store.close();
+    const beside = await openForCommands(configOf(folder));
+    expect(await beside.ctx.store.audit()).toEqual([]);
+    const totals = await beside.ctx.store.read((reader) => reader.balances.totals());
+    expect(totals).toEqual(ctx.reader.balances.totals());
+    await beside.close();
   });
 
   test("of a backup without keys makes none, and says which way to give them", async () => {
@@ -345,11 +346,11 @@ describe("restore refuses, with nothing in the folder,", () => {
 });
 
 test("acknowledge changes nothing where nothing was restored", async () => {
-  const before = ctx.store.reader.instance.get();
+  const before = ctx.reader.instance.get();
   expect(await cli.json("restore", "acknowledge")).toMatchObject({
     object: "instance",
     restored_at: null,
     acknowledged_at: null,
   });
-  expect(ctx.store.reader.instance.get()).toEqual(before);
+  expect(ctx.reader.instance.get()).toEqual(before);
 });

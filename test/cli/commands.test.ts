@@ -405,7 +405,7 @@ test("JSON and passwords may come from files", async () => {
   await Bun.write(password, "from a file\n");
   const flags = ["--organisation", organisation, "--role", "viewer", "--password-file", password];
   const user = await cli.json("users", "create", ...flags, "--email", "file@example.com");
-  expect(ctx.store.reader.users.get(idOf(user))?.passwordHash).toBe("test:from a file");
+  expect(ctx.reader.users.get(idOf(user))?.passwordHash).toBe("test:from a file");
 
   const huge = join(ctx.folder, "huge.json");
   await Bun.write(huge, `"${"x".repeat(1024 * 1024)}"`);
@@ -424,8 +424,7 @@ test("JSON and passwords may come from files", async () => {
 
 test("an audit that finds something lists it and exits 1", async () => {
   const problems = ["balance of org_1 USDC: held 5, warrants hold 4", "trace of wrt_1: broken at 2"];
-  const reader = { ...ctx.store.reader, audit: () => problems };
-  const broken = createCommandLine({ ...ctx, store: { ...ctx.store, reader } });
+  const broken = createCommandLine({ ...ctx, store: { ...ctx.store, audit: async () => problems } });
   expect(await broken.run("audit")).toEqual({ code: 1, out: `${problems.join("\n")}\n`, err: "" });
   const { code, out, err } = await broken.run("audit", "--json");
   expect([code, JSON.parse(out), err]).toEqual([1, { object: "audit", ok: false, problems }, ""]);

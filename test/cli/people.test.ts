@@ -76,7 +76,7 @@ describe("users", () => {
   test("set-role", async () => {
     expect(await cli.json("users", "set-role", user, "admin")).toMatchObject({ id: user, role: "admin" });
     expect(await tells("users", "set-role", user, "operator")).toContain(`bob${sequence} is operator.`);
-    expect(ctx.store.reader.users.get(user)?.role).toBe("operator");
+    expect(ctx.reader.users.get(user)?.role).toBe("operator");
     await refuses(["users", "set-role", user, "god"], "validation_failed", "command-argument value 'god'");
     await refuses(
       ["users", "set-role", "usr_none", "admin"],
@@ -104,7 +104,7 @@ describe("users", () => {
     });
     const token = String(made.url).split("#")[1] ?? "";
     const hash = new Bun.CryptoHasher("sha256").update(token).digest("hex");
-    const { byHash } = ctx.store.reader.passwordResets;
+    const { byHash } = ctx.reader.passwordResets;
     expect([byHash(hash)?.userId, byHash(token)]).toEqual([user, null]);
     expect(await tells("users", "reset-password", owner)).toMatch(
       /\/reset-password#[\w-]{43}[\s\S]*shown once/,

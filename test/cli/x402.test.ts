@@ -18,7 +18,7 @@ import {
   SELLER_URL,
   silence,
 } from "../support/market.ts";
-import { codeOf, createCaller, createStage, intentOf, must, type Stage } from "../support/stage.ts";
+import { codeOf, createCaller, createStage, idempotencyOf, must, type Stage } from "../support/stage.ts";
 
 /** `holdfast x402 list|show|resolve`: how far purchases came, and what is known of the money. */
 
@@ -38,8 +38,8 @@ afterEach(() => ctx.close());
 
 async function buy(): Promise<string> {
   const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
-  must(await payForUrl(ctx, caller, { url: SELLER_URL, max_amount: "1000000", spec }, intentOf()));
-  return ctx.store.reader.purchases.list(stage, null, 1)[0]!.id;
+  must(await payForUrl(ctx, caller, { url: SELLER_URL, max_amount: "1000000", spec }, idempotencyOf()));
+  return ctx.reader.purchases.list(stage, null, 1)[0]!.id;
 }
 const buyUnknown = (): Promise<string> => {
   market.first = asksExact("250000");
@@ -113,15 +113,15 @@ test.each([
     ctx.clock.now += 1;
     const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
     expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
-    expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
-    const act = ctx.store.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
+    expect(ctx.reader.balances.list(stage)[0]!.balance.held).toBe(held);
+    const act = ctx.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
     expect(act).toMatchObject({
       action: "purchase.resolved",
       subject: id,
       before: { known: "unknown", warrant_state: "escalated" },
       after: { known, warrant_state: state },
     });
-    const [open, closed] = ctx.store.reader.escalations.list(stage, 10);
+    const [open, closed] = ctx.reader.escalations.list(stage, 10);
     expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
 
     const again = await cli.run("x402", "resolve", id, "--unpaid");
@@ -134,7 +134,7 @@ test.each([
         ctx,
         stage.operator,
         { warrantId, decision, releasedBps: null, ifMatch: null },
-        intentOf(),
+        idempotencyOf(),
       );
     };
     expect(codeOf(await settle("refund"))).toBe("illegal_transition");
@@ -156,7 +156,7 @@ test("resolve is refused where the server reaches the chain, though the command 
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
   const refused = await cli.run("x402", "resolve", id, "--unpaid");
   expect([refused.code, failure(refused.err).message]).toEqual([1, message]);
-  expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unknown" });
+  expect(ctx.reader.purchases.get(id)).toMatchObject({ known: "unknown" });
   await serves([8_453]);
   expect(await cli.json("x402", "resolve", id, "--unpaid")).toMatchObject({ warrant_state: "refunded" });
 });
@@ -180,7 +180,7 @@ test("resolve where the chain has been away for a day since its last answer, and
   expect(failure((await resolve()).err).message).toBe(message);
   await ask("away");
   expect((await resolve()).code).toBe(0);
-  expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unpaid", knownBy: "person" });
+  expect(ctx.reader.purchases.get(id)).toMatchObject({ known: "unpaid", knownBy: "person" });
 });
 
 test("resolve is refused where a chain decides, nothing is open, or neither is said", async () => {

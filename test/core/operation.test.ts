@@ -19,6 +19,7 @@ const WELL: Vitals = {
   freeBytes: FREE_BYTES_MIN,
   jobs: [JOB],
   audit: { disagreements: 0, endedAt: 1, durationMs: 1 },
+  clock: null,
 };
 
 /** The check that fails, with its message; null where none does. */
@@ -26,7 +27,7 @@ function failing(vitals: Partial<Vitals>) {
   const { object, ready, checks } = readinessOf({ ...WELL, ...vitals });
   const failed = checks.filter(({ ok }) => !ok);
   expect([object, ready]).toEqual(["readiness", failed.length === 0]);
-  expect(checks.map(({ name }) => name)).toEqual(["ledger", "disk", "jobs", "audit"]);
+  expect(checks.map(({ name }) => name)).toEqual(["ledger", "disk", "jobs", "audit", "clock"]);
   expect(checks.every(({ ok, message }) => ok === (message === null))).toBeTrue();
   return failed.map(({ name, message }) => `${name}: ${message}`);
 }
@@ -56,6 +57,18 @@ describe("not ready", () => {
       { jobs: [JOB, { ...JOB, stuck: true }] },
     ],
     ["audit: The last audit found disagreements in the books; `holdfast audit` lists them.", { audit }],
+    [
+      "clock: The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right; if it is right, this ends once it has passed that commit.",
+      { clock: { behindLedgerMs: 3_600_000, jumpedMs: 0 } },
+    ],
+    [
+      "clock: The clock has jumped 60 s forwards since the service started: deadlines, retention and recovery wait. Set the clock right, or restart the service once it is.",
+      { clock: { behindLedgerMs: 0, jumpedMs: 60_001 } },
+    ],
+    [
+      "clock: The clock is 1 s behind the ledger's last commit and has jumped 60 s back since the service started: deadlines, retention and recovery wait. Set the clock right, or restart the service once it is.",
+      { clock: { behindLedgerMs: 1, jumpedMs: -60_000 } },
+    ],
   ];
   for (const [message, vitals] of UNREADY) {
     test(message, () => expect(failing(vitals)).toEqual([message]));

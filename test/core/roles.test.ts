@@ -26,6 +26,7 @@ const person = (role: Role): PersonCaller => ({
   role,
   organisationId: "org_1",
   mode: "live",
+  signInHash: "hash",
 });
 
 test("the roles are four, lowest first, and the modes two", () => {

@@ -44,10 +44,10 @@ const OPENED: Warrant = {
   traceHead: null,
   deadline: NOW + 60_000,
   openedAt: NOW,
-  movedAt: NOW,
+  verifyingSince: null,
   settledAt: null,
 };
-const AGENT: TraceDetails = { actor: { kind: "agent", id: "key_1" }, eventId: "evt_1" };
+const AGENT: TraceDetails = { actor: { kind: "agent", id: "key_1" }, eventId: "evt_1", recordedAt: NOW };
 const CHECKED: CheckedPayload = {
   check_id: "chk_1",
   score: 5_000,
@@ -66,11 +66,10 @@ const AFTER_CHECK = ["check_id", "score", "reason_codes", "evidence_hash", "chec
 const fieldsOf = (entry: TraceEntry): string[] => Object.keys(JSON.parse(entry.payload));
 
 const next = (warrant: Warrant, to: Warrant["state"], by: Mover, releasedBps?: number): Transition => {
-  const transition = decide(
-    warrant,
-    releasedBps === undefined ? { to, by } : { to, by, releasedBps },
-    NOW + 1_500,
-  );
+  const transition = decide(warrant, releasedBps === undefined ? { to, by } : { to, by, releasedBps }, {
+    now: NOW + 1_500,
+    recordedAt: NOW,
+  });
   if (isRefusal(transition)) throw new Error(transition.message);
   return transition;
 };
@@ -108,7 +107,12 @@ describe("the payload", () => {
 
   test("of a policy's outcome: the full amount, the share, the check and the system", () => {
     const transition = next(VERIFYING, "partially_released", "system", 5_000);
-    const entry = traceOf(transition, { actor: SYSTEM, eventId: "evt_2", checked: CHECKED });
+    const entry = traceOf(transition, {
+      actor: SYSTEM,
+      eventId: "evt_2",
+      recordedAt: NOW + 1_500,
+      checked: CHECKED,
+    });
     expect(fieldsOf(entry)).toEqual([...ALWAYS, ...AFTER_CHECK].toSorted());
     expect(JSON.parse(entry.payload)).toMatchObject({
       ...CHECKED,
@@ -184,7 +188,7 @@ describe("the hashes", () => {
             previous,
             from: transition.from,
             to: transition.warrant.state,
-            recordedAt: transition.warrant.movedAt,
+            recordedAt: NOW,
             payloadHash: hex(entry.payload),
             rulesHash: OPENED.rulesHash,
           });
@@ -215,7 +219,11 @@ describe("the entry", () => {
 
   test("carries the event that it fires, under the id that it was given", () => {
     expect(traceOf(openingOf(OPENED), AGENT).event).toEqual({ id: "evt_1", type: "warrant.opened" });
-    const expired = traceOf(next(OPENED, "expired", "system"), { actor: SYSTEM, eventId: "evt_9" });
+    const expired = traceOf(next(OPENED, "expired", "system"), {
+      actor: SYSTEM,
+      eventId: "evt_9",
+      recordedAt: NOW,
+    });
     expect(expired.event).toEqual({ id: "evt_9", type: "warrant.refunded" });
     expect(JSON.parse(expired.payload).to).toBe("expired");
   });

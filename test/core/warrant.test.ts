@@ -20,6 +20,8 @@ import {
 
 const MOVERS: readonly Mover[] = ["caller", "operator", "second", "system"];
 const NOW = Date.UTC(2030, 0, 15, 12);
+/** The clock is a second behind what was recorded last. */
+const AT = { now: NOW, recordedAt: NOW + 1_000 };
 
 /** The table of decisions.md, Warrants, row by row; its first row is openingOf. */
 const LEGAL: readonly (readonly [from: readonly State[], to: readonly State[], by: Mover])[] = [
@@ -65,14 +67,14 @@ const warrantIn = (state: State, rest: Partial<Warrant> = {}): Warrant => ({
   traceHead: "c".repeat(64),
   deadline: NOW + 1_000,
   openedAt: NOW - 5_000,
-  movedAt: NOW - 4_000,
+  verifyingSince: null,
   settledAt: null,
   ...rest,
 });
 const moveTo = (to: State, by: Mover, releasedBps = 5_000): Move =>
   to === "partially_released" ? { to, by, releasedBps } : { to, by };
 const moved = (warrant: Warrant, move: Move): Transition => {
-  const transition = decide(warrant, move, NOW);
+  const transition = decide(warrant, move, AT);
   if (isRefusal(transition)) throw new Error(transition.message);
   return transition;
 };
@@ -119,7 +121,7 @@ describe("decide", () => {
   test("refuses every illegal move, naming both states", () => {
     expect(ILLEGAL_MOVES.length + LEGAL_MOVES.length).toBe(9 * 9 * 4);
     for (const { from, to, by } of ILLEGAL_MOVES) {
-      const refusal = decide(warrantIn(from), moveTo(to, by), NOW);
+      const refusal = decide(warrantIn(from), moveTo(to, by), AT);
       expect(refusal).toEqual({
         refused: "illegal_transition",
         message: `A warrant that is ${from} cannot become ${to} by this request.`,
@@ -139,7 +141,7 @@ describe("decide", () => {
     fc.assert(
       fc.property(legalMoves, amounts, bps, fc.nat(), ({ from, to, by }, amount, share, version) => {
         const warrant = warrantIn(from, { amount, version });
-        const transition = decide(warrant, moveTo(to, by, share), NOW);
+        const transition = decide(warrant, moveTo(to, by, share), AT);
         const paid =
           to === "released" ? amount : to === "partially_released" ? (amount * BigInt(share)) / 10_000n : 0n;
         if (to === "partially_released" && paid === 0n) {
@@ -153,9 +155,9 @@ describe("decide", () => {
             ...warrant,
             state: to,
             version: version + 1,
-            movedAt: NOW,
+            verifyingSince: to === "verifying" ? NOW : null,
             releasedBps: to === "released" ? 10_000 : to === "partially_released" ? share : null,
-            settledAt: settled ? NOW : null,
+            settledAt: settled ? AT.recordedAt : null,
           },
           legs: settled ? { available: amount - paid, held: -amount, paid, funding: 0n } : null,
         });
@@ -167,7 +169,7 @@ describe("decide", () => {
   test("of any legal move: legs that sum to zero, and a hold that is not paid twice", () => {
     fc.assert(
       fc.property(legalMoves, amounts, bps, ({ from, to, by }, amount, share) => {
-        const transition = decide(warrantIn(from, { amount }), moveTo(to, by, share), NOW);
+        const transition = decide(warrantIn(from, { amount }), moveTo(to, by, share), AT);
         if (isRefusal(transition) || transition.legs === null) return;
         const { available, held, paid, funding } = transition.legs;
         expect(available + held + paid + funding).toBe(0n);
@@ -218,7 +220,7 @@ describe("decide", () => {
         const answer = decide(
           warrantIn(from, { amount }),
           { to: "partially_released", by, releasedBps: share },
-          NOW,
+          AT,
         );
         if (paid === null) {
           expect(answer).toMatchObject({
@@ -241,14 +243,14 @@ describe("decide", () => {
   for (const releasedBps of [undefined, 0, 10_000, -1, 10_001, Number.NaN, 0.5, 5_000.5]) {
     test(`never pays a share of ${releasedBps}: a fault, not a refusal`, () => {
       const move = { to: "partially_released", by: "operator", releasedBps } as Move;
-      expect(() => decide(warrantIn("held"), move, NOW)).toThrow();
+      expect(() => decide(warrantIn("held"), move, AT)).toThrow();
     });
   }
 
   test("takes no share from a move that is not a partial release", () => {
-    const release = decide(warrantIn("held"), { to: "released", by: "operator", releasedBps: 1 }, NOW);
+    const release = decide(warrantIn("held"), { to: "released", by: "operator", releasedBps: 1 }, AT);
     expect(release).toMatchObject({ warrant: { releasedBps: 10_000 }, legs: { paid: 8_400_000n } });
-    const refund = decide(warrantIn("held"), { to: "refunded", by: "operator", releasedBps: 1 }, NOW);
+    const refund = decide(warrantIn("held"), { to: "refunded", by: "operator", releasedBps: 1 }, AT);
     expect(refund).toMatchObject({ warrant: { releasedBps: null }, legs: { paid: 0n } });
   });
 });

@@ -13,9 +13,9 @@ import {
   eventBody,
   giveUp,
   listensTo,
-  mend,
   newDelivery,
   newWebhookSecret,
+  reschedule,
   type WebhookDelivery,
   type WebhookEndpoint,
 } from "../../src/core/webhook.ts";
@@ -64,12 +64,12 @@ describe("who hears", () => {
       id,
       disabled: id === "whk_3",
     }));
-    const made = deliveriesOf(endpoints, event("warrant.released"));
+    const made = deliveriesOf(endpoints, event("warrant.released"), NOW);
     expect(made.map(({ webhookId }) => webhookId)).toEqual(["whk_1", "whk_2"]);
     expect(new Set(made.map(({ id }) => id)).size).toBe(2);
-    expect(deliveriesOf(endpoints, event("warrant.released"))).toEqual(made);
+    expect(deliveriesOf(endpoints, event("warrant.released"), NOW)).toEqual(made);
     expect(made[0]).toMatchObject({ eventId: EVENT_ID, warrantId: "wrt_1", sequence: 2, status: "pending" });
-    expect(deliveriesOf(endpoints, { ...event("warrant.released"), event: null })).toEqual([]);
+    expect(deliveriesOf(endpoints, { ...event("warrant.released"), event: null }, NOW)).toEqual([]);
   });
 });
 
@@ -121,10 +121,10 @@ describe("what was thrown off the schedule", () => {
   const begun = begin(FRESH, NOW);
   const failed = endAttempt(begun, answered(500), NOW);
 
-  test("is mended: an attempt that should have ended, and times that the clock left behind", () => {
-    expect(mend(begun, NOW + 30_000)).toEqual(endAttempt(begun, CUT_OFF, NOW + 30_000));
-    expect(mend(begun, NOW - 1)).toEqual(endAttempt(begun, CUT_OFF, NOW - 1));
-    expect(mend(failed, NOW - 86_400_000)).toEqual({ ...failed, nextAttemptAt: NOW - 86_400_000 });
+  test("is rescheduled: an attempt that should have ended, and times that the clock left behind", () => {
+    expect(reschedule(begun, NOW + 30_000)).toEqual(endAttempt(begun, CUT_OFF, NOW + 30_000));
+    expect(reschedule(begun, NOW - 1)).toEqual(endAttempt(begun, CUT_OFF, NOW - 1));
+    expect(reschedule(failed, NOW - 86_400_000)).toEqual({ ...failed, nextAttemptAt: NOW - 86_400_000 });
   });
 
   test.each([
@@ -135,7 +135,7 @@ describe("what was thrown off the schedule", () => {
     ["at the longest wait", failed, NOW - 24_000],
     ["delivered", endAttempt(begun, answered(200), NOW), NOW - 86_400_000],
   ])("is not what is %s", (_, delivery, now) => {
-    expect(mend(delivery, now)).toBeNull();
+    expect(reschedule(delivery, now)).toBeNull();
   });
 });
 

@@ -74,7 +74,7 @@ describe("a ledger that may not grow", () => {
     expect((await service.get(`/v1/warrants/${checked.id}`, { as })).status).toBe(200);
     expect((await open(small, "acknowledged")).text).toBe(acknowledged.text);
     expect(service.world(home)).toMatchObject({ checks: [], postings: { length: 5 } });
-    expect(service.ctx.store.reader.audit()).toEqual([]);
+    expect(await service.ctx.store.audit()).toEqual([]);
 
     writer.run(`PRAGMA max_page_count = ${PAGES_MAX}`);
     expect((await open(large, "refused")).status).toBe(201);

@@ -14,10 +14,10 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import type { Context, FetchEvidence } from "../../src/services/context.ts";
-import { ensureInstance } from "../../src/services/instance.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { resolvePurchase } from "../../src/services/x402/purchases.ts";
 import type { Json, Reply } from "../support/client.ts";
+import { withCommands } from "../support/failing-commands.ts";
 import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
 import { asksExact, delivers, type Market, openMarket, SELLER_URL, silence } from "../support/market.ts";
 import { noFault } from "../support/no-fault.ts";
@@ -103,25 +103,17 @@ const opened = (): Promise<Json> =>
   service.opened(home, { agent_id: agent.id, spec: { clauses: CLAUSES } }, { as: agent.as });
 const verified = (id: string, clauses: number): Promise<Reply> =>
   service.post(`/v1/warrants/${id}/verify`, { source_url: passing(clauses) }, { as: agent.as });
-const stateOf = (id: string) => service.ctx.store.reader.warrants.find(id)?.state as string;
+const stateOf = (id: string) => service.ctx.reader.warrants.find(id)?.state as string;
 const world = (): World => service.world(home);
 const countsOf = (...tables: string[]) => tables.map((table) => world()[table]?.length);
-const audit = () => service.ctx.store.reader.audit();
+const audit = () => service.ctx.store.audit();
 
 /** A context whose commands over warrants fail, as if the process ended before them. */
-const cutShort = (): Context => {
-  const { store } = service.ctx;
-  return {
-    ...service.ctx,
-    store: {
-      ...store,
-      execute: async (command) => {
-        if (command.needs.warrantId !== undefined) throw new Error("cut short");
-        return store.execute(command);
-      },
-    },
-  };
-};
+const cutShort = (): Context =>
+  withCommands(service.ctx, async ({ needs }, go) => {
+    if (needs.warrant !== undefined) throw new Error("cut short");
+    return go();
+  });
 
 /** A command that is sent again and again: what it answers, the state that it leads to, and the one its warrant is in. */
 type Attempt = {
@@ -303,7 +295,7 @@ async function unknownPayment(finding: Finding): Promise<Json> {
   const { body } = await pay(crypto.randomUUID());
   expect(body.reason_codes).toContain("payment_unknown");
   service.clock.now += 120_000;
-  const [purchase] = service.ctx.store.reader.purchases.list(sandbox(), null, 1);
+  const [purchase] = service.ctx.reader.purchases.list(sandbox(), null, 1);
   return { warrantId: body.warrant_id, purchaseId: purchase!.id };
 }
 const sandbox = () => ({ organisationId: home.id, mode: "sandbox" as const });
@@ -325,7 +317,7 @@ const resolvePaymentAttempt = (known: "paid" | "unpaid", state: string) => async
   return {
     send: async () => (await resolve()).replace("illegal_transition", "replayed"),
     state: `${known} ${state}`,
-    current: () => `${service.ctx.store.reader.purchases.get(purchaseId)?.known} ${stateOf(warrantId)}`,
+    current: () => `${service.ctx.reader.purchases.get(purchaseId)?.known} ${stateOf(warrantId)}`,
     again: "replayed",
   };
 };
@@ -386,7 +378,7 @@ async function onceInTheEnd(
 ): Promise<string | null> {
   const before = world();
   const { result, sql } = await statements.during(fault, send);
-  expect(audit()).toEqual([]);
+  expect(await audit()).toEqual([]);
   if (sql === null) {
     expect([result, current()]).toEqual(["done", state]);
     return null;
@@ -403,7 +395,7 @@ async function onceInTheEnd(
     undone();
     expect(await send()).toBe("done");
   }
-  expect([current(), audit()]).toEqual([state, []]);
+  expect([current(), await audit()]).toEqual([state, []]);
   return sql;
 }
 
@@ -424,7 +416,7 @@ describe("a fault at every statement", () => {
         const balance = service.books(home);
         const rows = countsOf("checks", "escalations", "idempotency_keys");
         return onceInTheEnd(verifying(id, clauses, state), fault, () => {
-          expect(service.ctx.store.reader.warrants.find(id)).toMatchObject({ state: "held", version: 3 });
+          expect(service.ctx.reader.warrants.find(id)).toMatchObject({ state: "held", version: 3 });
           expect(service.books(home)).toEqual(balance);
           expect(countsOf("checks", "escalations", "idempotency_keys")).toEqual(rows);
         });
@@ -442,7 +434,7 @@ describe("a fault at every statement", () => {
         const { send, current } = verifying(id, 4, "released");
         const { result, sql } = await statements.during(fault, send);
         if (sql === null) return null;
-        expect([result, audit()]).toEqual(["internal_error", []]);
+        expect([result, await audit()]).toEqual(["internal_error", []]);
         if (sql === "COMMIT" && fault.when === "after") {
           expect([current(), await send()]).toEqual(["verifying", "idempotency_in_flight"]);
           service.clock.now += CHECK_LEASE_MS;
@@ -451,7 +443,7 @@ describe("a fault at every statement", () => {
         } else {
           expect(world()).toEqual(before);
         }
-        expect([await send(), current(), audit()]).toEqual(["done", "released", []]);
+        expect([await send(), current(), await audit()]).toEqual(["done", "released", []]);
         return sql;
       });
     },
@@ -485,7 +477,7 @@ describe("a fault at every statement", () => {
         expect(attempts.map(({ current }) => current())).toEqual(attempts.map(({ state }) => state));
         // Two holds of 100 came; one went as a whole, and of the other one unit.
         expect(service.books(home)).toEqual({ available: available - 101n, held, paid: paid + 101n });
-        expect(audit()).toEqual([]);
+        expect(await audit()).toEqual([]);
         return sql;
       });
     },
@@ -516,14 +508,13 @@ test.each(PURCHASED)(
   "a fault at every statement of an x402 purchase's %s: recovery ends it, its key is answered, and it is paid once",
   async (_, transaction, paid, state) => {
     // The first voucher makes the instance's own row, in a commit of its own.
-    await ensureInstance(service.ctx);
     market.paid = () => paid;
     await atEvery({ transaction }, async (fault) => {
       const key = crypto.randomUUID();
       const before = service.books(home, "sandbox");
       market.sent.length = 0;
       const { result, sql } = await statements.during(fault, () => pay(key));
-      expect(audit()).toEqual([]);
+      expect(await audit()).toEqual([]);
       if (sql === null) {
         expect(result.status).toBe(200);
         return null;
@@ -544,7 +535,7 @@ test.each(PURCHASED)(
         held: before.held + waits,
         paid: before.paid + took,
       });
-      expect([service.ctx.store.reader.purchases.unfinished("", 1), audit()]).toEqual([[], []]);
+      expect([service.ctx.reader.purchases.unfinished("", 1), await audit()]).toEqual([[], []]);
       return sql;
     });
   },
@@ -557,20 +548,19 @@ test("a check whose end fails for as long as its interruption does is undone whe
     const { send, current } = verifying(id, 4, "released");
     const { result, sql } = await statements.during(fault, send);
     if (sql === null) return null;
-    expect([result, current(), audit()]).toEqual(["internal_error", "verifying", []]);
+    expect([result, current(), await audit()]).toEqual(["internal_error", "verifying", []]);
     expect(await send()).toBe("idempotency_in_flight");
     service.clock.now += CHECK_LEASE_MS;
     expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(1);
-    expect([await send(), current(), audit()]).toEqual(["done", "released", []]);
+    expect([await send(), current(), await audit()]).toEqual(["done", "released", []]);
     return sql;
   });
 });
 
 test("what is on disk is answered where the reads beside it cannot be ended, and reads go on", async () => {
-  const { reader } = service.ctx.store;
+  const { reader } = service.ctx;
   const { send, state, current } = openAttempt({}, home.live.as);
   const { result, sql } = await statements.whileReading("COMMIT", () => {
-    reader.refresh();
     return send();
   });
   expect([sql, result, current()]).toEqual(["COMMIT", "done", state]);

@@ -13,6 +13,7 @@ import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { type Json, NOBODY } from "../support/client.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { signedIn } from "../support/stage.ts";
 
 /** The audit log: who did what, how it was before and is after (issue: every administrative act is written to it). */
 
@@ -60,7 +61,7 @@ describe("an entry in the commit of", () => {
       }),
     );
     const { organisation, owner } = created;
-    const acts = service.ctx.store.reader.auditEntries.list(organisation.id, null, 10);
+    const acts = service.ctx.reader.auditEntries.list(organisation.id, null, 10);
     expect(acts.toReversed()).toMatchObject([
       {
         actor: machine,
@@ -75,13 +76,13 @@ describe("an entry in the commit of", () => {
 
   test("a person created, changed and removed, by a person", async () => {
     const { owner } = home.people;
-    const authority = {
+    const authority = await signedIn(service.ctx, {
       kind: "person",
       userId: owner.id,
       role: "owner",
       organisationId: home.id,
       mode: "live",
-    } as const;
+    });
     const actor = { kind: "user", id: owner.id };
     let [made, changed, removed]: Json[] = [];
     const entries = await entriesOf(async () => {
@@ -176,10 +177,10 @@ describe("an entry in the commit of", () => {
       decide: () => ({
         answer: null,
         change: {
-          rows: [
-            { kind: "passkey", row: passkey("one", operator.id, "phone") },
-            { kind: "passkey", row: passkey("two", operator.id, "laptop") },
-            { kind: "passkey", row: passkey("other", viewer.id, "phone") },
+          put: [
+            { kind: "passkey", before: null, row: passkey("one", operator.id, "phone") },
+            { kind: "passkey", before: null, row: passkey("two", operator.id, "laptop") },
+            { kind: "passkey", before: null, row: passkey("other", viewer.id, "phone") },
           ],
         },
       }),
@@ -191,7 +192,7 @@ describe("an entry in the commit of", () => {
     ];
     const first = await entriesOf(async () => expect(must(await reset()).id).toBe(operator.id));
     expect(first).toEqual([entry("passkeys.reset", operator.id, { passkeys }, { passkeys: [] })]);
-    const { of } = service.ctx.store.reader.passkeys;
+    const { of } = service.ctx.reader.passkeys;
     expect([of(operator.id), of(viewer.id).map(({ id }) => id)]).toEqual([[], ["other"]]);
     expect(await entriesOf(reset)).toEqual([]);
     // Who is removed has no passkeys left either: they would count for the threshold.

@@ -158,7 +158,7 @@ test("the evidence hash is the live path's for the same bytes, and the details t
     const { id } = await service.opened(home, { spec: { clauses } });
     const source_url = source.gives(raw);
     await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: home.live.as });
-    const [check] = service.ctx.store.reader.checks.of(id);
+    const [check] = service.ctx.reader.checks.of(id);
     const { body } = await bench(clauses, { status: 200, raw });
     expect(body.evidence_hash).toBe(check!.evidenceHash);
     expect(body.evidence_hash).toBe(sha256(raw));

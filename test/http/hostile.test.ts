@@ -155,7 +155,7 @@ describe("a source that", () => {
     test(`${name}: ${code}, and a person decides`, async () => {
       const { id, reply } = await verified[index]!;
       expect([reply.status, reply.body.state, reply.body.version]).toEqual([200, "escalated", 3]);
-      const [check] = service.ctx.store.reader.checks.of(id);
+      const [check] = service.ctx.reader.checks.of(id);
       expect(check).toMatchObject({
         httpStatus: status,
         bytes: 0,
@@ -198,7 +198,7 @@ test("a source that sends more than it announced is read as far as it announced"
   const { id } = await service.opened(home);
   const url = await urlOf(respond("200 OK", "Content-Length: 2\r\n", '{}"smuggled"'));
   expect((await verify(home, id, url)).body.state).toBe("released");
-  expect(service.ctx.store.reader.checks.of(id)[0]!.evidenceHash).toBe(
+  expect(service.ctx.reader.checks.of(id)[0]!.evidenceHash).toBe(
     createHash("sha256").update("{}").digest("hex"),
   );
 });
@@ -298,7 +298,7 @@ describe("while hostile verifies and benches run", () => {
 
     const [decided, benched] = await all;
     for (const reply of decided) expect([reply.status, reply.code]).toEqual([200, null]);
-    const codes = ids.map((id) => service.ctx.store.reader.checks.of(id)[0]!.reasonCodes.join());
+    const codes = ids.map((id) => service.ctx.reader.checks.of(id)[0]!.reasonCodes.join());
     expect(codes.slice(0, 3)).toEqual(["clause_timeout", "clause_timeout", "clause_timeout"]);
     expect(codes.slice(7)).toEqual(["source_too_large", "source_timeout", "source_too_large"]);
     for (const { status, body } of benched) {

@@ -55,7 +55,7 @@ test("a key opens for its own agent only, and charges no other's session", async
   for (const { id } of [first, second])
     must(await createSession(service.ctx, MACHINE, { agent_id: id, amount_ceiling: "100" }));
   const spent = ({ id }: TestAgent) =>
-    service.ctx.store.reader.agents.liveSession(id, service.clock.now)?.amountSpent;
+    service.ctx.reader.agents.liveSession(id, service.clock.now)?.amountSpent;
   await service.refuses(home, [403, "agent_key_mismatch"], () => open({ agent_id: second.id }, first.as));
   await service.opened(home, { agent_id: first.id }, { as: first.as });
   expect([spent(first), spent(second)]).toEqual([100n, 0n]);

@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const turn = async (on: boolean) =>
   must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on }));
-const stateOf = (id: string) => service.ctx.store.reader.warrants.find(id)?.state;
+const stateOf = (id: string) => service.ctx.reader.warrants.find(id)?.state;
 
 test("nobody opens, in either mode, by whatever key or role; other organisations do", async () => {
   const other = await service.organisation();

@@ -225,6 +225,6 @@ test("a saved verifier adds its clause to the spec, before it is hashed", async 
   // Schemas of the organisation exist in both modes, and their hashes are in the opening payload.
   const sandbox = await open({ spec: { clauses } }, home.sandbox.as);
   expect(sandbox.status).toBe(201);
-  const [entry] = service.ctx.store.reader.trace.of(added.body.id);
+  const [entry] = service.ctx.reader.trace.of(added.body.id);
   expect(Object.keys(JSON.parse(entry!.payload).schema_hashes)).toEqual(["report"]);
 });

@@ -72,7 +72,7 @@ test("a person from operator up opens too, as themselves; the mode is the sign-i
     const trace = await service.get(`/v1/warrants/${reply.body.id}/trace`, { as });
     expect(trace.body.data[0].actor).toEqual({ kind: "user", id: person.id });
     const mode = as === sandbox ? "sandbox" : "live";
-    expect(service.ctx.store.reader.warrants.find(reply.body.id)?.mode).toBe(mode);
+    expect(service.ctx.reader.warrants.find(reply.body.id)?.mode).toBe(mode);
   }
 });
 

@@ -5,7 +5,7 @@ import { createShell, type HttpOptions } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
-import { ledgerFigures } from "../../src/services/operation/figures.ts";
+import { ledgerFigures } from "../../src/services/figures.ts";
 import { createClient } from "../support/client.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { makeOrganisation, type TestOrganisation } from "../support/organisations.ts";
@@ -16,6 +16,7 @@ const DOCS_URL = `${URL}/docs`;
 const PLENTY = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
 const NO_FIGURES = {
   ...{ jobs: [], evaluators: [], audit: null, freeBytes: null, newestBackupAt: null, ready: true },
+  clockDisagrees: false,
 };
 
 let ctx: TestContext;
@@ -38,11 +39,11 @@ function shellWith(options: Partial<HttpOptions> = {}) {
 }
 
 const operation = (metricsTokenHash: string | null, ready = true): Operation => ({
-  readiness: () => ({
+  readiness: async () => ({
     ...{ object: "readiness", ready },
     checks: [{ name: "disk", ok: ready, message: ready ? null : "The disk has less than 100 MiB left." }],
   }),
-  metrics: () => createMetrics().text(() => ({ ...ledgerFigures(ctx), ...NO_FIGURES })),
+  metrics: () => createMetrics().text(async () => ({ ...(await ledgerFigures(ctx)), ...NO_FIGURES })),
   metricsTokenHash,
 });
 
@@ -104,7 +105,7 @@ describe("/metrics", () => {
         amount,
       });
     }
-    const totals = ctx.store.reader.balances.totals().filter(({ asset }) => asset === "BIG");
+    const totals = ctx.reader.balances.totals().filter(({ asset }) => asset === "BIG");
     expect(totals.map(({ balance }) => balance.available)).toEqual([2n * (2n ** 63n - 1n)]);
     const { text } = await client.get("/metrics", { as: withToken });
     expect(text).toContain(
@@ -171,7 +172,7 @@ describe("every answer is told", () => {
     const client = shellWith({
       onFault: () => {},
       operation: {
-        readiness: () => {
+        readiness: async () => {
           throw new Error("broken");
         },
         metrics: async () => "",

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
+import type { Reader } from "../../src/store/reader.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -21,31 +22,78 @@ afterEach(async () => {
 
 const revoke = (keyId: string) => other.run("UPDATE api_keys SET revoked_at = 1 WHERE id = ?", [keyId]);
 
+const revokedAt = (reader: Reader) =>
+  reader.apiKeys.get(home.live.keyId).then((key) => key?.revokedAt ?? null);
+
 test("a key that was revoked beside a read of the same turn is refused at once", async () => {
-  const { reader } = service.ctx.store;
-  expect(reader.apiKeys.get(home.live.keyId)?.revokedAt).toBeNull();
+  expect(await service.ctx.store.read(revokedAt)).toBeNull();
   revoke(home.live.keyId);
+  await new Promise(setImmediate);
   const reply = await service.get("/v1/warrants", { as: home.live.as });
   expect([reply.status, reply.code]).toEqual([401, "not_authenticated"]);
 });
 
-test("the reads of one turn share a snapshot until a request arrives", () => {
-  const { reader } = service.ctx.store;
-  reader.refresh();
-  expect(reader.apiKeys.get(home.live.keyId)?.revokedAt).toBeNull();
+test("whoever reads in one turn shares a snapshot; who comes after it sees what was committed since", async () => {
+  const { read } = service.ctx.store;
+  await new Promise(setImmediate);
+  const [before, after] = [read(revokedAt), read(revokedAt)];
   revoke(home.live.keyId);
-  expect(reader.apiKeys.get(home.live.keyId)?.revokedAt).toBeNull();
+  expect([await before, await after]).toEqual([null, null]);
+  await new Promise(setImmediate);
+  expect(await read(revokedAt)).toBe(1);
+});
+
+test("a snapshot that is held stays as it was, beside newer ones", async () => {
+  const { read } = service.ctx.store;
+  const first = Promise.withResolvers<void>();
+  const held = read(async (reader) => {
+    const before = await revokedAt(reader);
+    await first.promise;
+    return [before, await revokedAt(reader)];
+  });
+  await new Promise(setImmediate);
+  revoke(home.live.keyId);
+  expect(await read(revokedAt)).toBe(1);
+  first.resolve();
+  expect(await held).toEqual([null, null]);
+});
+
+test("a snapshot that was let go is not read from any more", async () => {
+  const { read } = service.ctx.store;
+  const reader = await read((one) => one);
+  await new Promise(setImmediate);
+  await expect(revokedAt(reader)).rejects.toThrow("was let go");
+});
+
+test("more snapshots than there are connections wait for one to be let go", async () => {
+  const { read } = service.ctx.store;
+  const gate = Promise.withResolvers<void>();
+  const held: Promise<unknown>[] = [];
+  for (let count = 0; count < 8; count++) {
+    held.push(read(() => gate.promise));
+    await new Promise(setImmediate);
+  }
+  let answered = false;
+  const late = read(revokedAt).finally(() => {
+    answered = true;
+  });
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  expect(answered).toBeFalse();
+  gate.resolve();
+  expect(await late).toBeNull();
+  await Promise.all(held);
 });
 
 test("whoever has a command's answer reads what it says", async () => {
-  const { reader, execute } = service.ctx.store;
-  const before = reader.organisations.get("org_new");
+  const { execute, read } = service.ctx.store;
+  const find = () => read((reader) => reader.organisations.get("org_new"));
+  const before = await find();
   const row = { id: "org_new", name: "New", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
   const answered = execute({
-    scope: { organisationId: row.id, mode: "live" },
+    scope: null,
     needs: {},
-    decide: () => ({ answer: true, change: { rows: [{ kind: "organisation", row }] } }),
+    decide: () => ({ answer: true, change: { put: [{ kind: "organisation", before: null, row }] } }),
   });
-  const seen = await answered.then(() => reader.organisations.get("org_new"));
+  const seen = await answered.then(find);
   expect([before, seen]).toEqual([null, row]);
 });

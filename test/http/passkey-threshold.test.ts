@@ -111,14 +111,12 @@ describe("opening", () => {
 
 /** A passkey of the operator's that was enrolled right after a password reset. */
 async function enrolUncounted(): Promise<TestPasskey> {
-  const { reader } = service.ctx.store;
-  const user = reader.users.get(person.id)!;
   await service.ctx.store.execute({
     scope: { organisationId: home.id, mode: "live" },
-    needs: {},
-    decide: () => ({
+    needs: { user: person.id },
+    decide: ({ user }, now) => ({
       answer: null,
-      change: { rows: [{ kind: "user", row: { ...user, passwordResetAt: service.clock.now } }] },
+      change: { put: [{ kind: "user", before: user, row: { ...user!, passwordResetAt: now } }] },
     }),
   });
   return enrol(service, person);

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.close());
 
-const actsOf = () => service.ctx.store.reader.auditEntries.list(home.id, null, 100);
+const actsOf = () => service.ctx.reader.auditEntries.list(home.id, null, 100);
 
 describe("registration", () => {
   test("asks the browser for a verified person and a passkey that it can find again", async () => {
@@ -208,14 +208,14 @@ describe("registration", () => {
   });
 
   test("within 24 hours of a password reset it does not count for the threshold, then or later", async () => {
-    const { reader } = service.ctx.store;
+    const { reader } = service.ctx;
     const user = reader.users.get(person.id)!;
     await service.ctx.store.execute({
       scope: { organisationId: home.id, mode: "live" },
-      needs: {},
-      decide: () => ({
+      needs: { user: user.id },
+      decide: ({ user: before }) => ({
         answer: null,
-        change: { rows: [{ kind: "user", row: { ...user, passwordResetAt: service.clock.now } }] },
+        change: { put: [{ kind: "user", before, row: { ...user, passwordResetAt: service.clock.now } }] },
       }),
     });
     const counts = async () =>
@@ -315,14 +315,14 @@ describe("sign-in", () => {
     send(passkey.authenticator.get(await options(), passkey.credential, twist));
   /** Nobody is signed in, and the passkey is as it was. */
   async function refused(attempt: () => Promise<Reply>): Promise<void> {
-    const before = service.ctx.store.reader.passkeys.get(passkey.credential.id);
+    const before = service.ctx.reader.passkeys.get(passkey.credential.id);
     const reply = await attempt();
     expect([reply.status, reply.code, reply.headers.get("set-cookie")]).toEqual([
       401,
       "not_authenticated",
       null,
     ]);
-    expect(service.ctx.store.reader.passkeys.get(passkey.credential.id)).toEqual(before);
+    expect(service.ctx.reader.passkeys.get(passkey.credential.id)).toEqual(before);
   }
 
   test("asks for whichever passkey the person chooses, and signs its owner in", async () => {
@@ -423,13 +423,13 @@ describe("sign-in", () => {
   });
 
   test("somebody who was removed signs in no more", async () => {
-    const user = service.ctx.store.reader.users.get(person.id)!;
+    const user = service.ctx.reader.users.get(person.id)!;
     await service.ctx.store.execute({
       scope: { organisationId: home.id, mode: "live" },
-      needs: {},
-      decide: () => ({
+      needs: { user: user.id },
+      decide: ({ user: before }) => ({
         answer: null,
-        change: { rows: [{ kind: "user", row: { ...user, removedAt: service.clock.now } }] },
+        change: { put: [{ kind: "user", before, row: { ...user, removedAt: service.clock.now } }] },
       }),
     });
     await refused(() => signs());

@@ -6,6 +6,7 @@ import { removeUser } from "../../src/services/admin/users.ts";
 import { type Client, type Credentials, NOBODY } from "../support/client.ts";
 import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { signedIn } from "../support/stage.ts";
 
 /** A password changed, or reset by a one-time link, and signing out everywhere (decisions.md, Sign-in, roles, passkeys). */
 
@@ -25,7 +26,7 @@ afterEach(() => service.close());
 const signIn = async (password: string, email = person.email) =>
   (await service.from("203.0.113.9").post("/auth/session", { email, password }, { key: null })).status;
 const isSignedIn = async (as: Credentials) => (await service.get("/auth/session", { as })).status === 200;
-const hashOf = ({ id }: Person) => service.ctx.store.reader.users.get(id)?.passwordHash;
+const hashOf = ({ id }: Person) => service.ctx.reader.users.get(id)?.passwordHash;
 
 describe("POST /auth/password", () => {
   const change = (body: unknown, as: Credentials = person.as) =>
@@ -134,7 +135,7 @@ describe("POST /auth/password/reset", () => {
     expect([reply.status, reply.text, reply.headers.get("set-cookie")]).toEqual([204, "", null]);
     expect([await isSignedIn(person.as), await isSignedIn(other)]).toEqual([false, false]);
     expect([await signIn(PASSWORD), await signIn(NEW)]).toEqual([401, 201]);
-    expect(service.ctx.store.reader.users.get(person.id)?.passwordResetAt).toBe(service.clock.now);
+    expect(service.ctx.reader.users.get(person.id)?.passwordResetAt).toBe(service.clock.now);
     expect(await isSignedIn(home.people.admin.as)).toBeTrue();
     await service.refuses(home, [401, "not_authenticated"], () => reset(token, `${NEW} again`));
     expect(await signIn(NEW)).toBe(201);
@@ -285,13 +286,13 @@ describe("whom a reset link may be made for", () => {
   };
   for (const by of ROLES) {
     test(`${by}: ${MAY[by].join(", ") || "nobody"}`, async () => {
-      const authority = {
+      const authority = await signedIn(service.ctx, {
         kind: "person",
         userId: home.people[by].id,
         role: by,
         organisationId: home.id,
         mode: "live",
-      } as const;
+      });
       for (const role of ROLES) {
         const before = service.world(home);
         const made = await issuePasswordReset(service.ctx, authority, { user_id: home.people[role].id });

@@ -81,7 +81,7 @@ test("twenty verifies of one warrant, each with its own key: one decides, and th
   expect(service.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
   const trace = await service.get(`/v1/warrants/${id}/trace`, { as: home.live.as });
   expect(trace.body.data.map(({ to }: { to: string }) => to)).toEqual(["held", "verifying", "released"]);
-  expect(service.ctx.store.reader.checks.of(id)).toHaveLength(1);
+  expect(service.ctx.reader.checks.of(id)).toHaveLength(1);
 });
 
 /** Resolves once all but one have. */
@@ -169,7 +169,7 @@ test("two opens for the last of the balance: one holds it, the other is 402", as
   }
 });
 
-const liveSession = (agent: TestAgent) => service.ctx.store.reader.agents.liveSession(agent.id, Date.now());
+const liveSession = (agent: TestAgent) => service.ctx.reader.agents.liveSession(agent.id, Date.now());
 const sessionFor = (agent: TestAgent, limits: Omit<SessionInput, "agent_id">) =>
   createSession(service.ctx, MACHINE, { agent_id: agent.id, ...limits }).then(must);
 
@@ -277,7 +277,7 @@ test("failing checks that end together pause their agent at its budget, count ev
   expect(tally(await Promise.all(verifies))).toEqual({ 200: 5 });
   const { opened, refusals } = await opens.ended;
   expect(refusals).toEqual(Array(16).fill("agent_not_active"));
-  expect(service.ctx.store.reader.agents.get(agent.id)).toMatchObject({ status: "paused", failureCount: 5 });
+  expect(service.ctx.reader.agents.get(agent.id)).toMatchObject({ status: "paused", failureCount: 5 });
   expect(liveSession(agent)).toMatchObject({ warrantCount: 5 + opened, failureCount: 5 });
 });
 
@@ -290,7 +290,7 @@ test("a session's revocation against opens: what opened was charged to it before
   must(await revokeSession(service.ctx, MACHINE, { session_id: session.id }));
   const { opened, refusals } = await opens.ended;
   expect(refusals).toEqual(Array(16).fill("session_revoked"));
-  expect(service.ctx.store.reader.agents.session(session.id)).toMatchObject({
+  expect(service.ctx.reader.agents.session(session.id)).toMatchObject({
     amountSpent: BigInt(opened) * 100n,
     warrantCount: opened,
   });
@@ -306,7 +306,7 @@ test("a new session against opens: each is charged to one of the two, and the ne
   const fresh = await sessionFor(agent, { amount_ceiling: "1000" });
   const { opened, refusals } = await opens.ended;
   expect(refusals).toEqual(Array(16).fill("session_ceiling_exceeded"));
-  const { session } = service.ctx.store.reader.agents;
+  const { session } = service.ctx.reader.agents;
   expect(session(fresh.id)).toMatchObject({ amountSpent: 1_000n, warrantCount: 10, revokedAt: null });
   expect(session(old.id)).toMatchObject({
     amountSpent: BigInt(opened - 10) * 100n,

@@ -113,7 +113,7 @@ test("the trace: each move, who made it, and the hash of what it said", async ()
     { from: "held", to: "verifying", actor: key },
     { from: "verifying", to: "refunded", actor: { kind: "system", id: null } },
   ]);
-  const stored = service.ctx.store.reader.trace.of(id);
+  const stored = service.ctx.reader.trace.of(id);
   for (const [index, entry] of entries.entries()) {
     expect(Object.keys(entry).sort()).toEqual(
       ["actor", "chain_ref", "from", "payload_hash", "recorded_at", "rules_hash", "to"].sort(),

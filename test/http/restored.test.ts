@@ -8,6 +8,7 @@ import { readConfig } from "../../src/config.ts";
 import { type Client, createClient, type Reply } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 
 /** decisions.md, Money in and out: after a restore live opens are refused until somebody acknowledges it. */
@@ -38,12 +39,12 @@ async function stop(): Promise<void> {
 
 async function backup(name: string, file: string): Promise<void> {
   const config = configOf(name);
-  must(await backUpFolder(config, openForCommands(config), { file: join(root, file), withKeys: true }));
+  must(await backUpFolder(config, await openForCommands(config), { file: join(root, file), withKeys: true }));
 }
 
 /** As an operator does it: by a process of its own, beside the server. */
 async function acknowledge(name: string): Promise<Record<string, unknown>> {
-  const { ctx, close } = openForCommands(configOf(name));
+  const { ctx, close } = await openForCommands(configOf(name));
   try {
     return await createCommandLine(ctx).json("restore", "acknowledge");
   } finally {
@@ -73,14 +74,15 @@ test("live opens are refused until the restore is acknowledged, and all else goe
   must(restoreFolder(configOf("restored"), join(root, "a.backup")));
   const { ctx: restored } = await start("restored");
   const live = { organisationId: home.id, mode: "live" } as const;
-  const held = () => restored.store.reader.balances.list(live)[0]?.balance.held;
+  const { reader, close } = openReader(join(root, "restored"));
+  const held = () => reader.balances.list(live)[0]?.balance.held;
   expect(held()).toBe(200n);
   for (const key of ["forgotten", undefined]) {
     expect(outcome(await open(home.live.as, key))).toEqual([403, "restore_unacknowledged"]);
   }
   expect(outcome(await open(home.people.operator.as))).toEqual([403, "restore_unacknowledged"]);
   expect(held()).toBe(200n);
-  expect(restored.store.reader.warrants.byCreation(live, {}, {}, 10)).toHaveLength(2);
+  expect(reader.warrants.byCreation(live, {}, {}, 10)).toHaveLength(2);
 
   const replayed = await open(home.live.as, "before");
   expect([replayed.status, replayed.text, replayed.headers.get("idempotent-replayed")]).toEqual([
@@ -93,7 +95,7 @@ test("live opens are refused until the restore is acknowledged, and all else goe
   const acknowledged = await acknowledge("restored");
   expect(acknowledged).toEqual({
     object: "instance",
-    id: restored.store.reader.instance.get()?.id,
+    id: reader.instance.get()?.id,
     created_at: expect.any(String),
     restored_at: expect.any(String),
     acknowledged_at: expect.any(String),
@@ -102,7 +104,8 @@ test("live opens are refused until the restore is acknowledged, and all else goe
   expect((await open(home.live.as, "forgotten")).status).toBe(201);
   expect(held()).toBe(200n);
   expect(await acknowledge("restored")).toEqual(acknowledged);
-  expect(restored.store.reader.audit()).toEqual([]);
+  expect(await restored.store.audit()).toEqual([]);
+  close();
 });
 
 test("the refusal outlives a restart, and a second restore asks again", async () => {

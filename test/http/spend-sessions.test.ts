@@ -358,7 +358,7 @@ describe("a warrant of 101 under a session with one failure", () => {
     await service.post(`/v1/warrants/${refunded.id}/refund`, undefined, { as });
     await service.post(`/v1/warrants/${shared.id}/partial`, { released_bps: 3_333 }, { as });
     await verify(agent, escalated);
-    const { session } = service.ctx.store.reader.agents;
+    const { session } = service.ctx.reader.agents;
     expect(session(old.id)).toMatchObject({ amountSpent: 133n, warrantCount: 3, failureCount: 1 });
     expect(session(fresh.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, failureCount: 0 });
     // Given back once: a second settlement of the same warrant moves nothing.

@@ -151,7 +151,7 @@ describe("the policy decides", () => {
       expect(service.books(home)).toEqual({ available: 1_000_000n - held - paid, held, paid });
 
       const reasonCodes = codes ?? (passed === 4 ? [] : ["path_not_found"]);
-      const [check, ...more] = service.ctx.store.reader.checks.of(opened.id);
+      const [check, ...more] = service.ctx.reader.checks.of(opened.id);
       expect(more).toEqual([]);
       expect(check).toMatchObject({
         httpStatus: 200,
@@ -235,7 +235,7 @@ test("each kind of clause passes and fails with its own code; what nobody suppli
     const { id } = await service.opened(home, { spec: { clauses } });
     const reply = await verify(id, url, { as: home.live.as });
     expect([reply.status, reply.body.state]).toEqual([200, "escalated"]);
-    const [check] = service.ctx.store.reader.checks.of(id);
+    const [check] = service.ctx.reader.checks.of(id);
     const all = [...codes, ...supplied];
     expect(check!.details.map(({ reason_code }) => reason_code as string | null)).toEqual(all);
     expect(check!.details.map(({ kind }) => kind as string)).toEqual(clauses.map(({ kind }) => kind));

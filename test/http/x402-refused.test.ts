@@ -329,7 +329,7 @@ describe("what changes while the seller is asked", () => {
 
   test("a session that is revoked, that expires, or that gets a lower ceiling", async () => {
     const { ctx } = service;
-    const live = (id: string) => ctx.store.reader.agents.liveSession(id, ctx.now())!;
+    const live = (id: string) => ctx.reader.agents.liveSession(id, ctx.now())!;
     await during([403, "session_revoked"], ({ id }) =>
       revokeSession(ctx, MACHINE, { session_id: live(id).id }),
     );

@@ -62,9 +62,9 @@ const pay = (url: string, overrides: object = {}, options: SendOptions = {}) =>
 const passing = (count: number): object =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`c${index}`, index]));
 const states = (warrantId: string): readonly string[] =>
-  service.ctx.store.reader.trace.of(warrantId).map(({ to, actor }) => `${to} by ${actor.kind}`);
+  service.ctx.reader.trace.of(warrantId).map(({ to, actor }) => `${to} by ${actor.kind}`);
 const purchaseOf = (warrantId: string) =>
-  service.ctx.store.reader.purchases
+  service.ctx.reader.purchases
     .list({ organisationId: home.id, mode: "live" }, null, 100)
     .find((purchase) => purchase.warrantId === warrantId)!;
 
@@ -121,7 +121,7 @@ describe("bought with a voucher", () => {
       100n,
       before.held,
     ]);
-    expect(service.ctx.store.reader.checks.of(id)).toMatchObject([
+    expect(service.ctx.reader.checks.of(id)).toMatchObject([
       {
         sourceUrl: url,
         httpStatus: 200,
@@ -209,7 +209,7 @@ describe("bought with a voucher", () => {
       { as: agent.as },
     );
     expect(reply.body).toMatchObject({ ...expected, status: 200, body: JSON.stringify(passing(count)) });
-    expect(service.ctx.store.reader.agents.get(agent.id)?.failureCount).toBe(count === 4 ? 0 : 1);
+    expect(service.ctx.reader.agents.get(agent.id)?.failureCount).toBe(count === 4 ? 0 : 1);
   });
 
   test("an escalated one is a person's to settle, as any", async () => {
@@ -251,9 +251,9 @@ describe("bought with a voucher", () => {
     ]);
     expect(states(reply.body.warrant_id)).toEqual(["held by agent", "refunded by system"]);
     expect(service.books(home)).toEqual(before);
-    expect(service.ctx.store.reader.checks.of(reply.body.warrant_id)).toEqual([]);
-    expect(service.ctx.store.reader.agents.get(agent.id)?.failureCount).toBe(1);
-    expect(service.ctx.store.reader.agents.liveSession(agent.id, Date.now())).toMatchObject({
+    expect(service.ctx.reader.checks.of(reply.body.warrant_id)).toEqual([]);
+    expect(service.ctx.reader.agents.get(agent.id)?.failureCount).toBe(1);
+    expect(service.ctx.reader.agents.liveSession(agent.id, Date.now())).toMatchObject({
       amountSpent: 0n,
       warrantCount: 1,
       failureCount: 1,

@@ -4,6 +4,7 @@ import type { KeyCaller } from "../../src/core/roles.ts";
 import { followAgents } from "../../src/jobs/agents.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { failingOn, withCommands } from "../support/failing-commands.ts";
 import { noFault } from "../support/no-fault.ts";
 import { createCaller, createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
@@ -23,28 +24,28 @@ afterEach(() => ctx.close());
 const setStatusOnly = (status: AgentStatus) =>
   ctx.store.execute({
     scope: stage,
-    needs: { agentId: key.agentId },
+    needs: { agent: key.agentId },
     decide: ({ agent }) => ({
       answer: true,
-      change: { rows: agent ? [{ kind: "agent", row: { ...agent, status } }] : [] },
+      change: { put: agent ? [{ kind: "agent", before: agent, row: { ...agent, status } }] : [] },
     }),
   });
 
 test("an interrupted kill is finished, and so is an interrupted return", async () => {
   const mine = warrantIn(await open(stage, key, { agent_id: key.agentId })).id;
   const other = warrantIn(await open(stage, stage.operator)).id;
-  const states = () => [mine, other].map((id) => ctx.store.reader.warrants.find(id)?.state);
+  const states = () => [mine, other].map((id) => ctx.reader.warrants.find(id)?.state);
 
   await setStatusOnly("killed");
   await followAgents(ctx, noFault);
   expect(states()).toEqual(["frozen", "held"]);
   await followAgents(ctx, noFault);
-  expect(ctx.store.reader.escalations.list(stage, 10)).toHaveLength(1);
+  expect(ctx.reader.escalations.list(stage, 10)).toHaveLength(1);
 
   await setStatusOnly("active");
   await followAgents(ctx, noFault);
   expect(states()).toEqual(["held", "held"]);
-  expect(ctx.store.reader.agents.withStatusToFollow(10)).toEqual([]);
+  expect(ctx.reader.agents.withStatusToFollow(10)).toEqual([]);
 });
 
 describe("where commands throw", () => {
@@ -58,28 +59,17 @@ describe("where commands throw", () => {
     );
     await ctx.store.execute({
       scope: stage,
-      needs: { agentId: its.agentId },
+      needs: { agent: its.agentId },
       decide: ({ agent }) => ({
         answer: true,
-        change: { rows: agent ? [{ kind: "agent", row: { ...agent, status: "killed" } }] : [] },
+        change: { put: agent ? [{ kind: "agent", before: agent, row: { ...agent, status: "killed" } }] : [] },
       }),
     });
     return { agentId: its.agentId, warrants: answers.map((answer) => warrantIn(answer).id) };
   }
-  const failing = (stuck: readonly string[]): Context => ({
-    ...ctx,
-    store: {
-      ...ctx.store,
-      execute: async (command) => {
-        if (stuck.includes(command.needs.warrantId ?? "")) throw new Error("broken");
-        return ctx.store.execute(command);
-      },
-    },
-  });
+  const failing = (stuck: readonly string[]): Context => failingOn(ctx, new Set(stuck));
   const heldOf = (agents: readonly Doomed[]): string[] =>
-    agents
-      .flatMap(({ warrants }) => warrants)
-      .filter((id) => ctx.store.reader.warrants.find(id)?.state === "held");
+    agents.flatMap(({ warrants }) => warrants).filter((id) => ctx.reader.warrants.find(id)?.state === "held");
 
   test("one agent is told, and keeps neither its other warrants nor later agents from being followed", async () => {
     const agents = [];
@@ -100,7 +90,7 @@ describe("where commands throw", () => {
 
   test("where the first of an agent's warrants all fail, and are many, the last is frozen in the same run", async () => {
     const agent = await doomed(260);
-    const { reader } = ctx.store;
+    const { reader } = ctx;
     const inTurn = reader.warrants.ofAgent(agent.agentId, "held", 300).map(({ id }) => id);
     const stuck = inTurn.slice(0, 255);
     const told: string[] = [];
@@ -115,11 +105,11 @@ describe("where commands throw", () => {
     const agent = await doomed(120);
     let waiting = 0;
     const together: number[] = [];
-    const execute: Context["store"]["execute"] = (command) => {
+    const counted = withCommands(ctx, (_, go) => {
       together.push(++waiting);
-      return ctx.store.execute(command).finally(() => waiting--);
-    };
-    await followAgents({ ...ctx, store: { ...ctx.store, execute } }, noFault);
+      return go().finally(() => waiting--);
+    });
+    await followAgents(counted, noFault);
     expect(heldOf([agent])).toEqual([]);
     expect(Math.max(...together)).toBe(50);
   });

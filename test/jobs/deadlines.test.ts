@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { failingOn } from "../support/failing-commands.ts";
 import { noFault } from "../support/no-fault.ts";
 import { createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
@@ -19,8 +20,8 @@ const opened = async (count: number): Promise<readonly string[]> => {
   const answers = await Promise.all(Array.from({ length: count }, () => open(stage, stage.operator)));
   return answers.map((answer) => warrantIn(answer).id);
 };
-const stateOf = (id = "") => ctx.store.reader.warrants.find(id)?.state;
-const available = () => ctx.store.reader.balances.list(stage)[0]?.balance.available;
+const stateOf = (id = "") => ctx.reader.warrants.find(id)?.state;
+const available = () => ctx.reader.balances.list(stage)[0]?.balance.available;
 
 test("what is due expires, once, and its hold returns; what is not stays held", async () => {
   const [first] = await opened(1);
@@ -39,24 +40,15 @@ test("what is due expires, once, and its hold returns; what is not stays held", 
 test("a backlog of several steps is swept in one run", async () => {
   const ids = await opened(120);
   ctx.clock.now += HOUR_MS;
-  expect([ctx.store.reader.warrants.overdueCount(ctx.now()), await sweepDeadlines(ctx, noFault)]).toEqual([
+  expect([ctx.reader.warrants.overdueCount(ctx.now()), await sweepDeadlines(ctx, noFault)]).toEqual([
     120, 120,
   ]);
   expect(ids.map(stateOf).every((state) => state === "expired")).toBeTrue();
-  expect(ctx.store.reader.warrants.overdueCount(ctx.now())).toBe(0);
+  expect(ctx.reader.warrants.overdueCount(ctx.now())).toBe(0);
 });
 
 /** A context where the warrants' commands throw. */
-const failing = (stuck: ReadonlySet<string>): Context => ({
-  ...ctx,
-  store: {
-    ...ctx.store,
-    execute: async (command) => {
-      if (stuck.has(command.needs.warrantId ?? "")) throw new Error("broken");
-      return ctx.store.execute(command);
-    },
-  },
-});
+const failing = (stuck: ReadonlySet<string>): Context => failingOn(ctx, stuck);
 
 test("those that cannot be expired are told, keep no other from it, and do not fail the job", async () => {
   const ids = await opened(160);
@@ -80,7 +72,7 @@ test("the job fails where none of ten can be expired; fewer are told, and counte
   const nine = new Set(ids.slice(1));
   expect(await sweepDeadlines(failing(nine), () => {})).toBe(1);
   expect(await run()).toBe(0);
-  expect([told.length, ctx.store.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
+  expect([told.length, ctx.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
 });
 
 test("where nothing can be expired a run ends all the same", async () => {

@@ -2,13 +2,15 @@ import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openForCommands, type RunningServer, startServer } from "../../src/app.ts";
+import { type RunningServer, startServer } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { writeKeyUses } from "../../src/jobs/key-uses.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey, revokeKey } from "../../src/services/admin/keys.ts";
 import { callerOfApiKey } from "../../src/services/auth/callers.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
+import { withCommands } from "../support/failing-commands.ts";
+import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { createCaller, createStage, must } from "../support/stage.ts";
 
@@ -23,17 +25,10 @@ beforeEach(async () => {
   const base = createTestContext();
   commits = 0;
   isBroken = false;
-  const { execute } = base.store;
-  ctx = {
-    ...base,
-    store: {
-      ...base.store,
-      execute(command) {
-        commits += 1;
-        return isBroken ? Promise.reject(new Error("the disk is full")) : execute(command);
-      },
-    },
-  };
+  ctx = withCommands(base, (_, go) => {
+    commits += 1;
+    return isBroken ? Promise.reject(new Error("the disk is full")) : go();
+  });
   const { agentId } = await createCaller(await createStage(ctx));
   const newKey = async () => must(await createKey(ctx, MACHINE, { agent_id: agentId }));
   keys = await Promise.all([newKey(), newKey()]);
@@ -42,12 +37,12 @@ beforeEach(async () => {
 afterEach(() => ctx.close());
 
 const call = (index: number) => callerOfApiKey(ctx, keys[index]!.secret);
-const lastUses = () => keys.map(({ id }) => ctx.store.reader.apiKeys.get(id)?.lastUsedAt);
+const lastUses = () => keys.map(({ id }) => ctx.reader.apiKeys.get(id)?.lastUsedAt);
 
 test("a key is written once a run, with its last call; who did not call is not written", async () => {
   for (let count = 0; count < 50; count++) {
     ctx.clock.now += 10;
-    expect(call(0)?.keyId).toBe(keys[0]!.id);
+    expect((await call(0))?.keyId).toBe(keys[0]!.id);
   }
   expect([commits, lastUses()]).toEqual([0, [null, null]]);
   await writeKeyUses(ctx);
@@ -57,12 +52,12 @@ test("a key is written once a run, with its last call; who did not call is not w
 });
 
 test("what could not be written is written by the next run, unless the key has called again", async () => {
-  call(0);
-  call(1);
+  await call(0);
+  await call(1);
   isBroken = true;
   const run = writeKeyUses(ctx);
   ctx.clock.now += 7_000;
-  call(1);
+  await call(1);
   await expect(run).rejects.toThrow("the disk is full");
   isBroken = false;
   await writeKeyUses(ctx);
@@ -70,32 +65,32 @@ test("what could not be written is written by the next run, unless the key has c
 });
 
 test("writing a use leaves the rest of the key, and never goes back", async () => {
-  call(0);
+  await call(0);
   const [use] = ctx.keyUses.take();
   must(await revokeKey(ctx, MACHINE, { key_id: keys[0]!.id }));
   ctx.keyUses.putBack([{ ...use!, at: TEST_NOW }]);
   await writeKeyUses(ctx);
   ctx.keyUses.putBack([{ ...use!, at: TEST_NOW - 1_000 }]);
   await writeKeyUses(ctx);
-  expect(ctx.store.reader.apiKeys.get(keys[0]!.id)).toMatchObject({
+  expect(ctx.reader.apiKeys.get(keys[0]!.id)).toMatchObject({
     lastUsedAt: TEST_NOW,
     revokedAt: TEST_NOW,
   });
 });
 
 test("of many keys, every one is written", async () => {
-  const { agentId } = ctx.store.reader.apiKeys.get(keys[0]!.id)!;
+  const { agentId } = ctx.reader.apiKeys.get(keys[0]!.id)!;
   keys = await Promise.all(
     Array.from({ length: 250 }, async () => must(await createKey(ctx, MACHINE, { agent_id: agentId }))),
   );
-  for (const [index] of keys.entries()) call(index);
+  for (const [index] of keys.entries()) await call(index);
   await writeKeyUses(ctx);
   expect(new Set(lastUses())).toEqual(new Set([TEST_NOW]));
 });
 
 test("an ended key, or text that is none, is no use", async () => {
   must(await revokeKey(ctx, MACHINE, { key_id: keys[0]!.id }));
-  expect([call(0), callerOfApiKey(ctx, `${keys[1]!.secret}x`)]).toEqual([null, null]);
+  expect([await call(0), await callerOfApiKey(ctx, `${keys[1]!.secret}x`)]).toEqual([null, null]);
   expect(ctx.keyUses.take()).toEqual([]);
 });
 
@@ -106,6 +101,12 @@ describe("a running server", () => {
   let server: RunningServer;
   let id: string;
   let since: number;
+  function lastUse(): number | null | undefined {
+    const { reader, close } = openReader(folder);
+    const key = reader.apiKeys.get(id);
+    close();
+    return key?.lastUsedAt;
+  }
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-uses-"));
     config = must(readConfig(testSettings(folder), {}));
@@ -117,7 +118,7 @@ describe("a running server", () => {
     since = Date.now();
     const headers = { Authorization: `Bearer ${key.secret}` };
     expect((await fetch(`${server.url}/v1/warrants`, { headers })).status).toBe(200);
-    expect(server.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeNull();
+    expect(lastUse()).toBeNull();
   });
   afterEach(() => {
     timers.mockRestore();
@@ -130,14 +131,12 @@ describe("a running server", () => {
     for (const [run] of due) (run as () => void)();
     // What is committed next is committed after it.
     await createCaller(await createStage(server.ctx));
-    expect(server.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeGreaterThanOrEqual(since);
+    expect(lastUse()).toBeGreaterThanOrEqual(since);
     await server.stop();
   });
 
   test("that stops writes what no run has written yet", async () => {
     await server.stop();
-    const opened = openForCommands(config);
-    expect(opened.ctx.store.reader.apiKeys.get(id)?.lastUsedAt).toBeGreaterThanOrEqual(since);
-    await opened.close();
+    expect(lastUse()).toBeGreaterThanOrEqual(since);
   });
 });

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { recoverAtStart, recoverOverdueChecks } from "../../src/jobs/recover.ts";
-import type { Context } from "../../src/services/context.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { failingOn } from "../support/failing-commands.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
 
 /** What was being checked is undone; what cannot be undone stops nothing else. */
@@ -34,23 +34,13 @@ afterEach(async () => {
   await ctx.close();
 });
 
-const states = () => ids.map((id) => ctx.store.reader.warrants.find(id)?.state as string);
+const states = () => ids.map((id) => ctx.reader.warrants.find(id)?.state as string);
 
 test.each([
   ["at start", recoverAtStart],
   ["while running", recoverOverdueChecks],
 ])("%s, one that cannot be undone is told, and the others are undone", async (_, recover) => {
-  const broken: Context = {
-    ...ctx,
-    store: {
-      ...ctx.store,
-      reader: ctx.store.reader,
-      execute: async (command) => {
-        if (command.needs.warrantId === ids[1]) throw new Error("broken");
-        return ctx.store.execute(command);
-      },
-    },
-  };
+  const broken = failingOn(ctx, new Set([ids[1]!]));
   ctx.clock.now += CHECK_LEASE_MS;
   const told: string[] = [];
   const onFault = (error: unknown, warrantId: string) => told.push(`${warrantId}: ${error}`);

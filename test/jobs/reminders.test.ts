@@ -52,7 +52,7 @@ test("an escalation is reminded of after a day, and then once a day", async () =
       [
         "an escalation waits",
         {
-          escalation_id: ctx.store.reader.escalations.list(stage, 1)[0]?.id ?? "",
+          escalation_id: ctx.reader.escalations.list(stage, 1)[0]?.id ?? "",
           warrant_id: id,
           organisation_id: stage.organisationId,
           mode: "sandbox",
@@ -116,7 +116,7 @@ test("of very many the first are told by name, and how many more there are", asy
   };
   // So many checks may run at once.
   for (const length of [100, 101]) await Promise.all(Array.from({ length }, escalate));
-  expect(ctx.store.reader.escalations.waitingCount()).toEqual({ count: 201, oldestAt: ctx.now() });
+  expect(ctx.reader.escalations.waitingCount()).toEqual({ count: 201, oldestAt: ctx.now() });
   const run = reminders();
   ctx.clock.now += DAY_MS;
   expect(await run()).toBe(201);

@@ -82,7 +82,7 @@ test("a key in flight is never forgotten", async () => {
       { as: organisation.live.as, key: "v" },
     );
   const running = send();
-  while (slow.ctx.store.reader.warrants.find(id)?.state !== "verifying") await new Promise(setImmediate);
+  while (slow.ctx.reader.warrants.find(id)?.state !== "verifying") await new Promise(setImmediate);
   slow.clock.now += 400 * DAY_MS;
   await forgetOld(slow.ctx, 30);
   expect((await send()).code).toBe("idempotency_in_flight");
@@ -120,8 +120,7 @@ describe("the body of a purchase", () => {
   const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
   const buy = (key: string) =>
     shop.post("/v1/x402/pay", { url: SELLER_URL, max_amount: "100", spec }, { as: buyer.sandbox.as, key });
-  const kept = (body: unknown) =>
-    shop.ctx.store.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
+  const kept = (body: unknown) => shop.ctx.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
   const forgetAll = () => forgetOld(shop.ctx, 30);
 
   test("is replayed for 30 days, and gone after; what is known of the purchase stays", async () => {
@@ -135,7 +134,7 @@ describe("the body of a purchase", () => {
     await forgetAll();
     expect(kept({ ok: 1 })).toBeNull();
     const scope = { organisationId: buyer.id, mode: "sandbox" } as const;
-    const [purchase] = shop.ctx.store.reader.purchases.list(scope, null, 10);
+    const [purchase] = shop.ctx.reader.purchases.list(scope, null, 10);
     expect(purchase).toMatchObject({ responseHash: sha256(Buffer.from('{"ok":1}')), phase: "ended" });
   });
 

@@ -14,10 +14,11 @@ const NOTHING: Figures = {
   freeBytes: null,
   newestBackupAt: null,
   ready: true,
+  clockDisagrees: false,
 };
 
 const textOf = (metrics = createMetrics(), figures: Partial<Figures> = {}) =>
-  metrics.text(() => ({ ...NOTHING, ...figures }));
+  metrics.text(async () => ({ ...NOTHING, ...figures }));
 
 /** The value of a series, as it is written; undefined where there is none. */
 const seriesOf = (text: string, series: string): string | undefined =>

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createBackupChild } from "../../src/platform/backup-child.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { makeOrganisation } from "../support/organisations.ts";
+import { openReader } from "../support/reader.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 
 /** Backups beside a server that is a process of its own, and under load. */
@@ -14,8 +14,8 @@ const PROCESS_TIMEOUT_MS = 60_000;
 let folder: ServerFolder;
 /** For backups and what is restored from them. */
 let beside: string;
-beforeEach(() => {
-  folder = openServerFolder();
+beforeEach(async () => {
+  folder = await openServerFolder();
   beside = `${folder.folder}/beside`;
   mkdirSync(beside);
 });
@@ -71,12 +71,12 @@ test(
 
     await holdfast("restore", "a.backup", "--data", "restored");
     expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
-    const store = openSqliteStore(join(beside, "restored"));
-    const lost = before.filter((id) => store.reader.warrants.find(id) === null);
+    const { reader, close } = openReader(join(beside, "restored"));
+    const lost = before.filter((id) => reader.warrants.find(id) === null);
     const live = { organisationId: home.id, mode: "live" } as const;
-    const { balance } = store.reader.balances.list(live)[0]!;
-    const { held = 0 } = store.reader.warrants.countsByState();
-    await store.close();
+    const { balance } = reader.balances.list(live)[0]!;
+    const { held = 0 } = reader.warrants.countsByState();
+    close();
     expect(lost).toEqual([]);
     expect(held).toBeGreaterThanOrEqual(before.length);
     expect(balance).toEqual({
@@ -84,7 +84,7 @@ test(
       held: BigInt(held) * 100n,
       paid: 0n,
     });
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );

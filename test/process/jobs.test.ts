@@ -16,8 +16,8 @@ const METRICS_TOKEN = "the-token-of-a-prometheus";
 
 let folder: ServerFolder;
 let receiver: Receiver;
-beforeEach(() => {
-  folder = openServerFolder();
+beforeEach(async () => {
+  folder = await openServerFolder();
   receiver = startReceiver();
 });
 afterEach(async () => {
@@ -41,7 +41,7 @@ const bodyWith = (deadline: number) => ({
 });
 
 const deliveries = (organisationId: string) =>
-  folder.ctx.store.reader.deliveries.list({ organisationId, mode: "live" }, 10);
+  folder.ctx.reader.deliveries.list({ organisationId, mode: "live" }, 10);
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -125,7 +125,7 @@ test(
     loaded = false;
     await Promise.all(load);
     const expired = events.map(({ data, created_at }) => {
-      const { deadline } = folder.ctx.store.reader.warrants.find(data.warrant_id)!;
+      const { deadline } = folder.ctx.reader.warrants.find(data.warrant_id)!;
       expect([data.to, deadlines]).toEqual(["expired", expect.arrayContaining([deadline])]);
       return Date.parse(created_at) - deadline;
     });
@@ -162,7 +162,7 @@ test(
     expect(receiver.received.map((one) => judge(one, Date.now()))).toEqual(Array(120).fill("accepted"));
     // Both the server and the commands had their share.
     expect(done.reduce((sum, one) => sum + one)).toBeWithin(1, 120);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );

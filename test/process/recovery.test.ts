@@ -12,9 +12,9 @@ const PROCESS_TIMEOUT_MS = 30_000;
 
 let folder: ServerFolder;
 let source: Source;
-beforeEach(() => {
+beforeEach(async () => {
   source = startSource();
-  folder = openServerFolder();
+  folder = await openServerFolder();
 });
 afterEach(async () => {
   await folder.close();
@@ -78,13 +78,13 @@ test(
       moves: ["held by agent", "verifying by agent", "frozen by system"],
     });
     expect(await read(untouched.id)).toMatchObject({ state: "held", version: 1 });
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
     const escalations = await second.client.get("/v1/console/escalations", { as: home.people.viewer.as });
     expect(escalations.body.data).toMatchObject([
       { warrant_id: frozen.id, check_id: null, score: null, reason_codes: ["agent_killed"], status: "open" },
     ]);
     // An interrupted check is nobody's failure.
-    expect(folder.ctx.store.reader.agents.get(doomed.id)?.failureCount).toBe(0);
+    expect(folder.ctx.reader.agents.get(doomed.id)?.failureCount).toBe(0);
 
     // The retry of the very same request decides, now that the source answers.
     held.release("{}");
@@ -92,7 +92,7 @@ test(
     expect([retried.status, retried.body.state, retried.body.version]).toEqual([200, "released", 5]);
     expect(retried.headers.get("idempotent-replayed")).toBeNull();
     expect(await second.end("SIGTERM")).toBe(0);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -125,8 +125,8 @@ test(
     expect([reply.status, reply.body.state]).toEqual([200, "released"]);
     expect(await ended).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
-    expect(folder.ctx.store.reader.warrants.find(opened.body.id)?.state).toBe("released");
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(folder.ctx.reader.warrants.find(opened.body.id)?.state).toBe("released");
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -154,7 +154,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const reply = await running;
     expect([reply.status, reply.body.state]).toEqual([200, "released"]);
     expect(await ended).toBe(0);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -180,7 +180,7 @@ test(
     held.release("{}");
     const retried = await next.client.post(`${path}/verify`, { source_url: held.url }, { as, key: "cut" });
     expect([retried.status, retried.body.state]).toEqual([200, "released"]);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
   },
   PROCESS_TIMEOUT_MS,
 );

@@ -16,9 +16,9 @@ const SECRET = "worker-secret-of-a-test";
 
 let folder: ServerFolder;
 let receiver: Receiver;
-beforeEach(() => {
+beforeEach(async () => {
   receiver = startReceiver();
-  folder = openServerFolder();
+  folder = await openServerFolder();
 });
 afterEach(async () => {
   await folder.close();
@@ -125,7 +125,7 @@ test(
     ]);
     // What was cut off ends with the start, and waits its second from then.
     expect(Date.now() - restartedAt).toBeGreaterThan(1_000);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
     expect(await second.end("SIGTERM")).toBe(0);
   },
   PROCESS_TIMEOUT_MS,
@@ -144,7 +144,7 @@ test(
     });
     await open(first, home);
     const scope = { organisationId: home.id, mode: "live" } as const;
-    const read = () => folder.ctx.store.reader.deliveries.list(scope, 1)[0];
+    const read = () => folder.ctx.reader.deliveries.list(scope, 1)[0];
     await receiver.whenReceived(2);
     while (read()?.status !== "failed") await Bun.sleep(10);
     await first.end("SIGKILL");
@@ -190,9 +190,7 @@ test(
     answer.resolve();
     expect(await ended).toBe(0);
     const scope = { organisationId: home.id, mode: "live" } as const;
-    expect(folder.ctx.store.reader.deliveries.list(scope, 5)).toMatchObject([
-      { status: "delivered", attempts: 1 },
-    ]);
+    expect(folder.ctx.reader.deliveries.list(scope, 5)).toMatchObject([{ status: "delivered", attempts: 1 }]);
   },
   PROCESS_TIMEOUT_MS,
 );

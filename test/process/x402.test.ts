@@ -14,7 +14,7 @@ let delivers: () => Answer;
 let paid: PromiseWithResolvers<void>;
 let payments: number;
 beforeEach(async () => {
-  folder = openServerFolder();
+  folder = await openServerFolder();
   paid = Promise.withResolvers();
   payments = 0;
   delivers = () => "never";
@@ -62,7 +62,7 @@ test(
       "refunded by system",
     ]);
     expect(payments).toBe(1);
-    expect(folder.ctx.store.reader.audit()).toEqual([]);
+    expect(await folder.ctx.store.audit()).toEqual([]);
     // The caller's next intent is served as any.
     const again = await second.client.post("/v1/x402/pay", body, { ...options, key: "buy-again" });
     expect(again.body).toMatchObject({ state: "released", paid: true });
@@ -76,10 +76,7 @@ test(
     const first = await folder.start("1", {
       EVM_RPC: "eip155:84532=http://127.0.0.1:9,eip155:8453=http://127.0.0.1:9",
     });
-    const chainIds = () => {
-      folder.ctx.store.reader.refresh();
-      return folder.ctx.store.reader.instance.get()?.chainIds;
-    };
+    const chainIds = () => folder.ctx.reader.instance.get()?.chainIds;
     expect(chainIds()).toEqual([84_532, 8_453]);
     await first.end("SIGTERM");
     await folder.start("1");

@@ -7,7 +7,7 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
-import type { Answer } from "../../src/services/intent.ts";
+import type { Answer } from "../../src/services/idempotency.ts";
 import { expireWarrant } from "../../src/services/warrants/expire.ts";
 import { interruptCheck } from "../../src/services/warrants/interrupt.ts";
 import { openWarrant } from "../../src/services/warrants/open.ts";
@@ -189,13 +189,13 @@ export class Run {
   private sendBySystem(given: Extract<Command, { do: "interrupt" | "expire" }>): Sent {
     const { ctx, model } = this;
     if (given.do === "expire") {
-      const warrant = ctx.store.reader.warrants.find(pick(this.newestWarrants(), given.warrant) ?? "");
+      const warrant = ctx.reader.warrants.find(pick(this.newestWarrants(), given.warrant) ?? "");
       if (!warrant) return NOTHING;
       const answer = expireWarrant(ctx, warrant);
       return async () => expect(await answer).toBe(model.expire(warrant.id, ctx.now()));
     }
     const check = pick(this.pending, given.check);
-    const warrant = check && ctx.store.reader.warrants.find(check.request.warrantId);
+    const warrant = check && ctx.reader.warrants.find(check.request.warrantId);
     if (!check || !warrant) return NOTHING;
     const answer = interruptCheck(ctx, { ...warrant, version: check.version });
     return async () => expect(await answer).toBe(model.interrupt(warrant.id, check.version));

@@ -1,14 +1,14 @@
 import type { Agent } from "../../src/core/agent.ts";
 import { deposit as depositLegs } from "../../src/core/postings.ts";
 import type { Caller, Mode, Role } from "../../src/core/roles.ts";
-import type { Context } from "../../src/services/context.ts";
-import type { Row } from "../../src/store/store.ts";
+import type { Put } from "../../src/store/change.ts";
+import type { TestContext } from "../support/context.ts";
 import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
 
 /** One organisation of the real service with the model beside it, and how the two are compared. */
 export type World = {
-  readonly ctx: Context;
+  readonly ctx: TestContext;
   readonly organisationId: string;
   readonly mode: Mode;
   readonly people: Readonly<Record<Role, Caller>>;
@@ -25,10 +25,13 @@ export type Setting = {
   readonly mustBeNamed: boolean;
 };
 
+/** The hash of the token that somebody is signed in with, for as long as a history goes on. */
+const signInOf = (userId: string): string => `sign-in of ${userId}`;
+
 const keyOf = (agentId: string): string => `key_of_${agentId}`;
 
 /** A new organisation in one commit: each run has its own, and all share a database. */
-export async function createWorld(ctx: Context, setting: Setting): Promise<World> {
+export async function createWorld(ctx: TestContext, setting: Setting): Promise<World> {
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
@@ -67,10 +70,11 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
     reference: null,
     createdAt,
   };
-  const rows: Row[] = [
-    { kind: "organisation", row: organisation },
+  const put: Put[] = [
+    { kind: "organisation", before: null, row: organisation },
     ...roles.map((role) => ({
       kind: "user" as const,
+      before: null,
       row: {
         id: userIds[role],
         organisationId,
@@ -83,9 +87,10 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
         createdAt,
       },
     })),
-    ...agents.map((row) => ({ kind: "agent" as const, row })),
+    ...agents.map((row) => ({ kind: "agent" as const, before: null, row })),
     ...agents.map((agent) => ({
       kind: "apiKey" as const,
+      before: null,
       row: {
         id: keyOf(agent.id),
         organisationId,
@@ -100,25 +105,23 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
       },
     })),
     { kind: "deposit", row: deposit },
-  ];
-  await ctx.store.execute({
-    scope: { organisationId, mode },
-    needs: {},
-    decide: () => ({
-      answer: true,
-      change: {
-        rows,
-        posting: {
-          legs: depositLegs(deposit.amount),
-          asset: deposit.asset,
-          warrantId: null,
-          depositId: deposit.id,
-          payee: null,
-          recordedAt: createdAt,
-        },
+    {
+      kind: "posting",
+      row: {
+        ...{ organisationId, mode, asset: deposit.asset, legs: depositLegs(deposit.amount) },
+        ...{ warrantId: null, depositId: deposit.id, payee: null, recordedAt: createdAt },
       },
-    }),
-  });
+    },
+    ...roles.map((role) => ({
+      kind: "authSession" as const,
+      before: null,
+      row: {
+        ...{ tokenHash: signInOf(userIds[role]), userId: userIds[role], mode },
+        ...{ createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
+      },
+    })),
+  ];
+  await ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: true, change: { put } }) });
   const model = new PlainModel([...(hasAdmin ? [userIds.admin] : []), userIds.owner]);
   model.fund(deposit.asset, deposit.amount);
   for (const { id, failureBudget: budget, mustBeNamed } of agents) {
@@ -130,6 +133,7 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
     role,
     organisationId,
     mode,
+    signInHash: signInOf(userIds[role]),
   });
   return {
     ctx,
@@ -152,7 +156,7 @@ const EVERY = 1_000;
 
 /** Everything of the organisation, in one shape for both. */
 export function snapshotOf({ ctx, organisationId, mode, model }: World): object {
-  const { reader } = ctx.store;
+  const { reader } = ctx;
   const scope = { organisationId, mode };
   const agents = reader.agents.list(scope);
   return {

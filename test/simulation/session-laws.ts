@@ -17,7 +17,7 @@ const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>
  * function reads the service and expects it; called after every step.
  */
 export function createSessionLaws({ ctx, organisationId, mode, model }: World): () => void {
-  const { reader } = ctx.store;
+  const { reader } = ctx;
   const before = new Map<string, SpendSession>();
   return () => {
     const warrants = reader.warrants.byCreation({ organisationId, mode }, {}, {}, EVERY);

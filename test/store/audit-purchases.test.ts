@@ -4,7 +4,6 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "../../src/core/x402/purchase.ts";
-import { ensureInstance } from "../../src/services/instance.ts";
 import { payForUrl } from "../../src/services/x402/pay.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
@@ -20,7 +19,7 @@ import {
   RECEIPT,
   silence,
 } from "../support/market.ts";
-import { createCaller, createStage, intentOf, must } from "../support/stage.ts";
+import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
 
 /** A ledger with purchases that ended in every way, and one that was cut off in each phase; each corruption works on a copy. */
 let folder: string;
@@ -31,12 +30,11 @@ beforeAll(async () => {
   const ctx = createTestContext({ x402: market.x402 });
   const stage = await createStage(ctx, { mode: "sandbox", funds: "10000" });
   const caller = await createCaller(stage, { failure_budget: 100 });
-  await ensureInstance(ctx);
   const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
   const pay = (path: string, on = ctx as Parameters<typeof payForUrl>[0]) => {
     const url = `http://seller.example/${path}`;
     const input = { url, max_amount: "100", spec, agent_id: caller.agentId };
-    return payForUrl(on, caller, input, intentOf(path));
+    return payForUrl(on, caller, input, idempotencyOf(path));
   };
   const good = { ok: 1 };
   const bought = async (path: string, paid: ReturnType<typeof delivers>, findings: readonly Finding[]) => {
@@ -215,13 +213,13 @@ const STATES: readonly Corruption[] = [
   ],
   [
     "a purchase under way whose key has an answer",
-    "UPDATE idempotency_keys SET status = 200, body = '{}' WHERE key = 'quoting'",
+    "UPDATE idempotency_keys SET status = 200, body = '{}', holder = NULL WHERE key = 'quoting'",
     /: is quoting, and its idempotency key is not in flight$/,
   ],
   [
     "a purchase that has ended whose key is in flight",
-    "UPDATE idempotency_keys SET status = NULL, body = NULL WHERE key = 'paid'",
-    /^idempotency key "paid": is in flight, and neither/,
+    "UPDATE idempotency_keys SET status = NULL, body = NULL, holder = 'pur_none' WHERE key = 'paid'",
+    /^idempotency key "paid": is in flight, and pur_none is neither/,
   ],
 ];
 

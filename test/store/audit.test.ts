@@ -241,9 +241,9 @@ const WARRANTS: readonly Corruption[] = [
     /: opened_at against its trace is 1, not \d+$/,
   ],
   [
-    "another time of its last move",
-    `UPDATE warrants SET moved_at = 1 WHERE id = ${one("held")}`,
-    /: moved_at against its trace is 1, not \d+$/,
+    "a check that runs on a warrant that is held",
+    `UPDATE warrants SET verifying_since = 1 WHERE id = ${one("held")}`,
+    /^the file: CHECK constraint failed in warrants$/,
   ],
   [
     "another share",
@@ -485,13 +485,13 @@ const DIRECTORY: readonly Corruption[] = [
   ],
   [
     "a key in flight of a warrant that is not verifying",
-    `UPDATE idempotency_keys SET warrant_id = ${one("held")} WHERE status IS NULL`,
-    /^idempotency key "key-\d+": is in flight, and neither is the warrant wrt_\w+ being verified nor a purchase under way$/,
+    `UPDATE idempotency_keys SET holder = ${one("held")} WHERE status IS NULL`,
+    /^idempotency key "key-\d+": is in flight, and wrt_\w+ is neither a warrant being verified nor a purchase under way$/,
   ],
   [
     "a key in flight of nothing",
-    "UPDATE idempotency_keys SET warrant_id = NULL WHERE status IS NULL",
-    /and neither is the warrant null being verified nor a purchase under way$/,
+    "UPDATE idempotency_keys SET holder = NULL WHERE status IS NULL",
+    /and null is neither a warrant being verified nor a purchase under way$/,
   ],
   [
     "an outcome that is no JSON",
@@ -543,7 +543,7 @@ describe("the audit itself", () => {
     withCopy(folder, ({ writer, readers }) => {
       writer.raw.run(
         `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-         INSERT INTO idempotency_keys SELECT (SELECT id FROM organisations LIMIT 1), 'live', 'stuck-' || i, 'f', NULL, NULL, NULL, NULL, 0 FROM n`,
+         INSERT INTO idempotency_keys SELECT (SELECT id FROM organisations LIMIT 1), 'live', 'stuck-' || i, 'f', i, NULL, NULL, NULL, 0 FROM n`,
       );
       expect(auditLedger(readers)).toHaveLength(1_000);
       expect(readers.raw.inTransaction).toBe(false);

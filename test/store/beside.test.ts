@@ -60,16 +60,16 @@ test.skipIf(process.getuid?.() !== 0)(
 );
 
 test("a command waits for another process's transaction without holding up the event loop", async () => {
-  const store = openSqliteStore(folder);
+  const store = openSqliteStore(folder, { now: Date.now, newInstanceId: () => "ins_beside" });
   const other = new Database(join(folder, "holdfast.db"));
   other.run("BEGIN IMMEDIATE");
   let answered = false;
   const row = { id: "org_1", name: "One", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
   const command = store
     .execute({
-      scope: { organisationId: row.id, mode: "live" },
+      scope: null,
       needs: {},
-      decide: () => ({ answer: row.id, change: { rows: [{ kind: "organisation", row }] } }),
+      decide: () => ({ answer: row.id, change: { put: [{ kind: "organisation", before: null, row }] } }),
     })
     .finally(() => {
       answered = true;
@@ -79,7 +79,7 @@ test("a command waits for another process's transaction without holding up the e
   expect(answered).toBeFalse();
   other.run("ROLLBACK");
   expect(await command).toBe(row.id);
-  expect(store.reader.organisations.get(row.id)).toEqual(row);
+  expect(await store.read((reader) => reader.organisations.get(row.id))).toEqual(row);
   other.close();
   await store.close();
 });

@@ -2,9 +2,12 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
+import type { Change } from "../../src/store/change.ts";
+import { createRowCache } from "../../src/store/row-cache.ts";
 import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
-import type { Command, Decision, Scope } from "../../src/store/store.ts";
+import type { InstanceCommand, Scope } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 
 /** Group commit through the store: what one tick gathers is one transaction. */
@@ -28,12 +31,9 @@ describe("the store", () => {
     createdAt: 0,
   });
   const scopeOf = ({ id }: Organisation): Scope => ({ organisationId: id, mode: "live" });
+  const making = (row: Organisation): Change => ({ put: [{ kind: "organisation", before: null, row }] });
   const create = (row: Organisation) =>
-    ctx.store.execute({
-      scope: scopeOf(row),
-      needs: {},
-      decide: () => ({ answer: row.id, change: { rows: [{ kind: "organisation", row }] } }),
-    });
+    ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: row.id, change: making(row) }) });
   /** Through another connection, which sees what is committed and nothing else. */
   const committed = (id: string) => other.query("SELECT 1 FROM organisations WHERE id = ?").get(id) !== null;
 
@@ -54,18 +54,16 @@ describe("the store", () => {
     const look = () =>
       ctx.store.execute({
         scope: scopeOf(row),
-        needs: { organisation: true },
+        needs: {},
         decide: (snapshot) => {
-          seen.push([snapshot.organisation?.name ?? null, committed(row.id)]);
+          seen.push([snapshot.organisation.name, committed(row.id)]);
           return { answer: true };
         },
       });
-    await Promise.all([look(), create(row), look()]);
+    const [before] = await Promise.all([look(), create(row), look()]);
     // The third saw what the second wrote, and nobody outside did: it is one transaction.
-    expect(seen).toEqual([
-      [null, false],
-      ["gathered", false],
-    ]);
+    expect(isRefusal(before) && before.refused).toBe("organisation_not_found");
+    expect(seen).toEqual([["gathered", false]]);
     expect(committed(row.id)).toBe(true);
   });
 
@@ -74,7 +72,7 @@ describe("the store", () => {
     const answers = await Promise.allSettled([
       create(first),
       ctx.store.execute({
-        scope: scopeOf(first),
+        scope: null,
         needs: {},
         decide: () => {
           throw new Error("a bug in decide");
@@ -92,16 +90,17 @@ describe("the store", () => {
     const answers = await Promise.allSettled([
       create(good),
       ctx.store.execute({
-        scope: scopeOf(half),
+        scope: null,
         needs: {},
         decide: () => ({
           answer: true,
           change: {
-            rows: [
-              { kind: "organisation", row: half },
+            put: [
+              { kind: "organisation", before: null, row: half },
               // Of nobody: a user's organisation must be there.
               {
                 kind: "user",
+                before: null,
                 row: {
                   id: "usr_1",
                   organisationId: "org_unknown",
@@ -128,15 +127,15 @@ describe("the store", () => {
   test("a refusal is an answer: it writes nothing, unless it brings a Change", async () => {
     const row = organisation("refused");
     const refusal = { refused: "agent_not_found", message: "none" } as const;
-    const refused = (change?: Decision<never>["change"]) =>
+    const refused = (change?: Change) =>
       ctx.store.execute({
-        scope: scopeOf(row),
+        scope: null,
         needs: {},
         decide: () => ({ answer: refusal, ...(change && { change }) }),
       });
     expect(await refused()).toEqual(refusal);
     expect(committed(row.id)).toBe(false);
-    expect(await refused({ rows: [{ kind: "organisation", row }] })).toEqual(refusal);
+    expect(await refused(making(row))).toEqual(refusal);
     expect(committed(row.id)).toBe(true);
   });
 
@@ -144,11 +143,11 @@ describe("the store", () => {
     const [first, row] = [organisation("first"), organisation("promised")];
     const decide = (async () => ({
       answer: true,
-      change: { rows: [{ kind: "organisation", row }] },
-    })) as unknown as Command<boolean>["decide"];
+      change: making(row),
+    })) as unknown as InstanceCommand<Record<never, never>, boolean>["decide"];
     const answers = await Promise.allSettled([
       create(first),
-      ctx.store.execute({ scope: scopeOf(row), needs: {}, decide }),
+      ctx.store.execute({ scope: null, needs: {}, decide }),
     ]);
     expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
     expect((answers[1] as PromiseRejectedResult).reason).toBeInstanceOf(TypeError);
@@ -160,7 +159,7 @@ describe("the store", () => {
     const answers = await Promise.all(
       Array.from({ length: 600 }, (_, index) =>
         ctx.store.execute({
-          scope: { organisationId: "org_none", mode: "live" },
+          scope: null,
           needs: {},
           decide: () => {
             order.push(index);
@@ -176,10 +175,10 @@ describe("the store", () => {
   test("close commits what is queued, and refuses what comes later", async () => {
     const closing = createTestContext();
     const row = organisation("queued");
-    const command: Command<string> = {
-      scope: scopeOf(row),
+    const command: InstanceCommand<Record<never, never>, string> = {
+      scope: null,
       needs: {},
-      decide: () => ({ answer: row.id, change: { rows: [{ kind: "organisation", row }] } }),
+      decide: () => ({ answer: row.id, change: making(row) }),
     };
     const queued = closing.store.execute(command);
     await closing.store.close();
@@ -227,23 +226,35 @@ describe("the commit queue", () => {
       },
     });
     const faults = new Map<string, () => void>();
-    const queue = createCommitQueue(
-      watched,
-      () => ({}) as never,
-      (_, change) => {
-        for (const { row } of change.rows ?? []) {
-          database.run("INSERT INTO facts VALUES (?)", [row as never]);
-          faults.get(row as never)?.();
+    const cache = createRowCache();
+    const queue = createCommitQueue({
+      database: watched,
+      cache,
+      load: (missing) => {
+        // The instance is all that these commands look at.
+        for (const [kind, keys] of missing.rows)
+          for (const key of keys) cache.loadRow(kind, key, { id: "ins" } as never);
+      },
+      apply: (writes) => {
+        for (const write of writes) {
+          if (write.kind !== "put") continue;
+          const { name } = write.put.row as { readonly name: string };
+          database.run("INSERT INTO facts VALUES (?)", [name]);
+          faults.get(name)?.();
         }
       },
-      { onBegun: () => {}, onUndone: () => {}, onCommitted: () => statements.push("committed") },
-    );
+      begun: () => ({ now: 0, recordedAt: 0 }),
+      committed: () => statements.push("committed"),
+    });
     return (name: string, fault?: () => void) => {
       if (fault) faults.set(name, fault);
       return queue.execute({
-        scope: { organisationId: "org", mode: "live" },
+        scope: null,
         needs: {},
-        decide: () => ({ answer: name, change: { rows: [{ kind: "organisation", row: name as never }] } }),
+        decide: () => ({
+          answer: name,
+          change: { put: [{ kind: "auditEntry", row: { name } as never }] },
+        }),
       });
     };
   }

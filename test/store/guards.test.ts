@@ -6,12 +6,16 @@ import { hashJson } from "../../src/core/canonical.ts";
 import { AMOUNT_MAX } from "../../src/core/money.ts";
 import { BUILT_IN_RULES_HASH } from "../../src/core/policy.ts";
 import { deposit, hold, type Legs, settle } from "../../src/core/postings.ts";
+import type { SpendSession } from "../../src/core/session.ts";
 import { decide, openingOf, type Warrant } from "../../src/core/warrant.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { changeOf } from "../../src/services/warrants/transition.ts";
-import { openLedger } from "../../src/store/sqlite/open.ts";
-import type { Change, Posting, Scope } from "../../src/store/store.ts";
+import type { Change, Put } from "../../src/store/change.ts";
+import type { From } from "../../src/store/needs.ts";
+import type { Posting } from "../../src/store/rows.ts";
+import { type Connection, openLedger } from "../../src/store/sqlite/open.ts";
+import type { Scope } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import {
@@ -28,7 +32,7 @@ import {
 /** What a table says to raw SQL, with every guard in place. */
 describe("raw SQL of a buggy caller", () => {
   let folder: string;
-  let ledger: ReturnType<typeof openLedger>;
+  let ledger: Connection;
 
   beforeAll(async () => {
     const ctx = createTestContext(SCRIPTED);
@@ -37,34 +41,33 @@ describe("raw SQL of a buggy caller", () => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-guards-"));
     cpSync(ctx.folder, folder, { recursive: true });
     rmSync(ctx.folder, { recursive: true });
-    ledger = openLedger(folder);
-    ledger.writer.raw.run("PRAGMA synchronous = OFF");
+    ledger = openLedger(folder, () => ({ id: "ins_none", createdAt: 0 }));
+    ledger.raw.run("PRAGMA synchronous = OFF");
     // A warrant without its hold: what is refused of a posting for it is refused for one reason.
-    ledger.writer.raw.run(warrant({ id: "'wrt_bare'" }));
+    ledger.raw.run(warrant({ id: "'wrt_bare'" }));
     for (const phase of ["held", "signed", "answered", "ended"])
-      ledger.writer.raw.run(purchase({ phase: `'${phase}'` }));
+      ledger.raw.run(purchase({ phase: `'${phase}'` }));
     const aPerson = "FROM users LIMIT 1";
-    ledger.writer.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
-    ledger.writer.raw.run(
+    ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
+    ledger.raw.run(
       `INSERT INTO users SELECT 'usr_other', organisation_id, 'other@example.com', name, role, '', NULL, NULL, 0 ${aPerson}`,
     );
-    ledger.writer.raw.run(
+    ledger.raw.run(
       `INSERT INTO passkeys SELECT 'passkey', organisation_id, id, 'x', '', 0, '[]', 1, 0, NULL FROM users WHERE id <> 'usr_other' LIMIT 1`,
     );
-    ledger.writer.raw.run(
+    ledger.raw.run(
       `INSERT INTO passkey_approvals SELECT 'used', id, 'passkey', 'wrt_bare', 1, 'release', NULL, '{}', 0, 2, 1 ${aPerson}`,
     );
   });
 
   afterAll(() => {
-    ledger.readers.raw.close();
-    ledger.writer.raw.close();
+    ledger.raw.close();
     rmSync(folder, { recursive: true });
   });
 
   /** Every row of every table. */
   function everything(): string {
-    const { raw } = ledger.readers;
+    const { raw } = ledger;
     const tables = raw
       .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'")
       .all();
@@ -113,7 +116,7 @@ describe("raw SQL of a buggy caller", () => {
 
   /** A warrant like one that is there, with some columns changed. */
   const warrant = (columns: Record<string, string>, verb = "INSERT"): string => {
-    const names = ledger.readers.raw
+    const names = ledger.raw
       .query<{ name: string }, []>("SELECT name FROM pragma_table_info('warrants')")
       .all()
       .map(({ name }) => name);
@@ -539,7 +542,6 @@ describe("raw SQL of a buggy caller", () => {
       id: `'pur_' || ${phase}`,
       organisation_id: "id",
       mode: "'sandbox'",
-      idempotency_key: "'key'",
       method: "'GET'",
       url: "'https://s.example'",
       max_amount: "100",
@@ -601,7 +603,7 @@ describe("raw SQL of a buggy caller", () => {
       /a purchase does not go back/,
     ],
     ...anotherValue(
-      ["idempotency_key", "url", "method", "max_amount", "mode", "organisation_id", "created_at"],
+      ["url", "method", "max_amount", "mode", "organisation_id", "created_at"],
       /fixed at the beginning/,
     ),
     ...anotherValue(
@@ -631,7 +633,7 @@ describe("raw SQL of a buggy caller", () => {
   for (const [name, sql, problem] of [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES]) {
     test(`${name} is refused`, () => {
       const before = everything();
-      expect(() => ledger.writer.raw.run(sql())).toThrow(problem);
+      expect(() => ledger.raw.run(sql())).toThrow(problem);
       expect(everything()).toBe(before);
     });
   }
@@ -650,8 +652,30 @@ describe("a wrong Change", () => {
   });
   afterAll(() => ctx.close());
 
-  const write = (change: Change, world = scope) =>
-    ctx.store.execute({ scope: world, needs: {}, decide: () => ({ answer: true, change }) });
+  /** A Change that is made of the rows that its command reads. */
+  type Wrong = {
+    readonly warrantId: string | null;
+    readonly agentId?: string | null;
+    readonly change: (found: {
+      readonly warrant: Warrant | null;
+      readonly session: SpendSession | null;
+    }) => Change;
+  };
+
+  const agentNeeds = (agent: string | null) => ({ agent, agentSession: { from: "agent" } as From<"agent"> });
+  const write = ({ warrantId, agentId = null, change }: Wrong, of = scope) =>
+    ctx.store.execute({
+      scope: of,
+      needs: {
+        warrant: warrantId ?? "wrt_none",
+        ...agentNeeds(agentId),
+      },
+      decide: ({ warrant, agentSession }) => ({
+        answer: true,
+        change: change({ warrant, session: agentSession }),
+      }),
+    });
+  const writing = (change: Change): Wrong => ({ warrantId: null, change: () => change });
 
   const spec = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
   const newWarrant = (amount = 100n): Warrant => ({
@@ -675,24 +699,27 @@ describe("a wrong Change", () => {
     traceHead: null,
     deadline: ctx.now() + 1,
     openedAt: ctx.now(),
-    movedAt: ctx.now(),
+    verifyingSince: null,
     settledAt: null,
   });
 
   const opening = (warrant: Warrant): Change =>
     changeOf(
       openingOf(warrant),
-      { warrant: null, webhooks: [] },
+      null,
+      { recordedAt: ctx.now(), webhooks: [] },
+      ctx.now(),
       { actor: { kind: "user", id: "usr_x" }, eventId: ctx.newId("event"), schemaHashes: {} },
       [],
-    );
+    ).change;
 
-  const withPosting = (warrant: Warrant, wrong: Partial<Posting>): Change => {
-    const change = opening(warrant);
-    return { ...change, ...(change.posting && { posting: { ...change.posting, ...wrong } }) };
-  };
+  const rePosted = (change: Change, wrong: (posting: Posting) => Posting): Change => ({
+    put: change.put.map((put): Put => (put.kind === "posting" ? { ...put, row: wrong(put.row) } : put)),
+  });
+  const withPosting = (warrant: Warrant, wrong: Partial<Posting>): Wrong =>
+    writing(rePosted(opening(warrant), (posting) => ({ ...posting, ...wrong })));
 
-  const WRONG: readonly [string, (warrant: Warrant) => Change | Promise<Change>, RegExp][] = [
+  const WRONG: readonly [string, (warrant: Warrant) => Wrong | Promise<Wrong>, RegExp][] = [
     [
       "an unbalanced posting",
       (warrant) => withPosting(warrant, { legs: { ...hold(100n), available: -99n } }),
@@ -703,10 +730,14 @@ describe("a wrong Change", () => {
       (warrant) => withPosting(warrant, { legs: hold(101n) }),
       /holds its warrant's amount/,
     ],
-    ["a hold of more than is available", () => opening(newWarrant(1_000_001n)), /balances_not_negative/],
+    [
+      "a hold of more than is available",
+      () => writing(opening(newWarrant(1_000_001n))),
+      /balances_not_negative/,
+    ],
     [
       "a hold of an asset that was never funded",
-      () => opening({ ...newWarrant(), asset: "HUGE" }),
+      () => writing(opening({ ...newWarrant(), asset: "HUGE" })),
       /needs a balance/,
     ],
     [
@@ -720,158 +751,210 @@ describe("a wrong Change", () => {
       /same organisation/,
     ],
     ["an amount of 2^63", (warrant) => withPosting(warrant, { legs: hold(AMOUNT_MAX + 1n) }), /out of range/],
-    ["a warrant of 2^63", () => opening(newWarrant(AMOUNT_MAX + 1n)), /out of range/],
+    ["a warrant of 2^63", () => writing(opening(newWarrant(AMOUNT_MAX + 1n))), /out of range/],
     [
       "a warrant without a trace",
-      (warrant) => ({ warrant: { before: null, after: warrant } }),
-      /moves with a trace entry/,
+      (warrant) => writing({ put: [{ kind: "warrant", before: null, row: warrant }] }),
+      /moves with one trace entry/,
+    ],
+    [
+      "a trace without its warrant",
+      (warrant) => writing({ put: opening(warrant).put.filter(({ kind }) => kind !== "warrant") }),
+      /moves with one trace entry/,
     ],
     [
       "a warrant twice",
       async (warrant) => {
-        await write(opening(warrant));
-        return opening({ ...warrant, payee: "mallory" });
+        await write(writing(opening(warrant)));
+        return writing(opening({ ...warrant, payee: "mallory" }));
       },
       /UNIQUE constraint failed: warrants.id/,
     ],
-    ["a deposit that overflows the balance", () => deposited(AMOUNT_MAX, deposit(AMOUNT_MAX)), /balances_/],
+    [
+      "a deposit that overflows the balance",
+      () => writing(deposited(AMOUNT_MAX, deposit(AMOUNT_MAX))),
+      /balances_/,
+    ],
     [
       "a deposit that brings more than it says",
-      () => deposited(1n, deposit(2n)),
+      () => writing(deposited(1n, deposit(2n))),
       /same organisation, mode, asset and amount/,
     ],
     [
       "an organisation that is not there",
-      (warrant) => opening({ ...warrant, organisationId: "org_none" }),
+      (warrant) => writing(opening({ ...warrant, organisationId: "org_none" })),
       /FOREIGN KEY/,
     ],
     [
       "a share that is not the warrant's",
-      async () => settled("release", (posting) => ({ ...posting, legs: settle(100n, 9_999) })),
+      () => released((change) => rePosted(change, (posting) => ({ ...posting, legs: settle(100n, 9_999) }))),
       /settles it as the warrant says/,
     ],
     [
       "a payee that is not the warrant's",
-      async () => settled("release", (posting) => ({ ...posting, payee: "mallory" })),
+      () => released((change) => rePosted(change, (posting) => ({ ...posting, payee: "mallory" }))),
       /settles it as the warrant says/,
     ],
     [
-      "a move from a version that is past",
+      "a row that changes another one than was read",
       async () => {
-        const { change } = await moved("release");
-        must(await settleByPerson(stage, stage.operator, change.warrant.before.id, "refund"));
-        return change;
+        const { warrantId } = await released();
+        const stale = ctx.reader.warrants.find(warrantId!);
+        return { warrantId, change: () => releasing(stale) };
+      },
+      /from another row than the one that was read/,
+    ],
+    [
+      "a row that was not read at all",
+      async () => {
+        const { warrantId } = await released();
+        return writing(releasing(ctx.reader.warrants.find(warrantId!)));
+      },
+      /from another row than the one that was read/,
+    ],
+    [
+      "a settlement of what is settled",
+      async () => {
+        const wrong = await released();
+        const held = ctx.reader.warrants.find(wrong.warrantId!);
+        must(await settleByPerson(stage, stage.operator, wrong.warrantId!, "refund"));
+        return {
+          ...wrong,
+          change: ({ warrant }) => ({
+            put: releasing(held).put.map((put) =>
+              put.kind === "warrant"
+                ? { ...put, before: warrant, row: { ...put.row, version: warrant!.version + 1 } }
+                : put,
+            ),
+          }),
+        };
       },
       /a settled warrant is final/,
     ],
     [
       "a second settlement by itself",
       async () => {
-        const { change } = await moved("release");
-        await write(change);
-        return { posting: change.posting };
+        const wrong = await released();
+        await write(wrong);
+        const settlement = releasing({ ...ctx.reader.warrants.find(wrong.warrantId!)!, state: "held" });
+        return writing({ put: settlement.put.filter(({ kind }) => kind === "posting") });
       },
       /held once and settled once/,
     ],
     [
       "a session spent over its ceiling",
       async () => {
-        const caller = await createCaller(stage);
-        must(await createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "100" }));
-        const session = ctx.store.reader.agents.liveSession(caller.agentId, ctx.now());
-        if (!session) throw new Error("no session");
+        const { agentId } = await createCaller(stage);
+        must(await createSession(ctx, MACHINE, { agent_id: agentId, amount_ceiling: "100" }));
         return {
-          ...opening(newWarrant(101n)),
-          rows: [{ kind: "spendSession", row: { ...session, amountSpent: 101n } }],
+          warrantId: null,
+          agentId,
+          change: ({ session: before }) => ({
+            put: [{ kind: "spendSession", before, row: { ...before!, amountSpent: 101n } }],
+          }),
         };
       },
       /spend_sessions_spent/,
     ],
     [
       "half an outcome of a key",
-      (warrant) => ({
-        ...opening(warrant),
-        idempotency: {
-          key: "half",
-          fingerprint: "f",
-          warrantId: null,
-          outcome: { status: 201, body: null as never, contentHash: null },
-          createdAt: 0,
-        },
-      }),
+      () =>
+        writing({
+          put: [
+            {
+              kind: "idempotencyKey",
+              before: null,
+              row: {
+                ...scope,
+                key: "half",
+                fingerprint: "f",
+                holder: null,
+                outcome: { status: 201, body: null as never, contentHash: null },
+                createdAt: 0,
+              },
+            },
+          ],
+        }),
       /idempotency_keys_outcome/,
+    ],
+    [
+      "a key in flight that nobody holds",
+      () =>
+        writing({
+          put: [
+            {
+              kind: "idempotencyKey",
+              before: null,
+              row: { ...scope, key: "lost", fingerprint: "f", holder: null, outcome: null, createdAt: 0 },
+            },
+          ],
+        }),
+      /idempotency_keys_holder/,
     ],
   ];
 
   function deposited(amount: bigint, legs: Legs): Change {
     const id = ctx.newId("deposit");
+    const row = { id, ...scope, asset: "USDC", amount, reference: null, createdAt: 0 };
     return {
-      rows: [
-        { kind: "deposit", row: { id, ...scope, asset: "USDC", amount, reference: null, createdAt: 0 } },
+      put: [
+        { kind: "deposit", row },
+        {
+          kind: "posting",
+          row: { ...scope, legs, asset: "USDC", warrantId: null, depositId: id, payee: null, recordedAt: 0 },
+        },
       ],
-      posting: { legs, asset: "USDC", warrantId: null, depositId: id, payee: null, recordedAt: 0 },
     };
   }
 
-  /** What settles a warrant that was just opened, unwritten. */
-  async function moved(decision: "release") {
-    const { id } = warrantIn(await open(stage, stage.operator));
-    const before = ctx.store.reader.warrants.find(id);
+  /** What releases a held warrant. */
+  function releasing(before: Warrant | null): Change {
     if (!before) throw new Error("not opened");
-    const transition = decide(
-      before,
-      { to: decision === "release" ? "released" : "refunded", by: "operator" },
-      ctx.now(),
-    );
+    const time = { now: ctx.now(), recordedAt: ctx.now() };
+    const transition = decide(before, { to: "released", by: "operator" }, time);
     if ("refused" in transition) throw new Error(transition.message);
-    const change = changeOf(
+    return changeOf(
       transition,
-      { warrant: before, webhooks: [] },
+      before,
+      { recordedAt: time.recordedAt, webhooks: [] },
+      time.now,
       { actor: { kind: "user", id: "usr_x" }, eventId: ctx.newId("event") },
       [],
-    );
-    if (!change.posting || !change.warrant?.before) throw new Error("no posting");
-    return {
-      change: {
-        ...change,
-        posting: change.posting,
-        warrant: { ...change.warrant, before: change.warrant.before },
-      },
-    };
+    ).change;
   }
 
-  async function settled(decision: "release", wrong: (posting: Posting) => Posting): Promise<Change> {
-    const { change } = await moved(decision);
-    return { ...change, posting: wrong(change.posting) };
+  /** The release of a warrant that was just opened, with something wrong in it. */
+  async function released(wrong: (change: Change) => Change = (change) => change): Promise<Wrong> {
+    const { id } = warrantIn(await open(stage, stage.operator));
+    return { warrantId: id, change: ({ warrant }) => wrong(releasing(warrant)) };
   }
 
-  for (const [name, wrong, problem] of WRONG) {
+  for (const [name, make, problem] of WRONG) {
     test(`${name} is refused, and its neighbours commit`, async () => {
       const [first, second, victim] = [newWarrant(), newWarrant(), newWarrant()];
-      const change = await wrong(victim);
-      const traced = change.warrant ? ctx.store.reader.trace.of(change.warrant.after.id) : [];
-      const before = change.warrant && ctx.store.reader.warrants.find(change.warrant.after.id);
-      const [balance] = ctx.store.reader.balances.list(scope);
+      const wrong = await make(victim);
+      const { warrants, trace, balances } = ctx.reader;
+      const about = wrong.warrantId ?? victim.id;
+      const traced = trace.of(about);
+      const before = warrants.find(about);
+      const [balance] = balances.list(scope);
       const answers = await Promise.allSettled([
-        write(opening(first)),
-        write(change),
-        write(opening(second)),
+        write(writing(opening(first))),
+        write(wrong),
+        write(writing(opening(second))),
       ]);
       expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
       const refused = answers[1] as PromiseRejectedResult;
       expect(`${refused.reason} ${(refused.reason as Error).cause}`).toMatch(problem);
       // Nothing of the wrong one is there, and all of the others.
-      const { warrants, trace, balances } = ctx.store.reader;
       for (const { id } of [first, second]) {
         expect(warrants.find(id)?.state).toBe("held");
         expect(trace.of(id)).toHaveLength(1);
       }
       const [after] = balances.list(scope);
       expect(after?.balance.available).toBe((balance?.balance.available ?? 0n) - 200n);
-      if (change.warrant) {
-        expect(trace.of(change.warrant.after.id)).toEqual([...traced]);
-        expect(warrants.find(change.warrant.after.id)).toEqual(before ?? null);
-      }
+      expect(trace.of(about)).toEqual([...traced]);
+      expect(warrants.find(about)).toEqual(before);
     });
   }
 });

@@ -160,7 +160,7 @@ function indexesOf(read: () => unknown): string[] {
 }
 
 test("every read of deliveries goes by the index that is meant for it", () => {
-  const { webhooks, deliveries } = service.ctx.store.reader;
+  const { webhooks, deliveries } = service.ctx.reader;
   const live = { organisationId: home.id, mode: "live" } as const;
   const now = service.clock.now;
   const byPrefix = (suffix: string) => `webhook_deliveries_${suffix}`;
@@ -186,7 +186,7 @@ test("every read of deliveries goes by the index that is meant for it", () => {
 });
 
 test("payments to look for, and purchases that have not ended, are read by their indexes", () => {
-  const { purchases } = service.ctx.store.reader;
+  const { purchases } = service.ctx.reader;
   ran = [];
   purchases.waiting();
   purchases.toCheck(service.clock.now, service.clock.now + 1, 10);

@@ -16,8 +16,9 @@ import { createPendingChallenges } from "../../src/services/auth/passkeys/challe
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
-import { createDeliveryPlaces } from "../../src/services/webhooks/places.ts";
+import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { openReader, type TestReader } from "./reader.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
 export type TestContext = Context & {
@@ -26,6 +27,8 @@ export type TestContext = Context & {
   /** Epoch milliseconds; a test moves it. */
   readonly clock: { now: number };
   readonly store: SqliteStore;
+  /** Reads the ledger at once, on a connection of its own: what is committed, and nothing else. */
+  readonly reader: TestReader["reader"];
   /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
   close(): Promise<void>;
 };
@@ -44,19 +47,18 @@ export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
 export function createTestContext(overrides: Partial<Omit<Context, "store">> = {}): TestContext {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-test-"));
-  const store = openSqliteStore(folder);
   const clock = { now: TEST_NOW };
   const now = () => clock.now;
+  const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
+  const store = openSqliteStore(folder, { now, newInstanceId: () => createIds(now, random40)("instance") });
+  const reading = openReader(folder);
   const inProcess: Context["evaluate"] = async ({ clauses, evidence, schemas, now: at }) =>
     evaluate(clauses, evidence, schemas, at);
   return {
     store,
+    reader: reading.reader,
     now,
-    newId: createIds(
-      now,
-      () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n),
-      store.reader.newestIdTime(),
-    ),
+    newId: createIds(now, random40, store.newestIdTime),
     randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
     passwords: {
       hash: async (password) => `test:${password}`,
@@ -83,14 +85,15 @@ export function createTestContext(overrides: Partial<Omit<Context, "store">> = {
     x402: NO_MONEY,
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
-    deliveryPlaces: createDeliveryPlaces(),
+    deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,
     clock,
     async close() {
-      const problems = store.reader.audit();
+      const problems = await store.audit();
+      reading.close();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
       expect(problems).toEqual([]);

@@ -4,18 +4,19 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
-import { openLedger } from "../../src/store/sqlite/open.ts";
+import { type Connection, connect, openLedger } from "../../src/store/sqlite/open.ts";
 
 /** Opens a copy of the ledger in a folder, as a buggy or hostile hand would: nothing stops it. */
 export function withCopy<T>(
   folder: string,
-  work: (ledger: ReturnType<typeof openLedger>, file: string) => T,
+  work: (ledger: { readonly writer: Connection; readonly readers: Connection }, file: string) => T,
 ): T {
   const copy = mkdtempSync(join(tmpdir(), "holdfast-audit-"));
   const file = join(copy, "holdfast.db");
   cpSync(folder, copy, { recursive: true });
-  const ledger = openLedger(copy);
-  const { raw } = ledger.writer;
+  const writer = openLedger(copy, () => ({ id: "ins_none", createdAt: 0 }));
+  const readers = connect(file, { readonly: true });
+  const { raw } = writer;
   raw.run("PRAGMA synchronous = OFF");
   raw.run("PRAGMA foreign_keys = OFF");
   raw.run("PRAGMA ignore_check_constraints = ON");
@@ -25,10 +26,10 @@ export function withCopy<T>(
     raw.run(`DROP TRIGGER ${name}`);
   }
   try {
-    return work(ledger, file);
+    return work({ writer, readers }, file);
   } finally {
-    ledger.readers.raw.close();
-    ledger.writer.raw.close();
+    readers.raw.close();
+    raw.close();
     rmSync(copy, { recursive: true });
   }
 }

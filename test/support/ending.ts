@@ -1,18 +1,13 @@
 import type { Context } from "../../src/services/context.ts";
+import type { Store } from "../../src/store/store.ts";
 
 /** The same service, whose process ends after so many commits. */
-export function endingAfter(ctx: Context, commits: number): Context {
+export function endingAfter<Given extends Context>(ctx: Given, commits: number): Given {
   let count = 0;
-  return {
-    ...ctx,
-    store: {
-      ...ctx.store,
-      reader: ctx.store.reader,
-      execute: async (command) => {
-        if (count >= commits) throw new Error("crashed");
-        count += 1;
-        return ctx.store.execute(command);
-      },
-    },
+  const execute = async (command: never): Promise<unknown> => {
+    if (count >= commits) throw new Error("crashed");
+    count += 1;
+    return ctx.store.execute(command);
   };
+  return { ...ctx, store: { ...ctx.store, execute: execute as Store["execute"] } };
 }

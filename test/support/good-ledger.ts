@@ -13,7 +13,7 @@ import {
   createCaller,
   createStage,
   FOUR_CLAUSES,
-  intentOf,
+  idempotencyOf,
   must,
   NONE_PASS,
   open,
@@ -96,7 +96,7 @@ export async function buildGoodLedger(ctx: TestContext): Promise<void> {
   await opened({ agent_id: frozen.agentId }, frozen);
   must(await setAgentStatus(ctx, MACHINE, { agent_id: frozen.agentId, status: "killed" }));
   ctx.clock.now += 2_000;
-  const overdue = ctx.store.reader.warrants.find(late);
+  const overdue = ctx.reader.warrants.find(late);
   if (overdue) must(await expireWarrant(ctx, overdue));
 
   must(await createPolicy(ctx, MACHINE, { ...organisation, name: "of everyone", rules }));
@@ -110,6 +110,6 @@ export async function buildGoodLedger(ctx: TestContext): Promise<void> {
     caller: typeof operator,
     input: Omit<Parameters<typeof resolveEscalation>[2], "id" | "ifMatch">,
   ) {
-    return resolveEscalation(ctx, caller, { ...input, id, ifMatch: null }, intentOf());
+    return resolveEscalation(ctx, caller, { ...input, id, ifMatch: null }, idempotencyOf());
   }
 }

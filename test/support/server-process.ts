@@ -6,6 +6,7 @@ import { type Given, readConfig } from "../../src/config.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type Client, createClient } from "./client.ts";
 import { must } from "./organisations.ts";
+import { openReader, type TestReader } from "./reader.ts";
 import { testSettings } from "./server.ts";
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
@@ -21,7 +22,7 @@ export type ServerProcess = {
 /** A data folder, servers on it one after the other, and the books from outside. */
 export type ServerFolder = {
   readonly folder: string;
-  readonly ctx: Context;
+  readonly ctx: Context & Pick<TestReader, "reader">;
   /**
    * @param secrets settings that no flag gives, such as `WORKER_SECRET`
    * @param ownGroup whether it and its children are a process group, as a terminal's or a service manager's are
@@ -30,15 +31,17 @@ export type ServerFolder = {
   close(): Promise<void>;
 };
 
-export function openServerFolder(): ServerFolder {
+export async function openServerFolder(): Promise<ServerFolder> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-process-"));
   const settings = testSettings(folder);
-  const { ctx: real, close } = openForCommands(must(readConfig(settings, {})));
+  const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})));
+  const reading = openReader(folder);
   const processes: Bun.Subprocess[] = [];
   return {
     folder,
     ctx: {
       ...real,
+      reader: reading.reader,
       passwords: {
         ...real.passwords,
         hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
@@ -71,6 +74,7 @@ export function openServerFolder(): ServerFolder {
     async close() {
       for (const child of processes) child.kill("SIGKILL");
       await Promise.all(processes.map(({ exited }) => exited));
+      reading.close();
       await close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -11,6 +11,7 @@ import type { Context } from "../../src/services/context.ts";
 import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
 import { createTestContext } from "./context.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
+import { openReader, type TestReader } from "./reader.ts";
 import { openWorld, type World } from "./world.ts";
 
 /** What a refusal must be: its status, its code and, where it says where, how its message starts. */
@@ -19,7 +20,7 @@ export type Refused = readonly [status: number, code: string, start?: string];
 /** The service under test, however it is reached, and what a test asks of it. */
 export type Service = Client & {
   readonly url: string;
-  readonly ctx: Context;
+  readonly ctx: Context & Pick<TestReader, "reader">;
   organisation(funds?: bigint): Promise<TestOrganisation>;
   /** The body of an open that nothing is wrong with, but for what is said. Always the same deadline. */
   body(overrides?: object): { readonly [field: string]: unknown };
@@ -45,7 +46,7 @@ const HOUR_MS = 3_600_000;
 function serviceOf(
   client: Client,
   url: string,
-  ctx: Context,
+  ctx: Service["ctx"],
   folder: string,
   stop: () => Promise<void>,
 ): Service {
@@ -70,7 +71,7 @@ function serviceOf(
     everything: reader.all,
     organisation: (funds) => makeOrganisation(ctx, client, funds),
     books: ({ id }, mode = "live", asset = "USDC") =>
-      ctx.store.reader.balances.list({ organisationId: id, mode }).find((entry) => entry.asset === asset)
+      ctx.reader.balances.list({ organisationId: id, mode }).find((entry) => entry.asset === asset)
         ?.balance ?? { available: 0n, held: 0n, paid: 0n },
     async refuses(organisation, [status, code, start = ""], send) {
       const before = world(organisation);
@@ -89,7 +90,7 @@ function serviceOf(
       return reply.body;
     },
     async close() {
-      const problems = ctx.store.reader.audit();
+      const problems = await ctx.store.audit();
       reader.close();
       await stop();
       expect(problems).toEqual([]);
@@ -121,8 +122,10 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
   // Verification reads the algorithm from the hash: what a test keeps may be cheap.
-  const ctx: Context = {
+  const reading = openReader(folder);
+  const ctx: Service["ctx"] = {
     ...real,
+    reader: reading.reader,
     passwords: {
       ...real.passwords,
       hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
@@ -130,6 +133,7 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   };
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
   return serviceOf(client, url, ctx, folder, async () => {
+    reading.close();
     await stop();
     rmSync(folder, { recursive: true, force: true });
   });

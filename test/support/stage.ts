@@ -10,7 +10,7 @@ import { createKey } from "../../src/services/admin/keys.ts";
 import { createOrganisation } from "../../src/services/admin/organisations.ts";
 import { createUser } from "../../src/services/admin/users.ts";
 import type { Context } from "../../src/services/context.ts";
-import type { Answer, Intent } from "../../src/services/intent.ts";
+import type { Answer, Idempotency } from "../../src/services/idempotency.ts";
 import type { warrantResource } from "../../src/services/resources.ts";
 import { type OpenInput, openWarrant } from "../../src/services/warrants/open.ts";
 import { settleWarrant } from "../../src/services/warrants/settle.ts";
@@ -45,7 +45,10 @@ let sequence = 0;
 /** Never the same twice in the process. */
 export const fresh = (name: string): string => `${name}-${++sequence}`;
 
-export const intentOf = (key = fresh("key"), fingerprint = "same"): Intent => ({ key, fingerprint });
+export const idempotencyOf = (key = fresh("key"), fingerprint = "same"): Idempotency => ({
+  key,
+  fingerprint,
+});
 
 export async function createStage(
   ctx: Context,
@@ -69,7 +72,7 @@ export async function createStage(
         role,
       }),
     );
-    return { kind: "person", userId: user.id, role, organisationId, mode };
+    return signedIn(ctx, { kind: "person", userId: user.id, role, organisationId, mode });
   };
   if (funds !== "0") {
     must(await fundBalance(ctx, MACHINE, { organisation_id: organisationId, mode, amount: funds }));
@@ -80,8 +83,32 @@ export async function createStage(
     mode,
     operator: await person("operator"),
     admin: await person("admin"),
-    owner: { kind: "person", userId: created.owner.id, role: "owner", organisationId, mode },
+    owner: await signedIn(ctx, {
+      kind: "person",
+      userId: created.owner.id,
+      role: "owner",
+      organisationId,
+      mode,
+    }),
   };
+}
+
+/** The person as a caller whose sign-in lasts, wherever a test moves the clock. */
+export async function signedIn(
+  ctx: Context,
+  person: Omit<PersonCaller, "signInHash">,
+): Promise<PersonCaller> {
+  const tokenHash = fresh(`sign-in of ${person.userId}`);
+  const row = {
+    ...{ tokenHash, userId: person.userId, mode: person.mode },
+    ...{ createdAt: ctx.now(), expiresAt: Number.MAX_SAFE_INTEGER },
+  };
+  await ctx.store.execute({
+    scope: person,
+    needs: {},
+    decide: () => ({ answer: null, change: { put: [{ kind: "authSession", before: null, row }] } }),
+  });
+  return { ...person, signInHash: tokenHash };
 }
 
 /** An agent with a key, which calls. */
@@ -106,7 +133,7 @@ export const open = (
   { ctx }: Stage,
   caller: KeyCaller | PersonCaller,
   input: Partial<OpenInput> = {},
-  intent = intentOf(),
+  intent = idempotencyOf(),
 ): Promise<Answer | Refusal> =>
   openWarrant(
     ctx,
@@ -131,7 +158,7 @@ export const verify = (
   caller: KeyCaller | PersonCaller,
   warrantId: string,
   script: Script = ALL_PASS,
-  intent = intentOf(),
+  intent = idempotencyOf(),
   ifMatch: number | null = null,
 ): Promise<Answer | Refusal> =>
   verifyWarrant(ctx, caller, { warrantId, sourceUrl: sourceUrlOf(script), ifMatch }, intent);
@@ -143,11 +170,11 @@ export const settle = (
   decision: "release" | "partial_release" | "refund",
   {
     releasedBps = null,
-    intent = intentOf(),
+    intent = idempotencyOf(),
     ifMatch = null,
   }: {
     readonly releasedBps?: number | null;
-    readonly intent?: Intent;
+    readonly intent?: Idempotency;
     readonly ifMatch?: number | null;
   } = {},
 ): Promise<Answer | Refusal> =>

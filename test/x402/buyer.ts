@@ -9,6 +9,7 @@ import { reconcilePurchases } from "../../src/jobs/purchases.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import type { Chains, Context } from "../../src/services/context.ts";
+import { atTime } from "../support/at-time.ts";
 import {
   type Client,
   type Credentials,
@@ -17,6 +18,7 @@ import {
   type SendOptions,
 } from "../support/client.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { type Chain, settingsOf, type Wallet } from "./chain.ts";
 
@@ -65,11 +67,11 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
   const config = must(readConfig({ ...testSettings(folder), ...settingsOf(chain) }, {}));
   const signingKey = newSigningKey();
   const secrets = { ...NO_SECRETS, signingKey, x402SandboxKey: wallet.key, x402LiveKey: wallet.key };
-  const { ctx: real, close } = openForCommands(config, secrets);
+  const opened = await openForCommands(config, secrets);
   let aheadMs = 0;
+  const { ctx: real, close } = atTime(opened.ctx, folder, () => Date.now() + aheadMs);
   const ctx: Context = {
     ...real,
-    now: () => Date.now() + aheadMs,
     passwords: {
       ...real.passwords,
       hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
@@ -94,7 +96,7 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
     home.signIn(admin, "sandbox"),
   ]);
   const scope = { organisationId: home.id, mode: "sandbox" } as const;
-  const { reader } = ctx.store;
+  const { reader, close: closeReader } = openReader(folder);
   const purchases = () => reader.purchases.list(scope, null, 200);
   return {
     ctx,
@@ -129,8 +131,10 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
       });
     },
     async close() {
-      const problems = reader.audit();
+      const problems = await ctx.store.audit();
+      closeReader();
       await close();
+      await opened.close();
       rmSync(folder, { recursive: true, force: true });
       if (problems.length > 0) throw new Error(`the books do not agree: ${JSON.stringify(problems)}`);
     },

@@ -2,32 +2,25 @@
 import { docsUrlOf, openForCommands } from "../../src/app.ts";
 import { readConfig, readSecrets } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
+import { withCommands } from "../support/failing-commands.ts";
 import { must } from "../support/organisations.ts";
 
 const [commits = "1", url = "", headers = "{}", body = "{}"] = process.argv.slice(2);
 
 const config = must(readConfig({}));
-const { ctx } = openForCommands(config, must(readSecrets()));
+const { ctx } = await openForCommands(config, must(readSecrets()));
 let left = Number(commits);
-const { store } = ctx;
-const killed: typeof ctx.store = {
-  ...store,
-  reader: store.reader,
-  async execute(command) {
-    const answer = await store.execute(command);
-    if (--left === 0) process.kill(process.pid, "SIGKILL");
-    return answer;
-  },
-};
-const shell = createShell(
-  { ...ctx, store: killed },
-  {
-    docsUrl: docsUrlOf(config),
-    rateLimits: config.rateLimits,
-    trustedProxies: config.trustProxy,
-    onFault: (error) => console.error(error),
-  },
-);
+const killed = withCommands(ctx, async (_, go) => {
+  const answer = await go();
+  if (--left === 0) process.kill(process.pid, "SIGKILL");
+  return answer;
+});
+const shell = createShell(killed, {
+  docsUrl: docsUrlOf(config),
+  rateLimits: config.rateLimits,
+  trustedProxies: config.trustProxy,
+  onFault: (error) => console.error(error),
+});
 const answer = await shell(
   new Request(url, { method: "POST", headers: JSON.parse(headers), body }),
   () => "127.0.0.1",

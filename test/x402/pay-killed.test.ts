@@ -12,6 +12,7 @@ import { readConfig } from "../../src/config.ts";
 import type { Phase } from "../../src/core/x402/purchase.ts";
 import { type Client, type Credentials, createClient } from "../support/client.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
+import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { FUNDS, SPEC } from "./buyer.ts";
 import { type Chain, settingsOf, startChain, type Wallet } from "./chain.ts";
@@ -113,7 +114,7 @@ for (const version of [1, 2] as const) {
       facilitator = await startFacilitator(chain);
       wallet = await chain.wallet(FUNDS);
       seller = await startFaultySeller({ version, chain, facilitator, payTo });
-      machine = openMachine(chain, wallet);
+      machine = await openMachine(chain, wallet);
       const first = await machine.serve();
       home = await makeOrganisation(machine.ctx, first.client, FUNDS);
       ({ as } = await home.addAgent({ mode: "sandbox", failure_budget: 100 }));
@@ -159,11 +160,11 @@ for (const version of [1, 2] as const) {
     }
 
     const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
-    const purchases = () => machine.ctx.store.reader.purchases.list(scope(), null, 100);
+    const purchases = () => machine.ctx.reader.purchases.list(scope(), null, 100);
     const purchaseOf = (what: string) => purchases().find(({ idempotencyKey }) => idempotencyKey === what);
     const stateOf = (what: string) =>
-      machine.ctx.store.reader.warrants.find(purchaseOf(what)?.warrantId ?? "")?.state;
-    const books = () => machine.ctx.store.reader.balances.list(scope())[0]?.balance;
+      machine.ctx.reader.warrants.find(purchaseOf(what)?.warrantId ?? "")?.state;
+    const books = () => machine.ctx.reader.balances.list(scope())[0]?.balance;
     const headers = () => seller.payments.map(({ header }) => header);
 
     test("each was cut off in its phase, and its money is where the chain says", async () => {
@@ -226,7 +227,7 @@ for (const version of [1, 2] as const) {
         expect(books()).toEqual({ available: FUNDS - paid, held: 0n, paid });
         expect(await chain.balanceOf(wallet.address)).toBe(FUNDS - paid);
         expect(purchases().filter(({ known }) => known === "paid")).toHaveLength(Number(paid / COST));
-        expect(machine.ctx.store.reader.audit()).toEqual([]);
+        expect(await machine.ctx.store.audit()).toEqual([]);
       },
       ALL_MS,
     );
@@ -234,17 +235,19 @@ for (const version of [1, 2] as const) {
 }
 
 /** A data folder with what runs on it. */
-type Machine = ReturnType<typeof openMachine>;
+type Machine = Awaited<ReturnType<typeof openMachine>>;
 type Server = Awaited<ReturnType<Machine["serve"]>>;
 
-function openMachine(chain: Chain, wallet: Wallet) {
+async function openMachine(chain: Chain, wallet: Wallet) {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-killed-"));
   const settings = { ...testSettings(folder), ...settingsOf(chain), X402_SANDBOX_KEY: wallet.key };
   const { X402_SANDBOX_KEY: _, ...open } = settings;
   const config = must(readConfig(open, {}));
-  const { ctx: real, close } = openForCommands(config);
+  const { ctx: real, close } = await openForCommands(config);
+  const reading = openReader(folder);
   const ctx = {
     ...real,
+    reader: reading.reader,
     passwords: {
       ...real.passwords,
       hash: (password: string) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
@@ -287,6 +290,7 @@ function openMachine(chain: Chain, wallet: Wallet) {
     async close() {
       for (const child of children) child.kill("SIGKILL");
       await Promise.all(children.map(({ exited }) => exited));
+      reading.close();
       await close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -81,7 +81,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
     const { data, json } = audit.opts<CommonFlags>();
     const { ctx, close } = orFail(await tools.open({ create: false, ...given({ data }) }));
     try {
-      const problems = ctx.store.reader.audit();
+      const problems = await ctx.store.audit();
       const ok = problems.length === 0;
       if (json) tools.print(JSON.stringify({ object: "audit", ok, problems }));
       else tools.print(ok ? "The books balance; nothing disagrees." : problems.join("\n"));

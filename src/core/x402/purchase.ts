@@ -162,8 +162,6 @@ export type Purchase = {
   readonly id: string;
   readonly organisationId: string;
   readonly mode: Mode;
-  /** Stays in flight until the purchase is known. */
-  readonly idempotencyKey: string;
   readonly agentId: string | null;
   readonly method: "GET" | "POST";
   readonly url: string;

@@ -5,8 +5,8 @@ import { ACCESS } from "../../core/roles.ts";
 import { SESSION_MAX_MS } from "../../services/auth/callers.ts";
 import { changePassword, resetPassword } from "../../services/auth/password.ts";
 import {
-  authSessionResource,
   type NewSession,
+  readAuthSession,
   signIn,
   signOut,
   signOutEverywhere,
@@ -78,8 +78,8 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
   )
   .get(
     "/session",
-    ({ call }) =>
-      respond(call, authSessionResource(call.ctx, signedInOf(call).user, signedInOf(call).session)),
+    async ({ call }) =>
+      respond(call, await readAuthSession(call.ctx, signedInOf(call).user, signedInOf(call).session)),
     {
       query: noQuery,
       detail: route({

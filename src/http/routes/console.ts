@@ -6,7 +6,7 @@ import { showAuditLog } from "../../services/admin/audit-log.ts";
 import { listKeys } from "../../services/admin/keys.ts";
 import { listUsers } from "../../services/admin/users.ts";
 import { listWebhooks } from "../../services/admin/webhooks.ts";
-import { readEscalations, readPolicies, readVerifiers } from "../../services/console/read-backs.ts";
+import { readEscalations, readPolicies, readVerifiers } from "../../services/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { respond, respondAnswer } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
@@ -39,7 +39,7 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
   .use(withCall)
   .get(
     "/verifiers",
-    ({ call }) => respond(call, readVerifiers(call.ctx, callerOf(call))),
+    async ({ call }) => respond(call, await readVerifiers(call.ctx, callerOf(call))),
     readBack("Saved verifiers, and the registry of clause kinds"),
   )
   .get(
@@ -49,7 +49,7 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
   )
   .get(
     "/policies",
-    ({ call }) => respond(call, readPolicies(call.ctx, callerOf(call))),
+    async ({ call }) => respond(call, await readPolicies(call.ctx, callerOf(call))),
     readBack("Every policy version"),
   )
   .get(
@@ -73,7 +73,7 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
   )
   .get(
     "/escalations",
-    ({ call }) => respond(call, readEscalations(call.ctx, callerOf(call))),
+    async ({ call }) => respond(call, await readEscalations(call.ctx, callerOf(call))),
     readBack("Escalations"),
   )
   .get(

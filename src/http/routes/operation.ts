@@ -25,15 +25,19 @@ export const operationRoutes = new Elysia({ aot: false, normalize: false })
   })
   .get(
     "/readyz",
-    ({ call }) => {
-      const readiness = call.operation?.readiness() ?? { object: "readiness", ready: true, checks: [] };
+    async ({ call }) => {
+      const readiness = (await call.operation?.readiness()) ?? {
+        object: "readiness",
+        ready: true,
+        checks: [],
+      };
       return respond(call, readiness, readiness.ready ? 200 : 503);
     },
     {
       query: noQuery,
       detail: route({
         tags,
-        summary: "Whether the service is fit to serve: ledger, disk, jobs and books",
+        summary: "Whether the service is fit to serve: ledger, disk, jobs, books and clock",
         ...open,
         responses: { "200": "It is.", "503": "It is not; the checks say why." },
       }),

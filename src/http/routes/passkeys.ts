@@ -61,7 +61,7 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
       }),
     },
   )
-  .get("/passkeys", ({ call }) => respond(call, listPasskeys(call.ctx, callerOf(call))), {
+  .get("/passkeys", async ({ call }) => respond(call, await listPasskeys(call.ctx, callerOf(call))), {
     query: noQuery,
     detail: route({
       ...own,
@@ -115,14 +115,14 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
   )
   .post(
     "/passkey/challenge",
-    ({ call, body }) => {
+    async ({ call, body }) => {
       const input = {
         warrantId: body.warrant_id,
         version: body.version,
         decision: body.decision,
         releasedBps: body.released_bps ?? null,
       };
-      return respond(call, challengeDecision(call.ctx, callerOf(call), input));
+      return respond(call, await challengeDecision(call.ctx, callerOf(call), input));
     },
     {
       body: decisionBody,

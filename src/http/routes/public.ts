@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { runBench } from "../../services/bench/run.ts";
+import { runBench } from "../../services/run-bench.ts";
 import { readReceipt } from "../../services/warrants/read.ts";
 import { respond } from "../answers.ts";
 import { benchBody, noQuery } from "../models.ts";
@@ -11,7 +11,7 @@ const BENCH_BYTES_MAX = 1024 * 1024;
 /** What anyone may call: the public receipt, the keys to check it with, and the bench. */
 export const publicRoutes = new Elysia({ aot: false, normalize: false })
   .use(withCall)
-  .get("/t/:id", ({ call, params }) => respond(call, readReceipt(call.ctx, params.id)), {
+  .get("/t/:id", async ({ call, params }) => respond(call, await readReceipt(call.ctx, params.id)), {
     query: noQuery,
     detail: route({
       tags: ["Receipts"],

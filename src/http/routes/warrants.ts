@@ -56,7 +56,7 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
       }),
     },
   )
-  .get("", ({ call, query }) => respond(call, listWarrants(call.ctx, callerOf(call), query)), {
+  .get("", async ({ call, query }) => respond(call, await listWarrants(call.ctx, callerOf(call), query)), {
     query: listQuery,
     detail: route({
       tags,
@@ -66,26 +66,34 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
       responses: { "200": "A page of warrants." },
     }),
   })
-  .get("/:id", ({ call, params }) => respondWarrant(call, readWarrant(call.ctx, callerOf(call), params.id)), {
-    query: noQuery,
-    detail: route({
-      tags,
-      bucket: "read",
-      summary: "Read a warrant",
-      access: ACCESS.readWarrants,
-      responses: { "200": "The warrant.", "404": "warrant_not_found" },
-    }),
-  })
-  .get("/:id/trace", ({ call, params }) => respond(call, readTrace(call.ctx, callerOf(call), params.id)), {
-    query: noQuery,
-    detail: route({
-      tags,
-      bucket: "read",
-      summary: "Read a warrant's trace",
-      access: ACCESS.readWarrants,
-      responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
-    }),
-  })
+  .get(
+    "/:id",
+    async ({ call, params }) => respondWarrant(call, await readWarrant(call.ctx, callerOf(call), params.id)),
+    {
+      query: noQuery,
+      detail: route({
+        tags,
+        bucket: "read",
+        summary: "Read a warrant",
+        access: ACCESS.readWarrants,
+        responses: { "200": "The warrant.", "404": "warrant_not_found" },
+      }),
+    },
+  )
+  .get(
+    "/:id/trace",
+    async ({ call, params }) => respond(call, await readTrace(call.ctx, callerOf(call), params.id)),
+    {
+      query: noQuery,
+      detail: route({
+        tags,
+        bucket: "read",
+        summary: "Read a warrant's trace",
+        access: ACCESS.readWarrants,
+        responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
+      }),
+    },
+  )
   .post(
     "/:id/verify",
     async ({ call, request, params, body }) => {

@@ -2,20 +2,14 @@ import { AGENT_STATUSES, type Agent, type AgentStatus, withStatus } from "../../
 import { isDidKey } from "../../core/did-key.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
+import type { Reader } from "../../store/reader.ts";
 import { agentDetails } from "../agent-details.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { agentRecord, listResource } from "../resources.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
-import { recordingAct } from "./acts.ts";
-import {
-  type Authority,
-  administer,
-  reaches,
-  readableScope,
-  refuseAuthority,
-  refuseOrganisation,
-} from "./authority.ts";
-import { refuseInteger, refuseText, refuseUnlisted } from "./fields.ts";
+import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 export const FAILURE_BUDGET_MAX = 1_000_000;
 const FAILURE_BUDGET_DEFAULT = 3;
@@ -32,9 +26,9 @@ export type AgentInput = {
   readonly did_key?: string;
 };
 
-type AgentResource = ReturnType<typeof agentDetails>;
+type AgentResource = Awaited<ReturnType<typeof agentDetails>>;
 
-/** Creates an agent, active, in one of the two worlds. */
+/** Creates an agent, active, in one of the two modes. */
 export async function createAgent(
   ctx: Context,
   authority: Authority,
@@ -53,30 +47,31 @@ export async function createAgent(
     (didKey === undefined ? null : refuseDidKey("did_key", didKey));
   if (refused) return refused;
   const id = ctx.newId("agent");
-  const agent: Agent = {
-    id,
-    organisationId: input.organisation_id,
-    mode: input.mode,
-    name: input.name,
-    identity: didKey ?? identityOf(id, ctx.baseUrl),
-    status: "active",
-    failureBudget,
-    failureCount: 0,
-    mustBeNamed,
-    createdAt: ctx.now(),
-  };
-  const recorded = recordingAct(ctx, authority, "agent.created");
-  const created = await administer<Agent>(ctx, authority, "admin", {
-    scope: agent,
-    needs: { organisation: true },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
-      const act = recorded(agent.organisationId, id, null, agentRecord(agent));
-      return { answer: agent, change: { rows: [{ kind: "agent", row: agent }, act] } };
+  const scope = { organisationId: input.organisation_id, mode: input.mode };
+  const created = await administer(ctx, authority, "admin", {
+    scope,
+    needs: {},
+    decide: (_, now): Audited<Agent> => {
+      const agent: Agent = {
+        ...scope,
+        id,
+        name: input.name,
+        identity: didKey ?? identityOf(id, ctx.baseUrl),
+        status: "active",
+        failureBudget,
+        failureCount: 0,
+        mustBeNamed,
+        createdAt: now,
+      };
+      return {
+        answer: agent,
+        put: [{ kind: "agent", before: null, row: agent }],
+        entries: [{ action: "agent.created", subject: id, before: null, after: agentRecord(agent) }],
+      };
     },
   });
-  return isRefusal(created) ? created : agentDetails(ctx, created);
+  if (isRefusal(created)) return created;
+  return ctx.store.read((reader) => agentDetails(reader, created, ctx.now()));
 }
 
 /**
@@ -91,13 +86,12 @@ export async function setAgentStatus(
   const role = input.status === "paused" ? "operator" : "admin";
   const refused = refuseAuthority(authority, role) ?? refuseUnlisted("status", input.status, AGENT_STATUSES);
   if (refused) return refused;
-  const known = findAgent(ctx, authority, input.agent_id);
+  const known = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));
   if (isRefusal(known)) return known;
-  const recorded = recordingAct(ctx, authority, "agent.status_changed");
-  const agent = await administer<Agent>(ctx, authority, role, {
+  const agent = await administer(ctx, authority, role, {
     scope: known,
-    needs: { agentId: known.id },
-    decide: ({ agent: before }, current) => {
+    needs: { agent: known.id },
+    decide: ({ agent: before }, _, current): Audited<Agent> => {
       if (!before) return { answer: agentNotFound(known.id) };
       // A paused agent may do more than a killed one.
       const revives = before.status === "killed" ? refuseAuthority(current, "admin") : null;
@@ -105,13 +99,18 @@ export async function setAgentStatus(
       const after = withStatus(before, input.status);
       if (after.status === before.status && after.failureCount === before.failureCount)
         return { answer: before };
-      const act = recorded(before.organisationId, before.id, agentRecord(before), agentRecord(after));
-      return { answer: after, change: { rows: [{ kind: "agent", row: after }, act] } };
+      const entry = {
+        action: "agent.status_changed",
+        subject: before.id,
+        before: agentRecord(before),
+        after: agentRecord(after),
+      } as const;
+      return { answer: after, put: [{ kind: "agent", before, row: after }], entries: [entry] };
     },
   });
   if (isRefusal(agent)) return agent;
   await followAgentStatus(ctx, agent);
-  return agentDetails(ctx, agent);
+  return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
 }
 
 /** The agents of an organisation in one mode, oldest first. */
@@ -120,16 +119,16 @@ export async function listAgents(
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ) {
-  const scope = readableScope(ctx, authority, "viewer", input);
-  if (isRefusal(scope)) return scope;
-  const { agents, policies } = ctx.store.reader;
-  const organisationPolicy = policies.ofOrganisation(input.organisation_id);
-  return listResource(
-    agents
-      .list(scope)
-      .filter((agent) => reaches(authority, agent))
-      .map((agent) => agentDetails(ctx, agent, organisationPolicy)),
-  );
+  return ctx.store.read(async (reader) => {
+    const scope = await readableScope(reader, authority, "viewer", input);
+    if (isRefusal(scope)) return scope;
+    const organisationPolicy = await reader.policies.ofOrganisation(scope.organisationId);
+    const now = ctx.now();
+    const agents = (await reader.agents.list(scope)).filter((agent) => reaches(authority, agent));
+    return listResource(
+      await Promise.all(agents.map((agent) => agentDetails(reader, agent, now, organisationPolicy))),
+    );
+  });
 }
 
 /** One agent, as it is read back. */
@@ -140,13 +139,15 @@ export async function showAgent(
 ): Promise<AgentResource | Refusal> {
   const refused = refuseAuthority(authority, "viewer");
   if (refused) return refused;
-  const agent = findAgent(ctx, authority, input.agent_id);
-  return isRefusal(agent) ? agent : agentDetails(ctx, agent);
+  return ctx.store.read(async (reader) => {
+    const agent = await findAgent(reader, authority, input.agent_id);
+    return isRefusal(agent) ? agent : agentDetails(reader, agent, ctx.now());
+  });
 }
 
 /** The agent of an id, where the authority reaches it. */
-export function findAgent(ctx: Context, authority: Authority, id: string): Agent | Refusal {
-  const agent = ctx.store.reader.agents.get(id);
+export async function findAgent(reader: Reader, authority: Authority, id: string): Promise<Agent | Refusal> {
+  const agent = await reader.agents.get(id);
   return agent && reaches(authority, agent) ? agent : agentNotFound(id);
 }
 

@@ -1,8 +1,8 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import type { Context } from "../context.ts";
+import { refuseInteger } from "../fields.ts";
 import { auditEntryResource } from "../resources.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
-import { refuseInteger } from "./fields.ts";
 
 export const AUDIT_LOG_PAGE_MAX = 100;
 const PAGE_DEFAULT = 25;
@@ -25,18 +25,21 @@ export async function showAuditLog(
   input: AuditLogPage & { readonly organisation_id: string },
 ): Promise<AuditLog | Refusal> {
   const { organisation_id: organisationId, limit = PAGE_DEFAULT, starting_after: after } = input;
-  const { auditEntries, organisations } = ctx.store.reader;
-  const refused =
-    refuseAuthority(authority, "admin") ??
-    refuseInteger("limit", limit, 1, AUDIT_LOG_PAGE_MAX) ??
-    refuseOrganisation(authority, organisations.get(organisationId));
-  if (refused) return refused;
-  if (after === undefined) return auditLogOf(auditEntries.list(organisationId, null, limit + 1), limit);
-  // Just above the cursor, so that the first row is the cursor itself where it is there.
-  const [cursor, ...rows] = auditEntries.list(organisationId, `${after}~`, limit + 2);
-  return cursor?.id === after
-    ? auditLogOf(rows, limit)
-    : refuseField("starting_after", "there is no such entry to continue from");
+  return ctx.store.read(async ({ auditEntries, organisations }) => {
+    const refused =
+      refuseAuthority(authority, "admin") ??
+      refuseInteger("limit", limit, 1, AUDIT_LOG_PAGE_MAX) ??
+      refuseOrganisation(authority, await organisations.get(organisationId));
+    if (refused) return refused;
+    if (after === undefined) {
+      return auditLogOf(await auditEntries.list(organisationId, null, limit + 1), limit);
+    }
+    // Just above the cursor: the first row is the cursor itself, where it is there.
+    const [cursor, ...rows] = await auditEntries.list(organisationId, `${after}~`, limit + 2);
+    return cursor?.id === after
+      ? auditLogOf(rows, limit)
+      : refuseField("starting_after", "there is no such entry to continue from");
+  });
 }
 
 /** One row more than the page says whether there is another. */

@@ -1,9 +1,14 @@
-import { type Refusal, refuse } from "../../core/errors.ts";
+import type { Administrator } from "../../core/audit-entry.ts";
+import type { Refusal } from "../../core/errors.ts";
+import { organisationNotFound } from "../../core/organisation.ts";
 import { type Caller, MODES, type Mode, type Role, refuseAccess } from "../../core/roles.ts";
-import type { Command, Decision, Scope, Snapshot } from "../../store/store.ts";
+import type { Complete, Needs, Snapshot } from "../../store/needs.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Scope } from "../../store/store.ts";
+import { type Audited, executeAudited } from "../audited.ts";
+import { type CredentialNeeds, callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
-import { asOfNow, credentialOf, refuseEndedCaller } from "../intent.ts";
-import { refuseUnlisted } from "./fields.ts";
+import { refuseUnlisted } from "../fields.ts";
 
 /** Who manages: the operator of the machine, on its command line, or a signed-in person. An API key is refused. */
 export type Authority = { readonly kind: "machine" } | Caller;
@@ -12,7 +17,7 @@ export const MACHINE: Authority = { kind: "machine" };
 
 const accessOf = (role: Role) => ({ role, keys: false });
 
-/** Null where the authority may; a person needs the role (decisions.md, Sign-in, roles, passkeys). */
+/** Null where the authority may; a person needs the role. */
 export const refuseAuthority = (authority: Authority, role: Role): Refusal | null =>
   authority.kind === "machine" ? null : refuseAccess(authority, accessOf(role));
 
@@ -32,50 +37,66 @@ export const refuseOrganisation = (
 ): Refusal | null =>
   organisation && reaches(authority, { organisationId: organisation.id }) ? null : organisationNotFound();
 
-export const organisationNotFound = (): Refusal =>
-  refuse("organisation_not_found", "There is no such organisation.");
-
-/** The books of an organisation's mode that a read is of, once the authority may read them with that role. */
-export function readableScope(
-  { store }: Context,
+/** The organisation and mode that a read is of, once the authority may read them with that role. */
+export async function readableScope(
+  reader: Reader,
   authority: Authority,
   role: Role,
   { organisation_id: organisationId, mode }: { readonly organisation_id: string; readonly mode: Mode },
-): Scope | Refusal {
+): Promise<Scope | Refusal> {
   const refused =
     refuseAuthority(authority, role) ??
     refuseUnlisted("mode", mode, MODES) ??
-    refuseOrganisation(authority, store.reader.organisations.get(organisationId));
+    refuseOrganisation(authority, await reader.organisations.get(organisationId));
   return refused ?? { organisationId, mode };
 }
 
 /** A command that is an administrative act. `authority` is whose act it is, with the role that they have in the commit. */
-type Administration<Answer> = Omit<Command<Answer>, "decide"> & {
-  readonly decide: (snapshot: Snapshot, authority: Authority) => Decision<Answer>;
+type Administration<N extends Needs, Answer> = {
+  readonly scope: Scope;
+  readonly needs: N & Complete<N, N & CredentialNeeds>;
+  readonly decide: (
+    snapshot: Snapshot<N & CredentialNeeds>,
+    now: number,
+    authority: Authority,
+  ) => Audited<Answer>;
 };
 
 /**
- * Commits an administrative act. A person's authority is asked for again in the commit: who was removed, demoted or signed
- * out while the request was on its way changes nothing.
+ * Commits an administrative act, with its entries in the audit log. A person's authority is asked for again in the commit:
+ * who was removed, demoted or signed out while the request was on its way changes nothing.
  */
-export async function administer<Answer>(
-  { store, now }: Context,
+export async function administer<N extends Needs, Answer>(
+  ctx: Context,
   authority: Authority,
   role: Role,
-  { scope, needs, decide }: Administration<Answer>,
+  { scope, needs, decide }: Administration<N, Answer>,
 ): Promise<Answer | Refusal> {
-  if (authority.kind === "machine") {
-    return store.execute({ scope, needs, decide: (snapshot) => decide(snapshot, authority) });
-  }
   const elsewhere = refuseOrganisation(authority, { id: scope.organisationId });
   if (elsewhere) return elsewhere;
-  const at = now();
-  return store.execute({
+  return executeAudited<N & CredentialNeeds, Answer>(ctx, administratorOf(authority), {
     scope,
-    needs: { ...needs, ...credentialOf(authority) },
-    decide: (snapshot) => {
-      const ended = refuseEndedCaller(authority, accessOf(role), snapshot, at);
-      return ended ? { answer: ended } : decide(snapshot, asOfNow(authority, snapshot));
+    needs: { ...needs, ...(authority.kind === "machine" ? NO_CREDENTIAL : credentialOf(authority)) } as never,
+    decide(snapshot, now) {
+      if (authority.kind === "machine") return decide(snapshot, now, authority);
+      const credential: Snapshot<CredentialNeeds> = snapshot;
+      const present = callerNow(authority, accessOf(role), credential, now);
+      return "refused" in present ? { answer: present } : decide(snapshot, now, present);
     },
   });
+}
+
+/** Whoever works on the machine itself has no credential that could end. */
+const NO_CREDENTIAL: CredentialNeeds = {
+  callerKey: null,
+  callerAgent: null,
+  callerUser: null,
+  callerSession: null,
+};
+
+export function administratorOf(authority: Authority): Administrator {
+  if (authority.kind === "key") throw new Error("an API key administers nothing");
+  return authority.kind === "machine"
+    ? { kind: "machine", id: null }
+    : { kind: "user", id: authority.userId };
 }

@@ -2,10 +2,11 @@ import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Instance } from "../../core/instance.ts";
 import { isoTime, isoTimeOrNull } from "../../core/time.ts";
 import type { KeyFileName } from "../../platform/key-files.ts";
+import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { awaitsAcknowledgement, ensureInstance } from "../instance.ts";
+import { awaitsAcknowledgement } from "../instance.ts";
 
-/** Who works on the machine backs up and restores, and nobody else: these verbs have no caller to check. */
+/** Only the operator of the machine backs up and restores: these verbs have no caller to check. */
 
 export type BackupInput = { readonly file: string; readonly withKeys: boolean };
 
@@ -20,7 +21,7 @@ export type BackupResource = {
   readonly audit: "ok";
 };
 
-/** What the engine and the key files do of a backup; `app.ts` hands it in. */
+/** The part of a backup that the engine and the key files do; `app.ts` hands it in. */
 export type WriteBackup = (
   input: BackupInput,
   createdAt: number,
@@ -58,7 +59,7 @@ export type RestoreResource = {
   readonly audit: "ok";
 };
 
-/** What the engine and the key files do of a restore; `app.ts` hands it in. Times are epoch milliseconds. */
+/** The part of a restore that the engine and the key files do; `app.ts` hands it in. Times are epoch milliseconds. */
 export type RestoreBackup = (
   file: string,
   restoredAt: number,
@@ -104,21 +105,20 @@ const instanceResource = (instance: Instance): InstanceResource => ({
 });
 
 /**
- * Opens the live world again after a restore (decisions.md, Money in and out). Where there is nothing to acknowledge, nothing
- * changes. It concerns every organisation, so no organisation's audit log has it: the instance keeps when it was.
+ * Lets live warrants open again after a restore. Where there is nothing to acknowledge, nothing changes. It concerns every
+ * organisation, so it stands in the audit log of none: the instance keeps when it was.
  */
-export async function acknowledgeRestore(ctx: Context): Promise<InstanceResource | Refusal> {
-  await ensureInstance(ctx);
-  const now = ctx.now();
-  return ctx.store.execute<InstanceResource>({
-    // It belongs to nobody: any scope will do.
-    scope: { organisationId: "", mode: "live" },
-    needs: { instance: true },
-    decide({ instance }) {
-      if (!instance) throw new Error("the instance is gone");
+export function acknowledgeRestore(ctx: Context): Promise<InstanceResource | Refusal> {
+  return ctx.store.execute({
+    scope: null,
+    needs: {},
+    decide({ instance }, now): Decision<InstanceResource> {
       if (!awaitsAcknowledgement(instance)) return { answer: instanceResource(instance) };
       const row = { ...instance, acknowledgedAt: now };
-      return { answer: instanceResource(row), change: { rows: [{ kind: "instance", row }] } };
+      return {
+        answer: instanceResource(row),
+        change: { put: [{ kind: "instance", before: instance, row }] },
+      };
     },
   });
 }

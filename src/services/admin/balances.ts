@@ -3,17 +3,12 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
+import type { Posting } from "../../store/rows.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseAsset, refuseText, refuseUnlisted } from "../fields.ts";
 import { balanceResource, depositResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import {
-  type Authority,
-  administer,
-  readableScope,
-  refuseAuthority,
-  refuseOrganisation,
-} from "./authority.ts";
-import { refuseAsset, refuseText, refuseUnlisted } from "./fields.ts";
+import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {
   readonly organisation_id: string;
@@ -25,12 +20,14 @@ export type DepositInput = {
   readonly reference?: string;
 };
 
-/** Records money that came in: a deposit, and its posting on the books of the mode. */
+type DepositResource = ReturnType<typeof depositResource>;
+
+/** Records money that came in: a deposit, and its posting to the balance of the mode. */
 export async function fundBalance(
   ctx: Context,
   authority: Authority,
   input: DepositInput,
-): Promise<ReturnType<typeof depositResource> | Refusal> {
+): Promise<DepositResource | Refusal> {
   const { asset = "USDC", reference = null } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
@@ -41,23 +38,13 @@ export async function fundBalance(
   const amount = parseAmount(input.amount);
   if (amount === null) return refuseField("amount", `must be a string of digits, at most ${AMOUNT_MAX}`);
   if (amount === 0n) return refuseField("amount", "must be greater than zero");
-  const deposit: Deposit = {
-    id: ctx.newId("deposit"),
-    organisationId: input.organisation_id,
-    mode: input.mode,
-    asset,
-    amount,
-    reference,
-    createdAt: ctx.now(),
-  };
-  const record = recordingAct(ctx, authority, "balance.funded");
+  const id = ctx.newId("deposit");
+  const scope = { organisationId: input.organisation_id, mode: input.mode };
   return administer(ctx, authority, "admin", {
-    scope: deposit,
-    needs: { organisation: true, balanceOf: asset },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
-      const { available, held, paid } = snapshot.balance ?? NO_BALANCE;
+    scope,
+    needs: { balance: asset },
+    decide: ({ balance, recordedAt }, now): Audited<DepositResource> => {
+      const { available, held, paid } = balance ?? NO_BALANCE;
       const room = AMOUNT_MAX - available - held - paid;
       if (amount > room) {
         return {
@@ -67,20 +54,24 @@ export async function fundBalance(
           ),
         };
       }
+      const deposit: Deposit = { ...scope, id, asset, amount, reference, createdAt: now };
+      const posting: Posting = {
+        ...scope,
+        asset,
+        legs: depositLegs(amount),
+        warrantId: null,
+        depositId: id,
+        payee: null,
+        recordedAt,
+      };
       const answer = depositResource(deposit);
       return {
         answer,
-        change: {
-          rows: [{ kind: "deposit", row: deposit }, record(deposit.organisationId, deposit.id, null, answer)],
-          posting: {
-            legs: depositLegs(amount),
-            asset,
-            warrantId: null,
-            depositId: deposit.id,
-            payee: null,
-            recordedAt: deposit.createdAt,
-          },
-        },
+        put: [
+          { kind: "deposit", row: deposit },
+          { kind: "posting", row: posting },
+        ],
+        entries: [{ action: "balance.funded", subject: id, before: null, after: answer }],
       };
     },
   });
@@ -92,6 +83,8 @@ export async function showBalances(
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ): Promise<ReturnType<typeof balanceResource> | Refusal> {
-  const scope = readableScope(ctx, authority, "viewer", input);
-  return isRefusal(scope) ? scope : balanceResource(scope.mode, ctx.store.reader.balances.list(scope));
+  return ctx.store.read(async (reader) => {
+    const scope = await readableScope(reader, authority, "viewer", input);
+    return isRefusal(scope) ? scope : balanceResource(scope.mode, await reader.balances.list(scope));
+  });
 }

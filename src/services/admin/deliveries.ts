@@ -1,15 +1,15 @@
-import type { AuditAction } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { isoTime, parseTime } from "../../core/time.ts";
 import { newDelivery, type WebhookDelivery, type WebhookEndpoint } from "../../core/webhook.ts";
-import type { Row } from "../../store/store.ts";
+import type { Put } from "../../store/change.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Audited, Entry } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { deliveryRecord } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
 import { type Authority, administer, reaches, refuseAuthority } from "./authority.ts";
 import { findWebhook, webhookNotFound } from "./webhooks.ts";
 
-/** New deliveries at an administrator's wish. One that has ended is never tried again: a new one carries its event. */
+/** New deliveries that an administrator asks for. One that has ended is never tried again: a new one carries its event. */
 
 type DeliveryRecord = ReturnType<typeof deliveryRecord>;
 
@@ -24,12 +24,23 @@ export async function redeliver(
 ): Promise<DeliveryRecord | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const earlier = ctx.store.reader.deliveries.get(input.delivery_id);
-  if (!earlier || !reaches(authority, earlier))
-    return refuse("delivery_not_found", `There is no delivery ${input.delivery_id}.`);
-  const webhook = findWebhook(ctx, authority, earlier.webhookId);
-  if (isRefusal(webhook)) return webhook;
+  const found = await ctx.store.read((reader) => findDelivery(reader, authority, input.delivery_id));
+  if (isRefusal(found)) return found;
+  const { earlier, webhook } = found;
   return addOne(ctx, authority, webhook, earlier, { action: "delivery.redelivered", subject: earlier.id });
+}
+
+/** The delivery of an id and its endpoint, where the authority reaches both. */
+async function findDelivery(
+  reader: Reader,
+  authority: Authority,
+  id: string,
+): Promise<{ readonly earlier: WebhookDelivery; readonly webhook: WebhookEndpoint } | Refusal> {
+  const earlier = await reader.deliveries.get(id);
+  if (!earlier || !reaches(authority, earlier))
+    return refuse("delivery_not_found", `There is no delivery ${id}.`);
+  const webhook = await findWebhook(reader, authority, earlier.webhookId);
+  return isRefusal(webhook) ? webhook : { earlier, webhook };
 }
 
 /** Sends an event of the right form for which nothing happened; the body says so. */
@@ -40,7 +51,7 @@ export async function sendExample(
 ): Promise<DeliveryRecord | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const webhook = findWebhook(ctx, authority, input.webhook_id);
+  const webhook = await ctx.store.read((reader) => findWebhook(reader, authority, input.webhook_id));
   if (isRefusal(webhook)) return webhook;
   const [event = "warrant.released"] = webhook.events;
   const example = { event, eventId: ctx.newId("event"), warrantId: null, sequence: null };
@@ -68,17 +79,18 @@ export async function recoverWebhook(
   if (refused) return refused;
   const since = parseTime(input.since);
   if (since === null) return refuseField("since", "must be an RFC 3339 time with a zone");
-  const webhook = findWebhook(ctx, authority, input.webhook_id);
+  const webhook = await ctx.store.read((reader) => findWebhook(reader, authority, input.webhook_id));
   if (isRefusal(webhook)) return webhook;
   const recovery = { object: "webhook_recovery", webhook_id: webhook.id, since: isoTime(since) } as const;
   const sent = new Set<string>();
   for (;;) {
-    const exhausted = ctx.store.reader.deliveries
-      .exhaustedSince(webhook.id, since, STEP)
-      .filter(({ id }) => !sent.has(id));
-    const act = { action: "webhook.recovered", subject: webhook.id } as const;
+    const found = await ctx.store.read(({ deliveries }) =>
+      deliveries.exhaustedSince(webhook.id, since, STEP),
+    );
+    const exhausted = found.filter(({ id }) => !sent.has(id));
+    const entry = { action: "webhook.recovered", subject: webhook.id } as const;
     const after = { since: recovery.since, deliveries: exhausted.length };
-    const added = await addDeliveries(ctx, authority, webhook, exhausted, act, () => after);
+    const added = await addDeliveries(ctx, authority, webhook, exhausted, entry, () => after);
     if (isRefusal(added)) return added;
     for (const { id } of exhausted) sent.add(id);
     if (exhausted.length < STEP) return { ...recovery, deliveries: sent.size };
@@ -86,49 +98,49 @@ export async function recoverWebhook(
 }
 
 type Sent = Pick<WebhookDelivery, "event" | "eventId" | "warrantId" | "sequence">;
-type Act = { readonly action: AuditAction; readonly subject: string };
+/** An entry of the audit log without what was made. */
+type EntryHead = Pick<Entry, "action" | "subject">;
 
 async function addOne(
   ctx: Context,
   authority: Authority,
   webhook: WebhookEndpoint,
   sent: Sent,
-  act: Act,
+  entry: EntryHead,
 ): Promise<DeliveryRecord | Refusal> {
-  const added = await addDeliveries(ctx, authority, webhook, [sent], act, ([one = null]) => one);
+  const added = await addDeliveries(ctx, authority, webhook, [sent], entry, ([one = null]) => one);
   if (isRefusal(added)) return added;
   const [one] = added;
   if (!one) throw new Error("one delivery was asked for");
   return one;
 }
 
-/** New deliveries, due at once, and the act in the audit log. Refused where the endpoint is disabled. */
+/** Makes new deliveries, due at once. Refused where the endpoint is disabled. */
 function addDeliveries(
   ctx: Context,
   authority: Authority,
   endpoint: WebhookEndpoint,
   sent: readonly Sent[],
-  { action, subject }: Act,
+  entry: EntryHead,
   after: (records: readonly DeliveryRecord[]) => object | null,
 ): Promise<readonly DeliveryRecord[] | Refusal> {
-  const createdAt = ctx.now();
-  const added = sent.map(({ event, eventId, warrantId, sequence }) =>
-    newDelivery(endpoint, ctx.newId("delivery"), { event, eventId, warrantId, sequence, createdAt }),
-  );
-  const records = added.map(deliveryRecord);
-  const record = recordingAct(ctx, authority, action);
-  return administer<readonly DeliveryRecord[]>(ctx, authority, "admin", {
+  const identified = sent.map((of) => ({ of, id: ctx.newId("delivery") }));
+  return administer(ctx, authority, "admin", {
     scope: endpoint,
-    needs: { webhookId: endpoint.id },
-    decide: ({ webhook }) => {
+    needs: { webhook: endpoint.id },
+    decide: ({ webhook }, now): Audited<readonly DeliveryRecord[]> => {
       if (!webhook) return { answer: webhookNotFound(endpoint.id) };
       if (webhook.disabled) {
         return { answer: refuseField("webhook_id", "is disabled: the endpoint gets nothing more") };
       }
-      const rows: Row[] = added.map((row) => ({ kind: "delivery", row }));
+      const added = identified.map(({ id, of: { event, eventId, warrantId, sequence } }) =>
+        newDelivery(webhook, id, { event, eventId, warrantId, sequence, createdAt: now }),
+      );
+      const answer = added.map(deliveryRecord);
       return {
-        answer: records,
-        change: { rows: [...rows, record(webhook.organisationId, subject, null, after(records))] },
+        answer,
+        put: added.map((row): Put => ({ kind: "delivery", before: null, row })),
+        entries: [{ ...entry, before: null, after: after(answer) }],
       };
     },
   });

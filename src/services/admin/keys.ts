@@ -1,14 +1,14 @@
-import type { ApiKey } from "../../core/api-key.ts";
-import { endOf, hashSecret, newApiKeySecret } from "../../core/api-key.ts";
+import { type ApiKey, endOf, hashSecret, newApiKeySecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { DAY_MS, SECOND_MS } from "../../core/time.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseInteger } from "../fields.ts";
 import { apiKeyResource, listResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
 import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
-import { refuseInteger } from "./fields.ts";
 
 const DAY_SECONDS = DAY_MS / SECOND_MS;
 const OVERLAP_DEFAULT_SECONDS = DAY_SECONDS;
@@ -21,25 +21,29 @@ export type NewApiKey = KeyResource & {
   readonly secret: string;
 };
 
-/** A key and its secret, in the world of an agent or of another of its keys. */
-function newKey(
+/** Draws a secret for a key of an agent, in the agent's mode; the commit then says when the key was created. */
+function drawKey(
   ctx: Context,
   { agentId, organisationId, mode }: Pick<ApiKey, "agentId" | "organisationId" | "mode">,
-): { readonly key: ApiKey; readonly secret: string } {
+): { readonly secret: string; readonly keyCreatedAt: (createdAt: number) => ApiKey } {
+  const id = ctx.newId("apiKey");
   const secret = newApiKeySecret(mode, ctx.randomByte);
-  const key: ApiKey = {
-    id: ctx.newId("apiKey"),
-    organisationId,
-    agentId,
-    mode,
-    secretHash: hashSecret(secret),
-    lastFour: secret.slice(-4),
-    createdAt: ctx.now(),
-    expiresAt: null,
-    lastUsedAt: null,
-    revokedAt: null,
+  const secretHash = hashSecret(secret);
+  return {
+    secret,
+    keyCreatedAt: (createdAt) => ({
+      id,
+      organisationId,
+      agentId,
+      mode,
+      secretHash,
+      lastFour: secret.slice(-4),
+      createdAt,
+      expiresAt: null,
+      lastUsedAt: null,
+      revokedAt: null,
+    }),
   };
-  return { key, secret };
 }
 
 /** Creates an API key of an agent, in the agent's mode. */
@@ -50,21 +54,26 @@ export async function createKey(
 ): Promise<NewApiKey | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const agent = findAgent(ctx, authority, input.agent_id);
+  const agent = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));
   if (isRefusal(agent)) return agent;
-  const { key, secret } = newKey(ctx, { ...agent, agentId: agent.id });
-  const recorded = recordingAct(ctx, authority, "api_key.created");
+  const { secret, keyCreatedAt } = drawKey(ctx, { ...agent, agentId: agent.id });
   return administer(ctx, authority, "admin", {
     scope: agent,
-    needs: { agentId: agent.id },
-    decide: (snapshot) => {
+    needs: { agent: agent.id },
+    decide: (snapshot, now): Audited<NewApiKey> => {
       if (!snapshot.agent) return { answer: agentNotFound(agent.id) };
+      const key = keyCreatedAt(now);
       const resource = apiKeyResource(key);
-      const act = recorded(key.organisationId, key.id, null, resource);
-      return { answer: { ...resource, secret }, change: { rows: [{ kind: "apiKey", row: key }, act] } };
+      return {
+        answer: { ...resource, secret },
+        put: [{ kind: "apiKey", before: null, row: key }],
+        entries: [{ action: "api_key.created", subject: key.id, before: null, after: resource }],
+      };
     },
   });
 }
+
+type RotatedKey = NewApiKey & { readonly replaces: KeyResource };
 
 /**
  * Puts a new key beside an old one, which ends after the overlap: in between either calls. A key is replaced once; one that
@@ -78,35 +87,38 @@ export async function rotateKey(
     /** From 0, which ends the old key at once, to 30 days; without it, one day. */
     readonly overlap_seconds?: number;
   },
-): Promise<(NewApiKey & { readonly replaces: KeyResource }) | Refusal> {
+): Promise<RotatedKey | Refusal> {
   const { overlap_seconds: overlapSeconds = OVERLAP_DEFAULT_SECONDS } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseInteger("overlap_seconds", overlapSeconds, 0, OVERLAP_MAX_SECONDS);
   if (refused) return refused;
-  const known = findKey(ctx, authority, input.key_id);
+  const known = await ctx.store.read((reader) => findKey(reader, authority, input.key_id));
   if (isRefusal(known)) return known;
-  const { key, secret } = newKey(ctx, known);
-  const now = key.createdAt;
-  const recorded = recordingAct(ctx, authority, "api_key.rotated");
+  const { secret, keyCreatedAt } = drawKey(ctx, known);
   return administer(ctx, authority, "admin", {
     scope: known,
-    needs: { apiKeyId: known.id },
-    decide: ({ apiKey: before }) => {
+    needs: { apiKey: known.id },
+    decide: ({ apiKey: before }, now): Audited<RotatedKey> => {
       if (!before) return { answer: keyNotFound(known.id) };
       const ended = refuseRotation(before, now);
       if (ended) return { answer: ended };
+      const key = keyCreatedAt(now);
       const after = { ...before, expiresAt: now + overlapSeconds * SECOND_MS };
       const resource = { ...apiKeyResource(key), replaces: apiKeyResource(after) };
+      const entry = {
+        action: "api_key.rotated",
+        subject: before.id,
+        before: apiKeyResource(before),
+        after: resource,
+      } as const;
       return {
         answer: { ...resource, secret },
-        change: {
-          rows: [
-            { kind: "apiKey", row: after },
-            { kind: "apiKey", row: key },
-            recorded(key.organisationId, before.id, apiKeyResource(before), resource),
-          ],
-        },
+        put: [
+          { kind: "apiKey", before, row: after },
+          { kind: "apiKey", before: null, row: key },
+        ],
+        entries: [entry],
       };
     },
   });
@@ -131,20 +143,22 @@ export async function revokeKey(
 ): Promise<KeyResource | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const known = findKey(ctx, authority, input.key_id);
+  const known = await ctx.store.read((reader) => findKey(reader, authority, input.key_id));
   if (isRefusal(known)) return known;
-  const now = ctx.now();
-  const recorded = recordingAct(ctx, authority, "api_key.revoked");
   return administer(ctx, authority, "admin", {
     scope: known,
-    needs: { apiKeyId: known.id },
-    decide: ({ apiKey: before }) => {
+    needs: { apiKey: known.id },
+    decide: ({ apiKey: before }, now): Audited<KeyResource> => {
       if (!before) return { answer: keyNotFound(known.id) };
-      if (before.revokedAt !== null) return { answer: apiKeyResource(before) };
-      const after = { ...before, revokedAt: now };
-      const answer = apiKeyResource(after);
-      const act = recorded(before.organisationId, before.id, apiKeyResource(before), answer);
-      return { answer, change: { rows: [{ kind: "apiKey", row: after }, act] } };
+      const was = apiKeyResource(before);
+      if (before.revokedAt !== null) return { answer: was };
+      const row = { ...before, revokedAt: now };
+      const answer = apiKeyResource(row);
+      return {
+        answer,
+        put: [{ kind: "apiKey", before, row }],
+        entries: [{ action: "api_key.revoked", subject: before.id, before: was, after: answer }],
+      };
     },
   });
 }
@@ -157,27 +171,24 @@ export async function listKeys(
 ) {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const { apiKeys, organisations } = ctx.store.reader;
-  if ("agent_id" in input) {
-    const agent = findAgent(ctx, authority, input.agent_id);
-    if (isRefusal(agent)) return agent;
-    return listResource(
-      apiKeys
-        .list(agent)
-        .filter((key) => key.agentId === agent.id)
-        .map(apiKeyResource),
-    );
-  }
-  const { organisation_id: organisationId, mode } = input;
-  const unknown = refuseOrganisation(authority, organisations.get(organisationId));
-  if (unknown) return unknown;
-  const keys = apiKeys.list({ organisationId, mode }).filter((key) => reaches(authority, key));
-  return listResource(keys.map(apiKeyResource));
+  return ctx.store.read(async (reader) => {
+    if ("agent_id" in input) {
+      const agent = await findAgent(reader, authority, input.agent_id);
+      if (isRefusal(agent)) return agent;
+      const keys = await reader.apiKeys.list(agent);
+      return listResource(keys.filter((key) => key.agentId === agent.id).map(apiKeyResource));
+    }
+    const { organisation_id: organisationId, mode } = input;
+    const unknown = refuseOrganisation(authority, await reader.organisations.get(organisationId));
+    if (unknown) return unknown;
+    const keys = await reader.apiKeys.list({ organisationId, mode });
+    return listResource(keys.filter((key) => reaches(authority, key)).map(apiKeyResource));
+  });
 }
 
 /** The key of an id, where the authority reaches it. */
-function findKey(ctx: Context, authority: Authority, id: string): ApiKey | Refusal {
-  const key = ctx.store.reader.apiKeys.get(id);
+async function findKey(reader: Reader, authority: Authority, id: string): Promise<ApiKey | Refusal> {
+  const key = await reader.apiKeys.get(id);
   return key && reaches(authority, key) ? key : keyNotFound(id);
 }
 

@@ -1,10 +1,10 @@
 import type { Refusal } from "../../core/errors.ts";
-import type { Organisation } from "../../core/organisation.ts";
+import { type Organisation, organisationNotFound } from "../../core/organisation.ts";
+import { type Audited, executeAuditedOfNew } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseEmail, refusePassword, refuseText } from "../fields.ts";
 import { listResource, organisationResource, userResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import { type Authority, MACHINE, organisationNotFound, reaches, refuseAuthority } from "./authority.ts";
-import { refuseEmail, refusePassword, refuseText } from "./fields.ts";
+import { type Authority, administratorOf, MACHINE, reaches, refuseAuthority } from "./authority.ts";
 import { newUser, refuseTakenEmail } from "./users.ts";
 
 export type OrganisationInput = {
@@ -41,25 +41,27 @@ export async function createOrganisation(
     password: input.owner_password,
     role: "owner",
   });
-  const recordOrganisation = recordingAct(ctx, MACHINE, "organisation.created");
-  const recordOwner = recordingAct(ctx, MACHINE, "user.created");
-  return ctx.store.execute({
-    scope: { organisationId: organisation.id, mode: "live" },
-    needs: { userEmail: owner.email },
-    decide: (snapshot) => {
-      const taken = refuseTakenEmail("owner_email", snapshot.user);
+  return executeAuditedOfNew(ctx, administratorOf(MACHINE), organisation.id, {
+    needs: { userByEmail: owner.email },
+    decide: (snapshot): Audited<NewOrganisation> => {
+      const taken = refuseTakenEmail("owner_email", snapshot.userByEmail);
       if (taken) return { answer: taken };
       const answer = { organisation: organisationResource(organisation), owner: userResource(owner) };
       return {
         answer,
-        change: {
-          rows: [
-            { kind: "organisation", row: organisation },
-            { kind: "user", row: owner },
-            recordOrganisation(organisation.id, organisation.id, null, answer.organisation),
-            recordOwner(organisation.id, owner.id, null, answer.owner),
-          ],
-        },
+        put: [
+          { kind: "organisation", before: null, row: organisation },
+          { kind: "user", before: null, row: owner },
+        ],
+        entries: [
+          {
+            action: "organisation.created",
+            subject: organisation.id,
+            before: null,
+            after: answer.organisation,
+          },
+          { action: "user.created", subject: owner.id, before: null, after: answer.owner },
+        ],
       };
     },
   });
@@ -67,7 +69,8 @@ export async function createOrganisation(
 
 /** Every organisation of the instance. Only the operator of the machine sees them all. */
 export async function listOrganisations(ctx: Context) {
-  return listResource(ctx.store.reader.organisations.list().map(organisationResource));
+  const organisations = await ctx.store.read((reader) => reader.organisations.list());
+  return listResource(organisations.map(organisationResource));
 }
 
 /** One organisation, with its switches. */
@@ -78,7 +81,7 @@ export async function showOrganisation(
 ): Promise<ReturnType<typeof organisationResource> | Refusal> {
   const refused = refuseAuthority(authority, "viewer");
   if (refused) return refused;
-  const organisation = ctx.store.reader.organisations.get(input.organisation_id);
+  const organisation = await ctx.store.read((reader) => reader.organisations.get(input.organisation_id));
   return organisation && reaches(authority, { organisationId: organisation.id })
     ? organisationResource(organisation)
     : organisationNotFound();

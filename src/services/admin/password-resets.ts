@@ -3,9 +3,10 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { PasswordReset } from "../../core/password-reset.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { HOUR_MS, isoTime } from "../../core/time.ts";
+import type { Audited } from "../audited.ts";
 import { newToken } from "../auth/tokens.ts";
 import type { Context } from "../context.ts";
-import { recordingAct } from "./acts.ts";
+import { voidPasswordResets } from "../end-credentials.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { findUser, userNotFound } from "./users.ts";
 
@@ -22,7 +23,7 @@ export type NewPasswordReset = {
 
 /**
  * Makes a link by which a person chooses a new password within the hour; links made before it are void. For roles lower
- * than the authority's only; the machine's operator may for anyone (decisions.md, Sign-in, roles, passkeys).
+ * than the authority's only; the operator of the machine may for anyone.
  */
 export async function issuePasswordReset(
   ctx: Context,
@@ -31,28 +32,14 @@ export async function issuePasswordReset(
 ): Promise<NewPasswordReset | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const known = findUser(ctx, authority, input.user_id);
+  const known = await ctx.store.read((reader) => findUser(reader, authority, input.user_id));
   if (isRefusal(known)) return known;
   const token = newToken(ctx);
-  const at = ctx.now();
-  const reset: PasswordReset = {
-    tokenHash: hashSecret(token),
-    userId: known.id,
-    createdAt: at,
-    expiresAt: at + LIFETIME_MS,
-    usedAt: null,
-  };
-  const record = recordingAct(ctx, authority, "user.password_reset_issued");
-  const answer: NewPasswordReset = {
-    object: "password_reset",
-    user_id: known.id,
-    url: `${new URL(ctx.baseUrl).origin}/reset-password#${token}`,
-    expires_at: isoTime(reset.expiresAt),
-  };
+  const tokenHash = hashSecret(token);
   return administer(ctx, authority, "admin", {
     scope: { organisationId: known.organisationId, mode: "live" },
-    needs: { userId: known.id },
-    decide: ({ user }, current) => {
+    needs: { user: known.id, unusedPasswordResets: known.id },
+    decide: ({ user, unusedPasswordResets }, now, current): Audited<NewPasswordReset> => {
       if (!user) return { answer: userNotFound(known.id) };
       if (current.kind === "person" && roleIsAtLeast(user.role, current.role)) {
         return {
@@ -62,13 +49,23 @@ export async function issuePasswordReset(
           ),
         };
       }
-      const after = { user_id: user.id, expires_at: answer.expires_at };
+      const row: PasswordReset = {
+        tokenHash,
+        userId: user.id,
+        createdAt: now,
+        expiresAt: now + LIFETIME_MS,
+        usedAt: null,
+      };
+      const after = { user_id: user.id, expires_at: isoTime(row.expiresAt) };
       return {
-        answer,
-        change: {
-          voidsPasswordResetsOf: { userId: user.id, at },
-          rows: [{ kind: "passwordReset", row: reset }, record(user.organisationId, user.id, null, after)],
+        answer: {
+          object: "password_reset",
+          user_id: user.id,
+          url: `${new URL(ctx.baseUrl).origin}/reset-password#${token}`,
+          expires_at: after.expires_at,
         },
+        put: [...voidPasswordResets(unusedPasswordResets, now), { kind: "passwordReset", before: null, row }],
+        entries: [{ action: "user.password_reset_issued", subject: user.id, before: null, after }],
       };
     },
   });

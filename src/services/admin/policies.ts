@@ -1,12 +1,12 @@
 import { hashJson } from "../../core/canonical.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { type Policy, parsePolicyRules } from "../../core/policy.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseText } from "../fields.ts";
 import { policyResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
-import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
-import { refuseText } from "./fields.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 export type PolicyInput = {
   readonly organisation_id: string;
@@ -16,38 +16,40 @@ export type PolicyInput = {
   readonly agent_id?: string;
 };
 
+type PolicyResource = ReturnType<typeof policyResource>;
+
 /** Saves a policy: version 1 of a new name, else the next version of it. Nothing that exists is edited. */
 export async function createPolicy(
   ctx: Context,
   authority: Authority,
   input: PolicyInput,
-): Promise<ReturnType<typeof policyResource> | Refusal> {
+): Promise<PolicyResource | Refusal> {
   const refused = refuseAuthority(authority, "admin") ?? refuseText("name", input.name);
   if (refused) return refused;
   const rules = parsePolicyRules(input.rules);
   if (isRefusal(rules)) return rules;
   const rulesHash = hashOf(rules);
   if (rulesHash === null) return refuseField("rules", "must be JSON of finite numbers and well-formed text");
-  const agent = input.agent_id === undefined ? null : findAgent(ctx, authority, input.agent_id);
+  const { organisation_id: organisationId, agent_id: agentId } = input;
+  const agent =
+    agentId === undefined ? null : await ctx.store.read((reader) => findAgent(reader, authority, agentId));
   if (isRefusal(agent)) return agent;
   const id = ctx.newId("policy");
-  const createdAt = ctx.now();
-  const record = recordingAct(ctx, authority, "policy.created");
   const named = { agentId: agent?.id ?? null, name: input.name };
   return administer(ctx, authority, "admin", {
-    scope: { organisationId: input.organisation_id, mode: agent?.mode ?? "live" },
-    needs: { organisation: true, policyNamed: named, ...(agent && { agentId: agent.id }) },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
+    scope: { organisationId, mode: agent?.mode ?? "live" },
+    needs: { policyNamed: named, agent: named.agentId },
+    decide: (snapshot, now): Audited<PolicyResource> => {
       // An agent of another organisation is not in the scope.
       if (agent && !snapshot.agent) return { answer: agentNotFound(agent.id) };
-      const version = (snapshot.policyNewest?.version ?? 0) + 1;
-      const { organisation_id: organisationId } = input;
-      const policy: Policy = { id, organisationId, ...named, version, rules, rulesHash, createdAt };
-      const answer = policyResource(policy);
-      const act = record(organisationId, id, null, answer);
-      return { answer, change: { rows: [{ kind: "policy", row: policy }, act] } };
+      const version = (snapshot.policyNamed?.version ?? 0) + 1;
+      const row: Policy = { id, organisationId, ...named, version, rules, rulesHash, createdAt: now };
+      const answer = policyResource(row);
+      return {
+        answer,
+        put: [{ kind: "policy", row }],
+        entries: [{ action: "policy.created", subject: id, before: null, after: answer }],
+      };
     },
   });
 }

@@ -2,10 +2,10 @@ import { hashJson } from "../../core/canonical.ts";
 import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { NamedSchema } from "../../core/named-schema.ts";
+import type { Audited } from "../audited.ts";
 import { type Context, refusedBusy } from "../context.ts";
 import { schemaResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 const NAME = new RegExp(`^[A-Za-z0-9._-]{1,${SCHEMA_NAME_LENGTH_MAX}}$`);
 
@@ -15,12 +15,14 @@ export type SchemaInput = {
   readonly schema: unknown;
 };
 
+type SchemaResource = ReturnType<typeof schemaResource>;
+
 /** Saves a JSON Schema under a name, for good: a warrant's clauses name it, and the name pins its hash. */
 export async function createSchema(
   ctx: Context,
   authority: Authority,
   input: SchemaInput,
-): Promise<ReturnType<typeof schemaResource> | Refusal> {
+): Promise<SchemaResource | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
   if (typeof input.name !== "string" || !NAME.test(input.name)) {
@@ -31,35 +33,33 @@ export async function createSchema(
   }
   const parsed = await ctx.parseSchema(input.schema).catch(refusedBusy);
   if (isRefusal(parsed)) return parsed;
-  const row: NamedSchema = {
+  const saved: Omit<NamedSchema, "createdAt"> = {
     id: ctx.newId("schema"),
     organisationId: input.organisation_id,
     name: input.name,
     schema: parsed.schema,
     schemaHash: hashJson(parsed.schema),
-    createdAt: ctx.now(),
   };
-  const record = recordingAct(ctx, authority, "schema.created");
   return administer(ctx, authority, "admin", {
-    scope: { organisationId: row.organisationId, mode: "live" },
-    needs: { organisation: true, schemaNames: [row.name] },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
+    scope: { organisationId: saved.organisationId, mode: "live" },
+    needs: { schemas: [saved.name] },
+    decide: (snapshot, now): Audited<SchemaResource> => {
       if (snapshot.schemas.length > 0) {
         return {
           answer: refuse(
             "already_exists",
-            `name: a schema named ${row.name} exists already, and never changes. Save the new one under another name.`,
+            `name: a schema named ${saved.name} exists already, and never changes. Save the new one under another name.`,
           ),
         };
       }
+      const row = { ...saved, createdAt: now };
       const answer = schemaResource(row);
       // It may be long, and never changes: its hash says which it was.
       const { schema: _, ...after } = answer;
       return {
         answer,
-        change: { rows: [{ kind: "schema", row }, record(row.organisationId, row.id, null, after)] },
+        put: [{ kind: "schema", row }],
+        entries: [{ action: "schema.created", subject: row.id, before: null, after }],
       };
     },
   });

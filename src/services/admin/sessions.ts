@@ -2,13 +2,13 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.
 import { parseAmount } from "../../core/money.ts";
 import type { SpendSession } from "../../core/session.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
-import type { Row } from "../../store/store.ts";
+import type { Put } from "../../store/change.ts";
+import type { Audited, Entry } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseInteger } from "../fields.ts";
 import { spendSessionRecord } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
 import { agentNotFound, FAILURE_BUDGET_MAX, findAgent } from "./agents.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
-import { refuseInteger } from "./fields.ts";
 
 const LIFETIME_DEFAULT_MS = 7 * DAY_MS;
 const LIFETIME_MAX_MS = 5 * 365.25 * DAY_MS;
@@ -34,7 +34,6 @@ export async function createSession(
   input: SessionInput,
 ): Promise<SessionRecord | Refusal> {
   const { warrant_limit: warrantLimit = null, failure_budget: failureBudget } = input;
-  const now = ctx.now();
   const refused =
     refuseAuthority(authority, "admin") ??
     (warrantLimit === null ? null : refuseInteger("warrant_limit", warrantLimit, 1, WARRANT_LIMIT_MAX)) ??
@@ -45,20 +44,17 @@ export async function createSession(
   const amountCeiling = parseAmount(input.amount_ceiling);
   if (amountCeiling === null)
     return refuseField("amount_ceiling", "must be a string of digits, at most 9223372036854775807");
-  const expiresAt = parseExpiry(input.expires_at, now);
+  const expiresAt = parseExpiry(input.expires_at, ctx.now());
   if (isRefusal(expiresAt)) return expiresAt;
-  const agent = findAgent(ctx, authority, input.agent_id);
+  const agent = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));
   if (isRefusal(agent)) return agent;
   const id = ctx.newId("spendSession");
-  // Two acts of one commit: of the session that ends, and of the one that begins.
-  const recordedEnd = recordingAct(ctx, authority, "spend_session.revoked");
-  const recorded = recordingAct(ctx, authority, "spend_session.created");
   return administer(ctx, authority, "admin", {
     scope: agent,
-    needs: { agentId: agent.id },
-    decide: (snapshot) => {
+    needs: { agent: agent.id, agentSession: { from: "agent" } },
+    decide: (snapshot, now): Audited<SessionRecord> => {
       if (!snapshot.agent) return { answer: agentNotFound(agent.id) };
-      const session: SpendSession = {
+      const row: SpendSession = {
         id,
         agentId: agent.id,
         amountCeiling,
@@ -67,23 +63,38 @@ export async function createSession(
         warrantCount: 0,
         failureBudget: failureBudget ?? snapshot.agent.failureBudget,
         failureCount: 0,
-        expiresAt,
+        expiresAt: expiresAt ?? now + LIFETIME_DEFAULT_MS,
         revokedAt: null,
         createdAt: now,
       };
-      const { organisationId } = agent;
-      const { session: before } = snapshot;
-      const rows: Row[] = [];
-      if (before && before.revokedAt === null) {
-        const after = { ...before, revokedAt: now };
-        const [was, is] = [spendSessionRecord(before), spendSessionRecord(after)];
-        rows.push({ kind: "spendSession", row: after }, recordedEnd(organisationId, before.id, was, is));
-      }
-      const answer = spendSessionRecord(session);
-      rows.push({ kind: "spendSession", row: session }, recorded(organisationId, id, null, answer));
-      return { answer, change: { rows } };
+      const answer = spendSessionRecord(row);
+      const put: Put = { kind: "spendSession", before: null, row };
+      const entry: Entry = { action: "spend_session.created", subject: id, before: null, after: answer };
+      const { agentSession } = snapshot;
+      if (!agentSession || agentSession.revokedAt !== null) return { answer, put: [put], entries: [entry] };
+      const revoked = revoke(agentSession, now);
+      return { answer, put: [revoked.put, put], entries: [revoked.entry, entry] };
     },
   });
+}
+
+/** A session that ends now: the row that is put, its entry in the audit log, and the session as it is read back. */
+function revoke(
+  before: SpendSession,
+  now: number,
+): { readonly put: Put; readonly entry: Entry; readonly record: SessionRecord } {
+  const row = { ...before, revokedAt: now };
+  const record = spendSessionRecord(row);
+  return {
+    put: { kind: "spendSession", before, row },
+    entry: {
+      action: "spend_session.revoked",
+      subject: before.id,
+      before: spendSessionRecord(before),
+      after: record,
+    },
+    record,
+  };
 }
 
 /** Revokes a spend session. One that is revoked already stays as it is. */
@@ -95,27 +106,26 @@ export async function revokeSession(
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
   const notFound = refuse("session_not_found", `There is no spend session ${input.session_id}.`);
-  const known = ctx.store.reader.agents.session(input.session_id);
-  const agent = known ? findAgent(ctx, authority, known.agentId) : null;
-  if (!known || !agent || isRefusal(agent)) return notFound;
-  const now = ctx.now();
-  const recorded = recordingAct(ctx, authority, "spend_session.revoked");
+  const agent = await ctx.store.read(async (reader) => {
+    const known = await reader.agents.session(input.session_id);
+    return known && findAgent(reader, authority, known.agentId);
+  });
+  if (!agent || isRefusal(agent)) return notFound;
   return administer(ctx, authority, "admin", {
     scope: agent,
-    needs: { sessionId: known.id },
-    decide: ({ session }) => {
-      if (!session) return { answer: notFound };
-      if (session.revokedAt !== null) return { answer: spendSessionRecord(session) };
-      const after = { ...session, revokedAt: now };
-      const answer = spendSessionRecord(after);
-      const act = recorded(agent.organisationId, session.id, spendSessionRecord(session), answer);
-      return { answer, change: { rows: [{ kind: "spendSession", row: after }, act] } };
+    needs: { spendSession: input.session_id },
+    decide: ({ spendSession: before }, now): Audited<SessionRecord> => {
+      if (!before) return { answer: notFound };
+      if (before.revokedAt !== null) return { answer: spendSessionRecord(before) };
+      const { put, entry, record } = revoke(before, now);
+      return { answer: record, put: [put], entries: [entry] };
     },
   });
 }
 
-function parseExpiry(text: string | undefined, now: number): number | Refusal {
-  if (text === undefined) return now + LIFETIME_DEFAULT_MS;
+/** When the session is to expire, epoch milliseconds; null where it is not said. */
+function parseExpiry(text: string | undefined, now: number): number | null | Refusal {
+  if (text === undefined) return null;
   const time = parseTime(text);
   if (time === null)
     return refuseField("expires_at", "must be an ISO 8601 time with a zone, such as 2030-01-31T12:00:00Z");

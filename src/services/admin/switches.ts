@@ -3,10 +3,10 @@ import { type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import type { Organisation } from "../../core/organisation.ts";
 import type { Role } from "../../core/roles.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { organisationResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import { type Authority, administer, organisationNotFound, refuseAuthority } from "./authority.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 type OrganisationResource = ReturnType<typeof organisationResource>;
 
@@ -56,18 +56,20 @@ function changeOrganisation(
     readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold">>;
   },
 ): Promise<OrganisationResource | Refusal> {
-  const recorded = recordingAct(ctx, authority, action);
-  return administer<OrganisationResource>(ctx, authority, role, {
+  return administer(ctx, authority, role, {
     scope: { organisationId, mode: "live" },
-    needs: { organisation: true },
-    decide: ({ organisation: before }) => {
-      if (!before) return { answer: organisationNotFound() };
-      const after = { ...before, ...changed };
-      const answer = organisationResource(after);
-      if (after.killSwitch === before.killSwitch && after.passkeyThreshold === before.passkeyThreshold)
+    needs: {},
+    decide: ({ organisation: before }): Audited<OrganisationResource> => {
+      const row = { ...before, ...changed };
+      const answer = organisationResource(row);
+      if (row.killSwitch === before.killSwitch && row.passkeyThreshold === before.passkeyThreshold) {
         return { answer };
-      const act = recorded(before.id, before.id, organisationResource(before), answer);
-      return { answer, change: { rows: [{ kind: "organisation", row: after }, act] } };
+      }
+      return {
+        answer,
+        put: [{ kind: "organisation", before, row }],
+        entries: [{ action, subject: before.id, before: organisationResource(before), after: answer }],
+      };
     },
   });
 }

@@ -2,19 +2,23 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Passkey } from "../../core/passkey.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
+import type { Deletion } from "../../store/change.ts";
+import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/store.ts";
+import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
+import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
 import { listResource, userResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
 import {
   type Authority,
   administer,
+  administratorOf,
   MACHINE,
   reaches,
   refuseAuthority,
   refuseOrganisation,
 } from "./authority.ts";
-import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "./fields.ts";
 
 export type UserInput = {
   readonly organisation_id: string;
@@ -42,17 +46,18 @@ export async function createUser(
     (input.name === undefined ? null : refuseText("name", input.name));
   if (refused) return refused;
   const user = await newUser(ctx, input);
-  const record = recordingAct(ctx, authority, "user.created");
   return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(user),
-    needs: { organisation: true, userEmail: user.email },
-    decide: (snapshot) => {
-      const last =
-        refuseOrganisation(authority, snapshot.organisation) ?? refuseTakenEmail("email", snapshot.user);
-      if (last) return { answer: last };
+    needs: { userByEmail: user.email },
+    decide: ({ userByEmail }): Audited<UserResource> => {
+      const taken = refuseTakenEmail("email", userByEmail);
+      if (taken) return { answer: taken };
       const answer = userResource(user);
-      const act = record(user.organisationId, user.id, null, answer);
-      return { answer, change: { rows: [{ kind: "user", row: user }, act] } };
+      return {
+        answer,
+        put: [{ kind: "user", before: null, row: user }],
+        entries: [{ action: "user.created", subject: user.id, before: null, after: answer }],
+      };
     },
   });
 }
@@ -63,17 +68,18 @@ export async function listUsers(
   authority: Authority,
   input: { readonly organisation_id: string },
 ): Promise<{ readonly object: "list"; readonly data: readonly UserResource[] } | Refusal> {
-  const { organisations, users } = ctx.store.reader;
-  return (
-    refuseAuthority(authority, "admin") ??
-    refuseOrganisation(authority, organisations.get(input.organisation_id)) ??
-    listResource(users.list(input.organisation_id).map(userResource))
+  const { organisation_id: organisationId } = input;
+  return ctx.store.read(
+    async ({ organisations, users }) =>
+      refuseAuthority(authority, "admin") ??
+      refuseOrganisation(authority, await organisations.get(organisationId)) ??
+      listResource((await users.list(organisationId)).map(userResource)),
   );
 }
 
 /**
  * Gives a person another role, from their next request on. Nobody gives or takes a role that they may not manage, so
- * nobody rises by themself; the last owner stays one. Reset links that nobody used are void.
+ * nobody raises their own; the last owner stays one. Reset links that nobody used are void.
  */
 export async function setUserRole(
   ctx: Context,
@@ -85,28 +91,24 @@ export async function setUserRole(
     refuseUnlisted("role", input.role, ROLES) ??
     refuseManaging(authority, input.role);
   if (refused) return refused;
-  const known = findUser(ctx, authority, input.user_id);
+  const known = await ctx.store.read((reader) => findUser(reader, authority, input.user_id));
   if (isRefusal(known)) return known;
-  const record = recordingAct(ctx, authority, "user.role_changed");
-  const at = ctx.now();
   return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(known),
-    needs: { userId: known.id, otherOwnerThan: known.id },
-    decide: ({ user, hasOtherOwner }, current) => {
+    needs: { user: known.id, hasOtherOwner: known.id, unusedPasswordResets: known.id },
+    decide: ({ user, hasOtherOwner, unusedPasswordResets }, now, current): Audited<UserResource> => {
       if (!user) return { answer: userNotFound(known.id) };
       const last = refuseManaging(current, user.role) ?? refuseLastOwner(user, input.role, hasOtherOwner);
       if (last) return { answer: last };
-      if (user.role === input.role) return { answer: userResource(user) };
-      const after = { ...user, role: input.role };
-      const answer = userResource(after);
-      const act = record(user.organisationId, user.id, userResource(user), answer);
+      const before = userResource(user);
+      if (user.role === input.role) return { answer: before };
+      const row = { ...user, role: input.role };
+      const after = userResource(row);
       return {
-        answer,
-        change: {
-          rows: [{ kind: "user", row: after }, act],
-          // A link was made for the role that they had.
-          voidsPasswordResetsOf: { userId: user.id, at },
-        },
+        answer: after,
+        // A link was made for the role that they had.
+        put: [{ kind: "user", before: user, row }, ...voidPasswordResets(unusedPasswordResets, now)],
+        entries: [{ action: "user.role_changed", subject: user.id, before, after }],
       };
     },
   });
@@ -123,29 +125,29 @@ export async function removeUser(
 ): Promise<UserResource | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const known = findUser(ctx, authority, input.user_id);
+  const known = await ctx.store.read((reader) => findUser(reader, authority, input.user_id));
   if (isRefusal(known)) return known;
-  const record = recordingAct(ctx, authority, "user.removed");
-  const at = ctx.now();
+  const { id } = known;
   return administer(ctx, authority, "admin", {
     scope: scopeOf(known),
-    needs: { userId: known.id, otherOwnerThan: known.id, passkeysOf: known.id },
-    decide: ({ user, passkeys, hasOtherOwner }, current) => {
-      if (!user) return { answer: userNotFound(known.id) };
+    needs: { user: id, hasOtherOwner: id, passkeys: id, userSessions: id, unusedPasswordResets: id },
+    decide: (snapshot, now, current): Audited<UserResource> => {
+      const { user, hasOtherOwner, passkeys, userSessions, unusedPasswordResets } = snapshot;
+      if (!user) return { answer: userNotFound(id) };
       const last = refuseManaging(current, user.role) ?? refuseLastOwner(user, null, hasOtherOwner);
       if (last) return { answer: last };
-      const after = { ...user, removedAt: at };
-      const answer = userResource(after);
-      const was = { ...userResource(user), passkeys: passkeys.map(namedPasskey) };
-      const act = record(user.organisationId, user.id, was, { ...answer, passkeys: [] });
+      const row = { ...user, removedAt: now };
+      const answer = userResource(row);
+      const before = { ...userResource(user), passkeys: passkeys.map(namedPasskey) };
       return {
         answer,
-        change: {
-          rows: [{ kind: "user", row: after }, act],
-          endsSignInsOf: { userId: user.id, exceptTokenHash: null, at },
-          voidsPasswordResetsOf: { userId: user.id, at },
-          removesPasskeys: passkeys.map(({ id }) => id),
-        },
+        put: [
+          { kind: "user", before: user, row },
+          ...endSignIns(userSessions, now),
+          ...voidPasswordResets(unusedPasswordResets, now),
+        ],
+        deleted: passkeys.map(removedPasskey),
+        entries: [{ action: "user.removed", subject: id, before, after: { ...answer, passkeys: [] } }],
       };
     },
   });
@@ -156,22 +158,21 @@ export async function resetPasskeys(
   ctx: Context,
   input: { readonly user_id: string },
 ): Promise<UserResource | Refusal> {
-  const known = findUser(ctx, MACHINE, input.user_id);
+  const known = await ctx.store.read((reader) => findUser(reader, MACHINE, input.user_id));
   if (isRefusal(known)) return known;
-  const record = recordingAct(ctx, MACHINE, "passkeys.reset");
-  return ctx.store.execute({
+  return executeAudited(ctx, administratorOf(MACHINE), {
     scope: scopeOf(known),
-    needs: { userId: known.id, passkeysOf: known.id },
-    decide: ({ user, passkeys }) => {
+    needs: { user: known.id, passkeys: known.id },
+    decide: ({ user, passkeys }): Audited<UserResource> => {
       if (!user) return { answer: userNotFound(known.id) };
-      if (passkeys.length === 0) return { answer: userResource(user) };
-      const was = { passkeys: passkeys.map(namedPasskey) };
+      const answer = userResource(user);
+      if (passkeys.length === 0) return { answer };
+      const before = { passkeys: passkeys.map(namedPasskey) };
       return {
-        answer: userResource(user),
-        change: {
-          rows: [record(user.organisationId, user.id, was, { passkeys: [] })],
-          removesPasskeys: passkeys.map(({ id }) => id),
-        },
+        answer,
+        put: [],
+        deleted: passkeys.map(removedPasskey),
+        entries: [{ action: "passkeys.reset", subject: user.id, before, after: { passkeys: [] } }],
       };
     },
   });
@@ -194,8 +195,8 @@ export async function newUser(ctx: Context, input: UserInput): Promise<User> {
 }
 
 /** The person of an id, where the authority reaches them; not somebody who was removed. */
-export function findUser(ctx: Context, authority: Authority, id: string): User | Refusal {
-  const user = ctx.store.reader.users.get(id);
+export async function findUser(reader: Reader, authority: Authority, id: string): Promise<User | Refusal> {
+  const user = await reader.users.get(id);
   return user && user.removedAt === null && reaches(authority, user) ? user : userNotFound(id);
 }
 
@@ -215,6 +216,8 @@ const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
 
 /** What the audit log keeps of a passkey that went with others. */
 const namedPasskey = ({ id, name }: Passkey) => ({ id, name });
+
+const removedPasskey = (row: Passkey): Deletion => ({ kind: "passkey", row });
 
 /** An organisation without an owner could never have one again, but on the machine itself. */
 const refuseLastOwner = (user: User, roleAfter: Role | null, hasOtherOwner: boolean): Refusal | null =>

@@ -7,11 +7,11 @@ import {
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseText, refuseUnlisted } from "../fields.ts";
 import { verifierResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import { type Authority, administer, refuseAuthority, refuseOrganisation } from "./authority.ts";
-import { refuseText, refuseUnlisted } from "./fields.ts";
+import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 export type VerifierInput = {
   readonly organisation_id: string;
@@ -21,12 +21,14 @@ export type VerifierInput = {
   readonly config: unknown;
 };
 
+type VerifierResource = ReturnType<typeof verifierResource>;
+
 /** Saves a clause under a name; a warrant that names it in `verifier_id` has it added to its spec. */
 export async function createVerifier(
   ctx: Context,
   authority: Authority,
   input: VerifierInput,
-): Promise<ReturnType<typeof verifierResource> | Refusal> {
+): Promise<VerifierResource | Refusal> {
   const refused =
     refuseAuthority(authority, "admin") ??
     refuseUnlisted("type", input.type, CLAUSE_KINDS) ??
@@ -41,29 +43,30 @@ export async function createVerifier(
   const unsupported = refuseJsonPath(clause, "config");
   if (unsupported) return unsupported;
   if (!fitsSpec([clause])) return refuseField("config", "must be at most 64 kB of canonical JSON");
-  const verifier: SavedVerifier = {
-    id: ctx.newId("verifier"),
-    organisationId: input.organisation_id,
-    type: input.type,
-    name: input.name,
-    config: config as SavedVerifier["config"],
-    createdAt: ctx.now(),
-  };
-  const record = recordingAct(ctx, authority, "verifier.created");
+  const id = ctx.newId("verifier");
   const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
   return administer(ctx, authority, "admin", {
-    scope: { organisationId: verifier.organisationId, mode: "live" },
-    needs: { organisation: true, schemaNames },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
+    scope: { organisationId: input.organisation_id, mode: "live" },
+    needs: { schemas: schemaNames },
+    decide: (snapshot, now): Audited<VerifierResource> => {
       if (snapshot.schemas.length < schemaNames.length) {
         const [name] = schemaNames;
         return { answer: refuseField("config.schema", `there is no schema named ${JSON.stringify(name)}`) };
       }
-      const answer = verifierResource(verifier);
-      const act = record(verifier.organisationId, verifier.id, null, answer);
-      return { answer, change: { rows: [{ kind: "verifier", row: verifier }, act] } };
+      const row: SavedVerifier = {
+        id,
+        organisationId: input.organisation_id,
+        type: input.type,
+        name: input.name,
+        config: config as SavedVerifier["config"],
+        createdAt: now,
+      };
+      const answer = verifierResource(row);
+      return {
+        answer,
+        put: [{ kind: "verifier", row }],
+        entries: [{ action: "verifier.created", subject: id, before: null, after: answer }],
+      };
     },
   });
 }

@@ -3,18 +3,12 @@ import { MODES, type Mode } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
 import { EVENT_TYPES, type EventType } from "../../core/warrant.ts";
 import { newWebhookSecret, type WebhookEndpoint } from "../../core/webhook.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseUnlisted } from "../fields.ts";
 import { deliveryRecord, deliveryResource, listResource, webhookResource } from "../resources.ts";
-import { recordingAct } from "./acts.ts";
-import {
-  type Authority,
-  administer,
-  reaches,
-  readableScope,
-  refuseAuthority,
-  refuseOrganisation,
-} from "./authority.ts";
-import { refuseUnlisted } from "./fields.ts";
+import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 /** Endpoints of an organisation that are not disabled, in one mode: each event is sent to all of them. */
 const WEBHOOKS_MAX = 100;
@@ -28,7 +22,9 @@ export type WebhookInput = {
   readonly events?: readonly string[];
 };
 
-export type NewWebhook = ReturnType<typeof webhookResource> & {
+type WebhookResource = ReturnType<typeof webhookResource>;
+
+export type NewWebhook = WebhookResource & {
   /** Shown this once: what is kept of it can be opened only by the instance, to sign. */
   readonly secret: string;
 };
@@ -46,35 +42,36 @@ export async function createWebhook(
   const events = parseEvents(input.events ?? []);
   if (isRefusal(events)) return events;
   const scope = { organisationId: input.organisation_id, mode: input.mode };
-  if (ctx.store.reader.webhooks.list(scope).filter(({ disabled }) => !disabled).length >= WEBHOOKS_MAX)
-    return refuseField(
-      "organisation_id",
-      `has ${WEBHOOKS_MAX} endpoints, the most there can be; disable one`,
-    );
   const id = ctx.newId("webhook");
   const secret = newWebhookSecret(ctx.randomByte);
-  const webhook: WebhookEndpoint = {
-    ...scope,
-    id,
-    url: input.url,
-    events,
-    sealedSecret: ctx.vault.seal(secret, id),
-    disabled: false,
-    createdAt: ctx.now(),
-  };
-  const record = recordingAct(ctx, authority, "webhook.created");
+  const sealedSecret = ctx.vault.seal(secret, id);
   return administer(ctx, authority, "admin", {
     scope,
-    needs: { organisation: true },
-    decide: (snapshot) => {
-      const unknown = refuseOrganisation(authority, snapshot.organisation);
-      if (unknown) return { answer: unknown };
-      const resource = webhookResource(webhook);
+    needs: { webhooks: true },
+    decide: ({ webhooks }, now): Audited<NewWebhook> => {
+      if (webhooks.length >= WEBHOOKS_MAX) {
+        return {
+          answer: refuseField(
+            "organisation_id",
+            `has ${WEBHOOKS_MAX} endpoints, the most there can be; disable one`,
+          ),
+        };
+      }
+      const { url } = input;
+      const row: WebhookEndpoint = {
+        ...scope,
+        id,
+        url,
+        events,
+        sealedSecret,
+        disabled: false,
+        createdAt: now,
+      };
+      const resource = webhookResource(row);
       return {
         answer: { ...resource, secret },
-        change: {
-          rows: [{ kind: "webhook", row: webhook }, record(webhook.organisationId, id, null, resource)],
-        },
+        put: [{ kind: "webhook", before: null, row }],
+        entries: [{ action: "webhook.created", subject: id, before: null, after: resource }],
       };
     },
   });
@@ -95,16 +92,15 @@ export async function disableWebhook(
   ctx: Context,
   authority: Authority,
   input: { readonly webhook_id: string },
-): Promise<ReturnType<typeof webhookResource> | Refusal> {
+): Promise<WebhookResource | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const known = findWebhook(ctx, authority, input.webhook_id);
+  const known = await ctx.store.read((reader) => findWebhook(reader, authority, input.webhook_id));
   if (isRefusal(known)) return known;
-  const record = recordingAct(ctx, authority, "webhook.disabled");
   return administer(ctx, authority, "admin", {
     scope: known,
-    needs: { webhookId: known.id },
-    decide: ({ webhook }) => {
+    needs: { webhook: known.id },
+    decide: ({ webhook }): Audited<WebhookResource> => {
       if (!webhook) return { answer: webhookNotFound(known.id) };
       const before = webhookResource(webhook);
       if (webhook.disabled) return { answer: before };
@@ -112,25 +108,25 @@ export async function disableWebhook(
       const after = webhookResource(row);
       return {
         answer: after,
-        change: {
-          rows: [{ kind: "webhook", row }, record(webhook.organisationId, webhook.id, before, after)],
-        },
+        put: [{ kind: "webhook", before: webhook, row }],
+        entries: [{ action: "webhook.disabled", subject: webhook.id, before, after }],
       };
     },
   });
 }
 
-/** An organisation's endpoints in one mode, and the most recent deliveries to all of them (interface.md, Console read-backs). */
+/** An organisation's endpoints in one mode, and the most recent deliveries to all of them. */
 export async function listWebhooks(
   ctx: Context,
   authority: Authority,
   input: { readonly organisation_id: string; readonly mode: Mode },
 ) {
-  const scope = readableScope(ctx, authority, "admin", input);
-  if (isRefusal(scope)) return scope;
-  const { deliveries, webhooks } = ctx.store.reader;
-  return listResource(webhooks.list(scope).map(webhookResource), {
-    deliveries: deliveries.list(scope, DELIVERIES_MAX).map(deliveryResource),
+  return ctx.store.read(async (reader) => {
+    const scope = await readableScope(reader, authority, "admin", input);
+    if (isRefusal(scope)) return scope;
+    const webhooks = await reader.webhooks.list(scope);
+    const deliveries = await reader.deliveries.list(scope, DELIVERIES_MAX);
+    return listResource(webhooks.map(webhookResource), { deliveries: deliveries.map(deliveryResource) });
   });
 }
 
@@ -142,15 +138,21 @@ export async function listDeliveries(
 ) {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
-  const webhook = findWebhook(ctx, authority, input.webhook_id);
-  if (isRefusal(webhook)) return webhook;
-  const { deliveries } = ctx.store.reader;
-  return listResource(deliveries.list(webhook, DELIVERIES_MAX, webhook.id).map(deliveryRecord));
+  return ctx.store.read(async (reader) => {
+    const webhook = await findWebhook(reader, authority, input.webhook_id);
+    if (isRefusal(webhook)) return webhook;
+    const deliveries = await reader.deliveries.list(webhook, DELIVERIES_MAX, webhook.id);
+    return listResource(deliveries.map(deliveryRecord));
+  });
 }
 
 /** The endpoint of an id, where the authority reaches it. */
-export function findWebhook(ctx: Context, authority: Authority, id: string): WebhookEndpoint | Refusal {
-  const webhook = ctx.store.reader.webhooks.get(id);
+export async function findWebhook(
+  reader: Reader,
+  authority: Authority,
+  id: string,
+): Promise<WebhookEndpoint | Refusal> {
+  const webhook = await reader.webhooks.get(id);
   return webhook && reaches(authority, webhook) ? webhook : webhookNotFound(id);
 }
 

@@ -1,20 +1,22 @@
 import { endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
-import type { KeyCaller, Mode, PersonCaller } from "../../core/roles.ts";
+import { isRefusal } from "../../core/errors.ts";
+import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
+import type { Decision, Scope } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
-/** A sign-in lasts 12 hours from its last use, and 7 days at most (decisions.md, Sign-in, roles, passkeys). */
+/** A sign-in lasts 12 hours from its last use, and 7 days at most. */
 export const SESSION_IDLE_MS = 12 * HOUR_MS;
 export const SESSION_MAX_MS = 7 * DAY_MS;
 /** A use renews the session once an hour at most, so that reads do not write. */
 const RENEW_AFTER_MS = HOUR_MS;
 
 /** Whom an API key stands for; null where it stands for nobody. */
-export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null {
+export async function callerOfApiKey(ctx: Context, secret: string): Promise<KeyCaller | null> {
   if (!looksLikeApiKey(secret)) return null;
-  const key = ctx.store.reader.apiKeys.byHash(hashSecret(secret));
+  const key = await ctx.store.read((reader) => reader.apiKeys.byHash(hashSecret(secret)));
   const now = ctx.now();
   if (!key || endOf(key, now) !== null) return null;
   ctx.keyUses.record(key, now);
@@ -27,30 +29,25 @@ export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null {
   };
 }
 
-/** A person as whoever calls, and as the audit log names who acted. */
-export const personCallerOf = (user: User, mode: Mode): PersonCaller => ({
-  kind: "person",
-  userId: user.id,
-  role: user.role,
-  organisationId: user.organisationId,
-  mode,
-});
-
 export type SignedIn = { readonly caller: PersonCaller; readonly user: User; readonly session: AuthSession };
 
 /** Whom a session cookie stands for; null where it stands for nobody. Using it renews it. */
 export async function signedInBy(ctx: Context, token: string): Promise<SignedIn | null> {
-  const session = ctx.store.reader.authSessions.byHash(hashSecret(token));
-  if (!session || session.expiresAt <= ctx.now()) return null;
-  const user = ctx.store.reader.users.get(session.userId);
-  if (!user || user.removedAt !== null) return null;
-  const renewed = renewedSession(session, ctx.now());
-  if (renewed && !(await renewAuthSession(ctx, user, renewed))) return null;
-  return {
-    caller: { ...personCallerOf(user, session.mode), signInHash: session.tokenHash },
-    user,
-    session: renewed ?? session,
-  };
+  const found = await ctx.store.read(async ({ authSessions, users }) => {
+    const session = await authSessions.byHash(hashSecret(token));
+    if (!session || session.expiresAt <= ctx.now()) return null;
+    const user = await users.get(session.userId);
+    return user && user.removedAt === null ? { user, session } : null;
+  });
+  if (!found) return null;
+  const { user } = found;
+  const session = renewedSession(found.session, ctx.now())
+    ? await renewAuthSession(ctx, user, found.session)
+    : found.session;
+  if (!session) return null;
+  const { organisationId, id: userId, role } = user;
+  const { mode, tokenHash: signInHash } = session;
+  return { caller: { kind: "person", userId, role, organisationId, mode, signInHash }, user, session };
 }
 
 /** The session as a use leaves it; null where it needs no renewal yet. */
@@ -59,16 +56,26 @@ function renewedSession(session: AuthSession, now: number): AuthSession | null {
   return expiresAt - session.expiresAt >= RENEW_AFTER_MS ? { ...session, expiresAt } : null;
 }
 
-/** False where the sign-in was ended meanwhile: who signed out everywhere is not signed in again by a late request. */
-async function renewAuthSession(ctx: Context, user: User, renewed: AuthSession): Promise<boolean> {
-  const now = ctx.now();
+/** Null where the sign-in was ended meanwhile: who signed out everywhere is not signed in again by a late request. */
+async function renewAuthSession(
+  ctx: Context,
+  { organisationId }: User,
+  { tokenHash, mode }: AuthSession,
+): Promise<AuthSession | null> {
+  const scope: Scope = { organisationId, mode };
   const kept = await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: renewed.mode },
-    needs: { authSessionHash: renewed.tokenHash },
-    decide: ({ authSession }) =>
-      authSession && authSession.expiresAt > now
-        ? { answer: true, change: { rows: [{ kind: "authSession", row: renewed }] } }
-        : { answer: false },
+    scope,
+    needs: { callerSession: tokenHash },
+    decide({ callerSession: session }, now): Decision<AuthSession | null> {
+      if (!session || session.expiresAt <= now) return { answer: null };
+      const renewed = renewedSession(session, now);
+      // Another request has renewed it already.
+      if (!renewed) return { answer: session };
+      return {
+        answer: renewed,
+        change: { put: [{ kind: "authSession", before: session, row: renewed }] },
+      };
+    },
   });
-  return kept === true;
+  return isRefusal(kept) ? null : kept;
 }

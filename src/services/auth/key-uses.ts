@@ -1,6 +1,5 @@
 import type { ApiKey } from "../../core/api-key.ts";
-import type { Scope } from "../../store/store.ts";
-import type { Context } from "../context.ts";
+import type { Decision, Scope, Store } from "../../store/store.ts";
 
 /** When a key last called. */
 export type KeyUse = { readonly scope: Scope; readonly keyId: string; readonly at: number };
@@ -32,13 +31,17 @@ export function createKeyUses(): KeyUses {
 }
 
 /** Writes one use; one that is older than what is known changes nothing. */
-export async function writeKeyUse(ctx: Context, { scope, keyId, at }: KeyUse): Promise<void> {
-  await ctx.store.execute({
+export async function writeKeyUse(
+  { store }: { readonly store: Store },
+  { scope, keyId, at }: KeyUse,
+): Promise<void> {
+  await store.execute({
     scope,
-    needs: { apiKeyId: keyId },
-    decide: ({ apiKey }) =>
-      apiKey && at > (apiKey.lastUsedAt ?? 0)
-        ? { answer: null, change: { rows: [{ kind: "apiKey", row: { ...apiKey, lastUsedAt: at } }] } }
-        : { answer: null },
+    needs: { apiKey: keyId },
+    decide({ apiKey }): Decision<null> {
+      if (!apiKey || at <= (apiKey.lastUsedAt ?? 0)) return { answer: null };
+      const row = { ...apiKey, lastUsedAt: at };
+      return { answer: null, change: { put: [{ kind: "apiKey", before: apiKey, row }] } };
+    },
   });
 }

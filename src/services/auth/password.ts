@@ -2,10 +2,10 @@ import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { User } from "../../core/user.ts";
-import { recordingAct } from "../admin/acts.ts";
-import { refusePassword } from "../admin/fields.ts";
+import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { personCallerOf } from "./callers.ts";
+import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
+import { refusePassword } from "../fields.ts";
 import { confirmPassword } from "./confirm-password.ts";
 import { attemptSignIn } from "./throttle.ts";
 
@@ -27,29 +27,38 @@ export async function changePassword(
     (await confirmPassword(ctx, user, input.current_password, address));
   if (refused) return refused;
   const passwordHash = await ctx.passwords.hash(input.new_password);
-  const record = recordingAct(ctx, personCallerOf(user, session.mode), "user.password_changed");
-  const at = ctx.now();
-  return ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: { userId: user.id, authSessionHash: session.tokenHash },
-    decide: (snapshot) => {
-      // Hashing takes its time: of two changes at once, the second was asked with a password that is no longer so.
-      const isCurrent = snapshot.user?.passwordHash === user.passwordHash;
-      if (!snapshot.user || !isCurrent || !snapshot.authSession || snapshot.authSession.expiresAt <= at)
-        return { answer: refuse("not_authenticated", "The password was changed meanwhile. Sign in again.") };
-      return {
-        answer: null,
-        change: {
-          rows: [
-            { kind: "user", row: { ...snapshot.user, passwordHash } },
-            record(user.organisationId, user.id, null, null),
+  return executeAudited(
+    ctx,
+    { kind: "user", id: user.id },
+    {
+      scope: { organisationId: user.organisationId, mode: session.mode },
+      needs: {
+        user: user.id,
+        callerSession: session.tokenHash,
+        userSessions: user.id,
+        unusedPasswordResets: user.id,
+      },
+      decide({ user: person, callerSession, userSessions, unusedPasswordResets }, now): Audited<null> {
+        // Hashing takes time. Of two changes at once, the second one confirmed a password that is no longer the current one.
+        const isCurrent = person?.passwordHash === user.passwordHash;
+        if (!person || !isCurrent || !callerSession || callerSession.expiresAt <= now) {
+          return {
+            answer: refuse("not_authenticated", "The password was changed meanwhile. Sign in again."),
+          };
+        }
+        const others = userSessions.filter(({ tokenHash }) => tokenHash !== session.tokenHash);
+        return {
+          answer: null,
+          put: [
+            { kind: "user", before: person, row: { ...person, passwordHash } },
+            ...endSignIns(others, now),
+            ...voidPasswordResets(unusedPasswordResets, now),
           ],
-          endsSignInsOf: { userId: user.id, exceptTokenHash: session.tokenHash, at },
-          voidsPasswordResetsOf: { userId: user.id, at },
-        },
-      };
+          entries: [{ action: "user.password_changed", subject: person.id, before: null, after: null }],
+        };
+      },
     },
-  });
+  );
 }
 
 /** The body of `POST /auth/password/reset`. */
@@ -67,45 +76,46 @@ export async function resetPassword(
 ): Promise<Refusal | null> {
   const refused = refusePassword("new_password", input.new_password);
   if (refused) return refused;
-  // No e-mail is tried: the links of an address are counted as one pair.
+  // The request names no e-mail: all links that an address tries are counted as one pair.
   const person = await attemptSignIn(ctx, "", address, () => resetByLink(ctx, input));
   if (isRefusal(person)) return person;
-  // Whoever forgot a password has tried some.
+  // Whoever forgot the password has tried wrong ones before.
   ctx.signInThrottle.forgive(person.email, address, ctx.now());
   return null;
 }
 
-/** The person whose password it is now. */
+/** The person who owns the link, once the new password is kept. */
 async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<User | Refusal> {
-  const useless = refuse(
-    "not_authenticated",
-    "The link is unknown, used or out of date. Ask an admin for a new one.",
-  );
   const tokenHash = hashSecret(input.token);
-  const { passwordResets, users } = ctx.store.reader;
-  const known = passwordResets.byHash(tokenHash);
-  const user = known && known.usedAt === null && known.expiresAt > ctx.now() ? users.get(known.userId) : null;
-  if (!user) return useless;
-  const passwordHash = await ctx.passwords.hash(input.new_password);
-  const record = recordingAct(ctx, personCallerOf(user, "live"), "user.password_reset");
-  const at = ctx.now();
-  return ctx.store.execute<User>({
-    scope: { organisationId: user.organisationId, mode: "live" },
-    needs: { passwordResetHash: tokenHash, userId: user.id },
-    decide: ({ passwordReset, user: person }) => {
-      if (!person || !passwordReset || passwordReset.usedAt !== null || passwordReset.expiresAt <= at)
-        return { answer: useless };
-      return {
-        answer: person,
-        change: {
-          rows: [
-            { kind: "passwordReset", row: { ...passwordReset, usedAt: at } },
-            { kind: "user", row: { ...person, passwordHash, passwordResetAt: at } },
-            record(person.organisationId, person.id, null, null),
-          ],
-          endsSignInsOf: { userId: person.id, exceptTokenHash: null, at },
-        },
-      };
-    },
+  const user = await ctx.store.read(async ({ passwordResets, users }) => {
+    const reset = await passwordResets.byHash(tokenHash);
+    return reset && reset.usedAt === null && reset.expiresAt > ctx.now() ? users.get(reset.userId) : null;
   });
+  if (!user) return uselessLink();
+  const passwordHash = await ctx.passwords.hash(input.new_password);
+  return executeAudited(
+    ctx,
+    { kind: "user", id: user.id },
+    {
+      scope: { organisationId: user.organisationId, mode: "live" },
+      needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id },
+      decide({ passwordReset: link, user: person, userSessions }, now): Audited<User> {
+        if (!person || !link || link.usedAt !== null || link.expiresAt <= now) {
+          return { answer: uselessLink() };
+        }
+        return {
+          answer: person,
+          put: [
+            { kind: "passwordReset", before: link, row: { ...link, usedAt: now } },
+            { kind: "user", before: person, row: { ...person, passwordHash, passwordResetAt: now } },
+            ...endSignIns(userSessions, now),
+          ],
+          entries: [{ action: "user.password_reset", subject: person.id, before: null, after: null }],
+        };
+      },
+    },
+  );
 }
+
+const uselessLink = (): Refusal =>
+  refuse("not_authenticated", "The link is unknown, used or out of date. Ask an admin for a new one.");

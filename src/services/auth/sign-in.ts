@@ -1,13 +1,16 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
-import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { type Refusal, refuse } from "../../core/errors.ts";
+import type { Organisation } from "../../core/organisation.ts";
 import type { Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
-import { recordingAct } from "../admin/acts.ts";
-import { normaliseEmail } from "../admin/fields.ts";
+import type { Decision } from "../../store/store.ts";
+import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { personCallerOf, SESSION_IDLE_MS } from "./callers.ts";
+import { endSignIns } from "../end-credentials.ts";
+import { normaliseEmail } from "../fields.ts";
+import { SESSION_IDLE_MS } from "./callers.ts";
 import { attemptSignIn } from "./throttle.ts";
 import { newToken } from "./tokens.ts";
 
@@ -22,7 +25,7 @@ export type NewSession = {
 
 /**
  * Signs a person in. Wrong credentials are `not_authenticated`, in the same time whether or not the e-mail exists; too many
- * of them are `rate_limit_exceeded` (decisions.md, Sign-in, roles, passkeys).
+ * of them are `rate_limit_exceeded`.
  */
 export function signIn(ctx: Context, input: SignInInput, address: string): Promise<NewSession | Refusal> {
   const email = normaliseEmail(input.email);
@@ -32,77 +35,83 @@ export function signIn(ctx: Context, input: SignInInput, address: string): Promi
 async function signInAs(
   ctx: Context,
   email: string,
-  { password, mode }: SignInInput,
+  { password, mode = "live" }: SignInInput,
 ): Promise<NewSession | Refusal> {
-  const user = ctx.store.reader.users.byEmail(email);
+  const user = await ctx.store.read((reader) => reader.users.byEmail(email));
   const matches = await ctx.passwords.verify(password, user?.passwordHash ?? null);
   const wrong = refuse("not_authenticated", "The e-mail or the password is wrong.");
   if (!user || !matches) return wrong;
-  const { token, session } = newAuthSession(ctx, user, mode);
-  const kept = await ctx.store.execute<AuthSession>({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: { userId: user.id },
-    // Comparing takes its time: meanwhile the password may have been changed, or the person removed.
-    decide: (snapshot) =>
-      snapshot.user?.passwordHash === user.passwordHash
-        ? { answer: session, change: { rows: [{ kind: "authSession", row: session }] } }
-        : { answer: wrong },
+  const token = newToken(ctx);
+  return ctx.store.execute({
+    scope: { organisationId: user.organisationId, mode },
+    needs: { user: user.id },
+    decide({ user: person, organisation }, now): Decision<NewSession> {
+      // Comparing takes time: meanwhile the password may have been changed, or the person removed.
+      if (person?.passwordHash !== user.passwordHash) return { answer: wrong };
+      const session = newAuthSession(token, person, mode, now);
+      return {
+        answer: { token, resource: authSessionResource(organisation, person, session) },
+        change: { put: [{ kind: "authSession", before: null, row: session }] },
+      };
+    },
   });
-  return isRefusal(kept) ? kept : { token, resource: authSessionResource(ctx, user, kept) };
 }
 
-/** A sign-in that begins now, not yet kept, and the token of its cookie. */
-export function newAuthSession(
-  ctx: Context,
-  user: User,
-  mode: Mode = "live",
-): { readonly token: string; readonly session: AuthSession } {
-  const token = newToken(ctx);
-  const now = ctx.now();
-  return {
-    token,
-    session: {
-      tokenHash: hashSecret(token),
-      userId: user.id,
-      mode,
-      createdAt: now,
-      expiresAt: now + SESSION_IDLE_MS,
-    },
-  };
-}
+/** A sign-in that begins now. Of its cookie's token only the hash is kept. */
+export const newAuthSession = (
+  token: string,
+  { id: userId }: User,
+  mode: Mode,
+  now: number,
+): AuthSession => ({
+  tokenHash: hashSecret(token),
+  userId,
+  mode,
+  createdAt: now,
+  expiresAt: now + SESSION_IDLE_MS,
+});
 
 /** Signs out: the session ends now, whoever else holds its cookie. */
 export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
-  const ended = { ...session, expiresAt: Math.min(session.expiresAt, ctx.now()) };
   await ctx.store.execute({
     scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: {},
-    decide: () => ({ answer: null, change: { rows: [{ kind: "authSession", row: ended }] } }),
-  });
-}
-
-/** Ends all sign-ins of a person, this one too. */
-export async function signOutEverywhere(ctx: Context, user: User): Promise<void> {
-  const record = recordingAct(ctx, personCallerOf(user, "live"), "user.signed_out_everywhere");
-  const endsSignInsOf = { userId: user.id, exceptTokenHash: null, at: ctx.now() };
-  await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: "live" },
-    needs: {},
-    decide: () => ({
+    needs: { callerSession: session.tokenHash },
+    decide: ({ callerSession }, now) => ({
       answer: null,
-      change: { rows: [record(user.organisationId, user.id, null, null)], endsSignInsOf },
+      change: { put: callerSession ? endSignIns([callerSession], now) : [] },
     }),
   });
 }
 
-/** Who is signed in (decisions.md, Sign-in, roles, passkeys). */
-export function authSessionResource(ctx: Context, user: User, session: AuthSession) {
-  const organisation = ctx.store.reader.organisations.get(user.organisationId);
-  return {
-    object: "auth_session" as const,
-    user: { id: user.id, email: user.email, name: user.name, role: user.role },
-    organisation: { id: user.organisationId, name: organisation?.name ?? "" },
-    mode: session.mode,
-    expires_at: isoTime(session.expiresAt),
-  };
+/** Ends all sign-ins of a person, this one too. */
+export async function signOutEverywhere(ctx: Context, { id, organisationId }: User): Promise<void> {
+  await executeAudited(
+    ctx,
+    { kind: "user", id },
+    {
+      scope: { organisationId, mode: "live" },
+      needs: { userSessions: id },
+      decide: ({ userSessions }, now): Audited<null> => ({
+        answer: null,
+        put: endSignIns(userSessions, now),
+        entries: [{ action: "user.signed_out_everywhere", subject: id, before: null, after: null }],
+      }),
+    },
+  );
 }
+
+/** Who is signed in, and for how long. */
+export async function readAuthSession(ctx: Context, user: User, session: AuthSession) {
+  const organisation = await ctx.store.read((reader) => reader.organisations.get(user.organisationId));
+  if (!organisation) throw new Error("a person without an organisation");
+  return authSessionResource(organisation, user, session);
+}
+
+/** A sign-in as its person sees it. */
+export const authSessionResource = (organisation: Organisation, user: User, session: AuthSession) => ({
+  object: "auth_session" as const,
+  user: { id: user.id, email: user.email, name: user.name, role: user.role },
+  organisation: { id: organisation.id, name: organisation.name },
+  mode: session.mode,
+  expires_at: isoTime(session.expiresAt),
+});

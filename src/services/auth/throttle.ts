@@ -1,6 +1,5 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MINUTE_MS } from "../../core/time.ts";
-import type { Context } from "../context.ts";
 
 /** Failed sign-ins in a quarter of an hour: so many for one e-mail from one address, so many for an address. */
 const WINDOW_MS = 15 * MINUTE_MS;
@@ -20,7 +19,7 @@ export const TOO_MANY_SIGN_INS = refuse(
 /** Ends an attempt that was begun, once. */
 type End = (failed: boolean) => void;
 
-/** Counts failed sign-ins in process memory (decisions.md, Sign-in, roles, passkeys). */
+/** Counts failed sign-ins in process memory. */
 export type SignInThrottle = {
   /**
    * Begins an attempt; null where too many have failed. Attempts in flight may all fail yet: where they would reach a limit,
@@ -122,7 +121,7 @@ const pairKey = (email: string, address: string): string => JSON.stringify([addr
  * them nothing is tried, and the answer is `rate_limit_exceeded`.
  */
 export async function attemptSignIn<Answer>(
-  { signInThrottle, now }: Context,
+  { signInThrottle, now }: { readonly signInThrottle: SignInThrottle; readonly now: () => number },
   email: string,
   address: string,
   attempt: () => Promise<Answer | Refusal>,

@@ -2,21 +2,13 @@ import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
 import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
-import { type Mover, STATE_OF, type Warrant } from "../../core/warrant.ts";
-import type { Decision, Snapshot } from "../../store/store.ts";
+import { type Mover, refuseOtherVersion, STATE_OF, type Warrant } from "../../core/warrant.ts";
+import type { From, Snapshot } from "../../store/needs.ts";
+import type { Decision } from "../../store/store.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
-import {
-  type Answer,
-  asOfNow,
-  type Intent,
-  needsOf,
-  recordAnswer,
-  refuseEndedCaller,
-  refuseUsedKey,
-  replayOf,
-} from "../intent.ts";
-import { moveWarrant, refuseOtherVersion } from "./transition.ts";
+import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
+import { moveWarrant, movingNeeds, OF_WARRANT } from "./transition.ts";
 
 /** What a person decided of a warrant, directly or by resolving its escalation. */
 export type PersonInput = {
@@ -29,53 +21,60 @@ export type PersonInput = {
   readonly passkeyToken?: string | null;
 };
 
+/** What a person decides of, and who may. */
 type Target = {
   readonly access: Access;
-  readonly needs: { readonly warrantId: string } | { readonly escalationId: string };
+  readonly warrant: string | From<"escalation">;
+  /** The escalation that the request names; null where it names the warrant. */
+  readonly escalation: string | null;
   /** Null where what the request names is there; else its 404. */
-  readonly refuseMissing: (snapshot: Snapshot) => Refusal | null;
+  readonly refuseMissing: (snapshot: PersonSnapshot) => Refusal | null;
   /** Why what is there is decided already; null where it is not. */
-  readonly refuseDecided: (snapshot: Snapshot) => Refusal | null;
-  readonly resource: (warrant: Warrant, escalation: Escalation | null) => Parameters<typeof recordAnswer>[2];
+  readonly refuseDecided: (snapshot: PersonSnapshot) => Refusal | null;
+  readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
 };
+
+const personNeeds = (
+  { warrant, escalation }: Target,
+  { userId }: PersonCaller,
+  passkeyToken: string | null,
+) => ({
+  ...movingNeeds(warrant),
+  warrantEscalation: OF_WARRANT,
+  escalation,
+  passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
+  passkeys: userId,
+  hasSecondPerson: userId,
+});
+export type PersonSnapshot = Snapshot<ReturnType<typeof personNeeds>>;
 
 /**
  * A person's decision: the warrant moves, the money with it, and an escalation that waited for it is closed (or passed up,
- * by `dispute`) in the same commit. Above all a dispute needs a second person from admin up.
+ * by `dispute`) in the same commit. A dispute is decided by a second person, from admin up.
  */
 export function decideByPerson(
   ctx: Context,
   caller: Caller,
   target: Target,
   input: PersonInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
-  const now = ctx.now();
   if (caller.kind !== "person") throw new Error("an API key decides nothing");
-  return ctx.store.execute<Answer>({
-    scope: caller,
-    needs: {
-      ...target.needs,
-      ...needsOf(caller, intent),
-      organisation: true,
-      ...(input.passkeyToken && { approvalHash: hashSecret(input.passkeyToken) }),
-      passkeysOf: caller.userId,
-      secondPersonThan: caller.userId,
-    },
-    decide: (snapshot): Decision<Answer> => {
-      const ended = refuseEndedCaller(caller, target.access, snapshot, now);
-      if (ended) return { answer: ended };
-      const replay = replayOf(snapshot.idempotency, intent);
-      if (replay) return { answer: replay };
-      const first = refuseUsedKey(snapshot.idempotency, intent) ?? target.refuseMissing(snapshot);
-      if (first) return { answer: first };
-      const { warrant, escalation } = snapshot;
+  return executeKeyed(ctx.store, {
+    caller,
+    access: target.access,
+    idempotency,
+    needs: personNeeds(target, caller, input.passkeyToken ?? null),
+    refuseBody: null,
+    decide(snapshot, { now, caller: person, key }): Decision<Answer> {
+      const missing = target.refuseMissing(snapshot);
+      if (missing) return { answer: missing };
+      const { warrant, warrantEscalation: waiting } = snapshot;
       if (!warrant) throw new Error("a target without a warrant");
       const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(snapshot);
       if (other) return { answer: other };
-      const waiting = escalation?.status === "resolved" ? null : escalation;
-      const closed = waiting && escalationAfter(waiting, caller.userId, input, now);
+      const closed = waiting && escalationAfter(waiting, person.userId, input, now);
       const moved = moveWarrant(
         snapshot,
         {
@@ -84,20 +83,19 @@ export function decideByPerson(
           ...(input.releasedBps !== null && { releasedBps: input.releasedBps }),
         },
         {
-          actor: actorOf(caller),
+          actor: actorOf(person),
           eventId,
           now,
-          rows: closed ? [{ kind: "escalation", row: closed }] : [],
+          puts: closed ? [{ kind: "escalation", before: waiting, row: closed }] : [],
         },
       );
       if (isRefusal(moved)) return { answer: moved };
-      const second = refuseFirstPerson(snapshot, warrant, caller, input.decision);
+      const second = refuseFirstPerson(snapshot, warrant, person, input.decision);
       if (second) return { answer: second };
-      const used = useApproval(snapshot, input, caller.userId, now);
+      const used = useApproval(snapshot, warrant, input, person.userId, now);
       if (isRefusal(used)) return { answer: used };
-      const { answer, idempotency } = recordAnswer(intent, 200, target.resource(moved.warrant, closed), now);
-      const rows = [...(moved.change.rows ?? []), ...used];
-      return { answer, change: { ...moved.change, rows, idempotency } };
+      const put = [...moved.change.put, ...used];
+      return finish(key, 200, target.resource(moved.warrant, closed), { put });
     },
   });
 }
@@ -106,23 +104,22 @@ const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "se
 
 /** A dispute is decided by a second, more senior person; it is not raised where there is none. */
 function refuseFirstPerson(
-  snapshot: Snapshot,
+  { hasSecondPerson, warrantEscalation }: PersonSnapshot,
   warrant: Warrant,
-  caller: PersonCaller,
+  { role, userId }: PersonCaller,
   decision: PersonDecision,
 ): Refusal | null {
-  if (decision === "dispute" && !snapshot.hasSecondPerson) {
+  if (decision === "dispute" && !hasSecondPerson) {
     return refuse(
       "second_person_required",
       "Nobody else in the organisation could decide a dispute: it needs an admin or owner besides you.",
     );
   }
   if (warrant.state !== "disputed") return null;
-  const { role } = asOfNow(caller, snapshot);
   if (!roleIsAtLeast(role, "admin")) {
     return refuse("insufficient_role", `A dispute needs the role admin or above; yours is ${role}.`);
   }
-  return snapshot.escalation?.raisedBy === caller.userId
+  return warrantEscalation?.raisedBy === userId
     ? refuse("second_person_required", "You raised this dispute; a second person decides it.")
     : null;
 }

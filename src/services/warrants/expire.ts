@@ -1,12 +1,12 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
-import type { Change, Snapshot } from "../../store/store.ts";
+import type { Change } from "../../store/change.ts";
 import type { Context } from "../context.ts";
-import { moveWarrant } from "./transition.ts";
+import { type Moving, moveWarrant, movingNeeds } from "./transition.ts";
 
 /** held → expired, where the deadline has passed: the hold returns, and the agent has failed once more. */
-export function decideExpiry(snapshot: Snapshot, eventId: string, now: number): Change | null {
+export function decideExpiry(snapshot: Moving, eventId: string, now: number): Change | null {
   if (!snapshot.warrant || snapshot.warrant.deadline > now) return null;
   const moved = moveWarrant(
     snapshot,
@@ -19,11 +19,10 @@ export function decideExpiry(snapshot: Snapshot, eventId: string, now: number): 
 /** Expires a warrant if it is still held past its deadline; whether it did. The first commit wins over a decision. */
 export function expireWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {
   const eventId = ctx.newId("event");
-  const now = ctx.now();
   return ctx.store.execute({
     scope: warrant,
-    needs: { warrantId: warrant.id },
-    decide: (snapshot) => {
+    needs: movingNeeds(warrant.id),
+    decide: (snapshot, now) => {
       const change = decideExpiry(snapshot, eventId, now);
       return change ? { answer: true, change } : { answer: false };
     },

@@ -1,33 +1,23 @@
-import type { Agent } from "../../core/agent.ts";
+import { type Agent, isKilled } from "../../core/agent.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
-import type { Escalation } from "../../core/escalation.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
+import type { Put } from "../../store/change.ts";
+import type { Decision } from "../../store/store.ts";
+import { openEscalation } from "../checks/outcome.ts";
 import type { Context } from "../context.ts";
-import { moveWarrant } from "./transition.ts";
+import { moveWarrant, movingNeeds, OF_WARRANT } from "./transition.ts";
 
 /** How many warrants are moved before the writer is left to others: their commit holds up every request. */
 const BATCH = 50;
 /** How many a run passes over: where so many cannot be moved, no more are tried. */
 const LEFT_MAX = 1_000;
 
-/** What a person sees of a frozen warrant: no check, the reason `agent_killed`. */
-export const freezeEscalation = (warrant: Warrant, id: string, now: number): Escalation => ({
-  id,
-  organisationId: warrant.organisationId,
-  mode: warrant.mode,
-  warrantId: warrant.id,
-  checkId: null,
-  score: null,
-  reasonCodes: ["agent_killed"],
-  status: "open",
-  decision: null,
-  releasedBps: null,
-  note: null,
-  raisedBy: null,
-  resolvedBy: null,
-  createdAt: now,
-  resolvedAt: null,
+/** What a person sees of a frozen warrant: no check, and the reason `agent_killed`. */
+export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put => ({
+  kind: "escalation",
+  before: null,
+  row: openEscalation(warrant, id, { checkId: null, score: null, reasonCodes: ["agent_killed"] }, now),
 });
 
 /**
@@ -43,7 +33,9 @@ export async function followAgentStatus(ctx: Context, agent: Agent): Promise<voi
   const faults: unknown[] = [];
   const left = new Set<string>();
   while (left.size < LEFT_MAX) {
-    const found = ctx.store.reader.warrants.ofAgent(agent.id, from, left.size + BATCH);
+    const found = await ctx.store.read((reader) =>
+      reader.warrants.ofAgent(agent.id, from, left.size + BATCH),
+    );
     const batch = found.filter(({ id }) => !left.has(id)).slice(0, BATCH);
     if (batch.length === 0) break;
     await Promise.all(
@@ -61,14 +53,14 @@ export async function followAgentStatus(ctx: Context, agent: Agent): Promise<voi
   if (faults.length > 0) throw faults[0];
 }
 
-function freezeWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {
+function freezeWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal> {
   const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
-  const now = ctx.now();
   return ctx.store.execute({
-    scope: warrant,
-    needs: { warrantId: warrant.id },
-    decide: (snapshot) => {
-      if (snapshot.agent?.status !== "killed" || snapshot.warrant?.state !== "held") return { answer: false };
+    scope: found,
+    needs: movingNeeds(found.id),
+    decide: (snapshot, now): Decision<boolean> => {
+      const { warrant, warrantAgent } = snapshot;
+      if (!isKilled(warrantAgent) || warrant?.state !== "held") return { answer: false };
       const moved = moveWarrant(
         snapshot,
         { to: "frozen", by: "system" },
@@ -76,7 +68,7 @@ function freezeWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusa
           actor: SYSTEM,
           eventId: ids.eventId,
           now,
-          rows: [{ kind: "escalation", row: freezeEscalation(warrant, ids.escalationId, now) }],
+          puts: [frozenEscalation(warrant, ids.escalationId, now)],
         },
       );
       return isRefusal(moved) ? { answer: moved } : { answer: true, change: moved.change };
@@ -84,15 +76,15 @@ function freezeWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusa
   });
 }
 
-function thawWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {
+function thawWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal> {
   const eventId = ctx.newId("event");
-  const now = ctx.now();
   return ctx.store.execute({
-    scope: warrant,
-    needs: { warrantId: warrant.id },
-    decide: (snapshot) => {
-      if (snapshot.agent?.status !== "active" || snapshot.warrant?.state !== "frozen")
-        return { answer: false };
+    scope: found,
+    needs: { ...movingNeeds(found.id), warrantEscalation: OF_WARRANT },
+    decide: (snapshot, now): Decision<boolean> => {
+      const { warrant, warrantAgent, warrantEscalation: escalation } = snapshot;
+      if (warrantAgent?.status !== "active" || warrant?.state !== "frozen") return { answer: false };
+      const closed = escalation && { ...escalation, status: "resolved" as const, resolvedAt: now };
       const moved = moveWarrant(
         snapshot,
         { to: "held", by: "system" },
@@ -100,9 +92,7 @@ function thawWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal>
           actor: SYSTEM,
           eventId,
           now,
-          rows: snapshot.escalation
-            ? [{ kind: "escalation", row: { ...snapshot.escalation, status: "resolved", resolvedAt: now } }]
-            : [],
+          puts: closed ? [{ kind: "escalation", before: escalation, row: closed }] : [],
         },
       );
       return isRefusal(moved) ? { answer: moved } : { answer: true, change: moved.change };

@@ -1,9 +1,12 @@
+import { isKilled } from "../../core/agent.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
+import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { freezeEscalation } from "./freeze.ts";
-import { moveWarrant } from "./transition.ts";
+import { free } from "../idempotency.ts";
+import { frozenEscalation } from "./freeze.ts";
+import { moveWarrant, movingNeeds } from "./transition.ts";
 
 /**
  * How long each part of a check may take, and how long it may run before it counts as interrupted: longer than all of
@@ -20,13 +23,13 @@ export const CHECK_LEASE_MS = 120_000;
  */
 export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | Refusal> {
   const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
-  const now = ctx.now();
   return ctx.store.execute({
     scope: begun,
-    needs: { warrantId: begun.id },
-    decide: (snapshot) => {
-      if (snapshot.warrant?.version !== begun.version) return { answer: false };
-      const killed = snapshot.agent?.status === "killed";
+    needs: { ...movingNeeds(begun.id), heldKey: begun.id },
+    decide: (snapshot, now): Decision<boolean> => {
+      const { warrant, warrantAgent, heldKey } = snapshot;
+      if (warrant?.version !== begun.version) return { answer: false };
+      const killed = isKilled(warrantAgent);
       const moved = moveWarrant(
         snapshot,
         { to: killed ? "frozen" : "held", by: "system" },
@@ -34,11 +37,11 @@ export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | 
           actor: SYSTEM,
           eventId: ids.eventId,
           now,
-          rows: killed ? [{ kind: "escalation", row: freezeEscalation(begun, ids.escalationId, now) }] : [],
+          puts: killed ? [frozenEscalation(warrant, ids.escalationId, now)] : [],
         },
       );
       if (isRefusal(moved)) return { answer: moved };
-      return { answer: true, change: { ...moved.change, freesKeysOf: begun.id } };
+      return { answer: true, change: { ...moved.change, deleted: heldKey ? [free(heldKey)] : [] } };
     },
   });
 }

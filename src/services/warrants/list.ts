@@ -1,7 +1,7 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { State } from "../../core/warrant.ts";
-import type { WarrantFilter } from "../../store/reader.ts";
+import type { Reader, WarrantFilter } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 import { warrantResource } from "../resources.ts";
 
@@ -17,26 +17,28 @@ export type ListInput = {
 };
 
 const PAGE_DEFAULT = 25;
-/** The deepest offset that a list takes (decisions.md, Warrants); `sort=created` goes further. */
+/** The deepest offset that a list takes; `sort=created` goes further. */
 export const OFFSET_MAX = 100_000;
 
-/** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created` (decisions.md, Warrants). */
-export function listWarrants(ctx: Context, caller: Caller, input: ListInput) {
+/** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created`. */
+export async function listWarrants(ctx: Context, caller: Caller, input: ListInput) {
   const refused = refuseAccess(caller, ACCESS.readWarrants);
   if (refused) return refused;
   const filter: WarrantFilter = {
     ...(input.state !== undefined && { state: input.state }),
     ...(input.agent_id !== undefined && { agentId: input.agent_id }),
   };
-  return input.sort === "created"
-    ? listByCreation(ctx, caller, filter, input)
-    : listByDeadline(ctx, caller, filter, input);
+  return ctx.store.read(async (reader) =>
+    input.sort === "created"
+      ? await listByCreation(reader, caller, filter, input)
+      : await listByDeadline(reader, caller, filter, input),
+  );
 }
 
-function listByDeadline(ctx: Context, caller: Caller, filter: WarrantFilter, input: ListInput) {
+async function listByDeadline(reader: Reader, caller: Caller, filter: WarrantFilter, input: ListInput) {
   const { limit = PAGE_DEFAULT, offset = 0 } = input;
   // One row more than the page says whether there is another.
-  const rows = ctx.store.reader.warrants.byDeadline(caller, filter, offset, limit + 1);
+  const rows = await reader.warrants.byDeadline(caller, filter, offset, limit + 1);
   const hasMore = rows.length > limit;
   return {
     object: "list" as const,
@@ -48,16 +50,16 @@ function listByDeadline(ctx: Context, caller: Caller, filter: WarrantFilter, inp
   };
 }
 
-function listByCreation(ctx: Context, caller: Caller, filter: WarrantFilter, input: ListInput) {
+async function listByCreation(reader: Reader, caller: Caller, filter: WarrantFilter, input: ListInput) {
   const { limit = PAGE_DEFAULT, starting_after: after, ending_before: before } = input;
   if (after !== undefined && before !== undefined) {
     return refuseField("ending_before", "cannot go together with starting_after");
   }
   const unknown =
-    refuseUnknownCursor(ctx, caller, "starting_after", after) ??
-    refuseUnknownCursor(ctx, caller, "ending_before", before);
+    (await refuseUnknownCursor(reader, caller, "starting_after", after)) ??
+    (await refuseUnknownCursor(reader, caller, "ending_before", before));
   if (unknown) return unknown;
-  const rows = ctx.store.reader.warrants.byCreation(
+  const rows = await reader.warrants.byCreation(
     caller,
     filter,
     { ...(after !== undefined && { olderThan: after }), ...(before !== undefined && { newerThan: before }) },
@@ -77,12 +79,12 @@ function listByCreation(ctx: Context, caller: Caller, filter: WarrantFilter, inp
   };
 }
 
-function refuseUnknownCursor(
-  ctx: Context,
+async function refuseUnknownCursor(
+  reader: Reader,
   caller: Caller,
   name: "starting_after" | "ending_before",
   cursor: string | undefined,
-): Refusal | null {
-  if (cursor === undefined || ctx.store.reader.warrants.get(caller, cursor)) return null;
+): Promise<Refusal | null> {
+  if (cursor === undefined || (await reader.warrants.get(caller, cursor))) return null;
   return refuseField(name, "there is no such warrant to continue from");
 }

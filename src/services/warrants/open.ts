@@ -10,24 +10,21 @@ import {
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { parseAmount } from "../../core/money.ts";
+import type { NamedSchema } from "../../core/named-schema.ts";
+import type { Organisation } from "../../core/organisation.ts";
 import { refuseOpenAbove } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
+import type { Balance } from "../../core/postings.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { chargeSession, type SpendSession } from "../../core/session.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
+import type { SavedVerifier } from "../../core/verifier.ts";
 import { openingOf, type Warrant } from "../../core/warrant.ts";
-import type { Decision, Needs, Snapshot } from "../../store/store.ts";
+import type { From, Snapshot } from "../../store/needs.ts";
+import type { CredentialNeeds } from "../caller-now.ts";
 import type { Context } from "../context.ts";
+import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { refuseUnacknowledged } from "../instance.ts";
-import {
-  type Answer,
-  type Intent,
-  needsOf,
-  recordAnswer,
-  refuseEndedCaller,
-  refuseUsedKey,
-  replayOf,
-} from "../intent.ts";
 import { warrantResource } from "../resources.ts";
 import { changeOf, type Moved } from "./transition.ts";
 
@@ -93,106 +90,124 @@ export function parseSpec(spec: OpenInput["spec"]): readonly Clause[] | Refusal 
 
 /**
  * Opens a warrant: holds its amount against the promise. Answers 201 with the warrant, or refuses with the first of the
- * checks that fails (decisions.md, The order of checks); nothing moves then.
+ * checks that fails, in their fixed order; nothing moves then.
  */
 export async function openWarrant(
   ctx: Context,
   caller: Caller,
   input: OpenInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.openWarrant);
   if (refused) return refused;
   const opening = parseOpening(input);
   if (isRefusal(opening)) return opening;
   const ids: Ids = { warrantId: ctx.newId("warrant"), eventId: ctx.newId("event") };
-  const now = ctx.now();
-  return ctx.store.execute({
-    scope: caller,
-    needs: { ...needsOf(caller, intent), opening: needsOfOpening(opening) },
-    decide: (snapshot) => decideOpen(snapshot, caller, opening, intent, ids, now),
+  return executeKeyed(ctx.store, {
+    caller,
+    access: ACCESS.openWarrant,
+    idempotency,
+    needs: { ...openingNeeds(opening), ...holdingNeeds(opening), hasPasskey: true },
+    refuseBody: (snapshot, now) =>
+      refuseDeadline(opening.deadline, now) ?? refuseUnknownSchema(snapshot, opening.clauses),
+    decide(snapshot, { now, caller: present, key }) {
+      const held =
+        refuseOpening(snapshot, present, opening) ??
+        decideHold(snapshot, present, opening, ids, now, (threshold) =>
+          refuseOpenAbove(threshold, opening, snapshot.hasPasskey),
+        );
+      return isRefusal(held)
+        ? { answer: held }
+        : finish(key, 201, warrantResource(held.warrant), held.change);
+    },
   });
 }
 
 type Ids = { readonly warrantId: string; readonly eventId: string };
 
-/** What an open looks at. */
-export const needsOfOpening = (opening: Opening): NonNullable<Needs["opening"]> => ({
-  asset: opening.asset,
-  agentId: opening.agentId,
-  policyId: opening.policyId,
-  verifierId: opening.verifierId,
-  schemaNames: schemaNamesOf(opening.clauses),
+/** What an opening names, and what is asked of it before its amount is known. */
+export const openingNeeds = ({ agentId, policyId, verifierId, clauses }: Opening) => ({
+  agent: agentId,
+  agentSession: OF_AGENT,
+  policy: policyId,
+  verifier: verifierId,
+  schemas: schemaNamesOf(clauses),
 });
+export type OpeningNeeds = ReturnType<typeof openingNeeds>;
 
-function decideOpen(
-  snapshot: Snapshot,
-  caller: Caller,
-  opening: Opening,
-  intent: Intent,
-  ids: Ids,
-  now: number,
-): Decision<Answer> {
-  const ended = refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now);
-  if (ended) return { answer: ended };
-  const replay = replayOf(snapshot.idempotency, intent);
-  if (replay) return { answer: replay };
-  const refused = refuseDeadline(opening.deadline, now) ?? refuseOpening(snapshot, caller, opening, intent);
-  if (refused) return { answer: refused };
-  const held = decideHold(snapshot, caller, opening, ids, now);
-  if (isRefusal(held)) return { answer: held };
-  const { answer, idempotency } = recordAnswer(intent, 201, warrantResource(held.warrant), now);
-  return { answer, change: { ...held.change, idempotency } };
-}
+const OF_AGENT: From<"agent"> = { from: "agent" };
 
-/** Why nothing opens so, whatever it costs; null where it may. Without an intent its key is bound already. */
+const HOLDING_RULES = {
+  agentPolicy: OF_AGENT,
+  callerAgentPolicy: { from: "callerAgent" },
+  organisationPolicy: true,
+  newestOfPolicy: { from: "policy" },
+  verifierSchema: { from: "verifier" },
+  webhooks: true,
+} as const;
+
+/** What a hold asks besides the opening. */
+export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance: asset });
+type HoldingNeeds = ReturnType<typeof holdingNeeds>;
+
+/** Why nothing opens so, whatever it costs; null where it may. */
 export const refuseOpening = (
-  snapshot: Snapshot,
+  snapshot: Snapshot<OpeningNeeds & CredentialNeeds>,
   caller: Caller,
   opening: Opening,
-  intent: Intent | null,
 ): Refusal | null =>
-  refuseUnknownSchema(snapshot, opening.clauses) ??
-  (intent && refuseUsedKey(snapshot.idempotency, intent)) ??
   refuseUnknownResource(snapshot, opening) ??
-  refuseUnacknowledged(snapshot, caller.mode) ??
-  refuseStopped(snapshot) ??
+  refuseUnacknowledged(snapshot.instance, caller.mode) ??
+  refuseStopped(snapshot.organisation) ??
   refuseAgent(snapshot, caller, opening);
 
 /**
  * (none) → held for this amount, or why not: session, policy, passkey and balance, in this order.
  *
- * @param refuseAbove what the passkey threshold says of it
+ * @param refuseAbove what the passkey threshold says of the amount
  */
 export function decideHold(
-  snapshot: Snapshot,
+  snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
   caller: Caller,
   opening: Opening,
   ids: Ids,
   now: number,
-  refuseAbove: typeof refuseOpenAbove = refuseOpenAbove,
+  refuseAbove: (threshold: bigint | null) => Refusal | null,
 ): Moved | Refusal {
-  const clauses = specClauses(snapshot, opening.clauses);
+  const clauses = specClauses(snapshot.verifier, opening.clauses);
   if (isRefusal(clauses)) return clauses;
-  const session = snapshot.session && chargeSession(snapshot.session, opening.amount, opening.asset, now);
+  const { agentSession } = snapshot;
+  const session = agentSession && chargeSession(agentSession, opening.amount, opening.asset, now);
   if (isRefusal(session)) return session;
   const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
   const last =
     refusePolicy(snapshot, caller) ??
     refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
-    refuseAbove(snapshot.organisation?.passkeyThreshold ?? null, opening, snapshot.hasPasskey) ??
-    refuseShortBalance(snapshot, opening);
+    refuseAbove(snapshot.organisation.passkeyThreshold) ??
+    refuseShortBalance(snapshot.balance, opening);
   if (last) return last;
 
-  const warrant = newWarrant(caller, opening, { clauses, session, policy }, ids.warrantId, now);
-  const schemaHashes = Object.fromEntries(snapshot.schemas.map((schema) => [schema.name, schema.schemaHash]));
-  const change = changeOf(
-    openingOf(warrant),
-    snapshot,
-    { actor: actorOf(caller), eventId: ids.eventId, schemaHashes },
-    session ? [{ kind: "spendSession", row: session }] : [],
+  const warrant = newWarrant(
+    caller,
+    opening,
+    { clauses, session, policy },
+    ids.warrantId,
+    snapshot.recordedAt,
   );
-  return { warrant, change };
+  const { verifierSchema } = snapshot;
+  const schemas = verifierSchema ? [...snapshot.schemas, verifierSchema] : snapshot.schemas;
+  return changeOf(
+    openingOf(warrant),
+    null,
+    snapshot,
+    now,
+    {
+      actor: actorOf(caller),
+      eventId: ids.eventId,
+      schemaHashes: Object.fromEntries(schemas.map((schema) => [schema.name, schema.schemaHash])),
+    },
+    session ? [{ kind: "spendSession", before: agentSession, row: session }] : [],
+  );
 }
 
 function newWarrant(
@@ -204,7 +219,7 @@ function newWarrant(
     readonly policy: Policy | null;
   },
   id: string,
-  now: number,
+  openedAt: number,
 ): Warrant {
   const spec = { clauses: terms.clauses };
   return {
@@ -227,8 +242,8 @@ function newWarrant(
     rulesHash: terms.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
     traceHead: null,
     deadline: opening.deadline,
-    openedAt: now,
-    movedAt: now,
+    openedAt,
+    verifyingSince: null,
     settledAt: null,
   };
 }
@@ -241,8 +256,11 @@ function refuseDeadline(deadline: number, now: number): Refusal | null {
     : null;
 }
 
-function refuseUnknownSchema(snapshot: Snapshot, clauses: readonly Clause[]): Refusal | null {
-  const known = new Set(snapshot.schemas.map((schema) => schema.name));
+export function refuseUnknownSchema(
+  { schemas }: { readonly schemas: readonly NamedSchema[] },
+  clauses: readonly Clause[],
+): Refusal | null {
+  const known = new Set(schemas.map((schema) => schema.name));
   for (const [index, clause] of clauses.entries()) {
     if (clause.kind === "json.schema" && !known.has(clause.schema)) {
       return refuseField(
@@ -254,7 +272,7 @@ function refuseUnknownSchema(snapshot: Snapshot, clauses: readonly Clause[]): Re
   return null;
 }
 
-function refuseUnknownResource(snapshot: Snapshot, opening: Opening): Refusal | null {
+function refuseUnknownResource(snapshot: Snapshot<OpeningNeeds>, opening: Opening): Refusal | null {
   if (opening.agentId !== null && !snapshot.agent) {
     return refuse("agent_not_found", `agent_id: there is no agent ${opening.agentId} in this mode.`);
   }
@@ -267,39 +285,46 @@ function refuseUnknownResource(snapshot: Snapshot, opening: Opening): Refusal | 
 }
 
 /** The organisation's kill switch: nothing new opens, in either mode (interface.md, Authentication, rule 7). */
-const refuseStopped = ({ organisation }: Snapshot): Refusal | null =>
-  organisation?.killSwitch
+const refuseStopped = ({ killSwitch }: Organisation): Refusal | null =>
+  killSwitch
     ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
     : null;
 
 /** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
-function refuseAgent(snapshot: Snapshot, caller: Caller, opening: Opening): Refusal | null {
+function refuseAgent(
+  { agent: named, callerAgent }: Snapshot<OpeningNeeds & CredentialNeeds>,
+  caller: Caller,
+  opening: Opening,
+): Refusal | null {
   if (caller.kind === "key" && opening.agentId !== null && opening.agentId !== caller.agentId) {
     return refuse("agent_key_mismatch", "agent_id: an API key opens warrants for its own agent only.");
   }
-  if (opening.agentId === null && snapshot.callerAgent?.mustBeNamed) {
-    return refuse(
-      "agent_id_required",
-      `agent_id: this key's agent must be named; send ${snapshot.callerAgent.id}.`,
-    );
+  if (opening.agentId === null && callerAgent?.mustBeNamed) {
+    return refuse("agent_id_required", `agent_id: this key's agent must be named; send ${callerAgent.id}.`);
   }
-  const idle = [snapshot.callerAgent, snapshot.agent].find((agent) => agent && agent.status !== "active");
+  const idle = [callerAgent, named].find((agent) => agent && agent.status !== "active");
   return idle
     ? refuse("agent_not_active", `The agent ${idle.id} is ${idle.status}; it cannot open warrants.`)
     : null;
 }
 
 /** A key names the newest version of a name only, and where its agent has a policy of its own, that agent's only. */
-function refusePolicy(snapshot: Snapshot, caller: Caller): Refusal | null {
-  const { policy } = snapshot;
+function refusePolicy(
+  {
+    policy,
+    newestOfPolicy: newest,
+    callerAgentPolicy,
+  }: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
+  caller: Caller,
+): Refusal | null {
   if (!policy || caller.kind !== "key") return null;
-  if (snapshot.policyNewest && snapshot.policyNewest.id !== policy.id) {
+  if (newest && newest.id !== policy.id) {
     return refuse(
       "policy_not_allowed",
-      `policy_id: version ${policy.version} of ${policy.name} is not the newest; a key may name ${snapshot.policyNewest.id}.`,
+      `policy_id: version ${policy.version} of ${policy.name} is not the newest; a key may name ${newest.id}.`,
     );
   }
-  const owner = snapshot.callerAgentPolicy ? caller.agentId : null;
+  const owner = callerAgentPolicy ? caller.agentId : null;
   return policy.agentId === owner
     ? null
     : refuse(
@@ -311,9 +336,12 @@ function refusePolicy(snapshot: Snapshot, caller: Caller): Refusal | null {
 }
 
 /** The clauses as they are hashed: a saved verifier adds its own. */
-function specClauses(snapshot: Snapshot, clauses: readonly Clause[]): readonly Clause[] | Refusal {
-  if (!snapshot.verifier) return clauses;
-  const saved = parseClause({ kind: snapshot.verifier.type, ...snapshot.verifier.config }, "verifier_id");
+function specClauses(
+  verifier: SavedVerifier | null,
+  clauses: readonly Clause[],
+): readonly Clause[] | Refusal {
+  if (!verifier) return clauses;
+  const saved = parseClause({ kind: verifier.type, ...verifier.config }, "verifier_id");
   if (isRefusal(saved)) return saved;
   const all = [...clauses, saved];
   if (all.length > CLAUSES_MAX || !fitsSpec(all)) {
@@ -325,8 +353,8 @@ function specClauses(snapshot: Snapshot, clauses: readonly Clause[]): readonly C
   return all;
 }
 
-function refuseShortBalance(snapshot: Snapshot, { amount, asset }: Opening): Refusal | null {
-  const available = snapshot.balance?.available ?? 0n;
+function refuseShortBalance(balance: Balance | null, { amount, asset }: Opening): Refusal | null {
+  const available = balance?.available ?? 0n;
   return available >= amount
     ? null
     : refuse("insufficient_funds", `${available} ${asset} is available, and ${amount} is needed.`);

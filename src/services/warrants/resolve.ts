@@ -1,11 +1,11 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Decision } from "../../core/escalation.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
-import type { Snapshot } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import type { Answer, Intent } from "../intent.ts";
+import type { Answer, Idempotency } from "../idempotency.ts";
 import { escalationResource, warrantResource } from "../resources.ts";
-import { decideByPerson } from "./decide-by-person.ts";
+import { decideByPerson, type PersonSnapshot } from "./decide-by-person.ts";
+import { OF_ESCALATION } from "./transition.ts";
 
 export type ResolveInput = {
   /** The escalation's id or its warrant's. */
@@ -18,38 +18,42 @@ export type ResolveInput = {
 };
 
 /**
- * A person's decision on an escalation (decisions.md, Check and escalation records). Answers 200 with the escalation and, in
+ * A person's decision on an escalation. Answers 200 with the escalation and, in
  * `warrant`, the warrant. One that is resolved already is `illegal_transition`.
  */
 export async function resolveEscalation(
   ctx: Context,
   caller: Caller,
   { id, ...input }: ResolveInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.resolveEscalation);
   if (refused) return refused;
   if ((input.decision === "partial_release") !== (input.releasedBps !== null)) {
     return refuseField("released_bps", "goes with the decision partial_release, and is required there");
   }
-  const target = {
-    access: ACCESS.resolveEscalation,
-    needs: { escalationId: id },
-    refuseMissing,
-    refuseDecided,
-    resource: (warrant, escalation) => ({
-      ...(escalation && escalationResource(escalation)),
-      warrant: warrantResource(warrant),
-    }),
-  } satisfies Parameters<typeof decideByPerson>[2];
-  return decideByPerson(ctx, caller, target, input, intent);
+  return decideByPerson(
+    ctx,
+    caller,
+    {
+      access: ACCESS.resolveEscalation,
+      warrant: OF_ESCALATION,
+      escalation: id,
+      refuseMissing: ({ escalation }) =>
+        escalation ? null : refuse("escalation_not_found", "There is no such escalation."),
+      refuseDecided,
+      resource: (warrant, escalation) => ({
+        ...(escalation && escalationResource(escalation)),
+        warrant: warrantResource(warrant),
+      }),
+    },
+    input,
+    idempotency,
+  );
 }
 
-const refuseMissing = ({ escalation }: Snapshot): Refusal | null =>
-  escalation ? null : refuse("escalation_not_found", "There is no such escalation.");
-
 /** Its warrant may be held again, and still this decision is over. */
-const refuseDecided = ({ escalation }: Snapshot): Refusal | null =>
+const refuseDecided = ({ escalation }: PersonSnapshot): Refusal | null =>
   escalation?.status === "resolved"
     ? refuse("illegal_transition", `The escalation ${escalation.id} was resolved already.`)
     : null;

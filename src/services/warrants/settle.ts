@@ -1,10 +1,10 @@
 import type { Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { warrantNotFound } from "../../core/warrant.ts";
 import type { Context } from "../context.ts";
-import type { Answer, Intent } from "../intent.ts";
+import type { Answer, Idempotency } from "../idempotency.ts";
 import { warrantResource } from "../resources.ts";
 import { decideByPerson } from "./decide-by-person.ts";
-import { warrantNotFound } from "./transition.ts";
 
 export type SettleInput = {
   readonly warrantId: string;
@@ -19,7 +19,7 @@ export async function settleWarrant(
   ctx: Context,
   caller: Caller,
   { warrantId, ...input }: SettleInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.settleWarrant);
   if (refused) return refused;
@@ -28,12 +28,13 @@ export async function settleWarrant(
     caller,
     {
       access: ACCESS.settleWarrant,
-      needs: { warrantId },
-      refuseMissing: (snapshot) => (snapshot.warrant ? null : warrantNotFound()),
+      warrant: warrantId,
+      escalation: null,
+      refuseMissing: ({ warrant }) => (warrant ? null : warrantNotFound()),
       refuseDecided: () => null,
       resource: warrantResource,
     },
     { ...input, note: null },
-    intent,
+    idempotency,
   );
 }

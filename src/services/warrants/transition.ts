@@ -9,54 +9,102 @@ import {
   type State,
   type Transition,
   type Warrant,
+  warrantNotFound,
 } from "../../core/warrant.ts";
-import { deliveriesOf } from "../../core/webhook.ts";
+import { deliveriesOf, type WebhookEndpoint } from "../../core/webhook.ts";
 import { type Purchase, refuseMove } from "../../core/x402/purchase.ts";
-import type { Change, Row, Snapshot } from "../../store/store.ts";
+import type { Change, Put } from "../../store/change.ts";
+import type { From, Snapshot } from "../../store/needs.ts";
 
-/** Everything that a transition writes: `rows` are what is particular to the verb, the deliveries of its event join them. */
+/** A warrant's need: its id, or where it follows from. */
+type WarrantAsk = string | From<"escalation"> | From<"purchase">;
+
+export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
+export const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
+export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
+
+/** What the counters and the events of a move need. */
+const TOUCHED = { warrantAgent: OF_WARRANT, warrantSession: OF_WARRANT, webhooks: true } as const;
+
+/** What a move of a warrant needs. A purchase under way forbids the move. */
+export const movingNeeds = <Ask extends WarrantAsk>(warrant: Ask) => ({
+  warrant,
+  warrantPurchase: OF_WARRANT,
+  ...TOUCHED,
+});
+export type MovingNeeds = ReturnType<typeof movingNeeds<string>>;
+export type Moving = Snapshot<MovingNeeds>;
+
+/** What a purchase's own move of its warrant needs. */
+export const buyingNeeds = (purchaseId: string) => ({
+  purchase: purchaseId,
+  warrant: OF_PURCHASE,
+  ...TOUCHED,
+});
+export type BuyingNeeds = ReturnType<typeof buyingNeeds>;
+export type BuyingSnapshot = Snapshot<BuyingNeeds>;
+
+type Details = Omit<TraceDetails, "recordedAt">;
+
+/** Everything that a transition writes: `puts` are what is particular to the verb, the deliveries of its event join them. */
 export function changeOf(
   { from, warrant, legs }: Transition,
-  { warrant: before, webhooks }: Pick<Snapshot, "warrant" | "webhooks">,
-  details: TraceDetails,
-  rows: readonly Row[],
-): Change {
-  const trace = traceOf({ from, warrant, legs }, details);
-  const deliveries = deliveriesOf(webhooks, trace);
-  return {
-    warrant: { before, after: warrant },
-    trace,
-    rows: [...rows, ...deliveries.map((row) => ({ kind: "delivery" as const, row }))],
-    ...(legs && {
-      posting: {
-        legs,
-        asset: warrant.asset,
-        warrantId: warrant.id,
-        depositId: null,
-        payee: legs.paid > 0n ? warrant.payee : null,
-        recordedAt: warrant.movedAt,
-      },
-    }),
-  };
+  before: Warrant | null,
+  { recordedAt, webhooks }: { readonly recordedAt: number; readonly webhooks: readonly WebhookEndpoint[] },
+  now: number,
+  details: Details,
+  puts: readonly Put[],
+): Moved {
+  const entry = traceOf({ from, warrant, legs }, { ...details, recordedAt });
+  const after = { ...warrant, traceHead: entry.entryHash };
+  const put: Put[] = [
+    { kind: "warrant", before, row: after },
+    { kind: "trace", row: entry },
+    ...puts,
+    ...deliveriesOf(webhooks, entry, now).map((row) => ({ kind: "delivery" as const, before: null, row })),
+  ];
+  if (legs) {
+    const { organisationId, mode, asset, id, payee } = warrant;
+    const row = {
+      ...{ organisationId, mode, asset, legs, recordedAt },
+      ...{ warrantId: id, depositId: null, payee: legs.paid > 0n ? payee : null },
+    };
+    put.push({ kind: "posting", row });
+  }
+  return { warrant: after, change: { put } };
 }
 
-/** The agent and the session after a warrant of theirs moved: failures counted, and what was returned given back. */
-function countersAfter(snapshot: Snapshot, returned: bigint, verdict: Verdict): readonly Row[] {
-  const rows: Row[] = [];
-  if (snapshot.agent && verdict !== "neither") {
-    rows.push({ kind: "agent", row: agentAfter(snapshot.agent, verdict) });
+/** The agent and the session after a warrant of theirs moved: failures are counted, and what was returned is given back. */
+function countersAfter(
+  { warrantAgent: agent, warrantSession: session }: Snapshot<typeof TOUCHED & { readonly warrant: string }>,
+  returned: bigint,
+  verdict: Verdict,
+): readonly Put[] {
+  const puts: Put[] = [];
+  if (agent && verdict !== "neither") {
+    puts.push({ kind: "agent", before: agent, row: agentAfter(agent, verdict) });
   }
-  if (snapshot.session && (verdict !== "neither" || returned > 0n)) {
-    rows.push({ kind: "spendSession", row: sessionAfter(giveBack(snapshot.session, returned), verdict) });
+  if (session && (verdict !== "neither" || returned > 0n)) {
+    const row = sessionAfter(giveBack(session, returned), verdict);
+    puts.push({ kind: "spendSession", before: session, row });
   }
-  return rows;
+  return puts;
 }
 
 export type Moved = { readonly warrant: Warrant; readonly change: Change };
 
+/** How a warrant is moved, besides where to. */
+export type MoveDetails = Details & {
+  readonly now: number;
+  readonly verdict?: Verdict;
+  /** What the verb writes besides, such as a check. */
+  readonly puts?: readonly Put[];
+};
+
 /**
- * Null where the warrant's purchase allows the move, if it was opened for one. While the purchase is under way only itself moves the
- * warrant: no sweep, kill, check or person comes between. When it has ended, what is known of the payment decides.
+ * Null where the warrant's purchase allows the move, if it was opened for one. While the purchase is under way only the
+ * purchase moves the warrant: no sweep, kill, check or person comes between. When it has ended, what is known of the payment
+ * decides.
  */
 function refuseByPurchase(purchase: Purchase | null, to: State): Refusal | null {
   if (!purchase?.quote) return null;
@@ -66,55 +114,49 @@ function refuseByPurchase(purchase: Purchase | null, to: State): Refusal | null 
       `The purchase ${purchase.id} of this warrant is under way; it ends by itself.`,
     );
   }
-  return refuseSettlement(purchase, to);
+  return refuseByPayment(purchase, to);
 }
 
-const refuseSettlement = ({ quote, known }: Purchase, to: State): Refusal | null =>
+const refuseByPayment = ({ quote, known }: Purchase, to: State): Refusal | null =>
   quote && (isSettled(to) || to === "disputed") ? refuseMove(quote.pays.kind, known ?? "unknown", to) : null;
 
 /**
  * Moves the snapshot's warrant: the state machine's answer as a Change, with its trace entry, its posting, and the counters
- * of its agent and session. `rows` are what the verb adds, such as a check. `purchase` is the warrant's purchase as it is after
- * the move, where the move is the purchase's own: what is known by then must allow it.
+ * of its agent and session.
  */
-export function moveWarrant(
-  snapshot: Snapshot,
+export const moveWarrant = (snapshot: Moving, move: Move, details: MoveDetails): Moved | Refusal =>
+  moved(snapshot, move, details, (to) => refuseByPurchase(snapshot.warrantPurchase, to));
+
+/**
+ * Moves the warrant of the snapshot's purchase, as the purchase's own step: what is known of the payment by then must allow it.
+ *
+ * @param after the purchase as it is with the move
+ */
+export const moveBought = (
+  snapshot: BuyingSnapshot,
+  after: Purchase,
   move: Move,
-  details: TraceDetails & {
-    readonly now: number;
-    readonly verdict?: Verdict;
-    readonly rows?: readonly Row[];
-    readonly purchase?: Purchase;
-  },
+  { puts = [], ...details }: MoveDetails,
+): Moved | Refusal =>
+  moved(
+    snapshot,
+    move,
+    { ...details, puts: [...puts, { kind: "purchase", before: snapshot.purchase, row: after }] },
+    (to) => refuseByPayment(after, to),
+  );
+
+function moved(
+  snapshot: Snapshot<typeof TOUCHED & { readonly warrant: string }>,
+  move: Move,
+  { now, verdict = "neither", puts = [], ...details }: MoveDetails,
+  refusePurchase: (to: State) => Refusal | null,
 ): Moved | Refusal {
   const before = snapshot.warrant;
   if (!before) return warrantNotFound();
-  const transition = decide(before, move, details.now);
+  const transition = decide(before, move, { now, recordedAt: snapshot.recordedAt });
   if (isRefusal(transition)) return transition;
-  const { purchase, rows = [] } = details;
-  const refused = purchase
-    ? refuseSettlement(purchase, move.to)
-    : refuseByPurchase(snapshot.purchase, move.to);
+  const refused = refusePurchase(move.to);
   if (refused) return refused;
-  const returned = transition.legs?.available ?? 0n;
-  const counters = countersAfter(snapshot, returned, details.verdict ?? "neither");
-  return {
-    warrant: transition.warrant,
-    change: changeOf(transition, snapshot, details, [
-      ...counters,
-      ...rows,
-      ...(purchase ? [{ kind: "purchase" as const, row: purchase }] : []),
-    ]),
-  };
+  const counters = countersAfter(snapshot, transition.legs?.available ?? 0n, verdict);
+  return changeOf(transition, before, snapshot, now, details, [...counters, ...puts]);
 }
-
-export const warrantNotFound = (): Refusal => refuse("warrant_not_found", "There is no such warrant.");
-
-/** Optimistic concurrency: `If-Match` names the version that the caller has seen. */
-export const refuseOtherVersion = (warrant: Warrant, ifMatch: number | null): Refusal | null =>
-  ifMatch === null || ifMatch === warrant.version
-    ? null
-    : refuse(
-        "version_conflict",
-        `The warrant is at version ${warrant.version}, not ${ifMatch}. Read it again and retry.`,
-      );

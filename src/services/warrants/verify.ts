@@ -1,31 +1,18 @@
-import { type Check, checkHashOf } from "../../core/check.ts";
-import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
-import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
-import { schemaNamesOf } from "../../core/clauses/registry.ts";
+import { type Agent, isKilled } from "../../core/agent.ts";
+import type { Evaluation } from "../../core/clauses/evidence.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import { shareOf } from "../../core/money.ts";
-import { isAboveThreshold } from "../../core/passkey.ts";
-import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
-import { ACCESS, actorOf, type Caller, refuseAccess, SYSTEM } from "../../core/roles.ts";
-import { STATE_OF, type Warrant } from "../../core/warrant.ts";
-import type { Purchase } from "../../core/x402/purchase.ts";
-import type { Decision, Row, Snapshot } from "../../store/store.ts";
+import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
+import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
+import type { Decision } from "../../store/store.ts";
+import { evaluateEvidence } from "../checks/evaluate.ts";
+import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import {
-  type Answer,
-  bindKey,
-  type Intent,
-  needsOf,
-  recordAnswer,
-  refuseEndedCaller,
-  refuseUsedKey,
-  replayOf,
-} from "../intent.ts";
+import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { warrantResource } from "../resources.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
-import { type Moved, moveWarrant, refuseOtherVersion, warrantNotFound } from "./transition.ts";
+import { moveWarrant, movingNeeds } from "./transition.ts";
 
 export type VerifyInput = {
   readonly warrantId: string;
@@ -43,31 +30,26 @@ export async function verifyWarrant(
   ctx: Context,
   caller: Caller,
   input: VerifyInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.verifyWarrant);
   if (refused) return refused;
   const admitted = ctx.checkLimiter.enter(caller.organisationId);
   try {
-    const begun = await beginCheck(ctx, caller, input, intent, admitted);
+    const begun = await beginCheck(ctx, caller, input, idempotency, admitted);
     if (isRefusal(begun) || "replayed" in begun) return begun;
-    return await runCheck(ctx, begun, input.sourceUrl, intent);
+    return await runCheck(ctx, begun, input.sourceUrl);
   } finally {
     if (admitted) ctx.checkLimiter.leave(caller.organisationId);
   }
 }
 
 /** Fetches, evaluates and completes a check that has begun. */
-async function runCheck(
-  ctx: Context,
-  begun: Warrant,
-  sourceUrl: string,
-  intent: Intent,
-): Promise<Answer | Refusal> {
+async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promise<Answer | Refusal> {
   try {
     const fetched = await ctx.fetchEvidence(sourceUrl);
     const evaluation = await evaluateEvidence(ctx, begun, fetched.evidence, ctx.now());
-    return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation, intent);
+    return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
     await interruptCheck(ctx, begun);
@@ -75,25 +57,6 @@ async function runCheck(
     if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
-}
-
-/** Every clause of the warrant against the evidence, as of a time. Rejects with a refusal where the evaluator has no place. */
-export function evaluateEvidence(
-  ctx: Context,
-  { organisationId, spec: { clauses } }: Warrant,
-  evidence: Evidence,
-  now: number,
-): Promise<Evaluation> {
-  const schemas = ctx.store.reader.schemas.named(organisationId, schemaNamesOf(clauses));
-  return ctx.evaluate({
-    clauses,
-    evidence,
-    schemas: Object.fromEntries(
-      schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
-    ),
-    now,
-    callerKey: organisationId,
-  });
 }
 
 /**
@@ -104,24 +67,17 @@ function beginCheck(
   ctx: Context,
   caller: Caller,
   input: VerifyInput,
-  intent: Intent,
+  idempotency: Idempotency,
   admitted: boolean,
 ): Promise<Warrant | Answer | Refusal> {
   const eventId = ctx.newId("event");
-  const now = ctx.now();
-  return ctx.store.execute<Warrant | Answer>({
-    scope: caller,
-    needs: {
-      ...needsOf(caller, intent),
-      warrantId: input.warrantId,
-    },
-    decide: (snapshot): Decision<Warrant | Answer> => {
-      const ended = refuseEndedCaller(caller, ACCESS.verifyWarrant, snapshot, now);
-      if (ended) return { answer: ended };
-      const replay = replayOf(snapshot.idempotency, intent);
-      if (replay) return { answer: replay };
-      const used = refuseUsedKey(snapshot.idempotency, intent);
-      if (used) return { answer: used };
+  return executeKeyed(ctx.store, {
+    caller,
+    access: ACCESS.verifyWarrant,
+    idempotency,
+    needs: movingNeeds(input.warrantId),
+    refuseBody: null,
+    decide: (snapshot, { now, caller: present, key }): Decision<Warrant | Answer> => {
       const { warrant } = snapshot;
       if (!warrant) return { answer: warrantNotFound() };
       const other = refuseOtherVersion(warrant, input.ifMatch);
@@ -129,10 +85,10 @@ function beginCheck(
       const moved = moveWarrant(
         snapshot,
         { to: "verifying", by: "caller" },
-        { actor: actorOf(caller), eventId, now },
+        { actor: actorOf(present), eventId, now },
       );
       if (isRefusal(moved)) return { answer: moved };
-      if (snapshot.agent?.status === "killed") {
+      if (isKilled(snapshot.warrantAgent)) {
         return { answer: refuse("illegal_transition", "The warrant's agent was killed; a person decides.") };
       }
       const expiry = decideExpiry(snapshot, eventId, now);
@@ -143,19 +99,19 @@ function beginCheck(
         );
         return { answer, change: expiry };
       }
-      const foreign = refuseForeignKey(snapshot, caller, warrant);
+      const foreign = refuseForeignKey(snapshot.callerAgent, present, warrant);
       if (foreign) return { answer: foreign };
       if (!admitted) return { answer: TOO_MANY_CHECKS };
       return {
         answer: moved.warrant,
-        change: { ...moved.change, idempotency: bindKey(intent, warrant.id, now) },
+        change: { put: [...moved.change.put, claim(key, warrant.id)] },
       };
     },
   });
 }
 
 /** A killed agent's keys only read; a warrant of an agent is verified by that agent's key or by a person. */
-function refuseForeignKey(snapshot: Snapshot, caller: Caller, warrant: Warrant): Refusal | null {
+function refuseForeignKey(callerAgent: Agent | null, caller: Caller, warrant: Warrant): Refusal | null {
   if (caller.kind !== "key") return null;
   if (warrant.agentId !== null && warrant.agentId !== caller.agentId) {
     return refuse(
@@ -163,7 +119,7 @@ function refuseForeignKey(snapshot: Snapshot, caller: Caller, warrant: Warrant):
       "This warrant belongs to another agent; its own key or a person can verify it.",
     );
   }
-  return snapshot.callerAgent?.status === "killed"
+  return isKilled(callerAgent)
     ? refuse("agent_not_active", "This key's agent was killed; its keys can only read.")
     : null;
 }
@@ -175,146 +131,26 @@ function completeCheck(
   sourceUrl: string,
   fetched: FetchedEvidence,
   evaluation: Evaluation,
-  intent: Intent,
 ): Promise<Answer | Refusal> {
-  const ids = {
-    checkId: ctx.newId("check"),
-    escalationId: ctx.newId("escalation"),
-    eventId: ctx.newId("event"),
-  };
-  const now = ctx.now();
-  return ctx.store.execute<Answer>({
+  const ids = newOutcomeIds(ctx);
+  return ctx.store.execute({
     scope: begun,
-    needs: { idempotencyKey: intent.key, warrantId: begun.id, organisation: true },
-    decide: (snapshot) => {
-      if (snapshot.warrant?.version !== begun.version) {
+    needs: { ...movingNeeds(begun.id), ...DECIDING, heldKey: begun.id },
+    decide: (snapshot, now): Decision<Answer> => {
+      const { warrant, heldKey } = snapshot;
+      if (warrant?.version !== begun.version || !heldKey) {
         // The lease ran out and recovery put the warrant back: this check decides nothing any more.
         return {
           answer: refuse("version_conflict", "The check took too long and was interrupted. Verify again."),
         };
       }
-      const decided = decideWarrant(snapshot, snapshot.warrant, evaluation);
-      const check = checkOf(begun.id, ids.checkId, sourceUrl, fetched, evaluation, decided);
-      const moved = moveByCheck(snapshot, check, decided.decision, { ...ids, now });
-      if (isRefusal(moved)) return { answer: moved };
-      const { answer, idempotency } = recordAnswer(intent, 200, warrantResource(moved.warrant), now);
-      return { answer, change: { ...moved.change, idempotency } };
+      const outcome = decideCheck(snapshot, warrant, evaluation);
+      const check = checkOf(begun.id, ids.checkId, sourceUrl, fetched, evaluation, outcome);
+      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, false);
+      const moved = moveWarrant(snapshot, move, details);
+      return isRefusal(moved)
+        ? { answer: moved }
+        : finish(heldKey, 200, warrantResource(moved.warrant), moved.change);
     },
   });
-}
-
-/** What a check leads to, and the codes that its record shows. */
-export type Decided = { readonly decision: PolicyDecision; readonly reasonCodes: readonly ReasonCode[] };
-
-/** The record of a check. */
-export const checkOf = (
-  warrantId: string,
-  id: string,
-  sourceUrl: string,
-  fetched: FetchedEvidence,
-  evaluation: Evaluation,
-  { decision, reasonCodes }: Decided,
-): Check => ({
-  id,
-  warrantId,
-  sourceUrl,
-  httpStatus: fetched.status,
-  bytes: fetched.bytes,
-  durationMs: fetched.durationMs,
-  score: scoreInBps(evaluation.score),
-  passed: evaluation.passed,
-  reasonCodes,
-  evidenceHash: evaluation.evidenceHash,
-  details: evaluation.details,
-  outcome: decision.outcome,
-  bandLabel: decision.bandLabel,
-  evaluatedAt: evaluation.evaluatedAt,
-});
-
-/**
- * The policy's decision, and what stands above it: a killed agent pays nobody, no share is nothing, and above the passkey
- * threshold a person signs.
- */
-export function decideWarrant(
-  snapshot: Snapshot,
-  warrant: Warrant,
-  { score, reasonCodes }: Evaluation,
-): Decided {
-  if (warrant.policyId !== (snapshot.policy?.id ?? null)) throw new Error("the pinned policy is missing");
-  const decision = decideOutcome(snapshot.policy?.rules ?? BUILT_IN_RULES, score, reasonCodes);
-  const escalateWith = (code: ReasonCode) => ({
-    decision: { outcome: "escalate", releasedBps: 0, bandLabel: decision.bandLabel } as const,
-    reasonCodes: [...reasonCodes, code],
-  });
-  if (decision.releasedBps === 0) return { decision, reasonCodes };
-  if (snapshot.agent?.status === "killed") return escalateWith("agent_killed");
-  if (shareOf(warrant.amount, decision.releasedBps) === 0n) return escalateWith("share_too_small");
-  if (isAboveThreshold(snapshot.organisation?.passkeyThreshold ?? null, warrant)) {
-    return escalateWith("passkey_required");
-  }
-  return { decision, reasonCodes };
-}
-
-/** verifying → what was decided, with the check's record and, where a person is to decide, the escalation. */
-export function moveByCheck(
-  snapshot: Snapshot,
-  check: Check,
-  decision: PolicyDecision,
-  at: {
-    readonly escalationId: string;
-    readonly eventId: string;
-    readonly now: number;
-    /** After the move, where the check is of what was bought. */
-    readonly purchase?: Purchase;
-    /** Whether our own end cut off what is checked: then it is nobody's failure. */
-    readonly isCutOff?: boolean;
-  },
-): Moved | Refusal {
-  const rows: Row[] = [{ kind: "check", row: check }];
-  if (decision.outcome === "escalate" && snapshot.warrant) {
-    rows.push({
-      kind: "escalation",
-      row: {
-        id: at.escalationId,
-        organisationId: snapshot.warrant.organisationId,
-        mode: snapshot.warrant.mode,
-        warrantId: check.warrantId,
-        checkId: check.id,
-        score: check.score,
-        reasonCodes: check.reasonCodes,
-        status: "open",
-        decision: null,
-        releasedBps: null,
-        note: null,
-        raisedBy: null,
-        resolvedBy: null,
-        createdAt: at.now,
-        resolvedAt: null,
-      },
-    });
-  }
-  const settles = decision.outcome !== "escalate";
-  return moveWarrant(
-    snapshot,
-    {
-      to: STATE_OF[decision.outcome],
-      by: "system",
-      ...(decision.outcome === "partial_release" && { releasedBps: decision.releasedBps }),
-    },
-    {
-      actor: SYSTEM,
-      eventId: at.eventId,
-      now: at.now,
-      verdict: at.isCutOff ? "neither" : !check.passed ? "failed" : settles ? "clean" : "neither",
-      rows,
-      checked: {
-        check_id: check.id,
-        score: check.score,
-        reason_codes: check.reasonCodes,
-        evidence_hash: check.evidenceHash,
-        check_hash: checkHashOf(check),
-      },
-      ...(at.purchase && { purchase: at.purchase }),
-    },
-  );
 }

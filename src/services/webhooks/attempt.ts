@@ -12,48 +12,47 @@ import {
   type WebhookDelivery,
   type WebhookEndpoint,
 } from "../../core/webhook.ts";
-import type { Command } from "../../store/store.ts";
+import type { Needs } from "../../store/needs.ts";
+import type { Decision, ScopedCommand } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
-/** Hears of an attempt that failed on our side; the delivery goes on by its schedule. */
+/** Is called for an attempt that failed on our side; the delivery goes on by its schedule. */
 export type OnDeliveryFault = (error: unknown, deliveryId: string) => void;
 
-/** An attempt that is begun: nobody else begins it. */
+/** An attempt that has begun: nobody else begins it. */
 export type Begun = { readonly endpoint: WebhookEndpoint; readonly delivery: WebhookDelivery };
 
-/** A command that refuses nothing. */
-async function execute<Answer>(ctx: Context, command: Command<Answer>): Promise<Answer> {
+/** Runs a command that refuses nothing. */
+async function execute<N extends Needs, Answer>(
+  ctx: Context,
+  command: ScopedCommand<N, Answer>,
+): Promise<Answer> {
   const answer = await ctx.store.execute(command);
   if (isRefusal(answer)) throw new Error(answer.message);
   return answer;
 }
 
 /**
- * Begins the attempt that is due at this time; null where somebody else has begun it. Of a disabled endpoint's delivery, it
+ * Begins the attempt that is due; null where it is not due, or somebody else has begun it. The delivery of a disabled endpoint
  * ends without another attempt.
  */
 export const beginDueAttempt = (
   ctx: Context,
   { id, webhookId, organisationId, mode }: WebhookDelivery,
-  now: number,
 ): Promise<Begun | null> =>
-  execute<Begun | null>(ctx, {
+  execute(ctx, {
     scope: { organisationId, mode },
-    needs: { webhookId, deliveryId: id },
-    decide: ({ webhook, delivery }) => {
+    needs: { webhook: webhookId, delivery: id },
+    decide({ webhook, delivery }, now): Decision<Begun | null> {
       const begun = delivery && beginAttempt(delivery, now);
       if (!webhook || !begun) return { answer: null };
-      if (webhook.disabled) {
-        return { answer: null, change: { rows: [{ kind: "delivery", row: giveUp(delivery) }] } };
-      }
-      return {
-        answer: { endpoint: webhook, delivery: begun },
-        change: { rows: [{ kind: "delivery", row: begun }] },
-      };
+      const row = webhook.disabled ? giveUp(delivery) : begun;
+      const answer = webhook.disabled ? null : { endpoint: webhook, delivery: begun };
+      return { answer, change: { put: [{ kind: "delivery", before: delivery, row }] } };
     },
   });
 
-/** Sends an attempt. What went wrong on our side is told, and is a failed attempt; null where the secret does not open. */
+/** Sends an attempt. A fault on our side is reported, and is a failed attempt; null where the secret does not open. */
 export async function sendAttempt(
   ctx: Context,
   { endpoint, delivery }: Begun,
@@ -69,7 +68,7 @@ export async function sendAttempt(
     return null;
   }
   try {
-    const body = bodyOf(ctx, delivery);
+    const body = await bodyOf(ctx, delivery);
     const headers = attemptHeaders(delivery, secret, body, ctx.now());
     return await ctx.sendWebhook({ url: endpoint.url, headers, body });
   } catch (error) {
@@ -79,31 +78,31 @@ export async function sendAttempt(
   }
 }
 
-/** The same at every attempt. */
-function bodyOf(ctx: Context, delivery: WebhookDelivery): string {
+/** The body of a delivery, the same at every attempt. */
+async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> {
   const { warrantId, sequence, mode } = delivery;
   if (warrantId === null) return exampleBody(delivery);
-  const entry = ctx.store.reader.trace.of(warrantId).find((one) => one.sequence === sequence);
+  const trace = await ctx.store.read((reader) => reader.trace.of(warrantId));
+  const entry = trace.find((one) => one.sequence === sequence);
   if (!entry?.event) throw new Error(`there is no event ${delivery.eventId} in the trace`);
   return eventBody(entry.event, mode, entry.recordedAt, entry.payload);
 }
 
-/** Records how an attempt ended, or with null that none could be made; answers null where it was given up meanwhile. */
+/** Records how an attempt ended (null: none could be made). Answers null where the attempt was given up meanwhile. */
 export async function endBegunAttempt(
   ctx: Context,
   { delivery: begun }: Begun,
   result: AttemptResult | null,
 ): Promise<WebhookDelivery | null> {
-  const now = ctx.now();
-  const ended = await execute<WebhookDelivery | null>(ctx, {
+  const ended = await execute(ctx, {
     scope: begun,
-    needs: { deliveryId: begun.id },
-    decide: ({ delivery }) => {
+    needs: { delivery: begun.id },
+    decide({ delivery }, now): Decision<WebhookDelivery | null> {
       if (!delivery || delivery.claimedUntil === null || delivery.attempts !== begun.attempts) {
         return { answer: null };
       }
       const row = result ? endAttempt(delivery, result, now) : returnAttempt(delivery, now);
-      return { answer: row, change: { rows: [{ kind: "delivery", row }] } };
+      return { answer: row, change: { put: [{ kind: "delivery", before: delivery, row }] } };
     },
   });
   if (ended?.status === "exhausted") ctx.deliveryFailures.exhausted++;

@@ -40,8 +40,8 @@ const newRun = (ctx: Context, onFault: OnDeliveryFault, until: number): Run => (
 });
 
 /**
- * Begins the attempts that are due, as far as there are places, and resolves when they are begun. They end by themselves, each
- * making place for the endpoint's next, so that nothing waits for an endpoint but its own deliveries.
+ * Begins the attempts that are due, as far as there are slots, and resolves when they are begun. They end by themselves. Each
+ * leaves its slot to the endpoint's next delivery, so that only an endpoint's own deliveries wait for it.
  */
 export const beginDeliveries = (ctx: Context, onFault: OnDeliveryFault): Promise<void> =>
   beginAll(newRun(ctx, onFault, Number.POSITIVE_INFINITY));
@@ -57,23 +57,34 @@ export async function runDeliveries(ctx: Context, onFault: OnDeliveryFault): Pro
     await beginAll(run);
     waitedFor = run.work.size;
     while (run.work.size > 0) await Promise.all(run.work);
-    const others = ctx.deliveryPlaces.underWay();
+    const others = ctx.deliverySlots.underWay();
     waitedFor += others.length;
     await Promise.allSettled(others);
   } while (waitedFor > 0 && ctx.now() < run.until);
-  return { ...run.tally, pending: ctx.store.reader.deliveries.waiting() };
+  return { ...run.tally, pending: await ctx.store.read((reader) => reader.deliveries.waiting()) };
 }
 
 async function beginAll(run: Run): Promise<void> {
-  const { reader } = run.ctx.store;
-  const now = run.ctx.now();
-  const next = reader.deliveries.nextAttemptAt();
-  if (next === null || next > now) return;
-  const endpoints = reader.webhooks.withWork(now);
-  // Each time another comes first: the last of very many would find no place.
-  const first = random32(run.ctx) % Math.max(1, endpoints.length);
+  const { store, now: clock } = run.ctx;
+  const now = clock();
+  const endpoints = await store.read(async ({ deliveries, webhooks }) => {
+    const next = await deliveries.nextAttemptAt();
+    return next === null || next > now ? [] : webhooks.withWork(now);
+  });
+  if (endpoints.length === 0) return;
+  // Another comes first each time: otherwise the last of very many would never find a slot.
+  const first = random32(run.ctx) % endpoints.length;
   const inTurn = [...endpoints.slice(first), ...endpoints.slice(0, first)];
-  await Promise.all(inTurn.map((endpoint) => beginOf(run, endpoint)));
+  const begins: Promise<void>[] = [];
+  const faults: unknown[] = [];
+  // One after the other: once the slots are taken, nothing more is read.
+  for (const endpoint of inTurn) {
+    for (const begin of await beginOf(run, endpoint)) {
+      begins.push(begin.catch((error: unknown) => void faults.push(error)));
+    }
+  }
+  await Promise.all(begins);
+  if (faults.length > 0) throw faults[0];
 }
 
 /** Four bytes: one alone would never begin beyond the 256th endpoint. */
@@ -82,32 +93,34 @@ const random32 = ({ randomByte }: Context): number =>
 
 type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
 
-/** Begins what is due to one endpoint, in the places that it has. */
-async function beginOf(run: Run, endpoint: Endpoint, again = false): Promise<void> {
-  const { deliveryPlaces: places, store, now: clock } = run.ctx;
-  const free = places.free(endpoint, again);
-  if (free === 0) return;
-  const now = clock();
-  const taken = places.taken(endpoint.id);
-  const due = store.reader.deliveries.due(endpoint.id, now, free + taken.size);
-  await Promise.all(
-    due
-      .filter(({ id }) => !taken.has(id))
-      .slice(0, free)
-      .map((delivery) => beginOne(run, delivery, now)),
-  );
+/**
+ * Begins what is due to one endpoint, in the slots that it may have. Resolves when each delivery has its slot; the promises
+ * that it gives resolve when the attempts are begun.
+ */
+async function beginOf(run: Run, endpoint: Endpoint, again = false): Promise<readonly Promise<void>[]> {
+  const { deliverySlots: slots, store, now } = run.ctx;
+  const wanted = slots.free(endpoint, again);
+  if (wanted === 0) return [];
+  const rowsMax = wanted + slots.taken(endpoint.id).size;
+  const due = await store.read((reader) => reader.deliveries.due(endpoint.id, now(), rowsMax));
+  // Others may have taken slots during the read. From here on nothing is waited for until the slots are held.
+  const taken = slots.taken(endpoint.id);
+  return due
+    .filter(({ id }) => !taken.has(id))
+    .slice(0, slots.free(endpoint, again))
+    .map((delivery) => beginOne(run, delivery));
 }
 
-/** Gives one delivery its place. Resolves when the attempt is begun, or is another's. */
-async function beginOne(run: Run, delivery: WebhookDelivery, now: number): Promise<void> {
+/** Gives one delivery its slot. Resolves when the attempt is begun, or is another's. */
+async function beginOne(run: Run, delivery: WebhookDelivery): Promise<void> {
   const { ctx, work, onFault } = run;
-  const begun = beginDueAttempt(ctx, delivery, now);
+  const begun = beginDueAttempt(ctx, delivery);
   const attempt = begun.then((one) => one && carryOut(run, one));
-  ctx.deliveryPlaces.hold(delivery, attempt);
+  ctx.deliverySlots.hold(delivery, attempt);
   const whole = begun
     .then(
       () => attempt.then(() => goOn(run, delivery)).catch((error) => onFault(error, delivery.id)),
-      // The ledger fails: nothing is begun, and the run says so.
+      // The ledger failed: nothing was begun, and whoever waits for `begun` hears of it.
       () => {},
     )
     .finally(() => work.delete(whole));
@@ -119,12 +132,13 @@ async function carryOut(run: Run, begun: Begun): Promise<void> {
   const { ctx, tally, onFault } = run;
   tally.attempted++;
   const result = await sendAttempt(ctx, begun, onFault);
-  if (result?.durationMs != null) ctx.deliveryPlaces.took(begun.endpoint.id, result.durationMs);
+  if (result?.durationMs != null) ctx.deliverySlots.took(begun.endpoint.id, result.durationMs);
   const ended = await endBegunAttempt(ctx, begun, result);
   if (ended && ended.status !== "pending") tally[ended.status]++;
 }
 
-/** The place is free again: the endpoint's next delivery has it, where nobody else waits for one. */
+/** The slot is free again: the endpoint's next delivery takes it, where nobody else waits for one. */
 async function goOn(run: Run, { webhookId, organisationId }: WebhookDelivery): Promise<void> {
-  if (run.ctx.now() < run.until) await beginOf(run, { id: webhookId, organisationId }, true);
+  if (run.ctx.now() >= run.until) return;
+  await Promise.all(await beginOf(run, { id: webhookId, organisationId }, true));
 }

@@ -3,25 +3,28 @@ import {
   CLAIM_MS,
   CUT_OFF,
   endAttempt,
-  mend,
+  reschedule,
   WAIT_MS_MAX,
   type WebhookDelivery,
 } from "../../core/webhook.ts";
+import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
 const STEP = 100;
 
 /**
- * At start: what a crash cut off goes on by the schedule. An attempt that `jobs run webhooks` has under way looks the same, and
- * is made again: at least once. How many there were.
+ * At start: a delivery whose attempt was cut off by a crash goes on by its schedule. An attempt that `jobs run webhooks` has
+ * under way looks the same, and is made again: events are delivered at least once.
+ *
+ * @returns how many there were
  */
 export async function recoverDeliveriesAtStart(ctx: Context): Promise<number> {
   let recovered = 0;
   for (;;) {
-    const claimed = ctx.store.reader.deliveries.cutOff(Number.MAX_SAFE_INTEGER, STEP);
+    const claimed = await ctx.store.read((reader) => reader.deliveries.cutOff(Number.MAX_SAFE_INTEGER, STEP));
     await Promise.all(
       claimed.map((delivery) =>
-        mendDelivery(ctx, delivery, (found, now) =>
+        recoverDelivery(ctx, delivery, (found, now) =>
           found.claimedUntil === null ? null : endAttempt(found, CUT_OFF, now),
         ),
       ),
@@ -31,31 +34,30 @@ export async function recoverDeliveriesAtStart(ctx: Context): Promise<number> {
   }
 }
 
-/** While running: attempts that should have ended, and what was written before the clock was set back. */
+/** While running: puts back on schedule what was cut off, and what was written before the clock was set back. */
 export async function recoverDeliveries(ctx: Context): Promise<void> {
-  const { deliveries } = ctx.store.reader;
   const now = ctx.now();
-  const astray = [
-    ...deliveries.cutOff(now, STEP),
-    ...deliveries.beyond(now + CLAIM_MS, now + WAIT_MS_MAX, STEP),
-  ];
-  await Promise.all(astray.map((delivery) => mendDelivery(ctx, delivery, mend)));
+  const offSchedule = await ctx.store.read(async ({ deliveries }) => [
+    ...(await deliveries.cutOff(now, STEP)),
+    ...(await deliveries.beyond(now + CLAIM_MS, now + WAIT_MS_MAX, STEP)),
+  ]);
+  await Promise.all(offSchedule.map((delivery) => recoverDelivery(ctx, delivery, reschedule)));
 }
 
-async function mendDelivery(
+async function recoverDelivery(
   ctx: Context,
   { id, organisationId, mode }: WebhookDelivery,
-  mended: (delivery: WebhookDelivery, now: number) => WebhookDelivery | null,
+  after: (delivery: WebhookDelivery, now: number) => WebhookDelivery | null,
 ): Promise<void> {
-  const now = ctx.now();
-  const done = await ctx.store.execute<WebhookDelivery | null>({
+  const recovered = await ctx.store.execute({
     scope: { organisationId, mode },
-    needs: { deliveryId: id },
-    decide: ({ delivery }) => {
-      const row = delivery && mended(delivery, now);
-      return { answer: row, ...(row && { change: { rows: [{ kind: "delivery", row }] } }) };
+    needs: { delivery: id },
+    decide({ delivery }, now): Decision<WebhookDelivery | null> {
+      const row = delivery && after(delivery, now);
+      if (!row) return { answer: null };
+      return { answer: row, change: { put: [{ kind: "delivery", before: delivery, row }] } };
     },
   });
-  if (isRefusal(done)) throw new Error(done.message);
-  if (done?.status === "exhausted") ctx.deliveryFailures.exhausted++;
+  if (isRefusal(recovered)) throw new Error(recovered.message);
+  if (recovered?.status === "exhausted") ctx.deliveryFailures.exhausted++;
 }

@@ -1,15 +1,16 @@
-import type { Refusal } from "../../core/errors.ts";
-import { isRefusal } from "../../core/errors.ts";
+import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller } from "../../core/roles.ts";
 import { chargeSession } from "../../core/session.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
+import type { Change } from "../../store/change.ts";
+import type { IdempotencyKey } from "../../store/rows.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { type Answer, bindKey, type Intent, needsOf, refuseEndedCaller, replayOf } from "../intent.ts";
+import { type Answer, claim, executeKeyed, free, type Idempotency } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
-import { needsOfOpening, refuseOpening } from "../warrants/open.ts";
-import { recordPayment } from "./answer.ts";
+import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/open.ts";
+import { ENDED_MEANWHILE, finishPurchase } from "./answer.ts";
 import { keptContent } from "./content.ts";
 import { type Order, openingFor } from "./order.ts";
 
@@ -21,42 +22,37 @@ export function beginPurchase(
   ctx: Context,
   caller: Caller,
   order: Order,
-  intent: Intent,
+  idempotency: Idempotency,
   { id, admitted }: { readonly id: string; readonly admitted: boolean },
 ): Promise<Purchase | Answer | Refusal> {
-  const now = ctx.now();
   const opening = openingFor(order);
-  return ctx.store.execute<Purchase | Answer>({
-    scope: caller,
-    needs: { ...needsOf(caller, intent), opening: needsOfOpening(opening) },
-    decide: (snapshot): Decision<Purchase | Answer> => {
-      const revoked = refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now);
-      if (revoked) return { answer: revoked };
-      const replay = replayOf(snapshot.idempotency, intent);
-      if (replay) return { answer: replay };
-      const refused = refuseOpening(snapshot, caller, opening, intent);
+  return executeKeyed(ctx.store, {
+    caller,
+    access: ACCESS.openWarrant,
+    idempotency,
+    needs: openingNeeds(opening),
+    refuseBody: (snapshot) => refuseUnknownSchema(snapshot, opening.clauses),
+    decide(snapshot, { now, caller: present, key }): Decision<Purchase | Answer> {
+      const refused = refuseOpening(snapshot, present, opening);
       if (refused) return { answer: refused };
+      const { agentSession } = snapshot;
       // A charge of nothing asks for all but the headroom.
-      const session = snapshot.session && chargeSession(snapshot.session, 0n, opening.asset, now);
+      const session = agentSession && chargeSession(agentSession, 0n, opening.asset, now);
       if (isRefusal(session)) return { answer: session };
       if (!admitted) return { answer: TOO_MANY_CHECKS };
-      const purchase = newPurchase(caller, order, intent, id, now);
+      const purchase = newPurchase(present, order, id, now);
       return {
         answer: purchase,
-        change: {
-          rows: [{ kind: "purchase", row: purchase }],
-          idempotency: bindKey(intent, null, now),
-        },
+        change: { put: [{ kind: "purchase", before: null, row: purchase }, claim(key, purchase.id)] },
       };
     },
   });
 }
 
-const newPurchase = (caller: Caller, order: Order, intent: Intent, id: string, now: number): Purchase => ({
+const newPurchase = (caller: Caller, order: Order, id: string, now: number): Purchase => ({
   id,
   organisationId: caller.organisationId,
   mode: caller.mode,
-  idempotencyKey: intent.key,
   agentId: order.agentId,
   method: order.method,
   url: order.url,
@@ -82,31 +78,36 @@ const newPurchase = (caller: Caller, order: Order, intent: Intent, id: string, n
   chainSilentSince: null,
 });
 
-/** Nothing was held: the purchase is forgotten and its key is free. */
+/** Nothing was held: the purchase is forgotten and its key is free. Only one that is still `quoting` may go so. */
+export const forgetting = (quoting: Purchase, heldKey: IdempotencyKey | null): Change => ({
+  put: [],
+  deleted: [{ kind: "purchase", row: quoting }, ...(heldKey ? [free(heldKey)] : [])],
+});
+
+/** Forgets a purchase of which nothing was held. Whether it did: one that has moved on stays. */
 export function forgetPurchase(ctx: Context, quoting: Purchase): Promise<boolean | Refusal> {
   return ctx.store.execute({
     scope: quoting,
-    needs: { purchaseId: quoting.id },
-    decide: ({ purchase }) =>
+    needs: { purchase: quoting.id, heldKey: quoting.id },
+    decide: ({ purchase, heldKey }) =>
       purchase?.phase === "quoting"
-        ? { answer: true, change: { forgetsPurchase: purchase } }
+        ? { answer: true, change: forgetting(purchase, heldKey) }
         : { answer: false },
   });
 }
 
-/** The first answer was no 402: it is the answer, and nothing was held (decisions.md, x402). */
+/** The seller asked for no payment: its first answer is the answer, and nothing was held. */
 export function passThrough(
   ctx: Context,
   quoting: Purchase,
   { status, evidence }: FirstAnswer,
 ): Promise<Answer | Refusal> {
-  const now = ctx.now();
   const content = keptContent(evidence);
-  return ctx.store.execute<Answer>({
+  return ctx.store.execute({
     scope: quoting,
-    needs: { purchaseId: quoting.id, idempotencyKey: quoting.idempotencyKey },
-    decide: ({ purchase, idempotency: bound }): Decision<Answer> => {
-      if (purchase?.phase !== "quoting") throw new Error(`the purchase ${quoting.id} is no longer asking`);
+    needs: { purchase: quoting.id, heldKey: quoting.id },
+    decide({ purchase, heldKey }, now): Decision<Answer> {
+      if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
       const ended: Purchase = {
         ...purchase,
         phase: "ended",
@@ -115,23 +116,18 @@ export function passThrough(
         answeredAt: now,
         endedAt: now,
       };
-      const { answer, idempotency } = recordPayment(
-        bound,
+      return finishPurchase(
+        heldKey,
         ended,
         null,
         { passed: false, reasonCodes: [] },
-        now,
-      );
-      return {
-        answer,
-        change: {
-          rows: [
+        {
+          put: [
             { kind: "content", row: content },
-            { kind: "purchase", row: ended },
+            { kind: "purchase", before: purchase, row: ended },
           ],
-          idempotency,
         },
-      };
+      );
     },
   });
 }

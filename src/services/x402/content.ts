@@ -6,8 +6,8 @@ import {
   unreachedEvidence,
 } from "../../core/clauses/evidence.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
-import type { Content } from "../../store/store.ts";
-import type { Context } from "../context.ts";
+import type { Reader } from "../../store/reader.ts";
+import type { Content } from "../../store/rows.ts";
 
 /** What a seller delivered, as it is kept: its bytes, once, by their hash. */
 export const keptContent = (evidence: ReachedEvidence): Content => ({
@@ -15,13 +15,17 @@ export const keptContent = (evidence: ReachedEvidence): Content => ({
   bytes: evidence.body,
 });
 
-/** The evidence of an answer that was kept. */
-export function evidenceKept(
-  ctx: Context,
+/**
+ * The evidence of an answer that was kept.
+ *
+ * @throws where its content is missing, which stays as long as its purchase has not ended
+ */
+export async function evidenceKept(
+  reader: Reader,
   { responseStatus, responseHash, responseLastModifiedAt }: Purchase,
-): Evidence {
+): Promise<Evidence> {
   if (responseHash === null) return unreachedEvidence("source_unreachable");
-  const body = ctx.store.reader.contents.get(responseHash);
+  const body = await reader.contents.get(responseHash);
   if (!body) throw new Error(`the content ${responseHash} is missing`);
   return reachedEvidence({ status: responseStatus, body, lastModifiedAt: responseLastModifiedAt });
 }

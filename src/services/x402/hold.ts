@@ -9,19 +9,36 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import { AUTHORIZATION_MS_MAX, chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quote.ts";
 import type { TokenBalance } from "../../platform/evm-chain.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
-import type { Decision, Needs, Snapshot } from "../../store/store.ts";
+import type { Snapshot, WalletToken } from "../../store/needs.ts";
+import type { Decision } from "../../store/store.ts";
+import { callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
-import { type Intent, needsOf, refuseEndedCaller } from "../intent.ts";
-import { decideHold, needsOfOpening, refuseOpening } from "../warrants/open.ts";
+import {
+  decideHold,
+  holdingNeeds,
+  type Opening,
+  openingNeeds,
+  refuseOpening,
+  refuseUnknownSchema,
+} from "../warrants/open.ts";
+import type { Moved } from "../warrants/transition.ts";
+import { ENDED_MEANWHILE } from "./answer.ts";
+import { forgetting } from "./begin.ts";
 import { type Order, openingFor } from "./order.ts";
 
-/** What may be held of a purchase at the least before it expires (decisions.md, x402). */
+/** How long a hold of a purchase lasts at the least, before it expires. */
 const DEADLINE_MS_MIN = 10 * MINUTE_MS;
 /** How much older than our clock the newest block of a main network may be. */
 const CLOCK_AHEAD_MS_MAX = 2 * MINUTE_MS;
 const NONCE_BYTES = 32;
 
-export type Held = { readonly purchase: Purchase; readonly warrant: Warrant };
+/** A purchase whose warrant is open; nothing is signed yet. */
+export type Held = {
+  readonly purchase: Purchase;
+  readonly warrant: Warrant;
+  /** A voucher names the instance that promises. */
+  readonly instanceId: string;
+};
 
 /** What the seller asks, of which this mode can pay what is taken; or why nothing of it. */
 export function quoteOf(ctx: Context, { mode }: Caller, order: Order, first: FirstAnswer): Quote | Refusal {
@@ -37,65 +54,83 @@ export function quoteOf(ctx: Context, { mode }: Caller, order: Order, first: Fir
 }
 
 /**
- * Holds the quote as an open does, and keeps the intent in the same commit: what will be signed is settled here. What is
- * refused leaves neither a hold, nor a purchase, nor a key in flight.
+ * Holds the quote as an open does, and keeps in the same commit what will be signed. What is refused leaves neither a hold,
+ * nor a purchase, nor a key in flight.
  */
 export async function holdQuote(
   ctx: Context,
   caller: Caller,
   order: Order,
-  intent: Intent,
   quoting: Purchase,
   quote: Quote,
 ): Promise<Held | Refusal> {
-  const { pays } = quote;
+  const { pays, amount, payee } = quote;
   const payer = pays.kind === "exact" ? (ctx.x402.wallets[caller.mode]?.address ?? null) : null;
   const wallet = pays.kind === "exact" && payer !== null ? await fundsOf(ctx, pays, payer) : null;
+  const nonce = payer === null ? null : newNonce(ctx);
   const ids = { warrantId: ctx.newId("warrant"), eventId: ctx.newId("event") };
-  const now = ctx.now();
   const timeoutMs = (quote.timeoutSeconds ?? 0) * SECOND_MS;
-  const opening = openingFor(order, { ...quote, deadline: now + Math.max(DEADLINE_MS_MIN, timeoutMs) });
-  const intended: Purchase = {
-    ...quoting,
-    phase: "held",
-    quote,
-    warrantId: ids.warrantId,
-    ...(payer !== null && {
-      payer,
-      nonce: newNonce(ctx),
-      validBefore: now + Math.min(AUTHORIZATION_MS_MAX, timeoutMs),
-    }),
-  };
-  return ctx.store.execute<Held>({
+  return ctx.store.execute({
     scope: caller,
-    needs: {
-      ...needsOf(caller, intent),
-      opening: needsOfOpening(opening),
-      purchaseId: quoting.id,
-      ...(wallet && { authorizationsOf: wallet.authorizations }),
-    },
-    decide: (snapshot): Decision<Held> => {
-      if (snapshot.purchase?.phase !== "quoting")
-        throw new Error(`the purchase ${quoting.id} is no longer asking`);
-      const refused =
-        refuseEndedCaller(caller, ACCESS.openWarrant, snapshot, now) ??
-        refuseOpening(snapshot, caller, opening, null);
-      const held = refused ?? decideHold(snapshot, caller, opening, ids, now, refusePayAbove);
-      const last = isRefusal(held)
-        ? held
-        : wallet && (refuseFastClock(wallet) ?? refuseShortWallet(snapshot, quote, wallet.balance));
-      if (last) return { answer: last, change: { forgetsPurchase: quoting } };
-      if (isRefusal(held)) throw new Error("refused, and not refused");
+    needs: quotedNeeds(caller, openingFor(order), quoting, wallet),
+    decide(snapshot, now): Decision<Held> {
+      const { purchase, heldKey, instance } = snapshot;
+      if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
+      const deadline = now + Math.max(DEADLINE_MS_MIN, timeoutMs);
+      const opening = openingFor(order, { amount, payee, deadline });
+      const held = decideQuoted(snapshot, caller, opening, wallet, ids, now);
+      if (isRefusal(held)) return { answer: held, change: forgetting(purchase, heldKey) };
       const { warrant, change } = held;
-      const rows = [...(change.rows ?? []), { kind: "purchase" as const, row: intended }];
-      return { answer: { purchase: intended, warrant }, change: { ...change, rows } };
+      const row: Purchase = {
+        ...purchase,
+        phase: "held",
+        quote,
+        warrantId: warrant.id,
+        payer,
+        nonce,
+        validBefore: payer === null ? null : now + Math.min(AUTHORIZATION_MS_MAX, timeoutMs),
+      };
+      return {
+        answer: { purchase: row, warrant, instanceId: instance.id },
+        change: { put: [...change.put, { kind: "purchase", before: purchase, row }] },
+      };
     },
   });
 }
 
-type WalletFunds = TokenBalance & {
-  readonly authorizations: NonNullable<Needs["authorizationsOf"]>;
-};
+/** What a hold of a quote needs. The request's key is in flight already, under the purchase. */
+const quotedNeeds = (caller: Caller, opening: Opening, { id }: Purchase, wallet: WalletFunds | null) => ({
+  ...credentialOf(caller),
+  ...openingNeeds(opening),
+  ...holdingNeeds(opening),
+  purchase: id,
+  heldKey: id,
+  openAuthorizations: wallet?.authorizations ?? null,
+});
+
+/** (none) → held for the quote, or why not: the caller, then what an open is refused for, then the wallet. */
+function decideQuoted(
+  snapshot: Snapshot<ReturnType<typeof quotedNeeds>>,
+  caller: Caller,
+  opening: Opening,
+  wallet: WalletFunds | null,
+  ids: { readonly warrantId: string; readonly eventId: string },
+  now: number,
+): Moved | Refusal {
+  const present = callerNow(caller, ACCESS.openWarrant, snapshot, now);
+  if (isRefusal(present)) return present;
+  const refused = refuseUnknownSchema(snapshot, opening.clauses) ?? refuseOpening(snapshot, present, opening);
+  if (refused) return refused;
+  const held = decideHold(snapshot, present, opening, ids, now, (threshold) =>
+    refusePayAbove(threshold, opening),
+  );
+  if (isRefusal(held) || wallet === null) return held;
+  return (
+    refuseFastClock(wallet) ?? refuseShortWallet(snapshot.openAuthorizations, opening, wallet.balance) ?? held
+  );
+}
+
+type WalletFunds = TokenBalance & { readonly authorizations: WalletToken };
 
 /** What the wallet has, and what asks for the authorizations that are still open against it; null where no chain tells. */
 async function fundsOf(
@@ -110,7 +145,7 @@ async function fundsOf(
 
 /**
  * A clock that is ahead of the chain's would sign what the seller can use for as much longer. A main network's newest block is
- * some seconds old; a test network makes blocks as it likes, and its money is not real.
+ * some seconds old. A test network makes blocks as it likes, and its money is not real.
  */
 function refuseFastClock({ blockTime, authorizations }: WalletFunds): Refusal | null {
   const { chainId, since } = authorizations;
@@ -122,10 +157,13 @@ function refuseFastClock({ blockTime, authorizations }: WalletFunds): Refusal | 
       );
 }
 
-/** Beyond the wallet's balance a seller would be promised what the chain refuses. Whose promises fill it is nobody else's business. */
+/**
+ * Beyond the wallet's balance a seller would be promised what the chain refuses. The message does not name the other
+ * authorizations: they may belong to another organisation.
+ */
 function refuseShortWallet(
-  { openAuthorizations }: Snapshot,
-  { amount, asset }: Quote,
+  openAuthorizations: bigint,
+  { amount, asset }: Opening,
   balance: bigint,
 ): Refusal | null {
   return balance - openAuthorizations >= amount

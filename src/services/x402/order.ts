@@ -5,14 +5,14 @@ import { checkSourceUrl } from "../../core/source-url.ts";
 import type { Opening } from "../warrants/open.ts";
 import { parseSpec } from "../warrants/open.ts";
 
-/** The body of `POST /v1/x402/pay` (interface.md, x402 payment). */
+/** The body of `POST /v1/x402/pay`. */
 export type PayInput = {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   /** In the smallest unit of `asset`. */
   readonly max_amount: string;
-  /** The books' asset that is paid in; USDC where it is not said. */
+  /** The ledger's asset that is paid in; USDC where it is not said. */
   readonly asset?: string;
   readonly spec: { readonly clauses: readonly unknown[] };
   readonly agent_id?: string;

@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
-import type { Answer, Intent } from "../intent.ts";
+import type { Answer, Idempotency } from "../idempotency.ts";
 import { type PaymentAnswer, withBody } from "./answer.ts";
 import { beginPurchase, forgetPurchase, passThrough } from "./begin.ts";
 import { holdQuote, quoteOf } from "./hold.ts";
@@ -14,15 +14,16 @@ import { settlePurchase } from "./settle.ts";
 const PAYMENT_REQUIRED = 402;
 
 /**
- * Asks a URL for something, pays what it asks within the caller's ceiling, and settles on whether what came passes the spec
- * (interface.md, x402 payment; decisions.md, x402). Each step is on disk before the next begins; what a crash or a fault
- * leaves between them, recovery ends (recover.ts). Answers 200, or refuses with nothing held.
+ * Asks a URL for something, pays what it asks within the caller's ceiling, and settles on whether what came passes the spec.
+ * Each step is on disk before the next begins; what a crash or a fault leaves between them, recovery ends (recover.ts).
+ * Answers 200, or refuses with nothing held. Where the purchase goes on without the request, that is refused with
+ * `rate_limit_exceeded` or `idempotency_in_flight`: the same key sent again gets the answer.
  */
 export async function payForUrl(
   ctx: Context,
   caller: Caller,
   input: PayInput,
-  intent: Intent,
+  idempotency: Idempotency,
 ): Promise<PaymentAnswer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.openWarrant);
   if (refused) return refused;
@@ -32,23 +33,17 @@ export async function payForUrl(
   const admitted = ctx.checkLimiter.enter(caller.organisationId);
   ctx.x402.underWay.add(id);
   try {
-    const begun = await beginPurchase(ctx, caller, order, intent, { id, admitted });
+    const begun = await beginPurchase(ctx, caller, order, idempotency, { id, admitted });
     const isOver = isRefusal(begun) || "replayed" in begun;
-    const answer = isOver ? begun : await buy(ctx, caller, order, intent, begun);
-    return isRefusal(answer) ? answer : withBody(ctx, answer);
+    const answer = isOver ? begun : await buy(ctx, caller, order, begun);
+    return isRefusal(answer) ? answer : await withBody(ctx, answer);
   } finally {
     ctx.x402.underWay.delete(id);
     if (admitted) ctx.checkLimiter.leave(caller.organisationId);
   }
 }
 
-async function buy(
-  ctx: Context,
-  caller: Caller,
-  order: Order,
-  intent: Intent,
-  quoting: Purchase,
-): Promise<Answer | Refusal> {
+async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase): Promise<Answer | Refusal> {
   const { url, method, headers } = order;
   const first = await ctx.x402.ask({ url, method, headers });
   if (isRefusal(first)) return refuseForgetting(ctx, quoting, first);
@@ -62,7 +57,7 @@ async function buy(
   if (first.status !== PAYMENT_REQUIRED) return passThrough(ctx, quoting, first);
   const quote = quoteOf(ctx, caller, order, first);
   if (isRefusal(quote)) return refuseForgetting(ctx, quoting, quote);
-  const held = await holdQuote(ctx, caller, order, intent, quoting, quote);
+  const held = await holdQuote(ctx, caller, order, quoting, quote);
   if (isRefusal(held)) return held;
   const signed = await signPayment(ctx, caller, held, first.url);
   if (isRefusal(signed) || "replayed" in signed) return signed;

@@ -3,12 +3,19 @@ import { MODES, type Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
 import { decideAttestation, type Known, type Purchase } from "../../core/x402/purchase.ts";
-import { recordingAct } from "../admin/acts.ts";
-import { type Authority, reaches, refuseAuthority, refuseOrganisation } from "../admin/authority.ts";
-import { refuseInteger, refuseText, refuseUnlisted } from "../admin/fields.ts";
+import type { Reader } from "../../store/reader.ts";
+import {
+  type Authority,
+  administer,
+  reaches,
+  refuseAuthority,
+  refuseOrganisation,
+} from "../admin/authority.ts";
+import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
+import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
 import { listResource } from "../resources.ts";
-import { decideLearnt } from "./reconcile.ts";
+import { decideLearnt, learningNeeds, newLearningIds } from "./reconcile.ts";
 import { purchaseResource } from "./resources.ts";
 
 export type ListPurchasesInput = {
@@ -24,18 +31,20 @@ const LIMIT_DEFAULT = 25;
 const LIMIT_MAX = 100;
 
 /** An organisation's purchases in one mode, newest first. */
-export async function listPurchases(ctx: Context, authority: Authority, input: ListPurchasesInput) {
+export function listPurchases(ctx: Context, authority: Authority, input: ListPurchasesInput) {
   const { organisation_id: organisationId, mode, limit = LIMIT_DEFAULT, starting_after = null } = input;
-  const { organisations, purchases } = ctx.store.reader;
-  const refused =
-    refuseAuthority(authority, "viewer") ??
-    refuseUnlisted("mode", mode, MODES) ??
-    refuseInteger("limit", limit, 1, LIMIT_MAX) ??
-    refuseOrganisation(authority, organisations.get(organisationId));
-  if (refused) return refused;
-  const found = purchases.list({ organisationId, mode }, starting_after, limit + 1);
-  const data = found.slice(0, limit).map((purchase) => resourceOf(ctx, purchase));
-  return { ...listResource(data), has_more: found.length > limit };
+  return ctx.store.read(async (reader) => {
+    const refused =
+      refuseAuthority(authority, "viewer") ??
+      refuseUnlisted("mode", mode, MODES) ??
+      refuseInteger("limit", limit, 1, LIMIT_MAX) ??
+      refuseOrganisation(authority, await reader.organisations.get(organisationId));
+    if (refused) return refused;
+    // One more than the page says whether there is another.
+    const found = await reader.purchases.list({ organisationId, mode }, starting_after, limit + 1);
+    const data = await Promise.all(found.slice(0, limit).map((purchase) => resourceOf(reader, purchase)));
+    return { ...listResource(data), has_more: found.length > limit };
+  });
 }
 
 /** One purchase, by its id. */
@@ -43,11 +52,13 @@ export async function showPurchase(
   ctx: Context,
   authority: Authority,
   { purchase_id: id }: { readonly purchase_id: string },
-) {
+): Promise<PurchaseResource | Refusal> {
   const refused = refuseAuthority(authority, "viewer");
   if (refused) return refused;
-  const purchase = findPurchase(ctx, authority, id);
-  return isRefusal(purchase) ? purchase : resourceOf(ctx, purchase);
+  return ctx.store.read(async (reader) => {
+    const purchase = await findPurchase(reader, authority, id);
+    return isRefusal(purchase) ? purchase : resourceOf(reader, purchase);
+  });
 }
 
 export type ResolvePurchaseInput = {
@@ -58,46 +69,42 @@ export type ResolvePurchaseInput = {
 };
 
 /**
- * A person says whether the seller was paid, where no chain tells (decisions.md, x402). Unpaid: the hold returns. Paid:
- * the warrant waits for a person who releases it. Refused with `illegal_transition`, and why, in every other case.
+ * A person says whether the seller was paid, where no chain tells. Unpaid: the hold returns. Paid: the warrant waits for a
+ * person who releases it. Refused with `illegal_transition`, and why, in every other case.
  */
 export async function resolvePurchase(
   ctx: Context,
   authority: Authority,
   { purchase_id: id, known, note }: ResolvePurchaseInput,
-) {
+): Promise<PurchaseResource | Refusal> {
   const refused =
     refuseAuthority(authority, "admin") ?? (note === undefined ? null : refuseText("note", note));
   if (refused) return refused;
-  const found = findPurchase(ctx, authority, id);
+  const found = await ctx.store.read((reader) => findPurchase(reader, authority, id));
   if (isRefusal(found)) return found;
-  const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
-  const recordAct = recordingAct(ctx, authority, "purchase.resolved");
-  const now = ctx.now();
-  const resolved = await ctx.store.execute<Purchase>({
+  const ids = newLearningIds(ctx);
+  return administer(ctx, authority, "admin", {
     scope: found,
-    needs: { purchaseId: found.id, instance: true },
-    decide: (snapshot) => {
-      const { purchase } = snapshot;
+    needs: learningNeeds(found.id),
+    decide(snapshot, now): Audited<PurchaseResource> {
+      const { purchase, warrant, instance } = snapshot;
       if (!purchase) return { answer: purchaseNotFound() };
       // The server's chains count, whatever the command line itself was told.
-      const wrong = refuseAttestation(purchase, snapshot.instance?.chainIds ?? [], now);
+      const wrong = refuseAttestation(purchase, instance.chainIds, now);
       if (wrong) return { answer: wrong };
-      const learnt = { known, knownBy: "person", note: note ?? null } as const;
-      const change = decideLearnt(snapshot, learnt, ids, now);
-      if (!change) throw new Error(`the purchase ${purchase.id} waits for nobody`);
-      if (isRefusal(change)) return { answer: change };
-      const answer: Purchase = { ...purchase, known, knownBy: "person", nextCheckAt: null };
-      const act = recordAct(
-        purchase.organisationId,
-        purchase.id,
-        purchaseResource(purchase, snapshot.warrant?.state ?? null),
-        purchaseResource(answer, change.warrant?.after.state ?? snapshot.warrant?.state ?? null),
-      );
-      return { answer, change: { ...change, rows: [...(change.rows ?? []), act] } };
+      const learnt = decideLearnt(snapshot, { known, knownBy: "person", note: note ?? null }, ids, now);
+      // A payment that is not known has an escalation that waits for it: nothing but the word on the payment closes it.
+      if (!learnt) throw new Error(`the purchase ${purchase.id} waits for nobody`);
+      if (isRefusal(learnt)) return { answer: learnt };
+      const after = purchaseResource(learnt.purchase, learnt.warrant.state);
+      const before = purchaseResource(purchase, warrant?.state ?? null);
+      return {
+        answer: after,
+        put: learnt.change.put,
+        entries: [{ action: "purchase.resolved", subject: purchase.id, before, after }],
+      };
     },
   });
-  return isRefusal(resolved) ? resolved : resourceOf(ctx, resolved);
 }
 
 /** Null where only a person can say what became of the payment. */
@@ -121,15 +128,17 @@ function refuseAttestation(purchase: Purchase, chainIds: readonly number[], now:
   );
 }
 
-function findPurchase(ctx: Context, authority: Authority, id: string): Purchase | Refusal {
-  const purchase = ctx.store.reader.purchases.get(id);
+async function findPurchase(reader: Reader, authority: Authority, id: string): Promise<Purchase | Refusal> {
+  const purchase = await reader.purchases.get(id);
   return purchase && reaches(authority, purchase) ? purchase : purchaseNotFound();
 }
 
 const purchaseNotFound = (): Refusal => refuse("purchase_not_found", "There is no such purchase.");
 
-const resourceOf = (ctx: Context, purchase: Purchase) =>
-  purchaseResource(
-    purchase,
-    purchase.warrantId === null ? null : (ctx.store.reader.warrants.find(purchase.warrantId)?.state ?? null),
-  );
+type PurchaseResource = ReturnType<typeof purchaseResource>;
+
+async function resourceOf(reader: Reader, purchase: Purchase): Promise<PurchaseResource> {
+  const { warrantId } = purchase;
+  const warrant = warrantId === null ? null : await reader.warrants.find(warrantId);
+  return purchaseResource(purchase, warrant?.state ?? null);
+}

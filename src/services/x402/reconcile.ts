@@ -2,14 +2,16 @@ import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Escalation } from "../../core/escalation.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import { decideUnknown, type Finding, type Known, type Purchase } from "../../core/x402/purchase.ts";
-import type { Change, Row, Snapshot } from "../../store/store.ts";
+import type { Snapshot } from "../../store/needs.ts";
+import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { moveWarrant } from "../warrants/transition.ts";
+import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../warrants/transition.ts";
 import { findAuthorization, nextCheckAt } from "./money.ts";
 
 /**
- * Asks the chain about a payment that is not known, and acts on its word; where it says nothing yet, later again. Whether the
- * payment is known now.
+ * Asks the chain about a payment that is not known, and acts on its word. Where it says nothing yet, it is asked again later.
+ *
+ * @returns whether this found it out; false also where somebody else was quicker
  */
 export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
   const finding = await findAuthorization(ctx, purchase, "confirmed");
@@ -21,33 +23,32 @@ export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promi
 }
 
 async function settleUnknown(ctx: Context, unknown: Purchase, learnt: Learnt): Promise<boolean> {
-  const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
-  const now = ctx.now();
-  const settled = await ctx.store.execute<boolean>({
+  const ids = newLearningIds(ctx);
+  const settled = await ctx.store.execute({
     scope: unknown,
-    needs: { purchaseId: unknown.id },
-    decide: (snapshot) => {
-      const change = decideLearnt(snapshot, learnt, ids, now);
-      if (isRefusal(change)) return { answer: change };
-      return change ? { answer: true, change } : { answer: false };
+    needs: learningNeeds(unknown.id),
+    decide(snapshot, now): Decision<boolean> {
+      const moved = decideLearnt(snapshot, learnt, ids, now);
+      if (isRefusal(moved)) return { answer: moved };
+      return moved ? { answer: true, change: moved.change } : { answer: false };
     },
   });
   return settled === true;
 }
 
+/** Puts the next question off. What somebody has learnt since the purchase was read stays. */
 function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<boolean | Refusal> {
-  const now = ctx.now();
-  return ctx.store.execute<boolean>({
+  return ctx.store.execute({
     scope: unknown,
-    needs: { purchaseId: unknown.id },
-    decide: ({ purchase }) => {
+    needs: { purchase: unknown.id },
+    decide({ purchase }, now): Decision<boolean> {
       if (purchase?.known !== "unknown") return { answer: false };
-      const row = {
+      const row: Purchase = {
         ...purchase,
         nextCheckAt: nextCheckAt(purchase, now),
         chainSilentSince: finding === "away" ? (purchase.chainSilentSince ?? now) : null,
       };
-      return { answer: true, change: { rows: [{ kind: "purchase", row }] } };
+      return { answer: true, change: { put: [{ kind: "purchase", before: purchase, row }] } };
     },
   });
 }
@@ -60,21 +61,37 @@ export type Learnt = {
   readonly note?: string | null;
 };
 
+/** What learning of a payment needs. */
+export const learningNeeds = (purchaseId: string) => ({
+  ...buyingNeeds(purchaseId),
+  warrantEscalation: OF_WARRANT,
+});
+type Learning = Snapshot<ReturnType<typeof learningNeeds>>;
+
+/** Ids that learning may need; drawn before it is decided. */
+export const newLearningIds = (ctx: Context) => ({
+  eventId: ctx.newId("event"),
+  escalationId: ctx.newId("escalation"),
+});
+
+/** The purchase and its warrant with what was learnt. */
+type LearntMove = Moved & { readonly purchase: Purchase };
+
 /**
  * What follows from what was learnt, in one commit with it. Unpaid: the hold returns, by `system`. Paid: the escalation that
  * waited for the answer is closed, and another says what a person has to do with it, `payment_irrevocable`. Null where the
  * payment is known already.
  */
 export function decideLearnt(
-  snapshot: Snapshot,
+  snapshot: Learning,
   { known, knownBy, note = null }: Learnt,
-  ids: { readonly eventId: string; readonly escalationId: string },
+  ids: ReturnType<typeof newLearningIds>,
   now: number,
-): Change | Refusal | null {
-  const { purchase, escalation } = snapshot;
-  if (purchase?.phase !== "ended" || purchase.known !== "unknown" || escalation?.status !== "open")
+): LearntMove | Refusal | null {
+  const { purchase: before, warrant, warrantEscalation: escalation } = snapshot;
+  if (before?.phase !== "ended" || before.known !== "unknown" || !warrant || escalation?.status !== "open")
     return null;
-  const learnt: Purchase = { ...purchase, known, knownBy, nextCheckAt: null };
+  const purchase: Purchase = { ...before, known, knownBy, nextCheckAt: null };
   const closed: Escalation = {
     ...escalation,
     status: "resolved",
@@ -82,41 +99,40 @@ export function decideLearnt(
     note: note ?? escalation.note,
     resolvedAt: now,
   };
-  if (known === "paid") return { rows: rowsOfPaid(learnt, closed, ids.escalationId, now) };
-  const moved = moveWarrant(
+  if (known === "paid") {
+    return {
+      purchase,
+      warrant,
+      change: {
+        // The order matters: a warrant has one escalation that is not resolved.
+        put: [
+          { kind: "purchase", before, row: purchase },
+          { kind: "escalation", before: escalation, row: closed },
+          { kind: "escalation", before: null, row: irrevocableAfter(closed, ids.escalationId, now) },
+        ],
+      },
+    };
+  }
+  const moved = moveBought(
     snapshot,
+    purchase,
     { to: "refunded", by: "system" },
     {
       actor: SYSTEM,
       eventId: ids.eventId,
       now,
-      rows: [{ kind: "escalation", row: closed }],
-      purchase: learnt,
+      puts: [{ kind: "escalation", before: escalation, row: closed }],
     },
   );
-  return isRefusal(moved) ? moved : moved.change;
+  return isRefusal(moved) ? moved : { ...moved, purchase };
 }
 
-/** The order matters: a warrant has one escalation that is not resolved. */
-const rowsOfPaid = (
-  learnt: Purchase,
-  closed: Escalation,
-  escalationId: string,
-  now: number,
-): readonly Row[] => [
-  { kind: "purchase", row: learnt },
-  { kind: "escalation", row: closed },
-  {
-    kind: "escalation",
-    row: {
-      ...closed,
-      id: escalationId,
-      reasonCodes: closed.reasonCodes.map((code) =>
-        code === "payment_unknown" ? "payment_irrevocable" : code,
-      ),
-      status: "open",
-      createdAt: now,
-      resolvedAt: null,
-    },
-  },
-];
+/** What a person has to do once the payment is known to be paid: only a release is left. */
+const irrevocableAfter = (closed: Escalation, id: string, now: number): Escalation => ({
+  ...closed,
+  id,
+  reasonCodes: closed.reasonCodes.map((code) => (code === "payment_unknown" ? "payment_irrevocable" : code)),
+  status: "open",
+  createdAt: now,
+  resolvedAt: null,
+});

@@ -5,7 +5,7 @@ import { caip2Of } from "../../core/x402/chains.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Pays, Quote } from "../../core/x402/quote.ts";
 
-/** Wire shapes of purchases (interface.md, x402 payment). */
+/** Wire shapes of purchases. */
 
 const quoteResource = (quote: Quote | null) =>
   quote && { amount: quote.amount.toString(), asset: quote.asset, payee: quote.payee };

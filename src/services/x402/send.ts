@@ -1,3 +1,4 @@
+import { isKilled } from "../../core/agent.ts";
 import type { Refusal } from "../../core/errors.ts";
 import type { Caller } from "../../core/roles.ts";
 import { SECOND_MS } from "../../core/time.ts";
@@ -5,13 +6,14 @@ import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.
 import { readReceipt } from "../../core/x402/receipt.ts";
 import { VOUCHER_TYPE, voucherClaims, voucherHeader } from "../../core/x402/voucher.ts";
 import type { PaidAnswer, SellerRequest } from "../../platform/x402-request.ts";
+import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { ensureInstance } from "../instance.ts";
-import type { Answer } from "../intent.ts";
+import type { Answer } from "../idempotency.ts";
+import { ENDED_MEANWHILE } from "./answer.ts";
 import { keptContent } from "./content.ts";
 import type { Held } from "./hold.ts";
-import { decideRefund, newIds } from "./settle.ts";
+import { decideRefund, endingNeeds } from "./settle.ts";
 
 /** Sellers' and chains' clocks may be slow. */
 const CLOCK_SKEW_MS = 600 * SECOND_MS;
@@ -19,8 +21,9 @@ const CLOCK_SKEW_MS = 600 * SECOND_MS;
 const KEEP_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS, 8 * SECOND_MS];
 
 /**
- * Signs what was intended, and keeps the header before anything is sent: from here on it counts as sent. An agent that was
- * killed meanwhile, the warrant's or the caller's, signs nothing: the hold returns.
+ * Signs what was held for, and keeps the header before anything is sent: from here on it counts as sent. An agent that was
+ * killed meanwhile, the warrant's or the caller's, signs nothing: the hold returns. Whoever gets a purchase from here has
+ * signed it, and alone may send it.
  *
  * @param url what is asked for with the payment
  */
@@ -31,27 +34,27 @@ export async function signPayment(
   url: string,
 ): Promise<Purchase | Answer | Refusal> {
   const header = await headerOf(ctx, held, url);
-  const signed: Purchase = { ...held.purchase, phase: "signed", header };
-  const ids = newIds(ctx);
-  const now = ctx.now();
-  return ctx.store.execute<Purchase | Answer>({
-    scope: signed,
-    needs: {
-      ...(caller.kind === "key" && { callerAgentId: caller.agentId }),
-      purchaseId: signed.id,
-      idempotencyKey: signed.idempotencyKey,
-    },
-    decide: (snapshot): Decision<Purchase | Answer> => {
-      if (snapshot.purchase?.phase !== "held") throw new Error(`the purchase ${signed.id} is not held`);
-      if (snapshot.agent?.status === "killed" || snapshot.callerAgent?.status === "killed") {
-        return decideRefund(snapshot, held.purchase, { ids, now, reasonCode: "agent_killed" });
+  const eventId = ctx.newId("event");
+  return ctx.store.execute({
+    scope: held.purchase,
+    needs: { ...endingNeeds(held.purchase.id), callerAgent: caller.kind === "key" ? caller.agentId : null },
+    decide(snapshot, now): Decision<Purchase | Answer> {
+      const { purchase, warrantAgent, callerAgent } = snapshot;
+      if (purchase?.phase !== "held") return { answer: ENDED_MEANWHILE };
+      if (isKilled(warrantAgent) || isKilled(callerAgent)) {
+        return decideRefund(snapshot, purchase, { eventId, now, reasonCode: "agent_killed" });
       }
-      return { answer: signed, change: { rows: [{ kind: "purchase", row: signed }] } };
+      const signed: Purchase = { ...purchase, phase: "signed", header };
+      return { answer: signed, change: { put: [{ kind: "purchase", before: purchase, row: signed }] } };
     },
   });
 }
 
-async function headerOf(ctx: Context, { purchase, warrant }: Held, url: string): Promise<PaymentHeader> {
+async function headerOf(
+  ctx: Context,
+  { purchase, warrant, instanceId }: Held,
+  url: string,
+): Promise<PaymentHeader> {
   const { quote, nonce, validBefore, mode } = purchase;
   if (!quote) throw new Error("nothing is signed without a quote");
   const now = ctx.now();
@@ -59,7 +62,7 @@ async function headerOf(ctx: Context, { purchase, warrant }: Held, url: string):
     const promised = { ...warrant, warrantId: warrant.id, url };
     const claims = voucherClaims(promised, ctx.baseUrl, now, warrant.deadline);
     const voucher = await ctx.tokens.sign(JSON.stringify(claims), VOUCHER_TYPE);
-    return { name: "X-PAYMENT", value: voucherHeader((await ensureInstance(ctx)).id, voucher) };
+    return { name: "X-PAYMENT", value: voucherHeader(instanceId, voucher) };
   }
   const wallet = ctx.x402.wallets[mode];
   if (!wallet || nonce === null || validBefore === null)
@@ -70,7 +73,12 @@ async function headerOf(ctx: Context, { purchase, warrant }: Held, url: string):
 
 export type Answered = { readonly purchase: Purchase; readonly evidence: PaidAnswer["evidence"] };
 
-/** Sends the paid request, once, and keeps what came of it: where that fails it is tried again, since nobody can ask for it twice. */
+/**
+ * Sends the paid request, once, and keeps what came of it. Where keeping fails it is tried again: nobody can ask the seller
+ * twice.
+ *
+ * @throws where the answer could not be kept
+ */
 export async function sendPayment(
   ctx: Context,
   signed: Purchase,
@@ -78,36 +86,8 @@ export async function sendPayment(
 ): Promise<Answered | Refusal> {
   if (!signed.header) throw new Error("nothing is sent that was not signed");
   const paid = await ctx.x402.pay(request, signed.header);
-  const { evidence } = paid;
-  const content = evidence.reached ? keptContent(evidence) : null;
-  const purchase: Purchase = {
-    ...signed,
-    ...attemptOf(signed, paid),
-    phase: "answered",
-    responseStatus: evidence.reached ? evidence.status : null,
-    responseHash: content?.hash ?? null,
-    responseLastModifiedAt: evidence.reached ? evidence.lastModifiedAt : null,
-    answeredAt: ctx.now(),
-  };
-  const keep = () =>
-    ctx.store.execute<Answered>({
-      scope: signed,
-      needs: { purchaseId: signed.id },
-      decide: (snapshot) => {
-        // A try that was told to have failed may have kept it all the same.
-        if (snapshot.purchase?.phase === "answered") return { answer: { purchase, evidence } };
-        if (snapshot.purchase?.phase !== "signed") throw new Error(`the purchase ${signed.id} is not signed`);
-        return {
-          answer: { purchase, evidence },
-          change: {
-            rows: [
-              ...(content ? [{ kind: "content" as const, row: content }] : []),
-              { kind: "purchase", row: purchase },
-            ],
-          },
-        };
-      },
-    });
+  const answeredAt = ctx.now();
+  const keep = () => keepAnswer(ctx, signed, paid, answeredAt);
   for (const waitMs of KEEP_WAITS_MS) {
     try {
       return await keep();
@@ -116,6 +96,40 @@ export async function sendPayment(
     }
   }
   return keep();
+}
+
+/** signed → answered, with what came of the request. */
+function keepAnswer(
+  ctx: Context,
+  signed: Purchase,
+  paid: PaidAnswer,
+  answeredAt: number,
+): Promise<Answered | Refusal> {
+  const { evidence } = paid;
+  const content = evidence.reached ? keptContent(evidence) : null;
+  const kept: readonly Put[] = content ? [{ kind: "content", row: content }] : [];
+  return ctx.store.execute({
+    scope: signed,
+    needs: { purchase: signed.id },
+    decide({ purchase }): Decision<Answered> {
+      // A try that was told to have failed may have kept it all the same.
+      if (purchase?.phase === "answered") return { answer: { purchase, evidence } };
+      if (purchase?.phase !== "signed") return { answer: ENDED_MEANWHILE };
+      const answered: Purchase = {
+        ...purchase,
+        ...attemptOf(purchase, paid),
+        phase: "answered",
+        responseStatus: evidence.reached ? evidence.status : null,
+        responseHash: content?.hash ?? null,
+        responseLastModifiedAt: evidence.reached ? evidence.lastModifiedAt : null,
+        answeredAt,
+      };
+      return {
+        answer: { purchase: answered, evidence },
+        change: { put: [...kept, { kind: "purchase", before: purchase, row: answered }] },
+      };
+    },
+  });
 }
 
 /** How the request went. A receipt counts also where the body could not be had: the money has moved. */

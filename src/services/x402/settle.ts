@@ -5,26 +5,34 @@ import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { type Actor, SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import { decideSettlement, type Purchase } from "../../core/x402/purchase.ts";
-import type { Decision, Snapshot } from "../../store/store.ts";
+import type { Snapshot } from "../../store/needs.ts";
+import type { Decision } from "../../store/store.ts";
+import { evaluateEvidence } from "../checks/evaluate.ts";
+import {
+  checkOf,
+  DECIDING,
+  decideCheck,
+  moveOfCheck,
+  newOutcomeIds,
+  type Outcome,
+} from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import type { Answer } from "../intent.ts";
+import type { Answer } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
-import { type Moved, moveWarrant } from "../warrants/transition.ts";
-import { checkOf, type Decided, decideWarrant, evaluateEvidence, moveByCheck } from "../warrants/verify.ts";
-import { type Result, recordPayment } from "./answer.ts";
+import { buyingNeeds, type Moved, moveBought } from "../warrants/transition.ts";
+import { ENDED_MEANWHILE, finishPurchase, type Result } from "./answer.ts";
 import { type Money, nextCheckAt, UNPAID } from "./money.ts";
 
-/** Ids that an ending may need; drawn before it is decided. */
-export const newIds = (ctx: Context) => ({
-  checkId: ctx.newId("check"),
-  escalationId: ctx.newId("escalation"),
-  eventId: ctx.newId("event"),
-});
-type Ids = ReturnType<typeof newIds>;
+/** What an end of a purchase needs: its move, and the key that gets the answer. */
+export const endingNeeds = (purchaseId: string) => ({ ...buyingNeeds(purchaseId), heldKey: purchaseId });
+type Ending = Snapshot<ReturnType<typeof endingNeeds>>;
+
+/** What is known of a paid request. */
+type Found = { readonly evidence: Evidence; readonly evaluation: Evaluation; readonly money: Money };
 
 /**
- * Ends a purchase whose paid request is over, or was cut off: every clause is evaluated, the policy decides, and what is known
- * of the money stands above both (decisions.md, x402). Where nothing came and nothing was paid the hold returns, unchecked.
+ * Ends a purchase whose paid request is over, or was cut off. Every clause is evaluated and the policy decides; what is known
+ * of the money stands above both. Where nothing came and nothing was paid the hold returns, unchecked.
  *
  * @param signed the purchase as it is kept, `signed` or `answered`
  */
@@ -43,7 +51,7 @@ export async function settlePurchase(
     // As of the answer: what was fresh then is not stale because we were cut off.
     evaluation = await evaluateEvidence(ctx, begun, evidence, signed.answeredAt ?? ctx.now());
   } catch (error) {
-    // The evaluator was busy for too long. The purchase goes on as soon as it is not, and the key stays in flight.
+    // The evaluator was busy for too long. Recovery ends the purchase as soon as it is not; the key stays in flight.
     if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
@@ -51,30 +59,30 @@ export async function settlePurchase(
 }
 
 /** held → verifying, in the name of who opened it; or the warrant as it is, where that was done before a cut. */
-function beginSettlement(ctx: Context, signed: Purchase): Promise<Warrant | Refusal> {
+async function beginSettlement(ctx: Context, signed: Purchase): Promise<Warrant | Refusal> {
   const eventId = ctx.newId("event");
-  const now = ctx.now();
-  const actor = openerOf(ctx, signed);
-  return ctx.store.execute<Warrant>({
+  const actor = await openerOf(ctx, signed);
+  return ctx.store.execute({
     scope: signed,
-    needs: { purchaseId: signed.id },
-    decide: (snapshot): Decision<Warrant> => {
+    needs: buyingNeeds(signed.id),
+    decide(snapshot, now): Decision<Warrant> {
       const { purchase, warrant } = snapshot;
-      if (!warrant || purchase?.phase !== signed.phase)
-        throw new Error(`the purchase ${signed.id} has moved on`);
-      if (warrant.state === "verifying") return { answer: warrant };
-      const moved = moveWarrant(
+      if (purchase?.phase !== signed.phase) return { answer: ENDED_MEANWHILE };
+      if (warrant?.state === "verifying") return { answer: warrant };
+      const moved = moveBought(
         snapshot,
+        purchase,
         { to: "verifying", by: "caller" },
-        { actor, eventId, now, purchase },
+        { actor, eventId, now },
       );
       return isRefusal(moved) ? { answer: moved } : { answer: moved.warrant, change: moved.change };
     },
   });
 }
 
-function openerOf(ctx: Context, { warrantId }: Purchase): Actor {
-  const [opening] = warrantId === null ? [] : ctx.store.reader.trace.of(warrantId);
+async function openerOf(ctx: Context, { warrantId }: Purchase): Promise<Actor> {
+  if (warrantId === null) return SYSTEM;
+  const [opening] = await ctx.store.read((reader) => reader.trace.of(warrantId));
   return opening?.actor ?? SYSTEM;
 }
 
@@ -83,45 +91,38 @@ function completeSettlement(
   ctx: Context,
   begun: Warrant,
   signed: Purchase,
-  found: { readonly evidence: Evidence; readonly evaluation: Evaluation; readonly money: Money },
+  found: Found,
 ): Promise<Answer | Refusal> {
-  const ids = newIds(ctx);
-  const now = ctx.now();
+  const ids = newOutcomeIds(ctx);
   const { evidence, evaluation, money } = found;
   const fetched = fetchedOf(begun, signed, evidence);
-  return ctx.store.execute<Answer>({
+  return ctx.store.execute({
     scope: signed,
-    needs: { purchaseId: signed.id, idempotencyKey: signed.idempotencyKey, organisation: true },
-    decide: (snapshot): Decision<Answer> => {
+    needs: { ...endingNeeds(signed.id), ...DECIDING },
+    decide(snapshot, now): Decision<Answer> {
       const { warrant, purchase } = snapshot;
       if (warrant?.version !== begun.version || purchase?.phase !== signed.phase)
-        throw new Error(`the purchase ${signed.id} has moved on`);
-      const decided = decideBought(snapshot, warrant, purchase, found);
-      const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, decided);
+        return { answer: ENDED_MEANWHILE };
+      const outcome = whatMoneyAllows(purchase, decideCheck(snapshot, warrant, evaluation), found);
+      const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, outcome);
       const ended = endedPurchase(purchase, money, now);
       // Only what was cut off comes here without having kept an answer.
       const isCutOff = purchase.phase !== "answered";
-      const moved = moveByCheck(snapshot, check, decided.decision, {
-        ...ids,
-        now,
-        purchase: ended,
-        isCutOff,
-      });
+      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, isCutOff);
+      const moved = moveBought(snapshot, ended, move, details);
       if (isRefusal(moved)) return { answer: moved };
-      return endWith(snapshot, ended, moved, { passed: check.passed, reasonCodes: decided.reasonCodes }, now);
+      return endWith(snapshot, ended, moved, { passed: check.passed, reasonCodes: outcome.reasonCodes });
     },
   });
 }
 
-/** What the policy makes of it, and what the money allows. */
-function decideBought(
-  snapshot: Snapshot,
-  warrant: Warrant,
+/** What the policy made of the answer, as far as what is known of the money allows it. */
+function whatMoneyAllows(
   { quote }: Purchase,
-  { evidence, evaluation, money }: { evidence: Evidence; evaluation: Evaluation; money: Money },
-): Decided {
+  { decision, reasonCodes }: Outcome,
+  { evidence, money }: Found,
+): Outcome {
   if (!quote) throw new Error("nothing is settled without a quote");
-  const { decision, reasonCodes } = decideWarrant(snapshot, warrant, evaluation);
   const settlement = decideSettlement(quote.pays.kind, money.known, evidence.reached ? decision : null);
   const code = settlement.reasonCode;
   return {
@@ -147,36 +148,44 @@ type Refund = {
 
 /** Ends a purchase that nobody can have been paid for: the hold returns. */
 export function refundPurchase(ctx: Context, unpaid: Purchase, refund: Refund): Promise<Answer | Refusal> {
-  const ids = newIds(ctx);
-  const now = ctx.now();
-  return ctx.store.execute<Answer>({
+  const eventId = ctx.newId("event");
+  return ctx.store.execute({
     scope: unpaid,
-    needs: { purchaseId: unpaid.id, idempotencyKey: unpaid.idempotencyKey },
-    decide: (snapshot) => decideRefund(snapshot, unpaid, { ...refund, ids, now }),
+    needs: endingNeeds(unpaid.id),
+    decide(snapshot, now): Decision<Answer> {
+      const { purchase } = snapshot;
+      // In a later phase it may have been paid.
+      if (purchase?.phase !== unpaid.phase) return { answer: ENDED_MEANWHILE };
+      return decideRefund(snapshot, purchase, { ...refund, eventId, now });
+    },
   });
 }
 
-/** held (or, after a cut, verifying) → refunded by `system`, with the purchase's end and the answer in one commit. */
+/**
+ * held (or, after a cut, verifying) → refunded by `system`, with the purchase's end and the answer in one commit.
+ *
+ * @param purchase the snapshot's, of which nobody can have been paid
+ */
 export function decideRefund(
-  snapshot: Snapshot,
-  unpaid: Purchase,
+  snapshot: Ending,
+  purchase: Purchase,
   {
-    ids,
+    eventId,
     now,
     reasonCode,
     money = UNPAID,
     verdict = "neither",
-  }: Refund & { readonly ids: Ids; readonly now: number },
+  }: Refund & { readonly eventId: string; readonly now: number },
 ): Decision<Answer> {
-  if (snapshot.purchase?.phase !== unpaid.phase) throw new Error(`the purchase ${unpaid.id} has moved on`);
-  const ended = endedPurchase(snapshot.purchase, money, now);
-  const moved = moveWarrant(
+  const ended = endedPurchase(purchase, money, now);
+  const moved = moveBought(
     snapshot,
+    ended,
     { to: "refunded", by: "system" },
-    { actor: SYSTEM, eventId: ids.eventId, now, verdict, purchase: ended },
+    { actor: SYSTEM, eventId, now, verdict },
   );
   if (isRefusal(moved)) return { answer: moved };
-  return endWith(snapshot, ended, moved, { passed: false, reasonCodes: [reasonCode] }, now);
+  return endWith(snapshot, ended, moved, { passed: false, reasonCodes: [reasonCode] });
 }
 
 const endedPurchase = (purchase: Purchase, money: Money, now: number): Purchase => ({
@@ -187,13 +196,9 @@ const endedPurchase = (purchase: Purchase, money: Money, now: number): Purchase 
   nextCheckAt: money.known === "unknown" ? nextCheckAt(purchase, now) : null,
 });
 
-function endWith(
-  { idempotency: bound }: Snapshot,
+const endWith = (
+  { heldKey }: Ending,
   ended: Purchase,
   { warrant, change }: Moved,
   result: Result,
-  now: number,
-): Decision<Answer> {
-  const { answer, idempotency } = recordPayment(bound, ended, warrant, result, now);
-  return { answer, change: { ...change, idempotency } };
-}
+): Decision<Answer> => finishPurchase(heldKey, ended, warrant, result, change);

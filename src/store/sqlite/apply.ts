@@ -1,14 +1,12 @@
-import { inArray } from "drizzle-orm";
 import type { State, Warrant } from "../../core/warrant.ts";
-import type { Change, Row, Scope } from "../store.ts";
-import type { KnownRows } from "./known-rows.ts";
+import type { Write } from "../batch.ts";
+import type { Deletion, Put } from "../change.ts";
 import type { Connection } from "./open.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { auditEntryRowOf, purchaseRowOf, traceRowOf } from "./rows.ts";
-import * as directory from "./tables/directory.ts";
-import * as ledger from "./tables/ledger.ts";
+import { auditEntryRowOf, idempotencyRowOf, postingRowOf, purchaseRowOf, traceRowOf } from "./rows.ts";
+import { RAIL_OF_MODE } from "./tables/ledger.ts";
 import {
-  endsOf,
+  deletionsOf,
   finalRows,
   movesOf,
   operationRows,
@@ -17,18 +15,16 @@ import {
   spendingRows,
 } from "./writes.ts";
 
-/** Writes a Change, inside the transaction that decided it. */
-export type Apply = (scope: Scope, change: Change) => void;
+/** Writes what the commands of a batch put and deleted, in their order, inside the transaction that decided it. */
+export type Apply = (writes: readonly Write[]) => void;
 
-/** The row as its table has it. */
-function rowOf({ kind, row }: Row): Readonly<Record<string, unknown>> {
-  if (kind === "auditEntry") return auditEntryRowOf(row);
-  return kind === "purchase" ? purchaseRowOf(row) : row;
-}
-
-export function createApply({ tables, raw }: Connection, known: KnownRows): Apply {
-  const moves = prepareWrites(raw, { ...movesOf(tables), ...endsOf(tables) });
-  const rows: Readonly<Record<Row["kind"], PreparedWrite>> = prepareWrites(raw, {
+export function createApply({ tables, raw }: Connection): Apply {
+  const moves = prepareWrites(raw, movesOf(tables));
+  const deletions: Readonly<Record<Deletion["kind"], PreparedWrite>> = prepareWrites(
+    raw,
+    deletionsOf(tables),
+  );
+  const rows = prepareWrites(raw, {
     ...spendingRows(tables),
     ...peopleRows(tables),
     ...operationRows(tables),
@@ -36,66 +32,67 @@ export function createApply({ tables, raw }: Connection, known: KnownRows): Appl
     ...finalRows(tables),
   });
 
-  const countKeys = ({ organisationId, mode, agentId }: Warrant, state: State) => ({
-    organisationId,
-    mode,
-    agentId: agentId ?? "",
-    state,
-  });
-
-  function writeWarrant({ before, after }: NonNullable<Change["warrant"]>, traceHead: string): void {
-    const row = { ...after, traceHead };
-    if (before === null) {
-      moves.insertWarrant(row);
-    } else {
-      moves.moveWarrant(row);
-      moves.countOut(countKeys(before, before.state));
+  function write(put: Put): void {
+    switch (put.kind) {
+      case "warrant":
+        if (put.before === null) moves.insertWarrant(put.row);
+        else moves.moveWarrant(put.row);
+        break;
+      case "trace":
+        moves.insertTrace({ ...traceRowOf(put.row), position: null });
+        break;
+      case "posting":
+        moves.insertPosting({ ...postingRowOf(put.row), rail: RAIL_OF_MODE[put.row.mode], id: null });
+        break;
+      case "idempotencyKey":
+        moves.putIdempotencyKey(idempotencyRowOf(put.row));
+        break;
+      case "auditEntry":
+        rows.auditEntry(auditEntryRowOf(put.row));
+        break;
+      case "purchase":
+        rows.purchase(purchaseRowOf(put.row));
+        break;
+      default:
+        rows[put.kind](put.row);
     }
-    moves.countIn(countKeys(after, after.state));
   }
 
-  return ({ organisationId, mode }, change) => {
-    if (change.warrant) {
-      if (!change.trace) throw new Error("a warrant moves with a trace entry");
-      writeWarrant(change.warrant, change.trace.entryHash);
-      moves.insertTrace({ ...traceRowOf(change.trace), position: null });
+  return (writes) => {
+    const counts = new StateCounts();
+    for (const one of writes) {
+      if (one.kind === "deletion") deletions[one.deletion.kind](one.deletion.row);
+      else {
+        write(one.put);
+        if (one.put.kind === "warrant") counts.move(one.put.before, one.put.row);
+      }
     }
-    if (change.voidsPasswordResetsOf) moves.voidPasswordResets(change.voidsPasswordResetsOf);
-    // Checks and escalations refer to the warrant, and a posting to its deposit: the order is theirs.
-    for (const row of change.rows ?? []) {
-      rows[row.kind](rowOf(row));
-      known.forget(row.kind);
-      // Whose passkeys count is known with them.
-      if (row.kind === "user") known.forget("passkey");
-    }
-    if (change.endsSignInsOf) moves.endSignIns(change.endsSignInsOf);
-    if (change.removesPasskeys && change.removesPasskeys.length > 0) {
-      tables
-        .delete(directory.passkeys)
-        .where(inArray(directory.passkeys.id, [...change.removesPasskeys]))
-        .run();
-      known.forget("passkey");
-    }
-    if (change.posting) {
-      const { legs, ...posting } = change.posting;
-      const rail = ledger.RAIL_OF_MODE[mode];
-      moves.insertPosting({ ...posting, ...legs, organisationId, mode, rail, id: null });
-    }
-    if (change.forgetsPurchase) {
-      moves.forgetPurchase(change.forgetsPurchase);
-      moves.forgetKey(change.forgetsPurchase);
-    }
-    if (change.freesKeysOf !== undefined) moves.freeKeys({ warrantId: change.freesKeysOf });
-    if (change.idempotency) {
-      const { outcome, ...record } = change.idempotency;
-      moves.putIdempotencyKey({
-        ...record,
-        organisationId,
-        mode,
-        status: outcome?.status ?? null,
-        body: outcome?.body ?? null,
-        contentHash: outcome?.contentHash ?? null,
-      });
+    for (const change of counts.changes()) {
+      if (change.count > 0) moves.countUp(change);
+      else moves.countDown(change);
     }
   };
 }
+
+/** How the numbers of warrants by state and agent change: each is written once a batch. */
+class StateCounts {
+  private readonly byKey = new Map<string, Count>();
+
+  move(before: Warrant | null, after: Warrant): void {
+    if (before) this.add(before, before.state, -1);
+    this.add(after, after.state, 1);
+  }
+
+  changes(): readonly Count[] {
+    return [...this.byKey.values()].filter(({ count }) => count !== 0);
+  }
+
+  private add({ organisationId, mode, agentId }: Warrant, state: State, count: number): void {
+    const key = `${organisationId} ${mode} ${agentId} ${state}`;
+    const known = this.byKey.get(key);
+    if (known) known.count += count;
+    else this.byKey.set(key, { organisationId, mode, agentId: agentId ?? "", state, count });
+  }
+}
+
+type Count = Pick<Warrant, "organisationId" | "mode"> & { agentId: string; state: State; count: number };

@@ -1,6 +1,6 @@
 import { type Database, SQLiteError } from "bun:sqlite";
-import type { Refusal } from "../../core/errors.ts";
-import type { Command } from "../store.ts";
+import { type AnyCommand, type BatchTime, createBatch } from "../batch.ts";
+import type { RowCache } from "../row-cache.ts";
 import type { Apply } from "./apply.ts";
 import type { Load } from "./load.ts";
 
@@ -10,12 +10,6 @@ const BATCH_MAX = 256;
 const BUSY_RETRY_MS = 10;
 const BUSY_MS_MAX = 5_000;
 
-/** An async decide would be applied after its transaction, or never: its type forbids it, and so does this. */
-function refusePromise(decision: object): void {
-  if ("then" in decision)
-    throw new TypeError("a command decides at once: its decide may not return a promise");
-}
-
 const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] => {
   const middle = Math.ceil(items.length / 2);
   return [items.slice(0, middle), items.slice(middle)];
@@ -23,35 +17,33 @@ const halvesOf = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
 
 type Job = {
   readonly queuedAt: number;
-  /** Loads, decides and applies; returns what to call when it is on disk. */
-  readonly run: () => () => void;
+  readonly resolve: (answer: never) => void;
   readonly fail: (error: unknown) => void;
-};
+} & ({ readonly command: AnyCommand } | { readonly work: () => unknown });
 
 /** Group commit: commands of concurrent requests share a transaction and its fsync. */
 export type CommitQueue = {
-  execute<Answer>(command: Command<Answer>): Promise<Answer | Refusal>;
+  execute(command: AnyCommand): Promise<unknown>;
   /** Work that decides nothing, in a transaction like the commands'. */
   run<Result>(work: () => Result): Promise<Result>;
   /** Commits what is queued; what comes later is refused. */
   close(): void;
 };
 
-/** What else must happen as transactions come and go. */
-export type Transactions = {
-  /** The ledger is locked, and nothing is read yet. */
-  readonly onBegun: () => void;
-  readonly onUndone: () => void;
+/** What the queue works with. */
+export type CommitParts = {
+  readonly database: Database;
+  readonly cache: RowCache;
+  readonly load: Load;
+  readonly apply: Apply;
+  /** A transaction has begun, with the ledger locked. Gives the times that its commands decide by. */
+  readonly begun: () => BatchTime;
   /** A batch of so many commands is on disk after so long, and none of it is answered yet. */
-  readonly onCommitted: (commands: number, durationMs: number) => void;
+  readonly committed: (time: BatchTime, commands: number, durationMs: number) => void;
 };
 
-export function createCommitQueue(
-  database: Database,
-  load: Load,
-  apply: Apply,
-  { onBegun, onUndone, onCommitted }: Transactions,
-): CommitQueue {
+export function createCommitQueue(parts: CommitParts): CommitQueue {
+  const { database, cache } = parts;
   const begin = database.query("BEGIN IMMEDIATE");
   const commit = database.query("COMMIT");
 
@@ -78,6 +70,28 @@ export function createCommitQueue(
     }
   }
 
+  /** The answers of the jobs, each decided on what the ones before it did. Everything is written, and nothing committed. */
+  function decide(jobs: readonly Job[], time: BatchTime): readonly unknown[] {
+    const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
+    const batch = createBatch(cache, commands);
+    for (let missing = batch.missing(); missing; missing = batch.missing()) parts.load(missing, cache);
+    const answers = jobs.map((job) => {
+      if ("work" in job) {
+        parts.apply(batch.takeWrites());
+        return job.work();
+      }
+      for (;;) {
+        const decided = batch.decide(job.command, time);
+        if ("answer" in decided) return decided.answer;
+        // What an earlier command of the batch wrote is to be found by the look-ups too.
+        parts.apply(batch.takeWrites());
+        parts.load(decided.missing, cache);
+      }
+    });
+    parts.apply(batch.takeWrites());
+    return answers;
+  }
+
   /**
    * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
    * every page that it touches. So the batch is undone instead, and its halves run again, down to the job that fails by itself;
@@ -86,20 +100,22 @@ export function createCommitQueue(
   function commitTogether(jobs: readonly Job[]): void {
     if (!begins(jobs)) return;
     const begunAt = performance.now();
-    let settlements: readonly (() => void)[];
+    let answers: readonly unknown[];
+    let time: BatchTime;
     try {
-      onBegun();
-      settlements = jobs.map((job) => job.run());
+      time = parts.begun();
+      answers = decide(jobs, time);
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
-      onUndone();
+      cache.clear();
       if (jobs.length === 1) jobs[0]?.fail(error);
       else for (const half of halvesOf(jobs)) commitTogether(half);
       return;
     }
-    onCommitted(jobs.length, performance.now() - begunAt);
-    for (const settle of settlements) settle();
+    cache.endBatch();
+    parts.committed(time, jobs.length, performance.now() - begunAt);
+    for (const [index, job] of jobs.entries()) job.resolve(answers[index] as never);
   }
 
   function flush(): void {
@@ -117,32 +133,20 @@ export function createCommitQueue(
     setImmediate(flush);
   }
 
-  /** Queues what gives an answer, which is resolved when it is on disk. */
-  function enqueue<Answer>(work: () => Answer): Promise<Answer> {
-    return new Promise((resolve, reject) => {
+  /** Queues a job; its answer comes when it is on disk. */
+  function enqueue<Answer>(
+    job: { readonly command: AnyCommand } | { readonly work: () => Answer },
+  ): Promise<Answer> {
+    return new Promise((resolve, fail) => {
       if (closed) throw new Error("the store is closed");
-      queue.push({
-        queuedAt: performance.now(),
-        run: () => {
-          const answer = work();
-          return () => resolve(answer);
-        },
-        fail: reject,
-      });
+      queue.push({ ...job, queuedAt: performance.now(), resolve, fail });
       schedule();
     });
   }
 
   return {
-    run: enqueue,
-    execute: ({ scope, needs, decide }) =>
-      enqueue(() => {
-        const decision = decide(load(scope, needs));
-        refusePromise(decision);
-        const { answer, change } = decision;
-        if (change) apply(scope, change);
-        return answer;
-      }),
+    run: (work) => enqueue({ work }),
+    execute: (command) => enqueue<unknown>({ command }),
     close() {
       closed = true;
       while (queue.length > 0) flush();

@@ -1,254 +1,252 @@
-import type { Mode } from "../../core/roles.ts";
-import type { Needs, Scope, Snapshot } from "../store.ts";
-import type { KnownRows } from "./known-rows.ts";
-import {
-  prepareDirectoryLookups,
-  prepareLedgerLookups,
-  prepareOperationLookups,
-  preparePeopleLookups,
-  preparePurchaseLookups,
-} from "./lookups.ts";
-import type { Tables } from "./open.ts";
-import { balanceOf, idempotencyOf, purchaseOf } from "./rows.ts";
+import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { and, type Column, eq, type SQL, sql } from "drizzle-orm";
+import { indexKeyOf } from "../batch.ts";
+import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../needs.ts";
+import type { Missing, RowCache } from "../row-cache.ts";
+import type { Connection, Tables } from "./open.ts";
+import { balanceOf, idempotencyKeyOf, purchaseOf, withoutPosition } from "./rows.ts";
+import * as directory from "./tables/directory.ts";
+import * as ledger from "./tables/ledger.ts";
+import { purchases } from "./tables/purchases.ts";
+import { deliveries, webhooks } from "./tables/webhooks.ts";
 
-/** Reads what commands name. Called inside the transaction that decides, so nothing here is ever stale. */
-export type Load = (scope: Scope, needs: Needs) => Snapshot;
+/** Loads what a batch is missing into its cache. Called inside the transaction that decides, so nothing is ever stale. */
+export type Load = (missing: Missing, cache: RowCache) => void;
 
-const NOTHING: Snapshot = {
-  idempotency: null,
-  organisation: null,
-  warrant: null,
-  agent: null,
-  callerAgent: null,
-  session: null,
-  policy: null,
-  policyNewest: null,
-  agentPolicy: null,
-  callerAgentPolicy: null,
-  organisationPolicy: null,
-  verifier: null,
-  schemas: [],
-  balance: null,
-  escalation: null,
-  callerUser: null,
-  user: null,
-  hasSecondPerson: false,
-  hasOtherOwner: false,
-  hasPasskey: false,
-  passkey: null,
-  passkeys: [],
-  approval: null,
-  passwordReset: null,
-  webhooks: [],
-  webhook: null,
-  delivery: null,
-  instance: null,
-  purchase: null,
-  openAuthorizations: 0n,
-  authSession: null,
-  apiKey: null,
-};
+/** Looks up one row by its key; null where it is not there. */
+type LookUpRow<Row> = (key: string) => Row | null;
+type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
-const balanceOrNull = (row: Parameters<typeof balanceOf>[0] | undefined) => (row ? balanceOf(row) : null);
+const { placeholder } = sql;
+const keyed = (column: Column): SQL => eq(column, placeholder("key"));
 
-const purchaseOrNull = (row: Parameters<typeof purchaseOf>[0] | undefined) => (row ? purchaseOf(row) : null);
-
-type Keys = { organisationId: string; mode: Mode };
-type Loading = { -readonly [K in keyof Snapshot]: Snapshot[K] };
-
-/** What the commands of people, and over them, name. */
-function createLoadPeople(tables: Tables) {
-  const lookups = preparePeopleLookups(tables);
-  const user = (keys: Keys, userId: string) => lookups.user.get({ ...keys, userId }) ?? null;
-  return (keys: Keys, needs: Needs, snapshot: Loading): void => {
-    if (needs.userEmail !== undefined)
-      snapshot.user = lookups.userByEmail.get({ email: needs.userEmail }) ?? null;
-    if (needs.userId !== undefined) snapshot.user = user(keys, needs.userId);
-    if (needs.callerUserId !== undefined) snapshot.callerUser = user(keys, needs.callerUserId);
-    if (needs.otherOwnerThan !== undefined) {
-      const found = lookups.otherOwner.get({ ...keys, userId: needs.otherOwnerThan });
-      snapshot.hasOtherOwner = Boolean(found?.id);
-    }
-    if (needs.secondPersonThan !== undefined) {
-      const found = lookups.secondPerson.get({ ...keys, userId: needs.secondPersonThan });
-      snapshot.hasSecondPerson = Boolean(found?.id);
-    }
-    if (needs.passkeyId !== undefined)
-      snapshot.passkey = lookups.passkey.get({ ...keys, id: needs.passkeyId }) ?? null;
-    if (needs.passkeysOf !== undefined)
-      snapshot.passkeys = lookups.passkeysOf.all({ ...keys, userId: needs.passkeysOf });
-    if (needs.approvalHash !== undefined)
-      snapshot.approval = lookups.approval.get({ hash: needs.approvalHash }) ?? null;
-    if (needs.passwordResetHash !== undefined)
-      snapshot.passwordReset = lookups.passwordReset.get({ hash: needs.passwordResetHash }) ?? null;
-    if (needs.authSessionHash !== undefined)
-      snapshot.authSession = lookups.authSession.get({ hash: needs.authSessionHash }) ?? null;
+/** Makes a look-up at its first use: a process asks for few of them. */
+function lazily<Asked extends unknown[], Result>(
+  make: () => (...asked: Asked) => Result,
+): (...asked: Asked) => Result {
+  let made: ((...asked: Asked) => Result) | null = null;
+  return (...asked) => {
+    made ??= make();
+    return made(...asked);
   };
 }
 
-/** What seldom changes: read once, and known until it does. */
-function createDirectory(tables: Tables, known: KnownRows) {
-  const lookups = { ...prepareDirectoryLookups(tables), ...prepareOperationLookups(tables) };
+/** A statement of drizzle's that finds a row by its key. */
+type Finder<Row> = { get(values: { key: string }): Row | undefined };
 
-  const policy = (keys: Keys, id: string | null) =>
-    id === null
-      ? null
-      : known.get(
-          "policy",
-          `${keys.organisationId} ${id}`,
-          () => lookups.policy.get({ ...keys, id }) ?? null,
-        );
+const finding = <Row>(prepare: () => Finder<Row>): LookUpRow<Row> =>
+  lazily(() => {
+    const statement = prepare();
+    return (key) => statement.get({ key }) ?? null;
+  });
 
+function mapped<Stored, Row>(find: LookUpRow<Stored>, rowOf: (stored: Stored) => Row): LookUpRow<Row> {
+  return (key) => {
+    const stored = find(key);
+    return stored === null ? null : rowOf(stored);
+  };
+}
+
+function peopleLookUps(tables: Tables) {
+  const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
   return {
-    policy,
-    organisation: (keys: Keys) =>
-      known.get("organisation", keys.organisationId, () => lookups.organisation.get(keys) ?? null),
-    agent: (keys: Keys, id: string | null) =>
-      id === null
-        ? null
-        : known.get("agent", `${scopeKey(keys)} ${id}`, () => lookups.agent.get({ ...keys, id }) ?? null),
-    apiKey: (keys: Keys, id: string) =>
-      known.get("apiKey", `${scopeKey(keys)} ${id}`, () => lookups.apiKey.get({ ...keys, id }) ?? null),
-    newestPolicy: (keys: Keys, agentId: string | null) =>
-      known.get("policy", `newest ${keys.organisationId} ${agentId}`, () => {
-        const lookup = agentId === null ? lookups.organisationPolicy : lookups.agentPolicy;
-        return policy(keys, lookup.get({ ...keys, agentId })?.id ?? null);
-      }),
-    policyNamed: (keys: Keys, agentId: string | null, name: string) =>
-      policy(keys, lookups.policyNamed.get({ ...keys, agentId, name })?.id ?? null),
-    verifier: (keys: Keys, id: string | null) =>
-      id === null ? null : (lookups.verifier.get({ ...keys, id }) ?? null),
-    schemas: (keys: Keys, names: readonly string[]) =>
-      names.flatMap(
-        (name) =>
-          known.get(
-            "schema",
-            `${keys.organisationId} ${name}`,
-            () => lookups.schema.get({ ...keys, name }) ?? null,
-          ) ?? [],
-      ),
-    instance: () => known.get("instance", "", () => lookups.instance.get() ?? null),
-    /** The endpoints that are not disabled. */
-    webhooks: (keys: Keys) => known.get("webhook", scopeKey(keys), () => lookups.webhooks.all(keys)),
-    webhook: (keys: Keys, id: string) => lookups.webhook.get({ ...keys, id }) ?? null,
-    delivery: (keys: Keys, id: string) => lookups.delivery.get({ ...keys, id }) ?? null,
-    /** Whether anybody of the organisation has a passkey that counts for the threshold. */
-    hasPasskey: (keys: Keys) =>
-      known.get("passkey", keys.organisationId, () => Boolean(lookups.countingPasskey.get(keys)?.id)),
+    organisation: finding(() => tables.select().from(organisations).where(keyed(organisations.id)).prepare()),
+    user: finding(() => tables.select().from(users).where(keyed(users.id)).prepare()),
+    authSession: finding(() =>
+      tables.select().from(authSessions).where(keyed(authSessions.tokenHash)).prepare(),
+    ),
+    passkey: finding(() => tables.select().from(passkeys).where(keyed(passkeys.id)).prepare()),
+    passkeyApproval: finding(() =>
+      tables.select().from(passkeyApprovals).where(keyed(passkeyApprovals.tokenHash)).prepare(),
+    ),
+    passwordReset: finding(() =>
+      tables.select().from(passwordResets).where(keyed(passwordResets.tokenHash)).prepare(),
+    ),
   };
 }
 
-type Directory = ReturnType<typeof createDirectory>;
-type Lookups = ReturnType<typeof prepareLedgerLookups>;
-
-/** What the administration's commands name. */
-const createLoadDirectory =
-  (lookups: Lookups, directory: Directory) =>
-  (keys: Keys, needs: Needs, snapshot: Loading): void => {
-    if (needs.organisation) snapshot.organisation = directory.organisation(keys);
-    if (needs.agentId !== undefined) {
-      snapshot.agent = directory.agent(keys, needs.agentId);
-      snapshot.session = lookups.newestSession.get({ agentId: needs.agentId }) ?? null;
-    }
-    if (needs.sessionId !== undefined) {
-      snapshot.session = lookups.session.get({ id: needs.sessionId }) ?? null;
-    }
-    if (needs.apiKeyId !== undefined) snapshot.apiKey = directory.apiKey(keys, needs.apiKeyId);
-    if (needs.balanceOf !== undefined)
-      snapshot.balance = balanceOrNull(lookups.balance.get({ ...keys, asset: needs.balanceOf }));
-    if (needs.instance) snapshot.instance = directory.instance();
-    if (needs.webhookId !== undefined) snapshot.webhook = directory.webhook(keys, needs.webhookId);
-    if (needs.deliveryId !== undefined) snapshot.delivery = directory.delivery(keys, needs.deliveryId);
-    if (needs.schemaNames) snapshot.schemas = directory.schemas(keys, needs.schemaNames);
-    if (needs.policyNamed) {
-      const { agentId, name } = needs.policyNamed;
-      snapshot.policyNewest = directory.policyNamed(keys, agentId, name);
-    }
+function rulesLookUps(tables: Tables) {
+  const { agents, apiKeys, policies, schemas, spendSessions, verifiers } = directory;
+  return {
+    agent: finding(() => tables.select().from(agents).where(keyed(agents.id)).prepare()),
+    apiKey: finding(() => tables.select().from(apiKeys).where(keyed(apiKeys.id)).prepare()),
+    policy: finding(() =>
+      tables.select(withoutPosition(policies)).from(policies).where(keyed(policies.id)).prepare(),
+    ),
+    schema: finding(() => tables.select().from(schemas).where(keyed(schemas.id)).prepare()),
+    verifier: finding(() => tables.select().from(verifiers).where(keyed(verifiers.id)).prepare()),
+    spendSession: finding(() =>
+      tables
+        .select(withoutPosition(spendSessions))
+        .from(spendSessions)
+        .where(keyed(spendSessions.id))
+        .prepare(),
+    ),
   };
+}
 
-const scopeKey = ({ organisationId, mode }: Keys): string => `${organisationId} ${mode}`;
+function ledgerLookUps(tables: Tables) {
+  const { balances, escalations, idempotencyKeys, warrants } = ledger;
+  return {
+    warrant: finding(() => tables.select().from(warrants).where(keyed(warrants.id)).prepare()),
+    escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
+    purchase: mapped(
+      finding(() => tables.select().from(purchases).where(keyed(purchases.id)).prepare()),
+      purchaseOf,
+    ),
+    idempotencyKey: lazily(() => {
+      const { organisationId, mode, key } = idempotencyKeys;
+      const statement = tables
+        .select()
+        .from(idempotencyKeys)
+        .where(
+          and(eq(organisationId, placeholder("organisationId")), eq(mode, placeholder("mode")), keyed(key)),
+        )
+        .prepare();
+      return (rowKey: string) => {
+        const [organisation, itsMode, ...rest] = rowKey.split(" ");
+        const row = statement.get({ organisationId: organisation, mode: itsMode, key: rest.join(" ") });
+        return row ? idempotencyKeyOf(row) : null;
+      };
+    }),
+    balance: lazily(() => {
+      const { organisationId, mode, asset } = balances;
+      const statement = tables
+        .select()
+        .from(balances)
+        .where(
+          and(eq(organisationId, placeholder("organisationId")), eq(mode, placeholder("mode")), keyed(asset)),
+        )
+        .prepare();
+      return (rowKey: string) => {
+        const [organisation, itsMode, key] = rowKey.split(" ");
+        const row = statement.get({ organisationId: organisation, mode: itsMode, key });
+        return row ? balanceOf(row) : null;
+      };
+    }),
+  };
+}
 
-export function createLoad(tables: Tables, known: KnownRows): Load {
-  const lookups = { ...prepareLedgerLookups(tables), ...preparePurchaseLookups(tables) };
-  const directory = createDirectory(tables, known);
-  const loadPeople = createLoadPeople(tables);
-  const loadDirectory = createLoadDirectory(lookups, directory);
+function operationLookUps(tables: Tables) {
+  return {
+    // There is one.
+    instance: lazily(() => {
+      const statement = tables.select().from(directory.instances).prepare();
+      return () => statement.get() ?? null;
+    }),
+    webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
+    delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
+  };
+}
 
-  /** A warrant and all that a move of it touches. */
-  function loadWarrant(keys: Keys, id: string): Partial<Snapshot> {
-    const row = lookups.warrant.get({ ...keys, id });
-    if (!row) return {};
-    const escalation =
-      row.state === "held" || row.state === "verifying" ? undefined : lookups.escalation.get({ ...keys, id });
-    return {
-      webhooks: directory.webhooks(keys),
-      warrant: row,
-      agent: directory.agent(keys, row.agentId),
-      session: row.sessionId === null ? null : (lookups.session.get({ id: row.sessionId }) ?? null),
-      policy: directory.policy(keys, row.policyId),
-      escalation: escalation ?? null,
-      purchase: purchaseOrNull(lookups.purchaseOfWarrant.get({ warrantId: id })),
-    };
-  }
+type Asked = SQLQueryBindings[];
+type Ask<Name extends IndexName> = (of: IndexTable[Name]["of"]) => IndexTable[Name]["gives"];
+type Indexes = { readonly [Name in IndexName]: Ask<Name> };
 
-  /** A purchase, with its warrant where there is one. */
-  function loadPurchase(keys: Keys, id: string): Partial<Snapshot> {
-    const purchase = purchaseOrNull(lookups.purchase.get({ ...keys, id }));
-    const warrant = purchase?.warrantId ? loadWarrant(keys, purchase.warrantId) : {};
-    return { ...warrant, purchase };
-  }
+/** What each index is in SQL. Every statement is held against a plan test (test/store/read-plans.test.ts). */
+function indexesOf(raw: Database): Indexes {
+  const first = (text: string) =>
+    lazily(() => {
+      const statement = raw.prepare<{ key: string }, Asked>(text);
+      return (of: Asked): string | null => statement.get(...of)?.key ?? null;
+    });
+  const all = (text: string) =>
+    lazily(() => {
+      const statement = raw.prepare<{ key: string }, Asked>(text);
+      return (of: Asked): readonly string[] => statement.all(...of).map(({ key }) => key);
+    });
+  const isThere = (text: string) => {
+    const find = first(text);
+    return (of: Asked): boolean => find(of) !== null;
+  };
+  return {
+    newestSession: first(
+      "SELECT id AS key FROM spend_sessions WHERE agent_id = ? ORDER BY position DESC LIMIT 1",
+    ),
+    newestEscalation: first(
+      "SELECT id AS key FROM escalations WHERE id = ?1 OR warrant_id = ?1 ORDER BY rowid DESC LIMIT 1",
+    ),
+    unresolvedEscalation: first(
+      "SELECT id AS key FROM escalations WHERE warrant_id = ? AND status <> 'resolved'",
+    ),
+    purchaseOfWarrant: first("SELECT id AS key FROM purchases WHERE warrant_id = ?"),
+    enabledWebhooks: all(
+      "SELECT id AS key FROM webhooks WHERE organisation_id = ? AND mode = ? AND disabled = 0 ORDER BY id",
+    ),
+    newestPolicy: first(
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? ORDER BY position DESC LIMIT 1",
+    ),
+    newestPolicyNamed: first(
+      "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? AND name = ? ORDER BY version DESC LIMIT 1",
+    ),
+    schemaNamed: first("SELECT id AS key FROM schemas WHERE organisation_id = ? AND name = ?"),
+    countingPasskey: isThere(
+      `SELECT passkeys.id AS key FROM passkeys JOIN users ON users.id = passkeys.user_id
+       WHERE passkeys.organisation_id = ? AND counts_for_threshold = 1 AND users.removed_at IS NULL LIMIT 1`,
+    ),
+    keyHeldBy: lazily(() => {
+      const statement = raw.prepare<{ organisation_id: string; mode: string; key: string }, Asked>(
+        "SELECT organisation_id, mode, key FROM idempotency_keys WHERE holder = ? AND status IS NULL",
+      );
+      return (of: Asked) => {
+        const row = statement.get(...of);
+        return row && `${row.organisation_id} ${row.mode} ${row.key}`;
+      };
+    }),
+    openAuthorizations: openAuthorizationsIn(raw),
+    userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
+    otherOwner: isThere(
+      "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role = 'owner' AND removed_at IS NULL LIMIT 1",
+    ),
+    secondPerson: isThere(
+      "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role IN ('admin', 'owner') AND removed_at IS NULL LIMIT 1",
+    ),
+    passkeysOf: all("SELECT id AS key FROM passkeys WHERE user_id = ? ORDER BY created_at, id"),
+    sessionsOf: all("SELECT token_hash AS key FROM auth_sessions WHERE user_id = ? ORDER BY token_hash"),
+    unusedResetsOf: all(
+      "SELECT token_hash AS key FROM password_resets WHERE user_id = ? AND used_at IS NULL ORDER BY token_hash",
+    ),
+  };
+}
 
-  function loadOpening(
-    keys: Keys,
-    opening: NonNullable<Needs["opening"]>,
-    callerAgentId: string | undefined,
-  ): Partial<Snapshot> {
-    const named = directory.policy(keys, opening.policyId);
-    const agent = directory.agent(keys, opening.agentId);
-    const verifier = directory.verifier(keys, opening.verifierId);
-    const savedSchema = verifier?.type === "json.schema" ? [String(verifier.config.schema)] : [];
-    return {
-      instance: directory.instance(),
-      webhooks: directory.webhooks(keys),
-      organisation: directory.organisation(keys),
-      hasPasskey: directory.hasPasskey(keys),
-      agent,
-      session: agent === null ? null : (lookups.newestSession.get({ agentId: agent.id }) ?? null),
-      policy: named,
-      policyNewest: named && directory.policyNamed(keys, named.agentId, named.name),
-      agentPolicy: agent && directory.newestPolicy(keys, agent.id),
-      callerAgentPolicy:
-        named && callerAgentId !== undefined ? directory.newestPolicy(keys, callerAgentId) : null,
-      organisationPolicy: directory.newestPolicy(keys, null),
-      verifier,
-      schemas: directory.schemas(keys, [...new Set([...opening.schemaNames, ...savedSchema])]),
-      balance: balanceOrNull(lookups.balance.get({ ...keys, asset: opening.asset })),
-    };
-  }
+/** What a wallet's authorizations of a token come to: those that may still be taken, and those taken since its balance was read. */
+function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
+  const sumWhere = (condition: string) =>
+    `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases
+     WHERE payer = ?1 AND chain_id = ?2 AND contract = ?3 AND payer IS NOT NULL AND ${condition}`;
+  return lazily(() => {
+    const open = raw.prepare<{ sum: bigint }, Asked>(
+      sumWhere("known IS NOT 'paid' AND known IS NOT 'unpaid'"),
+    );
+    const paid = raw.prepare<{ sum: bigint }, Asked>(sumWhere("known = 'paid' AND answered_at >= ?4"));
+    return ([payer, chainId, contract, since]) =>
+      (open.get(payer, chainId, contract)?.sum ?? 0n) +
+      (paid.get(payer, chainId, contract, since)?.sum ?? 0n);
+  });
+}
 
-  function loadEscalation(keys: Keys, id: string): Partial<Snapshot> {
-    const row = lookups.escalation.get({ ...keys, id });
-    return row ? { ...loadWarrant(keys, row.warrantId), escalation: row } : {};
-  }
-
-  return ({ organisationId, mode }, needs) => {
-    const keys = { organisationId, mode };
-    const snapshot: Loading = { ...NOTHING };
-    if (needs.idempotencyKey !== undefined) {
-      const row = lookups.idempotency.get({ ...keys, key: needs.idempotencyKey });
-      snapshot.idempotency = row ? idempotencyOf(row) : null;
-    }
-    if (needs.opening) Object.assign(snapshot, loadOpening(keys, needs.opening, needs.callerAgentId));
-    if (needs.warrantId !== undefined) Object.assign(snapshot, loadWarrant(keys, needs.warrantId));
-    if (needs.purchaseId !== undefined) Object.assign(snapshot, loadPurchase(keys, needs.purchaseId));
-    if (needs.authorizationsOf) {
-      const open = lookups.openAuthorizations.get(needs.authorizationsOf)?.sum ?? 0n;
-      snapshot.openAuthorizations = open + (lookups.paidSince.get(needs.authorizationsOf)?.sum ?? 0n);
-    }
-    if (needs.escalationId !== undefined) Object.assign(snapshot, loadEscalation(keys, needs.escalationId));
-    loadDirectory(keys, needs, snapshot);
-    loadPeople(keys, needs, snapshot);
-    if (needs.callerAgentId !== undefined) snapshot.callerAgent = directory.agent(keys, needs.callerAgentId);
-    return snapshot;
+export function createLoad({ tables, raw }: Connection): Load {
+  const lookUps: LookUps = {
+    ...peopleLookUps(tables),
+    ...rulesLookUps(tables),
+    ...ledgerLookUps(tables),
+    ...operationLookUps(tables),
+  };
+  const indexes = indexesOf(raw);
+  const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {
+    const lookUp: LookUpRow<LoadedRows[Kind]> = lookUps[kind];
+    for (const key of keys) cache.loadRow(kind, key, lookUp(key));
+  };
+  const loadIndex = <Name extends IndexName>(
+    name: Name,
+    asked: Iterable<IndexTable[Name]["of"]>,
+    cache: RowCache,
+  ): void => {
+    const ask: Ask<Name> = indexes[name];
+    for (const of of asked) cache.loadIndex(name, indexKeyOf(of), ask(of));
+  };
+  return (missing, cache) => {
+    for (const [kind, keys] of missing.rows) loadRows(kind, keys, cache);
+    for (const [name, asked] of missing.indexes) loadIndex(name, asked.values(), cache);
   };
 }

@@ -20,7 +20,8 @@ const AUTOCHECKPOINT_PAGES = 65_536;
 /** A log that grew during a long read is cut to this once it starts anew. */
 const LOG_BYTES_KEPT = 64 * 1_024 * 1_024;
 
-function connect(file: string, options: { readonly readonly: boolean }): Connection {
+/** A connection to a ledger's file. */
+export function connect(file: string, options: { readonly readonly: boolean }): Connection {
   // Without safeIntegers, amounts above 2^53 would be rounded in silence.
   const raw = new Database(
     file,
@@ -78,21 +79,42 @@ export function migrate(tables: Tables): void {
   }
 }
 
-/** Opens the ledger in a data folder, making both where they are missing, and brings its tables up to date. */
-export function openLedger(dataFolder: string): {
-  readonly writer: Connection;
-  readonly readers: Connection;
-} {
+/**
+ * Opens the ledger in a data folder for writing, making both where they are missing, and brings its tables up to date.
+ *
+ * @param newInstance what the instance is called where the ledger has none yet
+ */
+export function openLedger(
+  dataFolder: string,
+  newInstance: () => { readonly id: string; readonly createdAt: number },
+): Connection {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   const file = ledgerFile(dataFolder);
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
     migrate(writer.tables);
+    ensureInstance(writer.raw, newInstance);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    return { writer, readers: connect(file, { readonly: true }) };
+    return writer;
   } catch (error) {
     writer.raw.close();
     throw error;
   }
+}
+
+/** A ledger has one instance from the beginning, so that no command has to ask whether it is there. */
+function ensureInstance(
+  raw: Database,
+  newInstance: () => { readonly id: string; readonly createdAt: number },
+): void {
+  const isThere = raw.query("SELECT 1 FROM instances").get() !== null;
+  if (isThere) return;
+  const { id, createdAt } = newInstance();
+  // Of two processes that make a ledger together, one makes the instance.
+  raw
+    .query(
+      "INSERT INTO instances (id, chain_ids, created_at) SELECT ?, '[]', ? WHERE NOT EXISTS (SELECT 1 FROM instances)",
+    )
+    .run(id, createdAt);
 }

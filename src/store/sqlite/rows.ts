@@ -4,7 +4,7 @@ import type { AuditEntry } from "../../core/audit-entry.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { TraceEntry } from "../../core/trace.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
-import type { IdempotencyRecord } from "../store.ts";
+import type { IdempotencyKey, Posting } from "../rows.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
 import type { purchases } from "./tables/purchases.ts";
@@ -17,6 +17,7 @@ export type WarrantRow = typeof ledger.warrants.$inferSelect;
 type TraceRow = typeof ledger.trace.$inferSelect;
 type AuditEntryRow = typeof directory.auditEntries.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
+type PostingRow = typeof ledger.postings.$inferSelect;
 
 export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
   available,
@@ -98,15 +99,21 @@ export function purchaseOf(row: PurchaseRow): Purchase {
   };
 }
 
-export const idempotencyOf = (row: IdempotencyRow): IdempotencyRecord => ({
-  key: row.key,
-  fingerprint: row.fingerprint,
-  warrantId: row.warrantId,
-  outcome:
-    row.status === null || row.body === null
-      ? null
-      : { status: row.status, body: row.body, contentHash: row.contentHash },
-  createdAt: row.createdAt,
+export const idempotencyKeyOf = ({ status, body, contentHash, ...row }: IdempotencyRow): IdempotencyKey => ({
+  ...row,
+  outcome: status === null || body === null ? null : { status, body, contentHash },
+});
+
+export const idempotencyRowOf = ({ outcome, ...row }: IdempotencyKey): IdempotencyRow => ({
+  ...row,
+  status: outcome?.status ?? null,
+  body: outcome?.body ?? null,
+  contentHash: outcome?.contentHash ?? null,
+});
+
+export const postingRowOf = ({ legs, ...posting }: Posting): Omit<PostingRow, "rail" | "id"> => ({
+  ...posting,
+  ...legs,
 });
 
 /** The columns that a domain value has: of the table's, all but the order of commits. */

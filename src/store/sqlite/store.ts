@@ -1,53 +1,55 @@
+import type { AnyCommand } from "../batch.ts";
+import { createRowCache } from "../row-cache.ts";
 import type { Store } from "../store.ts";
 import { createApply } from "./apply.ts";
 import { auditLedger } from "./audit.ts";
 import { createCommitQueue } from "./commit.ts";
+import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
-import { createKnownRows } from "./known-rows.ts";
 import { createLoad } from "./load.ts";
-import { openLedger } from "./open.ts";
-import { createDirectoryReader } from "./readers/directory.ts";
+import { connect, ledgerFile, openLedger } from "./open.ts";
+import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
-import { createPeopleReader } from "./readers/people.ts";
-import { createPurchasesReader } from "./readers/purchases.ts";
-import {
-  createChecksReader,
-  createEscalationsReader,
-  createTraceReader,
-  createWarrantsReader,
-} from "./readers/warrants.ts";
-import { createDeliveriesReader, createWebhooksReader } from "./readers/webhooks.ts";
-import { createReadSnapshot, readingFrom } from "./snapshot.ts";
 
-/** What the engine tells whoever measures it. */
-export type StoreHooks = {
+export type SqliteStoreOptions = {
+  /** The clock; epoch milliseconds. */
+  readonly now: () => number;
+  /** The id of the instance, where this makes a new ledger. */
+  readonly newInstanceId: () => string;
   /** Commands that shared a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
 
 export interface SqliteStore extends Store {
+  /** The time in the newest id of those that order what they name, epoch milliseconds; -1 where there is none. */
+  readonly newestIdTime: number;
   /** Copies the little of the write-ahead log that another process has left (`wal-checkpoint.ts`). */
   finishWalCheckpoint(): void;
 }
 
-/** The embedded engine: one SQLite file in the data folder, one writer, readers on a connection of their own. */
-export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): SqliteStore {
-  const { writer, readers } = openLedger(dataFolder);
-  const snapshot = createReadSnapshot(readers.raw);
-  const known = createKnownRows(writer.raw);
-  const commits = createCommitQueue(
-    writer.raw,
-    createLoad(writer.tables, known),
-    createApply(writer, known),
-    {
-      onBegun: known.begin,
-      onUndone: known.forgetAll,
-      onCommitted(commands, durationMs) {
-        snapshot.end();
-        hooks.onCommitted?.(commands, durationMs);
-      },
+/** The embedded engine: one SQLite file in the data folder, one writer, readers on connections of their own. */
+export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
+  const { now, newInstanceId, onCommitted } = options;
+  const writer = openLedger(dataFolder, () => ({ id: newInstanceId(), createdAt: now() }));
+  const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
+  const cache = createRowCache();
+  const clock = createCommitClock(writer.raw, now);
+  const commits = createCommitQueue({
+    database: writer.raw,
+    cache,
+    load: createLoad(writer),
+    apply: createApply(writer),
+    begun() {
+      const { time, isOthers } = clock.begin();
+      if (isOthers) cache.clear();
+      return time;
     },
-  );
+    committed(time, commands, durationMs) {
+      clock.committed(time);
+      snapshots.refresh();
+      onCommitted?.(commands, durationMs);
+    },
+  });
   const forget = createForget(writer.raw);
   // Of the pragmas it is the one that nobody reads, and writing it writes a page.
   const probe = () => {
@@ -55,37 +57,28 @@ export function openSqliteStore(dataFolder: string, hooks: StoreHooks = {}): Sql
     writer.raw.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
   };
   return {
-    execute: commits.execute,
+    execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
+    read: snapshots.read,
+    lastRecordedAt: clock.lastRecordedAt,
+    newestIdTime: newestIdTime(writer.tables),
+    async audit() {
+      const reader = connect(ledgerFile(dataFolder), { readonly: true });
+      try {
+        return auditLedger(reader);
+      } finally {
+        reader.raw.close();
+      }
+    },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     probe: () => commits.run(probe),
-    reader: {
-      ...readingFrom(snapshot, {
-        warrants: createWarrantsReader(readers.tables),
-        trace: createTraceReader(readers.tables),
-        checks: createChecksReader(readers.tables),
-        escalations: createEscalationsReader(readers.tables),
-        ...createDirectoryReader(readers.tables),
-        webhooks: createWebhooksReader(readers.tables),
-        deliveries: createDeliveriesReader(readers.tables),
-        ...createPurchasesReader(readers.tables),
-        ...createPeopleReader(readers.tables),
-      }),
-      refresh: snapshot.refresh,
-      newestIdTime: () => newestIdTime(readers.tables),
-      audit() {
-        snapshot.end();
-        return auditLedger(readers);
-      },
-    },
     finishWalCheckpoint() {
       // A reader keeps the log from being copied past where it reads.
-      snapshot.end();
+      snapshots.refresh();
       writer.raw.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
     async close() {
       commits.close();
-      snapshot.end();
-      readers.raw.close();
+      snapshots.close();
       writer.raw.close();
     },
   };

@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, ne, or, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Tables } from "./open.ts";
 import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
@@ -192,12 +192,6 @@ export function finalRows(tables: Tables) {
 /** What a move of a warrant writes besides rows. */
 export function movesOf(tables: Tables) {
   const { idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
-  const counted = and(
-    eq(warrantCounts.organisationId, placeholder("organisationId")),
-    eq(warrantCounts.mode, placeholder("mode")),
-    eq(warrantCounts.agentId, placeholder("agentId")),
-    eq(warrantCounts.state, placeholder("state")),
-  );
   return {
     insertWarrant: tables.insert(warrants).values(placeholdersOf(warrants)),
     moveWarrant: tables
@@ -207,13 +201,13 @@ export function movesOf(tables: Tables) {
         version: sql`${placeholder("version")}`,
         releasedBps: sql`${placeholder("releasedBps")}`,
         traceHead: sql`${placeholder("traceHead")}`,
-        movedAt: sql`${placeholder("movedAt")}`,
+        verifyingSince: sql`${placeholder("verifyingSince")}`,
         settledAt: sql`${placeholder("settledAt")}`,
       })
       .where(eq(warrants.id, placeholder("id"))),
-    countIn: tables
+    countUp: tables
       .insert(warrantCounts)
-      .values({ ...placeholdersOf(warrantCounts), count: 1 })
+      .values(placeholdersOf(warrantCounts))
       .onConflictDoUpdate({
         target: [
           warrantCounts.organisationId,
@@ -221,12 +215,19 @@ export function movesOf(tables: Tables) {
           warrantCounts.agentId,
           warrantCounts.state,
         ],
-        set: { count: sql`${warrantCounts.count} + 1` },
+        set: { count: sql`${warrantCounts.count} + excluded.count` },
       }),
-    countOut: tables
+    countDown: tables
       .update(warrantCounts)
-      .set({ count: sql`${warrantCounts.count} - 1` })
-      .where(counted),
+      .set({ count: sql`${warrantCounts.count} + ${placeholder("count")}` })
+      .where(
+        and(
+          eq(warrantCounts.organisationId, placeholder("organisationId")),
+          eq(warrantCounts.mode, placeholder("mode")),
+          eq(warrantCounts.agentId, placeholder("agentId")),
+          eq(warrantCounts.state, placeholder("state")),
+        ),
+      ),
     insertPosting: tables.insert(postings).values(placeholdersOf(postings)),
     insertTrace: tables.insert(trace).values(placeholdersOf(trace)),
     putIdempotencyKey: tables
@@ -234,53 +235,25 @@ export function movesOf(tables: Tables) {
       .values(placeholdersOf(idempotencyKeys))
       .onConflictDoUpdate({
         target: [idempotencyKeys.organisationId, idempotencyKeys.mode, idempotencyKeys.key],
-        set: excludedOf(idempotencyKeys, "fingerprint", "status", "body", "contentHash"),
+        set: excludedOf(idempotencyKeys, "fingerprint", "holder", "status", "body", "contentHash"),
       }),
   };
 }
 
-/** What ends or is forgotten: sign-ins, links, keys, and purchases of which nothing was held. */
-export function endsOf(tables: Tables) {
+/** Rows that go. */
+export function deletionsOf(tables: Tables) {
   const { idempotencyKeys } = ledger;
   return {
-    endSignIns: tables
-      .update(directory.authSessions)
-      .set({ expiresAt: sql`${placeholder("at")}` })
-      .where(
-        and(
-          eq(directory.authSessions.userId, placeholder("userId")),
-          gt(directory.authSessions.expiresAt, placeholder("at")),
-          or(
-            sql`${placeholder("exceptTokenHash")} IS NULL`,
-            ne(directory.authSessions.tokenHash, placeholder("exceptTokenHash")),
-          ),
-        ),
-      ),
-    forgetPurchase: tables
-      .delete(purchases)
-      .where(and(eq(purchases.id, placeholder("id")), eq(purchases.phase, sql`'quoting'`))),
-    forgetKey: tables
+    passkey: tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
+    purchase: tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
+    idempotencyKey: tables
       .delete(idempotencyKeys)
       .where(
         and(
           eq(idempotencyKeys.organisationId, placeholder("organisationId")),
           eq(idempotencyKeys.mode, placeholder("mode")),
-          eq(idempotencyKeys.key, placeholder("idempotencyKey")),
-          isNull(idempotencyKeys.status),
+          eq(idempotencyKeys.key, placeholder("key")),
         ),
       ),
-    voidPasswordResets: tables
-      .update(directory.passwordResets)
-      .set({ expiresAt: sql`${placeholder("at")}` })
-      .where(
-        and(
-          eq(directory.passwordResets.userId, placeholder("userId")),
-          gt(directory.passwordResets.expiresAt, placeholder("at")),
-          isNull(directory.passwordResets.usedAt),
-        ),
-      ),
-    freeKeys: tables
-      .delete(idempotencyKeys)
-      .where(and(eq(idempotencyKeys.warrantId, placeholder("warrantId")), isNull(idempotencyKeys.status))),
   };
 }

@@ -25,7 +25,7 @@ const NOW = new Date(TEST_NOW).toISOString();
 
 /** The acts that a verb added, oldest first. */
 async function actsOf(verb: () => Promise<unknown>) {
-  const { list } = ctx.store.reader.auditEntries;
+  const { list } = ctx.reader.auditEntries;
   const known = new Set(list(stage.organisationId, null, 1_000).map(({ id }) => id));
   await verb();
   return list(stage.organisationId, null, 1_000)

@@ -55,12 +55,12 @@ describe("createAgent", () => {
       session: null,
       warrants: { total: 0, by_state: {} },
     });
-    expect(ctx.store.reader.agents.get(agent.id)).toMatchObject({ mode: "sandbox", mustBeNamed: false });
+    expect(ctx.reader.agents.get(agent.id)).toMatchObject({ mode: "sandbox", mustBeNamed: false });
   });
 
   test("keeps what is asked for", async () => {
     const agent = await newAgent({ failure_budget: 1_000_000, must_be_named: true, mode: "live" });
-    expect(ctx.store.reader.agents.get(agent.id)).toMatchObject({
+    expect(ctx.reader.agents.get(agent.id)).toMatchObject({
       mode: "live",
       failureBudget: 1_000_000,
       mustBeNamed: true,
@@ -70,7 +70,7 @@ describe("createAgent", () => {
   test("has the identity of the key that it brings", async () => {
     const agent = await newAgent({ did_key: DID_KEY });
     expect(agent.identity).toBe(DID_KEY);
-    expect(ctx.store.reader.agents.get(agent.id)?.identity).toBe(DID_KEY);
+    expect(ctx.reader.agents.get(agent.id)?.identity).toBe(DID_KEY);
   });
 
   const REFUSED: readonly (readonly [string, Partial<AgentInput>, Expected])[] = [
@@ -108,30 +108,31 @@ describe("setAgentStatus", () => {
   test("killed freezes what it holds, active again thaws it, and the money never moves", async () => {
     const caller = await createCaller(stage);
     const warrant = warrantIn(await open(stage, caller, { agent_id: caller.agentId }));
-    const balances = ctx.store.reader.balances.list(caller);
+    const balances = ctx.reader.balances.list(caller);
 
     const killed = must(await set(caller.agentId, "killed"));
     expect(killed.status).toBe("killed");
     expect(killed.warrants).toEqual({ total: 1, by_state: { held: 0, frozen: 1 } });
-    expect(ctx.store.reader.warrants.get(caller, warrant.id)?.state).toBe("frozen");
+    expect(ctx.reader.warrants.get(caller, warrant.id)?.state).toBe("frozen");
 
     const paused = must(await set(caller.agentId, "paused"));
     expect([paused.status, paused.warrants.by_state.frozen]).toEqual(["paused", 1]);
 
     const active = must(await set(caller.agentId, "active"));
     expect([active.status, active.warrants.by_state.held]).toEqual(["active", 1]);
-    expect(ctx.store.reader.balances.list(caller)).toEqual(balances);
+    expect(ctx.reader.balances.list(caller)).toEqual(balances);
   });
 
   test("active again zeroes the failures", async () => {
     const { id } = await newAgent();
-    const agent = ctx.store.reader.agents.get(id)!;
     await ctx.store.execute({
-      scope: agent,
-      needs: {},
-      decide: () => ({
+      scope: ctx.reader.agents.get(id)!,
+      needs: { agent: id },
+      decide: ({ agent }) => ({
         answer: null,
-        change: { rows: [{ kind: "agent", row: { ...agent, failureCount: 3, status: "paused" } }] },
+        change: {
+          put: [{ kind: "agent", before: agent, row: { ...agent!, failureCount: 3, status: "paused" } }],
+        },
       }),
     });
     expect(must(await set(id, "paused")).failure_count).toBe(3);
@@ -148,7 +149,7 @@ describe("setAgentStatus", () => {
       [() => set(id, "paused", inLive()), ["agent_not_found", ""]],
     ];
     for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
-    expect(ctx.store.reader.agents.get(id)?.status).toBe("active");
+    expect(ctx.reader.agents.get(id)?.status).toBe("active");
     expect(must(await set(id, "paused", stage.operator)).status).toBe("paused");
   });
 
@@ -156,7 +157,7 @@ describe("setAgentStatus", () => {
     const { id } = await newAgent();
     must(await set(id, "killed"));
     await expectRefused(ctx, () => set(id, "paused", stage.operator), ["insufficient_role", ""]);
-    expect(ctx.store.reader.agents.get(id)?.status).toBe("killed");
+    expect(ctx.reader.agents.get(id)?.status).toBe("killed");
     expect(must(await set(id, "paused", stage.admin)).status).toBe("paused");
   });
 });
@@ -223,7 +224,7 @@ describe("keys", () => {
         last_used_at: null,
         revoked_at: null,
       });
-      expect(ctx.store.reader.apiKeys.byHash(hashSecret(secret))?.id).toBe(key.id);
+      expect(ctx.reader.apiKeys.byHash(hashSecret(secret))?.id).toBe(key.id);
       expect(await Bun.file(`${ctx.folder}/holdfast.db-wal`).text()).not.toContain(secret);
     });
   }
@@ -252,6 +253,6 @@ describe("keys", () => {
       [() => revokeKey(ctx, elsewhere(), { key_id: id }), ["api_key_not_found", ""]],
     ];
     for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
-    expect(ctx.store.reader.apiKeys.get(id)?.revokedAt).toBeNull();
+    expect(ctx.reader.apiKeys.get(id)?.revokedAt).toBeNull();
   });
 });

@@ -15,6 +15,7 @@ import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { signIn, signOut } from "../../../src/services/auth/sign-in.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createCaller, createStage, must, type Stage } from "../../support/stage.ts";
+import { together } from "../../support/together.ts";
 import { openWorld } from "../../support/world.ts";
 
 /** An administrative act that is on its way when its admin goes: they are looked at again in the commit. */
@@ -115,12 +116,12 @@ test("who is still there, and still may, does all of it", async () => {
 });
 
 test("an act that is queued behind the removal of its admin, in one commit with it, changes nothing", async () => {
-  const [removed, stopped] = await Promise.all([
-    removeUser(ctx, MACHINE, { user_id: caller.userId }),
-    setKillSwitch(ctx, caller, { ...organisation, on: true }),
-  ]);
+  const [removed, stopped] = await together(
+    () => removeUser(ctx, MACHINE, { user_id: caller.userId }),
+    () => setKillSwitch(ctx, caller, { ...organisation, on: true }),
+  );
   expect([removed, stopped]).toMatchObject([{ id: caller.userId }, { refused: "not_authenticated" }]);
-  expect(ctx.store.reader.organisations.get(stage.organisationId)?.killSwitch).toBeFalse();
+  expect(ctx.reader.organisations.get(stage.organisationId)?.killSwitch).toBeFalse();
 });
 
 describe("the role is the one that they have now", () => {

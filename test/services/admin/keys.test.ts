@@ -26,7 +26,7 @@ afterEach(() => {
 });
 
 const iso = (time: number): string => new Date(time).toISOString();
-const kept = (id: string) => ctx.store.reader.apiKeys.get(id)!;
+const kept = (id: string) => ctx.reader.apiKeys.get(id)!;
 const rotate = (overlap_seconds?: number) =>
   rotateKey(ctx, MACHINE, { key_id, ...(overlap_seconds !== undefined && { overlap_seconds }) });
 
@@ -59,7 +59,7 @@ describe("rotateKey", () => {
         revoked_at: null,
       },
     });
-    expect(ctx.store.reader.apiKeys.byHash(hashSecret(secret))).toEqual(kept(rest.id));
+    expect(ctx.reader.apiKeys.byHash(hashSecret(secret))).toEqual(kept(rest.id));
     expect(kept(key_id)).toEqual({ ...old, expiresAt: TEST_NOW + 5_000 + 3_600_000 });
     expect(await Bun.file(`${ctx.folder}/holdfast.db-wal`).text()).not.toContain(secret);
   });

@@ -4,6 +4,7 @@ import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createPolicy } from "../../../src/services/admin/policies.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
+import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
 
@@ -18,13 +19,19 @@ beforeEach(async () => {
   ctx = createTestContext();
   stage = await createStage(ctx);
 });
-afterEach(() => ctx.close());
+let opened: SqliteStore[] = [];
+afterEach(async () => {
+  for (const store of opened) await store.close();
+  opened = [];
+  await ctx.close();
+});
 
 /** The same ledger, as a process that starts now sees it. */
-const nextProcess = (): Context => ({
-  ...ctx,
-  newId: createIds(ctx.now, () => 2, ctx.store.reader.newestIdTime()),
-});
+function nextProcess(): Context {
+  const store = openSqliteStore(ctx.folder, { now: ctx.now, newInstanceId: () => "ins_none" });
+  opened.push(store);
+  return { ...ctx, store, newId: createIds(ctx.now, () => 2, store.newestIdTime) };
+}
 
 test("a policy saved after the clock was set back is in force", async () => {
   const save = (outcome: string) =>
@@ -65,7 +72,7 @@ test("of two sessions the one that is saved last is live, whichever drew its id 
   const first = must(await createSession(ctx, MACHINE, session));
   const last = must(await createSession(slow, MACHINE, session));
   expect(last.id < first.id).toBeTrue();
-  const { agents } = ctx.store.reader;
+  const { agents } = ctx.reader;
   expect(agents.session(first.id)?.revokedAt).toBe(ctx.now());
   expect(agents.liveSession(key.agentId, ctx.now())?.id).toBe(last.id);
   expect(codeOf(await open(stage, key, { agent_id: key.agentId }))).toBe(201);
@@ -102,7 +109,7 @@ for (const whose of ["the organisation's", "an agent's"] as const) {
     const slower = slowProcess("policy");
     must(await save(ctx, "other"));
     const newest = must(await save(slower, "rules"));
-    const { agents, policies } = ctx.store.reader;
+    const { agents, policies } = ctx.reader;
     const inForce =
       whose === "an agent's" ? agents.ownPolicy(key.agentId) : policies.ofOrganisation(stage.organisationId);
     expect(inForce?.id).toBe(newest.id);

@@ -15,7 +15,7 @@ import {
 import { resetPassword } from "../../../src/services/auth/password.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
-import { must } from "../../support/stage.ts";
+import { must, signedIn } from "../../support/stage.ts";
 
 const PASSWORD = "correct horse";
 let ctx: TestContext;
@@ -59,7 +59,7 @@ describe("createOrganisation", () => {
       created_at,
       removed_at: null,
     });
-    const kept = ctx.store.reader.users.byEmail("ada.lovelace@example.com");
+    const kept = ctx.reader.users.byEmail("ada.lovelace@example.com");
     expect(kept?.passwordHash).toBe(`test:${PASSWORD}`);
     expect(JSON.stringify([organisation, owner])).not.toContain(PASSWORD);
   });
@@ -119,7 +119,7 @@ describe("createUser", () => {
       email: "grace@example.com",
       name: "Grace",
     });
-    expect(ctx.store.reader.users.get(user.id)?.role).toBe("operator");
+    expect(ctx.reader.users.get(user.id)?.role).toBe("operator");
   });
 
   const REFUSED: readonly (readonly [string, Partial<UserInput>, Expected])[] = [
@@ -139,7 +139,8 @@ describe("createUser", () => {
   async function person(role: Role, of = organisationId): Promise<PersonCaller> {
     const email = `caller-${crypto.randomUUID()}@example.com`;
     const { id } = must(await createUser(ctx, MACHINE, { ...input(), email, role }));
-    return { kind: "person", userId: id, role, organisationId: of, mode: "live" };
+    const caller = await signedIn(ctx, { kind: "person", userId: id, role, organisationId, mode: "live" });
+    return { ...caller, organisationId: of };
   }
   const BY_ROLE: readonly (readonly [Role, Role, boolean])[] = [
     ["viewer", "viewer", false],
@@ -168,6 +169,7 @@ describe("createUser", () => {
 
 describe("who manages whom", () => {
   let people: Record<Role, string>;
+  let callers: Record<Role, PersonCaller>;
   let second: string;
   let stranger: string;
   let count = 0;
@@ -196,18 +198,20 @@ describe("who manages whom", () => {
       admin: await create("admin"),
       owner: owner.id,
     };
+    const as = (role: Role) =>
+      signedIn(ctx, { kind: "person", userId: people[role], role, organisationId, mode: "live" });
+    callers = {
+      viewer: await as("viewer"),
+      operator: await as("operator"),
+      admin: await as("admin"),
+      owner: await as("owner"),
+    };
     second = await create("owner");
     stranger = (await organisation()).owner.id;
   });
 
-  const as = (role: Role): PersonCaller => ({
-    kind: "person",
-    userId: people[role],
-    role,
-    organisationId,
-    mode: "live",
-  });
-  const roleOf = (id: string) => ctx.store.reader.users.get(id)?.role;
+  const as = (role: Role): PersonCaller => callers[role];
+  const roleOf = (id: string) => ctx.reader.users.get(id)?.role;
   const LOW: readonly Role[] = ["viewer", "operator"];
   /** Admins manage people below admin; owners manage everybody. */
   const manages = (by: Role, role: Role) => by === "owner" || (by === "admin" && LOW.includes(role));
@@ -234,16 +238,16 @@ describe("who manages whom", () => {
       for (const role of ROLES) {
         const remove = () => removeUser(ctx, as(by), { user_id: people[role] });
         if (manages(by, role)) {
-          const created = ctx.store.reader.users.get(people[role]);
+          const created = ctx.reader.users.get(people[role]);
           expect(must(await remove())).toMatchObject({
             id: people[role],
             role,
             removed_at: new Date(TEST_NOW).toISOString(),
           });
-          expect(ctx.store.reader.users.byEmail(created?.email ?? "")).toBeNull();
+          expect(ctx.reader.users.byEmail(created?.email ?? "")).toBeNull();
         } else {
           await expectRefused(ctx, remove, ["insufficient_role", "This needs the role"]);
-          expect(ctx.store.reader.users.get(people[role])?.removedAt).toBeNull();
+          expect(ctx.reader.users.get(people[role])?.removedAt).toBeNull();
         }
       }
     });
@@ -319,7 +323,7 @@ describe("who manages whom", () => {
       expect(answers.filter((answer) => "refused" in answer)).toEqual([
         { refused, message: expect.any(String) },
       ]);
-      const owners = ctx.store.reader.users.list(organisationId).filter(({ role }) => role === "owner");
+      const owners = ctx.reader.users.list(organisationId).filter(({ role }) => role === "owner");
       expect(owners).toHaveLength(1);
     });
   }
@@ -332,7 +336,7 @@ describe("who manages whom", () => {
       removeUser(ctx, as("owner"), { user_id: removing }),
     ]);
     must(removed);
-    const { auditEntries, passkeys } = ctx.store.reader;
+    const { auditEntries, passkeys } = ctx.reader;
     expect(passkeys.of(removing)).toEqual([]);
     const [act] = auditEntries.list(organisationId, null, 1);
     expect(act).toMatchObject({
@@ -348,7 +352,7 @@ describe("who manages whom", () => {
     await keeps(old);
     const [, reset] = await Promise.all([keeps(last), resetPasskeys(ctx, { user_id: people.viewer })]);
     must(reset);
-    const { auditEntries, passkeys } = ctx.store.reader;
+    const { auditEntries, passkeys } = ctx.reader;
     expect(passkeys.of(people.viewer)).toEqual([]);
     const [act] = auditEntries.list(organisationId, null, 1);
     expect(act?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
@@ -370,7 +374,7 @@ describe("who manages whom", () => {
     ctx.store.execute({
       scope: { organisationId, mode: "live" },
       needs: {},
-      decide: () => ({ answer: null, change: { rows: [{ kind: "passkey", row }] } }),
+      decide: () => ({ answer: null, change: { put: [{ kind: "passkey", before: null, row }] } }),
     });
 
   test("a change of role voids the reset links that nobody used", async () => {
@@ -378,9 +382,9 @@ describe("who manages whom", () => {
     const token = link.url.split("#")[1]!;
     const use = () => resetPassword(ctx, { token, new_password: "another one" }, "192.0.2.1");
     must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
-    const before = ctx.store.reader.users.get(people.viewer);
+    const before = ctx.reader.users.get(people.viewer);
     await expectRefused(ctx, use, ["not_authenticated", "The link is unknown, used or out of date."]);
-    expect(ctx.store.reader.users.get(people.viewer)).toEqual(before);
+    expect(ctx.reader.users.get(people.viewer)).toEqual(before);
     // One that changes nothing voids nothing.
     const next = must(await issuePasswordReset(ctx, MACHINE, { user_id: people.viewer }));
     must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
@@ -389,11 +393,11 @@ describe("who manages whom", () => {
   });
 
   test("an e-mail is free again once its person was removed; the id is another", async () => {
-    const email = ctx.store.reader.users.get(people.viewer)?.email ?? "";
+    const email = ctx.reader.users.get(people.viewer)?.email ?? "";
     must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
     const again = must(await createUser(ctx, MACHINE, { ...input(), email }));
     expect(again.id).not.toBe(people.viewer);
-    expect(ctx.store.reader.users.byEmail(email)?.id).toBe(again.id);
+    expect(ctx.reader.users.byEmail(email)?.id).toBe(again.id);
   });
 
   const input = (): UserInput => ({

@@ -135,7 +135,7 @@ describe("createSchema", () => {
         "name: ",
       ]);
     }
-    const kept = ctx.store.reader.schemas.named(stage.organisationId, ["weather.v1"]);
+    const kept = ctx.reader.schemas.named(stage.organisationId, ["weather.v1"]);
     expect(kept.map(({ schemaHash }) => schemaHash)).toEqual([saved.schema_hash]);
     expect(
       must(await createSchema(ctx, other.admin, input({ organisation_id: other.organisationId }))).name,

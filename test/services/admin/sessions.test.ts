@@ -66,9 +66,9 @@ describe("createSession", () => {
     expect(codeOf(await openNamed("100"))).toBe(201);
     expect(codeOf(await openNamed("1"))).toBe("session_ceiling_exceeded");
     const second = must(await create({ amount_ceiling: "100" }));
-    const { session } = ctx.store.reader.agents;
+    const { session } = ctx.reader.agents;
     expect(session(first.id)).toMatchObject({ revokedAt: TEST_NOW, amountSpent: 100n });
-    expect(ctx.store.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(second.id);
+    expect(ctx.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(second.id);
     expect(codeOf(await openNamed("100"))).toBe(201);
     expect(session(second.id)?.amountSpent).toBe(100n);
     expect(session(first.id)?.amountSpent).toBe(100n);
@@ -76,7 +76,7 @@ describe("createSession", () => {
 
   test("of many at once, one is left unrevoked", async () => {
     const all = (await Promise.all(Array.from({ length: 10 }, () => create()))).map(must);
-    const unrevoked = all.filter(({ id }) => ctx.store.reader.agents.session(id)?.revokedAt === null);
+    const unrevoked = all.filter(({ id }) => ctx.reader.agents.session(id)?.revokedAt === null);
     expect(unrevoked.map(({ id }) => id)).toEqual([all.at(-1)!.id]);
   });
 
@@ -102,7 +102,7 @@ describe("createSession", () => {
     test(`refuses ${what}: no session, and the one before is not revoked`, async () => {
       const { id } = must(await create());
       await expectRefused(ctx, () => create(change), expected);
-      expect(ctx.store.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(id);
+      expect(ctx.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(id);
     });
   }
 
@@ -139,7 +139,7 @@ describe("revokeSession", () => {
     const older = must(await create());
     const newest = must(await create());
     expect(must(await revokeSession(ctx, MACHINE, { session_id: older.id })).id).toBe(older.id);
-    expect(ctx.store.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(newest.id);
+    expect(ctx.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(newest.id);
   });
 
   test("refuses what it does not know", async () => {
@@ -151,6 +151,6 @@ describe("revokeSession", () => {
       [() => revokeSession(ctx, other, { session_id: id }), ["session_not_found", ""]],
     ];
     for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
-    expect(ctx.store.reader.agents.session(id)?.revokedAt).toBeNull();
+    expect(ctx.reader.agents.session(id)?.revokedAt).toBeNull();
   });
 });

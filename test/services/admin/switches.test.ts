@@ -25,8 +25,8 @@ const threshold = (
   authority: Authority = MACHINE,
   organisation_id = stage.organisationId,
 ) => setPasskeyThreshold(ctx, authority, { organisation_id, amount });
-const kept = () => ctx.store.reader.organisations.get(stage.organisationId)!;
-const acts = () => ctx.store.reader.auditEntries.list(stage.organisationId, null, 100);
+const kept = () => ctx.reader.organisations.get(stage.organisationId)!;
+const acts = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 
 describe("setKillSwitch", () => {
   test("turns it on and off; nothing is written where it is so already", async () => {
@@ -62,7 +62,7 @@ describe("setKillSwitch", () => {
   test("is one organisation's", async () => {
     const other = await createStage(ctx);
     must(await set(true));
-    expect(ctx.store.reader.organisations.get(other.organisationId)?.killSwitch).toBeFalse();
+    expect(ctx.reader.organisations.get(other.organisationId)?.killSwitch).toBeFalse();
   });
 });
 

@@ -42,7 +42,7 @@ const input = (overrides: Partial<WebhookInput> = {}): WebhookInput => ({
 });
 const create = (overrides: Partial<WebhookInput> = {}) =>
   createWebhook(ctx, stage.admin, input(overrides)).then(must);
-const acts = () => ctx.store.reader.auditEntries.list(stage.organisationId, null, 100);
+const acts = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 const noFault = (error: unknown): never => {
   throw error;
 };
@@ -139,7 +139,7 @@ test("every verb is an admin's, of the organisation and the mode", async () => {
   const { id } = await create();
   must(await sendExample(ctx, MACHINE, { webhook_id: id }));
   await run();
-  const delivery_id = ctx.store.reader.deliveries.list(stage, 1, id)[0]!.id;
+  const delivery_id = ctx.reader.deliveries.list(stage, 1, id)[0]!.id;
   const verbs: readonly (readonly [verb: (by: PersonCaller) => Promise<unknown>, absent: ErrorCode])[] = [
     [(by) => disableWebhook(ctx, by, { webhook_id: id }), "webhook_not_found"],
     [(by) => listDeliveries(ctx, by, { webhook_id: id }), "webhook_not_found"],
@@ -171,7 +171,7 @@ describe("disabling", () => {
     await expectRefused(ctx, () => sendExample(ctx, MACHINE, { webhook_id: webhook.id }), disabled);
     const since = "2020-01-01T00:00:00Z";
     await expectRefused(ctx, () => recoverWebhook(ctx, MACHINE, { webhook_id: webhook.id, since }), disabled);
-    expect(ctx.store.reader.deliveries.list(stage, 10, webhook.id)).toEqual([]);
+    expect(ctx.reader.deliveries.list(stage, 10, webhook.id)).toEqual([]);
     expect(acts()).toHaveLength(older.length + 1);
   });
 });
@@ -181,7 +181,7 @@ describe("sending again", () => {
     const key = await createCaller(stage);
     for (let one = 0; one < count; one++) must(await open(stage, key, { amount: "1" }));
   };
-  const of = (id: string) => ctx.store.reader.deliveries.list(stage, 100, id);
+  const of = (id: string) => ctx.reader.deliveries.list(stage, 100, id);
   /** Runs all four attempts. */
   async function exhaust(): Promise<void> {
     code = 500;
@@ -259,7 +259,7 @@ describe("sending again", () => {
     );
     expect(found.deliveries).toBe(600);
     await run();
-    const all = ctx.store.reader.deliveries.list(own, 10_000, webhook.id);
+    const all = ctx.reader.deliveries.list(own, 10_000, webhook.id);
     expect(all.filter(({ status }) => status === "delivered")).toHaveLength(600);
   });
 

@@ -12,18 +12,19 @@ import { beginPasskeySignIn, signInByPasskey } from "../../../src/services/auth/
 import { signIn } from "../../../src/services/auth/sign-in.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { settleWarrant } from "../../../src/services/warrants/settle.ts";
-import type { Change } from "../../../src/store/store.ts";
+import type { Change } from "../../../src/store/change.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
   createStage,
-  intentOf,
+  idempotencyOf,
   must,
   open,
   type Stage,
   type WarrantBody,
   warrantIn,
 } from "../../support/stage.ts";
+import { together } from "../../support/together.ts";
 
 /** What a passkey signed counts as the commit finds it, not as the request did. */
 
@@ -49,7 +50,7 @@ beforeEach(async () => {
     },
   });
   stage = await createStage(ctx);
-  const email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+  const email = ctx.reader.users.get(stage.operator.userId)?.email ?? "";
   const { token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1"));
   caller = (await signedInBy(ctx, token))!.caller;
   passkey = {
@@ -64,7 +65,7 @@ beforeEach(async () => {
     createdAt: TEST_NOW,
     lastUsedAt: null,
   };
-  await writes({ rows: [{ kind: "passkey", row: passkey }] });
+  await writes({ put: [{ kind: "passkey", before: null, row: passkey }] });
   warrant = warrantIn(
     await open(stage, stage.admin, { deadline: new Date(TEST_NOW + 3 * DAY_MS).toISOString() }),
   );
@@ -98,46 +99,50 @@ const release = (passkeyToken: string) =>
     ctx,
     caller,
     { warrantId: warrant.id, decision: "release", releasedBps: null, ifMatch: null, passkeyToken },
-    intentOf(),
+    idempotencyOf(),
   );
 
 test("a decision queued behind the removal of the passkey that signed it moves nothing", async () => {
-  await writes({ rows: [{ kind: "passkeyApproval", row: approvalOf("signed") }] });
-  const [removed, released] = await Promise.all([removePasskey(ctx, caller, passkey.id), release("signed")]);
+  await writes({ put: [{ kind: "passkeyApproval", before: null, row: approvalOf("signed") }] });
+  const [removed, released] = await together(
+    () => removePasskey(ctx, caller, passkey.id),
+    () => release("signed"),
+  );
   expect(removed).toBeNull();
   expect(codeOf(released)).toBe("passkey_unavailable");
-  expect(ctx.store.reader.warrants.find(warrant.id)?.state).toBe("held");
+  expect(ctx.reader.warrants.find(warrant.id)?.state).toBe("held");
 });
 
 test("a decision queued behind the registration of a passkey finds it", async () => {
-  await writes({ removesPasskeys: [passkey.id] });
-  const [, released] = await Promise.all([
-    writes({
-      rows: [
-        { kind: "passkey", row: passkey },
-        { kind: "passkeyApproval", row: approvalOf("signed") },
-      ],
-    }),
-    release("signed"),
-  ]);
+  must((await removePasskey(ctx, caller, passkey.id)) ?? {});
+  const [, released] = await together(
+    () =>
+      writes({
+        put: [
+          { kind: "passkey", before: null, row: passkey },
+          { kind: "passkeyApproval", before: null, row: approvalOf("signed") },
+        ],
+      }),
+    () => release("signed"),
+  );
   expect(codeOf(released)).toBe(200);
 });
 
 test("of two removals of one passkey at once, one removes it", async () => {
   const removals = await Promise.all([0, 1].map(() => removePasskey(ctx, caller, passkey.id)));
   expect(removals).toMatchObject([null, { refused: "passkey_not_found" }]);
-  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([]);
+  expect(ctx.reader.passkeys.of(caller.userId)).toEqual([]);
 });
 
 test("a passkey of somebody else is not removed", async () => {
   expect(await removePasskey(ctx, stage.admin, passkey.id)).toMatchObject({ refused: "passkey_not_found" });
-  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([passkey]);
+  expect(ctx.reader.passkeys.of(caller.userId)).toEqual([passkey]);
 });
 
 /** Signs the release, as far as the verifier above looks. */
 async function signs() {
   const decision = { warrantId: warrant.id, version: warrant.version, decision: "release" as const };
-  const { challenge } = must(challengeDecision(ctx, caller, { ...decision, releasedBps: null }));
+  const { challenge } = must(await challengeDecision(ctx, caller, { ...decision, releasedBps: null }));
   const clientDataJSON = Buffer.from(JSON.stringify({ challenge })).toString("base64url");
   const response = { id: passkey.id, response: { clientDataJSON, authenticatorData: "", signature: "" } };
   return approveDecision(ctx, caller, { response: response as unknown as AssertionResponse });
@@ -156,7 +161,7 @@ test("a sign-in that ends while a signature is verified gets no token for it", a
     ctx.clock.now += DAY_MS;
   };
   expect(await signs()).toMatchObject({ refused: "not_authenticated" });
-  expect(ctx.store.reader.passkeys.of(caller.userId)).toEqual([passkey]);
+  expect(ctx.reader.passkeys.of(caller.userId)).toEqual([passkey]);
 });
 
 test("a sign-in by passkey decides on what the commit loaded, and reads nothing besides", async () => {
@@ -165,27 +170,21 @@ test("a sign-in by passkey decides on what the commit loaded, and reads nothing 
     ...ctx,
     store: {
       ...ctx.store,
-      execute: (command) =>
+      execute: ((command: any) =>
         ctx.store.execute({
           ...command,
-          decide(snapshot) {
+          decide(snapshot: never, now: number) {
             isDeciding = true;
             try {
-              return command.decide(snapshot);
+              return command.decide(snapshot, now);
             } finally {
               isDeciding = false;
             }
           },
-        }),
-      reader: {
-        ...ctx.store.reader,
-        organisations: {
-          ...ctx.store.reader.organisations,
-          get(id) {
-            expect(isDeciding).toBeFalse();
-            return ctx.store.reader.organisations.get(id);
-          },
-        },
+        })) as never,
+      read: (use) => {
+        expect(isDeciding).toBeFalse();
+        return ctx.store.read(use);
       },
     },
   };

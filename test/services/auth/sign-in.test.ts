@@ -34,7 +34,7 @@ beforeEach(async () => {
     },
   });
   stage = await createStage(ctx);
-  email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+  email = ctx.reader.users.get(stage.operator.userId)?.email ?? "";
 });
 afterEach(() => ctx.close());
 
@@ -63,18 +63,11 @@ describe("a sign-in whose password was right when it was sent", () => {
 
 describe("a use that would renew a sign-in", () => {
   /** A store whose reads are from before the sign-in was ended: another process, or the same instant. */
-  function staleStore(store: Store, token: string): Store {
-    const { authSessions } = store.reader;
-    const stale = new Map<string, ReturnType<typeof authSessions.byHash>>();
-    const byHash = (hash: string) => {
-      if (!stale.has(hash)) stale.set(hash, authSessions.byHash(hash));
-      return stale.get(hash) ?? null;
-    };
-    byHash(new Bun.CryptoHasher("sha256").update(token).digest("hex"));
+  function staleStore(store: Store, session: SignedIn["session"]): Store {
     return {
       ...store,
-      execute: store.execute.bind(store),
-      reader: { ...store.reader, authSessions: { byHash } },
+      read: (use) =>
+        store.read((reader) => use({ ...reader, authSessions: { byHash: async () => session } })),
     };
   }
 
@@ -84,8 +77,9 @@ describe("a use that would renew a sign-in", () => {
   ] as const) {
     test(`does not bring it back: ${name}`, async () => {
       const { token } = must(await signInAs());
+      const { session } = await signedIn(token);
       ctx.clock.now += 2 * HOUR_MS;
-      const late = { ...ctx, store: staleStore(ctx.store, token) };
+      const late = { ...ctx, store: staleStore(ctx.store, session) };
       const person = await signedIn(token);
       ctx.clock.now += 2 * HOUR_MS;
       await end(person);
@@ -101,5 +95,5 @@ test("a person who was removed is nobody, and their token is none", async () => 
   expect(await signedInBy(ctx, token)).toBeNull();
   expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
   const hash = new Bun.CryptoHasher("sha256").update(token).digest("hex");
-  expect(ctx.store.reader.authSessions.byHash(hash)?.expiresAt).toBe(ctx.now());
+  expect(ctx.reader.authSessions.byHash(hash)?.expiresAt).toBe(ctx.now());
 });

@@ -14,7 +14,7 @@ import {
   codeOf,
   createCaller,
   createStage,
-  intentOf,
+  idempotencyOf,
   open,
   SCRIPTED,
   verify,
@@ -65,13 +65,13 @@ describe("a verify", () => {
     const opened = async () => warrantIn(await open(stage, agent)).id;
     return { stage, agent, opened };
   };
-  const states = (id: string) => ctx.store.reader.trace.of(id).map(({ to }) => to);
+  const states = (id: string) => ctx.reader.trace.of(id).map(({ to }) => to);
 
   test("over the limit is refused, moves nothing and burns no key; what is finished is replayed", async () => {
     const { stage, agent, opened } = await staged();
     const { organisationId } = stage;
     const [done, waiting] = [await opened(), await opened()];
-    const [first, second] = [intentOf(), intentOf()];
+    const [first, second] = [idempotencyOf(), idempotencyOf()];
     expect(codeOf(await verify(stage, agent, done, ALL_PASS, first))).toBe(200);
 
     expect(ctx.checkLimiter.enter(organisationId)).toBe(true);
@@ -83,7 +83,7 @@ describe("a verify", () => {
     expect(states(waiting)).toEqual(["held"]);
     expect(await verify(stage, agent, done, ALL_PASS, first)).toMatchObject({ status: 200, replayed: true });
     expect(codeOf(await verify(stage, agent, done))).toBe("illegal_transition");
-    expect(codeOf(await verify(stage, agent, waiting, ALL_PASS, intentOf(first.key, "another")))).toBe(
+    expect(codeOf(await verify(stage, agent, waiting, ALL_PASS, idempotencyOf(first.key, "another")))).toBe(
       "idempotency_key_reused",
     );
 
@@ -110,7 +110,7 @@ describe("a verify", () => {
   test("that meets a busy evaluator is refused alike: held again, its key free", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
-    const intent = intentOf();
+    const intent = idempotencyOf();
     fault = new EvaluatorBusy("no child was free in time");
     const refused = await verify(stage, agent, id, ALL_PASS, intent);
     expect(refused).toMatchObject({
@@ -118,7 +118,7 @@ describe("a verify", () => {
       message: expect.stringMatching(/^Too many checks/),
     });
     expect(states(id)).toEqual(["held", "verifying", "held"]);
-    expect(ctx.store.reader.checks.of(id)).toEqual([]);
+    expect(ctx.reader.checks.of(id)).toEqual([]);
     fault = null;
     expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
   });

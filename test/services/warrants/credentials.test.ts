@@ -8,13 +8,14 @@ import {
   codeOf,
   createCaller,
   createStage,
-  intentOf,
+  idempotencyOf,
   open,
   SCRIPTED,
   type Stage,
   verify,
   warrantIn,
 } from "../../support/stage.ts";
+import { together } from "../../support/together.ts";
 
 /** A request that is on its way when its key ends, or the kill switch is turned: the commit looks again. */
 
@@ -28,25 +29,29 @@ beforeEach(async () => {
 });
 afterEach(() => ctx.close());
 
-const held = () => ctx.store.reader.balances.list(stage).map(({ balance }) => balance.held);
+const held = () => ctx.reader.balances.list(stage).map(({ balance }) => balance.held);
 
 test("a revoked key opens nothing, though its request was admitted before", async () => {
-  const revoked = revokeKey(ctx, MACHINE, { key_id: key.keyId });
-  expect(codeOf(await open(stage, key))).toBe("not_authenticated");
-  await revoked;
+  const [, opened] = await together(
+    () => revokeKey(ctx, MACHINE, { key_id: key.keyId }),
+    () => open(stage, key),
+  );
+  expect(codeOf(opened)).toBe("not_authenticated");
   expect(held()).toEqual([0n]);
 });
 
 test("a revoked key begins no check", async () => {
   const { id } = warrantIn(await open(stage, key));
-  const revoked = revokeKey(ctx, MACHINE, { key_id: key.keyId });
-  expect(codeOf(await verify(stage, key, id))).toBe("not_authenticated");
-  await revoked;
-  expect(ctx.store.reader.warrants.find(id)?.state).toBe("held");
+  const [, verified] = await together(
+    () => revokeKey(ctx, MACHINE, { key_id: key.keyId }),
+    () => verify(stage, key, id),
+  );
+  expect(codeOf(verified)).toBe("not_authenticated");
+  expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 
 test("a revoked key replays nothing", async () => {
-  const intent = intentOf();
+  const intent = idempotencyOf();
   expect(codeOf(await open(stage, key, {}, intent))).toBe(201);
   await revokeKey(ctx, MACHINE, { key_id: key.keyId });
   expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
@@ -56,20 +61,18 @@ test("a revoked key replays nothing", async () => {
 const expire = () => rotateKey(ctx, MACHINE, { key_id: key.keyId, overlap_seconds: 0 });
 
 test("an expired key opens nothing, though its request was admitted before", async () => {
-  const expired = expire();
-  const refused = await open(stage, key);
+  const [, refused] = await together(expire, () => open(stage, key));
   expect(refused).toMatchObject({ refused: "not_authenticated", message: "The API key has expired." });
-  await expired;
   expect(held()).toEqual([0n]);
 });
 
 test("an expired key begins no check, and replays nothing", async () => {
-  const intent = intentOf();
+  const intent = idempotencyOf();
   const { id } = warrantIn(await open(stage, key, {}, intent));
   await expire();
   expect(codeOf(await verify(stage, key, id))).toBe("not_authenticated");
   expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
-  expect(ctx.store.reader.warrants.find(id)?.state).toBe("held");
+  expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 
 test("a kill switch turned beside opens: those before it hold, those after it do not", async () => {

@@ -4,13 +4,13 @@ import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { removeUser, setUserRole } from "../../../src/services/admin/users.ts";
 import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
-import type { Answer, Intent } from "../../../src/services/intent.ts";
+import type { Answer, Idempotency } from "../../../src/services/idempotency.ts";
 import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
   createStage,
-  intentOf,
+  idempotencyOf,
   must,
   NONE_PASS,
   open,
@@ -31,7 +31,7 @@ let token: string;
 beforeEach(async () => {
   ctx = createTestContext(SCRIPTED);
   stage = await createStage(ctx);
-  const email = ctx.store.reader.users.get(stage.operator.userId)?.email ?? "";
+  const email = ctx.reader.users.get(stage.operator.userId)?.email ?? "";
   ({ token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1")));
   caller = (await signedIn()).caller;
 });
@@ -73,7 +73,7 @@ const held = async (): Promise<string> => warrantIn(await open(stage, stage.admi
 type Move = readonly [
   name: string,
   prepare: () => Promise<string>,
-  send: (warrantId: string, intent: Intent) => ReturnType<typeof settle>,
+  send: (warrantId: string, intent: Idempotency) => ReturnType<typeof settle>,
 ];
 const MOVES: readonly Move[] = [
   ["opens", held, (_, intent) => open(stage, caller, {}, intent)],
@@ -98,17 +98,17 @@ for (const [how, code, go] of GOINGS) {
     for (const [name, prepare, send] of MOVES) {
       test(`${name} nothing`, async () => {
         const id = await prepare();
-        const before = ctx.store.reader.warrants.find(id);
-        const balances = ctx.store.reader.balances.list(stage);
+        const before = ctx.reader.warrants.find(id);
+        const balances = ctx.reader.balances.list(stage);
         await go();
-        expect(codeOf(await send(id, intentOf()))).toBe(code as never);
-        expect(ctx.store.reader.warrants.find(id)).toEqual(before);
-        expect(ctx.store.reader.balances.list(stage)).toEqual(balances);
+        expect(codeOf(await send(id, idempotencyOf()))).toBe(code as never);
+        expect(ctx.reader.warrants.find(id)).toEqual(before);
+        expect(ctx.reader.balances.list(stage)).toEqual(balances);
       });
 
       test(`${name}: what was answered before is not told again`, async () => {
         const id = await prepare();
-        const intent = intentOf();
+        const intent = idempotencyOf();
         const first: Answer = must(await send(id, intent));
         expect(first.replayed).toBeFalse();
         expect(must(await send(id, intent)).replayed).toBeTrue();
@@ -123,7 +123,7 @@ test("who was removed moves nothing, however they were known", async () => {
   const id = await held();
   must(await removeUser(ctx, MACHINE, { user_id: caller.userId }));
   expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe("not_authenticated");
-  expect(ctx.store.reader.warrants.find(id)?.state).toBe("held");
+  expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 
 test("a role that still reaches moves on", async () => {
@@ -135,10 +135,10 @@ test("a role that still reaches moves on", async () => {
 test("a dispute is decided by who is an admin now, whatever they were when they asked", async () => {
   const id = await escalated();
   const dispute = { id, decision: "dispute", releasedBps: null, note: null, ifMatch: null } as const;
-  must(await resolveEscalation(ctx, caller, dispute, intentOf()));
+  must(await resolveEscalation(ctx, caller, dispute, idempotencyOf()));
   must(await setUserRole(ctx, MACHINE, { user_id: stage.admin.userId, role: "operator" }));
   expect(codeOf(await settle(stage, stage.admin, id, "release"))).toBe("insufficient_role");
-  expect(ctx.store.reader.warrants.find(id)?.state).toBe("disputed");
+  expect(ctx.reader.warrants.find(id)?.state).toBe("disputed");
   must(await setUserRole(ctx, MACHINE, { user_id: stage.admin.userId, role: "admin" }));
   expect(warrantIn(await settle(stage, stage.admin, id, "release")).state).toBe("released");
 });

@@ -4,7 +4,7 @@ import type { KeyCaller } from "../../../src/core/roles.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession, revokeSession } from "../../../src/services/admin/sessions.ts";
-import type { Answer } from "../../../src/services/intent.ts";
+import type { Answer } from "../../../src/services/idempotency.ts";
 import { expireWarrant } from "../../../src/services/warrants/expire.ts";
 import { interruptCheck } from "../../../src/services/warrants/interrupt.ts";
 import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
@@ -14,7 +14,7 @@ import {
   codeOf,
   createCaller,
   createStage,
-  intentOf,
+  idempotencyOf,
   must,
   NONE_PASS,
   open,
@@ -24,6 +24,7 @@ import {
   verify,
   warrantIn,
 } from "../../support/stage.ts";
+import { together } from "../../support/together.ts";
 
 /** Requests that meet: who wins, what the others are told, and what must not have happened. */
 
@@ -60,10 +61,10 @@ const holdChecks = () => {
 };
 
 const scope = () => ({ organisationId: stage.organisationId, mode: stage.mode });
-const balance = () => ctx.store.reader.balances.list(scope())[0]?.balance;
-const warrants = () => ctx.store.reader.warrants.byCreation(scope(), {}, {}, 100);
-const states = (id: string) => ctx.store.reader.trace.of(id).map(({ to }) => to);
-const checks = (id: string) => ctx.store.reader.checks.of(id);
+const balance = () => ctx.reader.balances.list(scope())[0]?.balance;
+const warrants = () => ctx.reader.warrants.byCreation(scope(), {}, {}, 100);
+const states = (id: string) => ctx.reader.trace.of(id).map(({ to }) => to);
+const checks = (id: string) => ctx.reader.checks.of(id);
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 const counted = (answers: readonly (Answer | Refusal)[]): Record<string, number> => {
@@ -77,14 +78,14 @@ const counted = (answers: readonly (Answer | Refusal)[]): Record<string, number>
 const openOne = async (input: Parameters<typeof open>[2] = {}): Promise<string> =>
   warrantIn(await open(stage, agent, input)).id;
 const reread = (id: string) => {
-  const warrant = ctx.store.reader.warrants.find(id);
+  const warrant = ctx.reader.warrants.find(id);
   if (!warrant) throw new Error(`no warrant ${id}`);
   return warrant;
 };
 
 describe("opens", () => {
   test("fifty opens with one key make one warrant and forty-nine replays of its answer", async () => {
-    const intent = intentOf();
+    const intent = idempotencyOf();
     const answers = await times(50, () => open(stage, agent, {}, intent));
     expect(counted(answers)).toEqual({ "201": 1, "201 replayed": 49 });
     expect(new Set(answers.map((answer) => must(answer).body)).size).toBe(1);
@@ -96,7 +97,12 @@ describe("opens", () => {
   test("one key with two bodies at once: the first wins, the other is told that it was reused", async () => {
     const key = "shared";
     const answers = await times(20, (index) =>
-      open(stage, agent, { amount: index % 2 === 0 ? "100" : "200" }, intentOf(key, `body ${index % 2}`)),
+      open(
+        stage,
+        agent,
+        { amount: index % 2 === 0 ? "100" : "200" },
+        idempotencyOf(key, `body ${index % 2}`),
+      ),
     );
     expect(counted(answers)).toEqual({ "201": 1, "201 replayed": 9, idempotency_key_reused: 10 });
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
@@ -119,7 +125,7 @@ describe("opens", () => {
     await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "150", warrant_limit: 5 });
     const answers = await times(5, () => open(stage, agent, { agent_id: agent.agentId }));
     expect(counted(answers)).toEqual({ "201": 1, session_ceiling_exceeded: 4 });
-    const session = ctx.store.reader.agents.liveSession(agent.agentId, ctx.now());
+    const session = ctx.reader.agents.liveSession(agent.agentId, ctx.now());
     expect(session).toMatchObject({ amountSpent: 100n, warrantCount: 1 });
   });
 });
@@ -137,7 +143,7 @@ describe("verifies", () => {
 
   test("twenty verifies with one key make one check; the others are in flight, and a retry replays", async () => {
     const id = await openOne();
-    const intent = intentOf();
+    const intent = idempotencyOf();
     const answers = await times(20, () => verify(stage, agent, id, ALL_PASS, intent));
     expect(counted(answers)).toEqual({ "200": 1, idempotency_in_flight: 19 });
     expect(fetches).toBe(1);
@@ -161,7 +167,7 @@ describe("verifies", () => {
 
   test("a check that was interrupted decides nothing when it comes back, and its key is free", async () => {
     const id = await openOne();
-    const intent = intentOf();
+    const intent = idempotencyOf();
     holdChecks();
     const check = verify(stage, agent, id, ALL_PASS, intent);
     await Bun.sleep(1);
@@ -176,7 +182,7 @@ describe("verifies", () => {
 
   test("a check that breaks decides nothing: the warrant is held, nobody has failed, and the key is free", async () => {
     const id = await openOne({ agent_id: agent.agentId });
-    const intent = intentOf();
+    const intent = idempotencyOf();
     breaks = true;
     const twice = await Promise.allSettled([
       verify(stage, agent, id, ALL_PASS, intent),
@@ -185,7 +191,7 @@ describe("verifies", () => {
     expect(twice.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
     expect(states(id)).toEqual(["held", "verifying", "held"]);
     expect(checks(id)).toHaveLength(0);
-    expect(ctx.store.reader.agents.get(agent.agentId)?.failureCount).toBe(0);
+    expect(ctx.reader.agents.get(agent.agentId)?.failureCount).toBe(0);
     breaks = false;
     expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
     expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
@@ -193,7 +199,7 @@ describe("verifies", () => {
 
   test("an interrupted check cannot finish a younger one with the same key", async () => {
     const id = await openOne();
-    const intent = intentOf();
+    const intent = idempotencyOf();
     holdChecks();
     const first = verify(stage, agent, id, ALL_PASS, intent);
     await Bun.sleep(1);
@@ -291,7 +297,7 @@ describe("decisions", () => {
     ctx.clock.now += 3_600_000;
     const warrant = reread(id);
     expect(await times(10, () => expireWarrant(ctx, warrant))).toEqual([true, ...Array(9).fill(false)]);
-    expect(ctx.store.reader.agents.get(agent.agentId)?.failureCount).toBe(1);
+    expect(ctx.reader.agents.get(agent.agentId)?.failureCount).toBe(1);
     expect(balance()).toEqual({ available: 1000n, held: 0n, paid: 0n });
   });
 
@@ -321,11 +327,11 @@ describe("decisions", () => {
         ctx,
         caller,
         { id, decision, releasedBps: null, note: decision, ifMatch: null },
-        intentOf(),
+        idempotencyOf(),
       );
     const answers = await Promise.all([resolve(stage.operator, "refund"), resolve(stage.admin, "release")]);
     expect(answers.map(codeOf)).toEqual([200, "illegal_transition"]);
-    const [escalation] = ctx.store.reader.escalations.list(scope(), 10);
+    const [escalation] = ctx.reader.escalations.list(scope(), 10);
     expect(escalation).toMatchObject({
       decision: "refund",
       note: "refund",
@@ -340,11 +346,14 @@ describe("switches", () => {
 
   test("a kill against a verify that comes after it: no check begins, and the warrant is frozen", async () => {
     const id = await openOne({ agent_id: agent.agentId });
-    const [, verified] = await Promise.all([kill(), verify(stage, stage.operator, id)]);
+    const [, verified] = await together(
+      () => kill(),
+      () => verify(stage, stage.operator, id),
+    );
     expect(codeOf(verified)).toBe("illegal_transition");
     expect(fetches).toBe(0);
     expect(states(id)).toEqual(["held", "frozen"]);
-    expect(ctx.store.reader.escalations.list(scope(), 10)).toMatchObject([
+    expect(ctx.reader.escalations.list(scope(), 10)).toMatchObject([
       { warrantId: id, status: "open", checkId: null, score: null, reasonCodes: ["agent_killed"] },
     ]);
   });
@@ -372,11 +381,11 @@ describe("switches", () => {
   });
 
   test("a kill against an open: what was opened before it is frozen, what comes after is refused", async () => {
-    const [before, , after] = await Promise.all([
-      open(stage, agent, { agent_id: agent.agentId }),
-      kill(),
-      open(stage, agent, { agent_id: agent.agentId }),
-    ]);
+    const [before, , after] = await together(
+      () => open(stage, agent, { agent_id: agent.agentId }),
+      () => kill(),
+      () => open(stage, agent, { agent_id: agent.agentId }),
+    );
     expect([codeOf(before), codeOf(after)]).toEqual([201, "agent_not_active"]);
     expect(warrants().map(({ state }) => state)).toEqual(["frozen"]);
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
@@ -385,16 +394,30 @@ describe("switches", () => {
   test("a kill against a reactivation: whichever is last decides what is frozen, and no warrant is between", async () => {
     const id = await openOne({ agent_id: agent.agentId });
     const unresolved = () =>
-      ctx.store.reader.escalations.list(scope(), 10).filter(({ status }) => status !== "resolved").length;
+      ctx.reader.escalations.list(scope(), 10).filter(({ status }) => status !== "resolved").length;
     const set = (status: "active" | "killed") =>
       setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status });
-    await Promise.all([set("killed"), set("active")]);
+    await together(
+      () => set("killed"),
+      () => set("active"),
+    );
     expect([reread(id).state, unresolved()]).toEqual(["held", 0]);
-    await Promise.all([set("killed"), set("active"), set("killed")]);
+    await together(
+      () => set("killed"),
+      () => set("active"),
+      () => set("killed"),
+    );
     expect([reread(id).state, unresolved()]).toEqual(["frozen", 1]);
-    await Promise.all([set("active"), set("killed")]);
+    await together(
+      () => set("active"),
+      () => set("killed"),
+    );
     expect([reread(id).state, unresolved()]).toEqual(["frozen", 1]);
-    await Promise.all([set("active"), set("killed"), set("active")]);
+    await together(
+      () => set("active"),
+      () => set("killed"),
+      () => set("active"),
+    );
     expect([reread(id).state, unresolved()]).toEqual(["held", 0]);
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
@@ -408,7 +431,7 @@ describe("switches", () => {
     // A person may release what is frozen, too: whichever came first, all are paid once.
     expect(answers.map((answer) => codeOf(answer as Answer))).toEqual(Array(20).fill(200));
     expect(balance()).toEqual({ available: 800n, held: 0n, paid: 200n });
-    const unresolved = ctx.store.reader.escalations
+    const unresolved = ctx.reader.escalations
       .list(scope(), 100)
       .filter(({ status }) => status !== "resolved");
     expect(unresolved).toEqual([]);
@@ -418,14 +441,14 @@ describe("switches", () => {
     const session = must(
       await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }),
     );
-    const [before, revoked, after] = await Promise.all([
-      open(stage, agent, { agent_id: agent.agentId }),
-      revokeSession(ctx, MACHINE, { session_id: session.id }),
-      open(stage, agent, { agent_id: agent.agentId }),
-    ]);
+    const [before, revoked, after] = await together(
+      () => open(stage, agent, { agent_id: agent.agentId }),
+      () => revokeSession(ctx, MACHINE, { session_id: session.id }),
+      () => open(stage, agent, { agent_id: agent.agentId }),
+    );
     must(revoked);
     expect([codeOf(before), codeOf(after)]).toEqual([201, "session_revoked"]);
-    expect(ctx.store.reader.agents.session(session.id)).toMatchObject({
+    expect(ctx.reader.agents.session(session.id)).toMatchObject({
       amountSpent: 100n,
       warrantCount: 1,
       revokedAt: ctx.now(),
@@ -433,14 +456,18 @@ describe("switches", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
-  const session = (id: string) => ctx.store.reader.agents.session(id);
+  const session = (id: string) => ctx.reader.agents.session(id);
   const createFor = async (ceiling: string, rest: { failure_budget?: number } = {}) =>
     must(await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: ceiling, ...rest }));
   const openNamed = () => open(stage, agent, { agent_id: agent.agentId });
 
   test("a new session against opens: the one before it is charged to the old session, the one after to the new", async () => {
     const old = await createFor("100");
-    const [before, fresh, after] = await Promise.all([openNamed(), createFor("100"), openNamed()]);
+    const [before, fresh, after] = await together(
+      () => openNamed(),
+      () => createFor("100"),
+      () => openNamed(),
+    );
     expect([codeOf(before), codeOf(after)]).toEqual([201, 201]);
     expect(session(old.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, revokedAt: ctx.now() });
     expect(session(fresh.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, revokedAt: null });
@@ -451,12 +478,12 @@ describe("switches", () => {
   test("a refund against opens under a full session: the one before it is refused, the one after has the room", async () => {
     const { id } = await createFor("100");
     const full = warrantIn(await openNamed());
-    const [before, , after, last] = await Promise.all([
-      openNamed(),
-      settle(stage, stage.operator, full.id, "refund"),
-      openNamed(),
-      openNamed(),
-    ]);
+    const [before, , after, last] = await together(
+      () => openNamed(),
+      () => settle(stage, stage.operator, full.id, "refund"),
+      () => openNamed(),
+      () => openNamed(),
+    );
     expect([codeOf(before), codeOf(after), codeOf(last)]).toEqual([
       "session_ceiling_exceeded",
       201,
@@ -470,21 +497,21 @@ describe("switches", () => {
     const { id } = await createFor("100");
     const full = warrantIn(await openNamed());
     ctx.clock.now += 3_600_000;
-    const [before, , after] = await Promise.all([
-      openNamed(),
-      expireWarrant(ctx, reread(full.id)),
-      openNamed(),
-    ]);
+    const [before, , after] = await together(
+      () => openNamed(),
+      () => expireWarrant(ctx, reread(full.id)),
+      () => openNamed(),
+    );
     expect([codeOf(before), codeOf(after)]).toEqual(["session_ceiling_exceeded", 201]);
     expect(session(id)).toMatchObject({ amountSpent: 100n, warrantCount: 2, failureCount: 1 });
   });
 
   test("a pause against opens: the one before it holds, and is still verified; the one after is refused", async () => {
-    const [before, , after] = await Promise.all([
-      openNamed(),
-      setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "paused" }),
-      openNamed(),
-    ]);
+    const [before, , after] = await together(
+      () => openNamed(),
+      () => setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "paused" }),
+      () => openNamed(),
+    );
     expect([codeOf(before), codeOf(after)]).toEqual([201, "agent_not_active"]);
     expect(warrants()).toHaveLength(1);
     expect(warrantIn(await verify(stage, agent, warrantIn(before).id)).state).toBe("released");
@@ -504,7 +531,7 @@ describe("switches", () => {
     );
     const after = openNamed();
     expect([codeOf(await before), codeOf(await after)]).toEqual([201, "agent_not_active"]);
-    expect(ctx.store.reader.agents.get(agent.agentId)).toMatchObject({ status: "paused", failureCount: 4 });
+    expect(ctx.reader.agents.get(agent.agentId)).toMatchObject({ status: "paused", failureCount: 4 });
     expect(session(id)).toMatchObject({ amountSpent: 600n, warrantCount: 6, failureCount: 4 });
   });
 
@@ -523,12 +550,12 @@ describe("switches", () => {
   test("a new session against a settlement: what returns goes back to the session it was charged to", async () => {
     const old = must(await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }));
     const id = await openOne({ agent_id: agent.agentId });
-    const [replacement] = await Promise.all([
-      createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }),
-      settle(stage, stage.operator, id, "refund"),
-    ]);
-    expect(ctx.store.reader.agents.session(old.id)).toMatchObject({ amountSpent: 0n, revokedAt: ctx.now() });
-    expect(ctx.store.reader.agents.session(must(replacement).id)).toMatchObject({
+    const [replacement] = await together(
+      () => createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "500" }),
+      () => settle(stage, stage.operator, id, "refund"),
+    );
+    expect(ctx.reader.agents.session(old.id)).toMatchObject({ amountSpent: 0n, revokedAt: ctx.now() });
+    expect(ctx.reader.agents.session(must(replacement).id)).toMatchObject({
       amountSpent: 0n,
       warrantCount: 0,
       revokedAt: null,

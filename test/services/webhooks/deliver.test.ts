@@ -44,7 +44,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   receiver.stop();
-  await ctx.deliveryPlaces.close();
+  await ctx.deliverySlots.close();
   await ctx.close();
 });
 
@@ -71,8 +71,8 @@ async function runAll(): Promise<void> {
 const openOne = async (input = {}): Promise<string> => warrantIn(await open(stage, key, input)).id;
 const typesAt = (path: string): readonly string[] =>
   receiver.received.filter((one) => one.path === path).map(({ body }) => body.type);
-const statusOf = (id: string) => ctx.store.reader.deliveries.get(id);
-const recent = () => ctx.store.reader.deliveries.list(stage, 50);
+const statusOf = (id: string) => ctx.reader.deliveries.get(id);
+const recent = () => ctx.reader.deliveries.list(stage, 50);
 
 describe("what arrives", () => {
   test("is signed, has every header, and carries the trace payload with amounts as digit strings", async () => {
@@ -87,7 +87,7 @@ describe("what arrives", () => {
     expect(one!.headers.get("content-type")).toBe("application/json");
     expect(one!.headers.get("service-event")).toBe("warrant.opened");
     expect(one!.attempt).toBe(1);
-    const [entry] = ctx.store.reader.trace.of(id);
+    const [entry] = ctx.reader.trace.of(id);
     expect(one!.body).toEqual({
       id: entry!.event!.id,
       object: "event",
@@ -212,7 +212,7 @@ describe("which events fire", () => {
     must(await setAgentStatus(ctx, MACHINE, { agent_id: key.agentId, status: "killed" }));
     must(await setAgentStatus(ctx, MACHINE, { agent_id: key.agentId, status: "active" }));
     await runAll();
-    const states = (warrantId: string) => ctx.store.reader.trace.of(warrantId).map(({ to }) => to as string);
+    const states = (warrantId: string) => ctx.reader.trace.of(warrantId).map(({ to }) => to as string);
     expect(states(id)).toEqual(["held", "verifying", "escalated"]);
     expect(states(held)).toEqual(["held", "frozen", "held"]);
     expect(typesAt("/").toSorted()).toEqual(["warrant.opened", "warrant.opened", "warrant.verifying"]);
@@ -303,7 +303,7 @@ describe("attempts", () => {
   test("of very many endpoints any may come first, and all have their turn", async () => {
     await endpoint();
     await openOne();
-    const [one] = ctx.store.reader.webhooks.withWork(ctx.clock.now);
+    const [one] = ctx.reader.webhooks.withWork(ctx.clock.now);
     const many = Array.from({ length: 600 }, (_, index) => ({ ...one!, id: String(index) }));
     const asked: number[] = [];
     const free = ({ id }: { readonly id: string }): number => {
@@ -312,13 +312,13 @@ describe("attempts", () => {
     };
     const crowded: Context = {
       ...ctx,
-      deliveryPlaces: { ...ctx.deliveryPlaces, free },
+      deliverySlots: { ...ctx.deliverySlots, free },
       store: {
         ...ctx.store,
-        reader: {
-          ...ctx.store.reader,
-          webhooks: { ...ctx.store.reader.webhooks, withWork: () => many },
-        },
+        read: (use) =>
+          ctx.store.read((reader) =>
+            use({ ...reader, webhooks: { ...reader.webhooks, withWork: async () => many } }),
+          ),
       },
     };
     const firsts: number[] = [];
@@ -345,7 +345,7 @@ describe("attempts", () => {
     const sent = receiver.received.map(({ delivery, attempt }) => `${delivery} ${attempt}`);
     expect(sent).toHaveLength(3 * 20 * 4);
     expect(new Set(sent).size).toBe(sent.length);
-    expect(ctx.store.reader.deliveries.waiting()).toBe(0);
+    expect(ctx.reader.deliveries.waiting()).toBe(0);
   });
 
   test("the first kilobyte of the response is kept, and no half character", async () => {

@@ -6,15 +6,16 @@ import { createWebhookSender, type WebhookSenderOptions } from "../../../src/pla
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createWebhook, disableWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
 import type { Context } from "../../../src/services/context.ts";
-import { ledgerFigures } from "../../../src/services/operation/figures.ts";
+import { ledgerFigures } from "../../../src/services/figures.ts";
 import {
   beginDeliveries,
   type DeliveryReport,
   runDeliveries,
 } from "../../../src/services/webhooks/deliver.ts";
-import { createDeliveryPlaces } from "../../../src/services/webhooks/places.ts";
 import { recoverDeliveries, recoverDeliveriesAtStart } from "../../../src/services/webhooks/recover.ts";
+import { createDeliverySlots } from "../../../src/services/webhooks/slots.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { withCommands } from "../../support/failing-commands.ts";
 import { noFault } from "../../support/no-fault.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
@@ -38,7 +39,7 @@ beforeEach(() => {
 afterEach(async () => {
   receiver.stop();
   for (const ctx of opened.splice(0)) {
-    await ctx.deliveryPlaces.close();
+    await ctx.deliverySlots.close();
     await ctx.close();
   }
 });
@@ -63,7 +64,7 @@ const openOne = async ({ stage, key }: Scene): Promise<string> =>
 
 const run = ({ ctx }: Scene, onFault: (error: unknown) => void = noFault): Promise<DeliveryReport> =>
   runDeliveries(ctx, onFault);
-const all = ({ ctx, stage }: Scene) => ctx.store.reader.deliveries.list(stage, 1_000);
+const all = ({ ctx, stage }: Scene) => ctx.reader.deliveries.list(stage, 1_000);
 const only = (at: Scene) => {
   const [one, other] = all(at);
   if (!one || other) throw new Error("one delivery was expected");
@@ -101,7 +102,7 @@ describe("a slow endpoint", () => {
     expect(all(at).every(({ status, attempts }) => status === "delivered" && attempts === 1)).toBe(true);
   });
 
-  test("of many that hang, each holds a few places, and the next endpoint still has one", async () => {
+  test("of many that hang, each holds a few slots, and the next endpoint still has one", async () => {
     const { passed, open: letGo } = gate();
     const sent: string[] = [];
     const at = await scene(
@@ -117,7 +118,7 @@ describe("a slow endpoint", () => {
     for (let count = 0; count < 20; count++) await endpoint(at, `https://hangs.example/${count}`);
     for (let count = 0; count < 10; count++) await openOne(at);
     await beginDeliveries(at.ctx, noFault);
-    const hanging = at.ctx.deliveryPlaces.underWay().length;
+    const hanging = at.ctx.deliverySlots.underWay().length;
     expect(hanging).toBeWithin(20, 64);
     await endpoint(at, "https://quick.example/");
     await openOne(at);
@@ -126,6 +127,24 @@ describe("a slow endpoint", () => {
     letGo();
     await run(at);
     expect(all(at).every(({ status }) => status === "delivered")).toBe(true);
+  });
+
+  test("runs at the same time take no more slots together than one of them may", async () => {
+    const { passed, open: letGo } = gate();
+    const sendWebhook = async () => {
+      await passed;
+      return { code: 200, responseStart: "", durationMs: 1 };
+    };
+    const at = await scene({}, { sendWebhook, deliverySlots: createDeliverySlots(8, 4) });
+    for (let count = 0; count < 20; count++) await endpoint(at, `https://hangs.example/${count}`);
+    for (let count = 0; count < 3; count++) await openOne(at);
+    await Promise.all(Array.from({ length: 10 }, () => beginDeliveries(at.ctx, noFault)));
+    const hanging = at.ctx.deliverySlots.underWay().length;
+    letGo();
+    // Three quarters of the slots at most are for endpoints that are not known to be quick.
+    expect(hanging).toBeWithin(1, 7);
+    for (let runs = 0; runs < 20; runs++) await run(at);
+    expect(at.ctx.reader.deliveries.waiting()).toBe(0);
   });
 
   test("130 that hang in two organisations hold up no quick one, of theirs or of another", async () => {
@@ -163,42 +182,42 @@ describe("a slow endpoint", () => {
       await new Promise(setImmediate);
     }
     const count = (path: string): number => sent.filter((one) => one === path).length;
-    const hanging = at.ctx.deliveryPlaces.underWay().length;
+    const hanging = at.ctx.deliverySlots.underWay().length;
     letGo();
     expect([count("/known"), count("/new")]).toEqual([2 * 3, 1]);
     expect(hanging).toBeWithin(64, 97);
     for (let runs = 0; runs < 10; runs++) await run(at);
-    expect(at.ctx.store.reader.deliveries.waiting()).toBe(0);
+    expect(at.ctx.reader.deliveries.waiting()).toBe(0);
   });
 
-  describe("places", () => {
-    let places: ReturnType<typeof createDeliveryPlaces>;
+  describe("slots", () => {
+    let slots: ReturnType<typeof createDeliverySlots>;
     let next = 0;
-    /** Takes every place that the endpoint may have; ends one of them, or all. */
+    /** Takes every slot that the endpoint may have; ends one of them, or all. */
     function fill(id: string, organisationId: string, again = false): (() => void)[] {
-      return Array.from({ length: places.free({ id, organisationId }, again) }, () => {
+      return Array.from({ length: slots.free({ id, organisationId }, again) }, () => {
         const { promise, resolve } = Promise.withResolvers<void>();
-        places.hold({ id: `whd_${next++}`, webhookId: id, organisationId }, promise);
+        slots.hold({ id: `whd_${next++}`, webhookId: id, organisationId }, promise);
         return resolve;
       });
     }
     const known = (durationMs: number, ...ids: string[]) => {
-      for (const id of ids) places.took(id, durationMs);
+      for (const id of ids) slots.took(id, durationMs);
     };
-    /** How many places each of so many endpoints of an organisation gets, one after the other. */
+    /** How many slots each of so many endpoints of an organisation gets, one after the other. */
     const fillAll = (organisationId: string, count: number): number[] =>
       Array.from({ length: count }, (_, index) => fill(`${organisationId}${index}`, organisationId).length);
     beforeEach(() => {
-      places = createDeliveryPlaces(32, 4);
+      slots = createDeliverySlots(32, 4);
     });
 
     test("of an endpoint alone: its bound; which ones it has is known, and they are free again", async () => {
       const ends = fill("a", "o");
-      expect([ends.length, places.free({ id: "a", organisationId: "o" })]).toEqual([4, 0]);
-      expect(places.taken("a").size).toBe(4);
+      expect([ends.length, slots.free({ id: "a", organisationId: "o" })]).toEqual([4, 0]);
+      expect(slots.taken("a").size).toBe(4);
       ends[0]?.();
       await Promise.resolve();
-      expect([places.taken("a").size, places.free({ id: "a", organisationId: "o" }, true)]).toEqual([3, 1]);
+      expect([slots.taken("a").size, slots.free({ id: "a", organisationId: "o" }, true)]).toEqual([3, 1]);
     });
 
     test("the first comes from the whole part, the others from its beginning", () => {
@@ -208,15 +227,15 @@ describe("a slow endpoint", () => {
     test("an organisation has no more than it leaves; each next one finds some", () => {
       const counts = ["o", "p", "q", "r"].map((one) => fillAll(one, 40).reduce((sum, got) => sum + got));
       expect(counts).toEqual([12, 6, 3, 2]);
-      expect(places.underWay()).toHaveLength(23);
+      expect(slots.underWay()).toHaveLength(23);
     });
 
     test("a quarter is for those that are known to be quick, of the same organisation too", () => {
       for (const organisation of ["o", "p", "q", "r", "s"]) fillAll(organisation, 40);
-      expect(places.underWay()).toHaveLength(24);
+      expect(slots.underWay()).toHaveLength(24);
       known(2_000, "quick");
-      expect(places.free({ id: "new", organisationId: "o" })).toBe(0);
-      expect(places.free({ id: "quick", organisationId: "o" })).toBe(1);
+      expect(slots.free({ id: "new", organisationId: "o" })).toBe(0);
+      expect(slots.free({ id: "quick", organisationId: "o" })).toBe(1);
     });
 
     test("those that are known to be slow leave a quarter to new ones; one that is quick again is", () => {
@@ -224,29 +243,29 @@ describe("a slow endpoint", () => {
       for (const one of organisations)
         known(2_001, ...Array.from({ length: 40 }, (_, index) => `${one}${index}`));
       for (const one of organisations) fillAll(one, 40);
-      expect(places.underWay()).toHaveLength(16);
+      expect(slots.underWay()).toHaveLength(16);
       const slow = { id: "o39", organisationId: "o" };
-      expect([places.free(slow), places.free({ id: "new", organisationId: "o" })]).toEqual([0, 1]);
+      expect([slots.free(slow), slots.free({ id: "new", organisationId: "o" })]).toEqual([0, 1]);
       known(5, slow.id);
-      expect(places.free(slow)).toBe(4);
+      expect(slots.free(slow)).toBe(4);
     });
 
-    test("where others may wait, an endpoint does not take again the place that it has just left", async () => {
+    test("where others may wait, an endpoint does not take again the slot that it has just left", async () => {
       fillAll("o", 7);
       const [end] = fill("last", "o");
       end?.();
       await Promise.resolve();
       const last = { id: "last", organisationId: "o" };
-      expect([places.free(last, true), places.free(last)]).toEqual([0, 1]);
+      expect([slots.free(last, true), slots.free(last)]).toEqual([0, 1]);
     });
 
     test("once closed there are none, and the close waits for those under way", async () => {
       const ends = fill("a", "o");
-      const closed = places.close();
-      expect(places.free({ id: "b", organisationId: "o" })).toBe(0);
+      const closed = slots.close();
+      expect(slots.free({ id: "b", organisationId: "o" })).toBe(0);
       for (const end of ends) end();
       await closed;
-      expect(places.underWay()).toEqual([]);
+      expect(slots.underWay()).toEqual([]);
     });
   });
 });
@@ -285,7 +304,7 @@ describe("an attempt that was cut off", () => {
   async function cutOff(): Promise<Scene> {
     const at = await scene(
       {},
-      { sendWebhook: () => new Promise(() => {}), deliveryPlaces: createDeliveryPlaces() },
+      { sendWebhook: () => new Promise(() => {}), deliverySlots: createDeliverySlots() },
     );
     await endpoint(at, receiver.url());
     await openOne(at);
@@ -296,11 +315,11 @@ describe("an attempt that was cut off", () => {
   /** The next process: nothing is under way in it. */
   const restarted = (at: Scene): Scene => {
     const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 });
-    const places = createDeliveryPlaces();
-    return { ...at, ctx: { ...at.ctx, sendWebhook: sender.send, deliveryPlaces: places } };
+    const slots = createDeliverySlots();
+    return { ...at, ctx: { ...at.ctx, sendWebhook: sender.send, deliverySlots: slots } };
   };
   /** `afterEach` must not wait for what never ends. */
-  const forget = (at: Scene): void => void Object.assign(at.ctx, { deliveryPlaces: createDeliveryPlaces() });
+  const forget = (at: Scene): void => void Object.assign(at.ctx, { deliverySlots: createDeliverySlots() });
 
   test("counts, and the schedule goes on after a start: 1, then 5, then 25 s", async () => {
     const before = await cutOff();
@@ -327,7 +346,7 @@ describe("an attempt that was cut off", () => {
     expect(came).toEqual([1, 6, 31]);
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([2, 3, 4]);
     expect(only(at)).toMatchObject({ status: "exhausted", attempts: 4 });
-    expect(ledgerFigures(at.ctx).deliveries).toMatchObject({ exhausted: 1, notSent: 0 });
+    expect((await ledgerFigures(at.ctx)).deliveries).toMatchObject({ exhausted: 1, notSent: 0 });
   });
 
   test("four times is exhausted, and counted as lost", async () => {
@@ -342,7 +361,12 @@ describe("an attempt that was cut off", () => {
     forget(at);
     await recoverDeliveriesAtStart(at.ctx);
     expect(only(at)).toMatchObject({ status: "exhausted", attempts: 4, responseCode: null });
-    expect(ledgerFigures(at.ctx).deliveries).toEqual({ waiting: 0, lateMs: 0, exhausted: 1, notSent: 0 });
+    expect((await ledgerFigures(at.ctx)).deliveries).toEqual({
+      waiting: 0,
+      lateMs: 0,
+      exhausted: 1,
+      notSent: 0,
+    });
   });
 
   test("while running it is tried again once its time is up, and not before", async () => {
@@ -382,7 +406,7 @@ describe("an attempt that was cut off", () => {
     // Another process has begun the next one meanwhile: the answer is not that one's.
     const sendWebhook = () => new Promise<never>(() => {});
     at.ctx.clock.now += 1_000;
-    await beginDeliveries({ ...at.ctx, sendWebhook, deliveryPlaces: createDeliveryPlaces() }, noFault);
+    await beginDeliveries({ ...at.ctx, sendWebhook, deliverySlots: createDeliverySlots() }, noFault);
     const next = only(at);
     answer.resolve();
     await running;
@@ -487,7 +511,7 @@ describe("a disabled endpoint", () => {
       ["exhausted", 0],
       ["exhausted", 1],
     ]);
-    expect(at.ctx.store.reader.deliveries.waiting()).toBe(0);
+    expect(at.ctx.reader.deliveries.waiting()).toBe(0);
   });
 });
 
@@ -509,7 +533,7 @@ describe("a fault on our side", () => {
       expect(await run(at)).toMatchObject({ attempted: 0 });
       at.ctx.clock.now += 25_000;
     }
-    expect(ledgerFigures(other).deliveries).toMatchObject({ notSent: 10, exhausted: 0 });
+    expect((await ledgerFigures(other)).deliveries).toMatchObject({ notSent: 10, exhausted: 0 });
     expect(receiver.received).toEqual([]);
     expect(await run(at)).toMatchObject({ delivered: 1 });
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1]);
@@ -533,14 +557,7 @@ describe("a fault on our side", () => {
     const at = await scene();
     await endpoint(at, receiver.url());
     await openOne(at);
-    const broken: Context = {
-      ...at.ctx,
-      store: {
-        ...at.ctx.store,
-        reader: at.ctx.store.reader,
-        execute: async () => Promise.reject(new Error("disk full")),
-      },
-    };
+    const broken = withCommands(at.ctx, async () => Promise.reject(new Error("disk full")));
     await expect(runDeliveries(broken, noFault)).rejects.toThrow("disk full");
     expect(receiver.received).toEqual([]);
     expect(await run(at)).toMatchObject({ delivered: 1 });

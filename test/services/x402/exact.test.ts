@@ -5,7 +5,7 @@ import { reconcilePurchases } from "../../../src/jobs/purchases.ts";
 import type { PaidAnswer } from "../../../src/platform/x402-request.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
-import { ledgerFigures } from "../../../src/services/operation/figures.ts";
+import { ledgerFigures } from "../../../src/services/figures.ts";
 import type { Json, Reply } from "../../support/client.ts";
 import {
   asksExact,
@@ -42,8 +42,8 @@ const pay = (overrides: object = {}, options: object = {}): Promise<Reply> =>
     { as: home.sandbox.as, ...options },
   );
 const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
-const purchases = () => service.ctx.store.reader.purchases.list(scope(), null, 100);
-const escalations = () => service.ctx.store.reader.escalations.list(scope(), 100);
+const purchases = () => service.ctx.reader.purchases.list(scope(), null, 100);
+const escalations = () => service.ctx.reader.escalations.list(scope(), 100);
 const reconcile = () =>
   reconcilePurchases(service.ctx, (error) => {
     throw error;
@@ -164,9 +164,9 @@ describe("what is signed", () => {
     async (version) => {
       market.first = asksExact("100", version);
       const kept: Json[] = [];
-      market.paid = () => {
+      market.paid = async () => {
         kept.push(...purchases().map(({ phase, header }) => ({ phase, header })));
-        expect(ledgerFigures(service.ctx).purchases.unfinished).toBe(1);
+        expect((await ledgerFigures(service.ctx)).purchases.unfinished).toBe(1);
         return delivers(GOOD, RECEIPT);
       };
       expect((await pay()).body.state).toBe("released");
@@ -197,9 +197,7 @@ describe("what is signed", () => {
       market.first = asksExact("100", 2, { maxTimeoutSeconds: seconds });
       const { warrant_id } = (await pay()).body;
       expect(purchases()[0]!.validBefore).toBe(service.clock.now + validMs);
-      expect(service.ctx.store.reader.warrants.find(warrant_id)!.deadline).toBe(
-        service.clock.now + deadlineMs,
-      );
+      expect(service.ctx.reader.warrants.find(warrant_id)!.deadline).toBe(service.clock.now + deadlineMs);
     },
   );
 
@@ -259,12 +257,12 @@ describe("an unknown payment", () => {
 
   test("the chain finds it unused, and later expired: asked again with patience, then refunded by the system", async () => {
     const id = await unknown(["unused", "unused", "unused", "expired"]);
-    const waiting = () => ledgerFigures(service.ctx).purchases;
+    const waiting = async () => (await ledgerFigures(service.ctx)).purchases;
     expect(await reconcile()).toBe(0);
     expect(market.chainAsked).toEqual(["newest"]);
-    expect(waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 0 });
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 0 });
     service.clock.now = purchases()[0]!.nextCheckAt! + 500;
-    expect(waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 500 });
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 500 });
     expect(await reconcile()).toBe(0);
     expect(purchases()[0]!.nextCheckAt).toBeGreaterThan(service.clock.now);
     service.clock.now += 600_000;
@@ -277,13 +275,13 @@ describe("an unknown payment", () => {
     expect(body.state).toBe("refunded");
     expect(purchases()).toMatchObject([{ known: "unpaid", knownBy: "chain", nextCheckAt: null }]);
     expect(escalations()).toMatchObject([{ status: "resolved", decision: "refund", resolvedBy: null }]);
-    expect(service.ctx.store.reader.trace.of(id).at(-1)).toMatchObject({
+    expect(service.ctx.reader.trace.of(id).at(-1)).toMatchObject({
       to: "refunded",
       actor: { kind: "system" },
     });
     expect(service.books(home, "sandbox").held).toBe(0n);
     expect(await reconcile()).toBe(0);
-    expect(waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
   });
 
   test("the chain finds it used: it can only be released, by a person", async () => {
@@ -320,7 +318,7 @@ describe("an unknown payment", () => {
       expect(await reconcile()).toBe(0);
       expect(purchases()[0]!.nextCheckAt! - service.clock.now).toBeLessThanOrEqual(3_600_000);
     }
-    expect(service.ctx.store.reader.warrants.find(id)?.state).toBe("escalated");
+    expect(service.ctx.reader.warrants.find(id)?.state).toBe("escalated");
   });
 });
 
@@ -395,7 +393,7 @@ describe("the wallet", () => {
       expect([reply.code, market.sent.length]).toEqual([code, code === null ? 1 : 0] as never);
       if (code === null) return expect(reply.body.state).toBe("released");
       expect(reply.body.error.message).toContain("eip155:8453");
-      const kept = service.ctx.store.reader.purchases.list({ organisationId: home.id, mode }, null, 10);
+      const kept = service.ctx.reader.purchases.list({ organisationId: home.id, mode }, null, 10);
       expect([service.books(home, mode), kept]).toEqual([before, []]);
     });
   }
@@ -410,7 +408,7 @@ describe("the wallet", () => {
 test("a session is charged, and given back what was not paid", async () => {
   const agent = await home.addAgent({ mode: "sandbox" });
   must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "250" }));
-  const spent = () => service.ctx.store.reader.agents.liveSession(agent.id, service.clock.now)!.amountSpent;
+  const spent = () => service.ctx.reader.agents.liveSession(agent.id, service.clock.now)!.amountSpent;
   const as = agent.as;
   market.findings = ["unused", "expired"];
   market.paid = () => silence(true);

@@ -15,11 +15,11 @@ import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
-import { ensureInstance } from "../../../src/services/instance.ts";
 import { CHECK_LEASE_MS } from "../../../src/services/warrants/interrupt.ts";
 import { payForUrl } from "../../../src/services/x402/pay.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { endingAfter } from "../../support/ending.ts";
+import { withCommands } from "../../support/failing-commands.ts";
 import {
   asksExact,
   asksVoucher,
@@ -36,7 +36,7 @@ import {
   codeOf,
   createCaller,
   createStage,
-  intentOf,
+  idempotencyOf,
   must,
   type Stage,
   settle,
@@ -55,22 +55,21 @@ beforeEach(async () => {
   stage = await createStage(ctx, { mode: "sandbox", funds: "1000" });
   caller = await createCaller(stage);
   must(await createSession(ctx, MACHINE, { agent_id: caller.agentId, amount_ceiling: "1000" }));
-  await ensureInstance(ctx);
 });
 afterEach(() => ctx.close());
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
 const ORDER = { url: SELLER_URL, max_amount: "100", spec: SPEC };
-const pay = (on: Context = ctx, intent = intentOf("the key")) =>
+const pay = (on: Context = ctx, intent = idempotencyOf("the key")) =>
   payForUrl(on, caller, { ...ORDER, agent_id: caller.agentId }, intent);
 
-const purchases = () => ctx.store.reader.purchases.list(stage, null, 10);
-const warrant = () => ctx.store.reader.warrants.byCreation(stage, {}, {}, 1)[0];
-const escalations = () => ctx.store.reader.escalations.list(stage, 10);
-const books = () => ctx.store.reader.balances.list(stage)[0]!.balance;
+const purchases = () => ctx.reader.purchases.list(stage, null, 10);
+const warrant = () => ctx.reader.warrants.byCreation(stage, {}, {}, 1)[0];
+const escalations = () => ctx.reader.escalations.list(stage, 10);
+const books = () => ctx.reader.balances.list(stage)[0]!.balance;
 /** Of the agent, and of its session. */
 const failures = () => {
-  const { agents } = ctx.store.reader;
+  const { agents } = ctx.reader;
   return [agents.get(caller.agentId), agents.liveSession(caller.agentId, ctx.now())].map(
     (counted) => counted?.failureCount,
   );
@@ -167,7 +166,7 @@ describe("a crash", () => {
     async (kind) => {
       market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
       market.paid = () => silence(true);
-      await expect(pay(endingAfter(ctx, 3), intentOf("cut off"))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, 3), idempotencyOf("cut off"))).rejects.toThrow("crashed");
       expect(await recoverPurchases(ctx, onFault)).toBe(1);
       expect(failures()).toEqual([0, 0]);
       must(await pay());
@@ -195,7 +194,7 @@ describe("a crash", () => {
     expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
     market.first = asksExact("100");
     market.findings = ["unused"];
-    await expect(pay(endingAfter(ctx, 5), intentOf("another"))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 5), idempotencyOf("another"))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
     expect(warrant()?.state).toBe("escalated");
     expect(purchases()[0]).toMatchObject({ known: "unknown", nextCheckAt: expect.any(Number) });
@@ -206,7 +205,7 @@ describe("a crash", () => {
     async (by) => {
       const spec = { clauses: [{ kind: "data.freshness", maxAgeSeconds: 60 }] };
       const fresh = (on: Context) =>
-        payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec }, intentOf("fresh"));
+        payForUrl(on, caller, { url: SELLER_URL, max_amount: "100", spec }, idempotencyOf("fresh"));
       const at = ctx.clock.now;
       market.paid = () =>
         by === "generated_at"
@@ -259,7 +258,7 @@ describe("a copy that was restored", () => {
     expect([warrant()?.state, purchases()[0]!.known]).toEqual(["refunded", "unpaid"]);
     ctx.clock.now += 1;
     market.first = asksExact("100");
-    await expect(pay(endingAfter(ctx, 2), intentOf("later"))).rejects.toThrow("crashed");
+    await expect(pay(endingAfter(ctx, 2), idempotencyOf("later"))).rejects.toThrow("crashed");
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
     expect(warrant()?.state).toBe("refunded");
   });
@@ -280,18 +279,11 @@ describe("a fault", () => {
   /** The same service, whose ledger fails so many times to keep what the seller answered. */
   const failingToKeep = (times: number, pauses: number[]): Context => {
     let left = times;
-    return {
-      ...ctx,
-      x402: { ...market.x402, pause: async (ms) => void pauses.push(ms) },
-      store: {
-        ...ctx.store,
-        reader: ctx.store.reader,
-        execute: async (command) => {
-          if (purchases()[0]?.phase === "signed" && left-- > 0) throw new Error("database or disk is full");
-          return ctx.store.execute(command);
-        },
-      },
-    };
+    const failing = withCommands(ctx, async (_, go) => {
+      if (purchases()[0]?.phase === "signed" && left-- > 0) throw new Error("database or disk is full");
+      return go();
+    });
+    return { ...failing, x402: { ...market.x402, pause: async (ms) => void pauses.push(ms) } };
   };
 
   test("of the ledger when the answer comes loses no answer: it is kept once that is possible", async () => {
@@ -314,19 +306,12 @@ describe("a fault", () => {
 
   test("of one purchase keeps no other from its end", async () => {
     for (const key of ["one", "two", "three"])
-      await expect(pay(endingAfter(ctx, 2), intentOf(key))).rejects.toThrow("crashed");
+      await expect(pay(endingAfter(ctx, 2), idempotencyOf(key))).rejects.toThrow("crashed");
     const [doomed] = purchases();
-    const broken: Context = {
-      ...ctx,
-      store: {
-        ...ctx.store,
-        reader: ctx.store.reader,
-        execute: async (command) => {
-          if (command.needs.purchaseId === doomed!.id) throw new Error("broken");
-          return ctx.store.execute(command);
-        },
-      },
-    };
+    const broken = withCommands(ctx, async ({ needs }, go) => {
+      if (needs.purchase === doomed!.id) throw new Error("broken");
+      return go();
+    });
     const told: string[] = [];
     expect(await recoverPurchases(broken, (error, id) => told.push(`${id}: ${error}`))).toBe(2);
     expect(told).toEqual([`${doomed!.id}: Error: broken`]);
@@ -457,7 +442,7 @@ describe("while a purchase is under way, nothing comes between", () => {
         },
       };
       const order = isNamed ? { ...ORDER, agent_id: caller.agentId } : ORDER;
-      expect(answerOf(await payForUrl(slow, payer(), order, intentOf("killed")))).toMatchObject({
+      expect(answerOf(await payForUrl(slow, payer(), order, idempotencyOf("killed")))).toMatchObject({
         ...REFUNDED,
         state: "refunded",
         reason_codes: ["agent_killed"],

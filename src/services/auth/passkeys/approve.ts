@@ -13,10 +13,12 @@ import {
 } from "../../../core/passkey.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
 import { isoTime } from "../../../core/time.ts";
+import { refuseOtherVersion, warrantNotFound } from "../../../core/warrant.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
+import type { Reader } from "../../../store/reader.ts";
+import type { Decision } from "../../../store/store.ts";
+import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
-import { credentialOf, refuseEndedCaller } from "../../intent.ts";
-import { refuseOtherVersion, warrantNotFound } from "../../warrants/transition.ts";
 import { personOf } from "../person.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
@@ -35,30 +37,36 @@ export type DecisionInput = {
  * Asks for a person's signature over one decision: the challenge is the hash of who, which warrant, its version, the
  * decision and the share. `passkey_unavailable` where the person has no passkey that counts.
  */
-export function challengeDecision(
+export async function challengeDecision(
   ctx: Context,
   caller: Caller,
   input: DecisionInput,
-): RequestOptions | Refusal {
-  const user = personOf(ctx, caller, ACCESS.settleWarrant);
+): Promise<RequestOptions | Refusal> {
+  const found = await ctx.store.read((reader) => findDecided(reader, caller, input));
+  if (isRefusal(found)) return found;
+  const party = relyingPartyOf(ctx.baseUrl);
+  if (isRefusal(party)) return party;
+  const { userId, passkeys } = found;
+  if (passkeys.length === 0) return noPasskey();
+  const signed: SignedDecision = { userId, ...input };
+  const statement = statementOf(signed, newToken(ctx));
+  const challenge = challengeOf(statement);
+  const asker = { kind: "person", id: userId } as const;
+  ctx.passkeyChallenges.add(challenge, asker, { kind: "decision", signed, statement }, ctx.now());
+  return requestOptions(party.id, challenge, PASSKEY_TTL_MS, passkeys);
+}
+
+/** The person who decides and their passkeys that count, once the decision can be one on the warrant as it is. */
+async function findDecided(reader: Reader, caller: Caller, input: DecisionInput) {
+  const user = await personOf(reader, caller, ACCESS.settleWarrant);
   if (isRefusal(user)) return user;
   if ((input.decision === "partial_release") !== (input.releasedBps !== null)) {
     return refuseField("released_bps", "goes with the decision partial_release, and is required there");
   }
-  const warrant = ctx.store.reader.warrants.get(caller, input.warrantId);
+  const warrant = await reader.warrants.get(caller, input.warrantId);
   if (!warrant) return warrantNotFound();
   const other = refuseOtherVersion(warrant, input.version);
-  if (other) return other;
-  const party = relyingPartyOf(ctx.baseUrl);
-  if (isRefusal(party)) return party;
-  const passkeys = countingOf(ctx.store.reader.passkeys.of(user.id));
-  if (passkeys.length === 0) return noPasskey();
-  const signed: SignedDecision = { userId: user.id, ...input };
-  const statement = statementOf(signed, newToken(ctx));
-  const challenge = challengeOf(statement);
-  const asker = { kind: "person", id: user.id } as const;
-  ctx.passkeyChallenges.add(challenge, asker, { kind: "decision", signed, statement }, ctx.now());
-  return requestOptions(party.id, challenge, PASSKEY_TTL_MS, passkeys);
+  return other ?? { userId: user.id, passkeys: countingOf(await reader.passkeys.of(user.id)) };
 }
 
 export type Approval = {
@@ -74,8 +82,12 @@ export async function approveDecision(
   caller: Caller,
   { response }: { readonly response: AssertionResponse },
 ): Promise<Approval | Refusal> {
-  const user = personOf(ctx, caller, ACCESS.settleWarrant);
-  if (isRefusal(user)) return user;
+  const found = await ctx.store.read(async (reader) => {
+    const user = await personOf(reader, caller, ACCESS.settleWarrant);
+    return isRefusal(user) ? user : { user, passkey: await reader.passkeys.get(response.id) };
+  });
+  if (isRefusal(found)) return found;
+  const { user, passkey } = found;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
   const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
@@ -83,49 +95,59 @@ export async function approveDecision(
   const { challenge, ceremony } = answered;
   const { signed, statement } = ceremony;
   if (signed.userId !== user.id) return challengeGone();
-  const passkey = ctx.store.reader.passkeys.get(response.id);
   if (passkey?.userId !== user.id || !passkey.countsForThreshold) return passkeyNotFound();
   const verified = await ctx.passkeys.verifyAssertion(response, challenge, party, passkey);
   if ("problem" in verified) return refuseField("response", verified.problem);
-  const { counter } = verified;
+  const assertion = canonicalJson({
+    statement,
+    credential_id: passkey.id,
+    public_key: passkey.publicKey,
+    client_data_json: response.response.clientDataJSON,
+    authenticator_data: response.response.authenticatorData,
+    signature: response.response.signature,
+  });
+  return keep(ctx, caller, { ...signed, passkeyId: passkey.id, assertion }, verified.counter);
+}
+
+/** What an approval says of its signature. */
+type Signature = SignedDecision & Pick<PasskeyApproval, "passkeyId" | "assertion">;
+
+/** Keeps a signature as an approval, and the authenticator's counter with it. */
+function keep(
+  ctx: Context,
+  caller: Caller,
+  signature: Signature,
+  counter: number,
+): Promise<Approval | Refusal> {
   const token = newToken(ctx);
-  // Verifying takes its time: the sign-in may have ended meanwhile.
-  const now = ctx.now();
-  const approval: PasskeyApproval = {
-    tokenHash: hashSecret(token),
-    ...signed,
-    passkeyId: passkey.id,
-    assertion: canonicalJson({
-      statement,
-      credential_id: passkey.id,
-      public_key: passkey.publicKey,
-      client_data_json: response.response.clientDataJSON,
-      authenticator_data: response.response.authenticatorData,
-      signature: response.response.signature,
-    }),
-    createdAt: now,
-    expiresAt: now + PASSKEY_TTL_MS,
-    usedAt: null,
-  };
-  return ctx.store.execute<Approval>({
+  return ctx.store.execute({
     scope: caller,
-    needs: { ...credentialOf(caller), passkeyId: passkey.id },
-    decide: (snapshot) => {
-      const ended = refuseEndedCaller(caller, ACCESS.settleWarrant, snapshot, now);
-      if (ended) return { answer: ended };
-      const { passkey: kept } = snapshot;
-      if (!kept?.countsForThreshold) return { answer: passkeyNotFound() };
-      if (!counterRose(kept.counter, counter)) {
+    needs: { ...credentialOf(caller), passkey: signature.passkeyId },
+    decide(snapshot, now): Decision<Approval> {
+      // Verifying takes time: the sign-in may have ended meanwhile, and the passkey may have been removed or used.
+      const present = callerNow(caller, ACCESS.settleWarrant, snapshot, now);
+      if (isRefusal(present)) return { answer: present };
+      const { passkey } = snapshot;
+      if (!passkey?.countsForThreshold) return { answer: passkeyNotFound() };
+      if (!counterRose(passkey.counter, counter)) {
         return {
           answer: refuseField("response", "its signature counter did not rise: a copy may be in use"),
         };
       }
+      const expiresAt = now + PASSKEY_TTL_MS;
+      const approval: PasskeyApproval = {
+        tokenHash: hashSecret(token),
+        ...signature,
+        createdAt: now,
+        expiresAt,
+        usedAt: null,
+      };
       return {
-        answer: { object: "passkey_approval", token, expires_at: isoTime(approval.expiresAt) },
+        answer: { object: "passkey_approval", token, expires_at: isoTime(expiresAt) },
         change: {
-          rows: [
-            { kind: "passkey", row: { ...kept, counter, lastUsedAt: now } },
-            { kind: "passkeyApproval", row: approval },
+          put: [
+            { kind: "passkey", before: passkey, row: { ...passkey, counter, lastUsedAt: now } },
+            { kind: "passkeyApproval", before: null, row: approval },
           ],
         },
       };

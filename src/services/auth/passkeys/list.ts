@@ -7,7 +7,9 @@ import { passkeyResource } from "./resources.ts";
 
 /** The caller's own passkeys, oldest first. */
 export function listPasskeys(ctx: Context, caller: Caller) {
-  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
-  if (isRefusal(user)) return user;
-  return listResource(ctx.store.reader.passkeys.of(user.id).map(passkeyResource));
+  return ctx.store.read(async (reader) => {
+    const user = await personOf(reader, caller, ACCESS.keepOwnSignIn);
+    if (isRefusal(user)) return user;
+    return listResource((await reader.passkeys.of(user.id)).map(passkeyResource));
+  });
 }

@@ -1,13 +1,13 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
 import type { Passkey } from "../../../core/passkey.ts";
 import { ALGORITHMS, countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
-import { ACCESS, type Caller, type PersonCaller } from "../../../core/roles.ts";
+import { ACCESS, type Caller } from "../../../core/roles.ts";
 import type { User } from "../../../core/user.ts";
 import type { RegistrationResponse } from "../../../platform/passkeys.ts";
-import { recordingAct } from "../../admin/acts.ts";
-import { refuseText } from "../../admin/fields.ts";
+import { type Audited, executeAudited } from "../../audited.ts";
+import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
-import { credentialOf, refuseEndedCaller } from "../../intent.ts";
+import { refuseText } from "../../fields.ts";
 import { confirmPassword } from "../confirm-password.ts";
 import { personOf } from "../person.ts";
 import { newToken } from "../tokens.ts";
@@ -45,13 +45,16 @@ export async function beginRegistration(
   input: { readonly password: string },
   address: string,
 ): Promise<ReturnType<typeof creationOptions> | Refusal> {
-  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
-  if (isRefusal(user)) return user;
+  const found = await ctx.store.read(async (reader) => {
+    const user = await personOf(reader, caller, ACCESS.keepOwnSignIn);
+    return isRefusal(user) ? user : { user, passkeys: await reader.passkeys.of(user.id) };
+  });
+  if (isRefusal(found)) return found;
+  const { user, passkeys } = found;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
   const wrong = await confirmPassword(ctx, user, input.password, address);
   if (wrong) return wrong;
-  const passkeys = ctx.store.reader.passkeys.of(user.id);
   if (passkeys.length >= PASSKEYS_MAX) return tooMany();
   const challenge = newToken(ctx);
   const asker = { kind: "person", id: user.id } as const;
@@ -67,7 +70,7 @@ export async function finishRegistration(
   caller: Caller,
   { name = "Passkey", response }: RegistrationInput,
 ): Promise<ReturnType<typeof passkeyResource> | Refusal> {
-  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
+  const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
   if (isRefusal(user)) return user;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
@@ -79,44 +82,49 @@ export async function finishRegistration(
   }
   const credential = await ctx.passkeys.verifyRegistration(response, answered.challenge, party);
   if ("problem" in credential) return refuseField("response", credential.problem);
-  // Of another organisation: the commit sees those of its own.
-  if (ctx.store.reader.passkeys.get(credential.id)) return registeredAlready();
   const transports = (response.response.transports ?? []).slice(0, TRANSPORTS_MAX);
-  return keep(ctx, caller as PersonCaller, { ...credential, name, transports });
+  return keep(ctx, caller, user.id, { ...credential, name, transports });
 }
 
 const TRANSPORTS_MAX = 8;
 
 function keep(
   ctx: Context,
-  caller: PersonCaller,
+  caller: Caller,
+  userId: string,
   credential: Pick<Passkey, "id" | "publicKey" | "counter" | "name" | "transports">,
 ): Promise<ReturnType<typeof passkeyResource> | Refusal> {
-  const recordAct = recordingAct(ctx, caller, "passkey.registered");
-  const now = ctx.now();
-  return ctx.store.execute({
-    scope: caller,
-    needs: { ...credentialOf(caller), passkeyId: credential.id, passkeysOf: caller.userId },
-    decide: (snapshot) => {
-      const ended = refuseEndedCaller(caller, ACCESS.keepOwnSignIn, snapshot, now);
-      if (ended) return { answer: ended };
-      const { callerUser: user } = snapshot;
-      if (!user) throw new Error("a person's command without its person");
-      if (snapshot.passkey) return { answer: registeredAlready() };
-      if (snapshot.passkeys.length >= PASSKEYS_MAX) return { answer: tooMany() };
-      const passkey: Passkey = {
-        ...credential,
-        organisationId: user.organisationId,
-        userId: user.id,
-        countsForThreshold: countsForThreshold(user.passwordResetAt, now),
-        createdAt: now,
-        lastUsedAt: null,
-      };
-      const resource = passkeyResource(passkey);
-      const act = recordAct(user.organisationId, passkey.id, null, { ...resource, user_id: user.id });
-      return { answer: resource, change: { rows: [{ kind: "passkey", row: passkey }, act] } };
+  return executeAudited(
+    ctx,
+    { kind: "user", id: userId },
+    {
+      scope: caller,
+      needs: { ...credentialOf(caller), passkey: credential.id, passkeys: userId },
+      decide(snapshot, now): Audited<ReturnType<typeof passkeyResource>> {
+        const present = callerNow(caller, ACCESS.keepOwnSignIn, snapshot, now);
+        if (isRefusal(present)) return { answer: present };
+        const { callerUser: user } = snapshot;
+        if (!user) throw new Error("a person's command without its person");
+        if (snapshot.passkey) return { answer: registeredAlready() };
+        if (snapshot.passkeys.length >= PASSKEYS_MAX) return { answer: tooMany() };
+        const passkey: Passkey = {
+          ...credential,
+          organisationId: user.organisationId,
+          userId,
+          countsForThreshold: countsForThreshold(user.passwordResetAt, now),
+          createdAt: now,
+          lastUsedAt: null,
+        };
+        const answer = passkeyResource(passkey);
+        const after = { ...answer, user_id: userId };
+        return {
+          answer,
+          put: [{ kind: "passkey", before: null, row: passkey }],
+          entries: [{ action: "passkey.registered", subject: passkey.id, before: null, after }],
+        };
+      },
     },
-  });
+  );
 }
 
 const tooMany = (): Refusal =>

@@ -1,28 +1,34 @@
 import { isRefusal, type Refusal } from "../../../core/errors.ts";
-import { ACCESS, type Caller, type PersonCaller } from "../../../core/roles.ts";
-import { recordingAct } from "../../admin/acts.ts";
+import { ACCESS, type Caller } from "../../../core/roles.ts";
+import { type Audited, executeAudited } from "../../audited.ts";
+import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
-import { credentialOf, refuseEndedCaller } from "../../intent.ts";
 import { personOf } from "../person.ts";
 import { passkeyNotFound, passkeyResource } from "./resources.ts";
 
 /** Removes one of the caller's own passkeys; what it signed before and was not used is void. Null where it is done. */
 export async function removePasskey(ctx: Context, caller: Caller, id: string): Promise<Refusal | null> {
-  const user = personOf(ctx, caller, ACCESS.keepOwnSignIn);
+  const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
   if (isRefusal(user)) return user;
-  const recordAct = recordingAct(ctx, caller as PersonCaller, "passkey.removed");
-  const now = ctx.now();
-  return ctx.store.execute<null>({
-    scope: caller,
-    needs: { ...credentialOf(caller), passkeysOf: user.id },
-    decide: (snapshot) => {
-      const ended = refuseEndedCaller(caller, ACCESS.keepOwnSignIn, snapshot, now);
-      if (ended) return { answer: ended };
-      const passkey = snapshot.passkeys.find((own) => own.id === id);
-      if (!passkey) return { answer: passkeyNotFound() };
-      const before = { ...passkeyResource(passkey), user_id: user.id };
-      const act = recordAct(user.organisationId, passkey.id, before, null);
-      return { answer: null, change: { removesPasskeys: [passkey.id], rows: [act] } };
+  return executeAudited(
+    ctx,
+    { kind: "user", id: user.id },
+    {
+      scope: caller,
+      needs: { ...credentialOf(caller), passkeys: user.id },
+      decide(snapshot, now): Audited<null> {
+        const present = callerNow(caller, ACCESS.keepOwnSignIn, snapshot, now);
+        if (isRefusal(present)) return { answer: present };
+        const passkey = snapshot.passkeys.find((own) => own.id === id);
+        if (!passkey) return { answer: passkeyNotFound() };
+        const before = { ...passkeyResource(passkey), user_id: user.id };
+        return {
+          answer: null,
+          put: [],
+          deleted: [{ kind: "passkey", row: passkey }],
+          entries: [{ action: "passkey.removed", subject: passkey.id, before, after: null }],
+        };
+      },
     },
-  });
+  );
 }

@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
 import { counterRose, PASSKEY_TTL_MS, type RelyingParty, relyingPartyOf } from "../../../core/passkey.ts";
 import type { Mode } from "../../../core/roles.ts";
-import type { User } from "../../../core/user.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
+import type { Decision } from "../../../store/store.ts";
 import type { Context } from "../../context.ts";
 import { authSessionResource, type NewSession, newAuthSession } from "../sign-in.ts";
 import { attemptSignIn } from "../throttle.ts";
@@ -41,37 +41,32 @@ async function signInAs(
   { response, mode = "live" }: PasskeySignInInput,
   party: RelyingParty,
 ): Promise<NewSession | Refusal> {
-  const now = ctx.now();
-  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, now);
-  const passkey = ctx.store.reader.passkeys.get(response.id);
+  const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
+  const passkey = await ctx.store.read((reader) => reader.passkeys.get(response.id));
   if (answered?.ceremony.kind !== "signIn" || !passkey) return notSignedIn();
   if (response.response.userHandle !== userHandleOf({ id: passkey.userId })) return notSignedIn();
   const verified = await ctx.passkeys.verifyAssertion(response, answered.challenge, party, passkey);
   if ("problem" in verified) return notSignedIn();
   const { counter } = verified;
-  const owner = ctx.store.reader.users.get(passkey.userId);
-  if (!owner) return notSignedIn();
-  const { token, session } = newAuthSession(ctx, owner, mode);
-  const signedIn = await ctx.store.execute<User>({
+  const token = newToken(ctx);
+  return ctx.store.execute({
     scope: { organisationId: passkey.organisationId, mode },
-    needs: { passkeyId: passkey.id, userId: owner.id },
-    decide: (snapshot) => {
-      // The passkey, or its owner, may have been removed meanwhile, and of two answers with one counter one is a copy's.
-      const { passkey: kept, user } = snapshot;
+    needs: { passkey: passkey.id, user: passkey.userId },
+    decide({ passkey: kept, user, organisation }, now): Decision<NewSession> {
+      // The passkey, or its owner, may have been removed meanwhile. Of two answers with one counter, one comes from a copy.
       if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
+      const session = newAuthSession(token, user, mode, now);
       return {
-        answer: user,
+        answer: { token, resource: authSessionResource(organisation, user, session) },
         change: {
-          rows: [
-            { kind: "passkey", row: { ...kept, counter, lastUsedAt: now } },
-            { kind: "authSession", row: session },
+          put: [
+            { kind: "passkey", before: kept, row: { ...kept, counter, lastUsedAt: now } },
+            { kind: "authSession", before: null, row: session },
           ],
         },
       };
     },
   });
-  if (isRefusal(signedIn)) return signedIn;
-  return { token, resource: authSessionResource(ctx, signedIn, session) };
 }
 
 const notSignedIn = (): Refusal =>

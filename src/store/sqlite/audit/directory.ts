@@ -74,16 +74,16 @@ function auditSessions(database: Database): Generator<string> {
 
 /** A key is in flight only while its warrant's check, or its purchase, runs; what is recorded is an answer that can be replayed. */
 function* auditKeys(database: Database): Generator<string> {
-  const stuck = database.query<{ key: string; warrant_id: string | null }, []>(
-    `SELECT key, warrant_id FROM idempotency_keys WHERE status IS NULL AND NOT EXISTS (
-       SELECT 1 FROM warrants WHERE id = warrant_id AND state = 'verifying'
+  const stuck = database.query<{ key: string; holder: string | null }, []>(
+    `SELECT key, holder FROM idempotency_keys WHERE status IS NULL AND NOT EXISTS (
+       SELECT 1 FROM warrants WHERE id = holder AND state = 'verifying'
          AND warrants.organisation_id = idempotency_keys.organisation_id AND warrants.mode = idempotency_keys.mode)
        AND NOT EXISTS (
-       SELECT 1 FROM purchases WHERE phase <> 'ended' AND purchases.idempotency_key = idempotency_keys.key
+       SELECT 1 FROM purchases WHERE id = holder AND phase <> 'ended'
          AND purchases.organisation_id = idempotency_keys.organisation_id AND purchases.mode = idempotency_keys.mode)`,
   );
-  for (const { key, warrant_id: warrantId } of stuck.iterate()) {
-    yield `idempotency key ${JSON.stringify(key)}: is in flight, and neither is the warrant ${warrantId} being verified nor a purchase under way`;
+  for (const { key, holder } of stuck.iterate()) {
+    yield `idempotency key ${JSON.stringify(key)}: is in flight, and ${holder} is neither a warrant being verified nor a purchase under way`;
   }
   for (const { raw, read } of rowsOf(database, idempotencyKeys, "WHERE status IS NOT NULL")) {
     const what = `idempotency key ${JSON.stringify(raw.key)}`;

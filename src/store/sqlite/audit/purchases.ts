@@ -61,15 +61,15 @@ function* auditPurchase(database: Database, what: string, row: Row): Generator<s
 /** Its key stays in flight until it has ended: the same request again must not buy twice. */
 function* auditKey(
   database: Database,
-  { organisationId, mode, idempotencyKey, phase }: Purchase,
+  { id, organisationId, mode, phase }: Purchase,
   what: string,
 ): Generator<string> {
-  const kept = database
+  const held = database
     .query<{ status: bigint | null }, [string, string, string]>(
-      "SELECT status FROM idempotency_keys WHERE organisation_id = ? AND mode = ? AND key = ?",
+      "SELECT status FROM idempotency_keys WHERE organisation_id = ? AND mode = ? AND holder = ? AND status IS NULL",
     )
-    .get(organisationId, mode, idempotencyKey);
-  if (kept?.status !== null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
+    .get(organisationId, mode, id);
+  if (held === null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
 }
 
 /** What is held is what was quoted, for whom, and within the ceiling. */

@@ -79,6 +79,7 @@ function* auditPayload(
     { from: entry.from, warrant: warrantAt(warrant, entry), legs: null },
     {
       actor: entry.actor,
+      recordedAt: entry.recordedAt,
       eventId: entry.event?.id ?? "",
       ...(schemaHashes && { schemaHashes }),
       ...(checked && { checked }),
@@ -105,7 +106,6 @@ const warrantAt = (warrant: Warrant, entry: TraceEntry): Warrant => ({
   version: entry.sequence + 1,
   releasedBps: entry.to === "released" || entry.to === "partially_released" ? warrant.releasedBps : null,
   traceHead: entry.previous,
-  movedAt: entry.recordedAt,
 });
 
 const hashesOfSchemas = (database: Database, warrant: Warrant): Readonly<Record<string, string>> =>
@@ -147,7 +147,6 @@ function* auditEnd(warrant: Warrant, count: number, last: TraceEntry, what: stri
   yield* expectSame(`${what}: version against its trace`, warrant.version, count);
   yield* expectSame(`${what}: state against its trace`, warrant.state, last.to);
   yield* expectSame(`${what}: trace_head`, warrant.traceHead, last.entryHash);
-  yield* expectSame(`${what}: moved_at against its trace`, warrant.movedAt, last.recordedAt);
   yield* expectSame(
     `${what}: settled_at against its trace`,
     warrant.settledAt,

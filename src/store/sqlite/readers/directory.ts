@@ -1,6 +1,5 @@
 import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
-import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
 import {
@@ -14,6 +13,7 @@ import {
   verifiers,
 } from "../tables/directory.ts";
 import { balances, warrantCounts } from "../tables/ledger.ts";
+import type { SqliteReader } from "./reader.ts";
 
 const { placeholder } = sql;
 
@@ -21,11 +21,11 @@ const policy = withoutPosition(policies);
 const spendSession = withoutPosition(spendSessions);
 
 type DirectoryReader = Pick<
-  Reader,
+  SqliteReader,
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
-function createAgentsReader(tables: Tables): Reader["agents"] {
+function createAgentsReader(tables: Tables): SqliteReader["agents"] {
   return {
     get: (id) => tables.select().from(agents).where(eq(agents.id, id)).get() ?? null,
     withStatusToFollow: (limit) =>
@@ -98,7 +98,7 @@ function createAgentsReader(tables: Tables): Reader["agents"] {
   };
 }
 
-function createPoliciesReader(tables: Tables): Reader["policies"] {
+function createPoliciesReader(tables: Tables): SqliteReader["policies"] {
   return {
     list: (organisationId) =>
       tables
@@ -170,7 +170,14 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
           .orderBy(asc(apiKeys.id))
           .all(),
     },
-    instance: { get: () => tables.select().from(instances).get() ?? null },
+    instance: {
+      get: () => {
+        const instance = tables.select().from(instances).get();
+        // Made when the ledger was (open.ts).
+        if (!instance) throw new Error("the ledger has no instance");
+        return instance;
+      },
+    },
     balances: {
       totals: () =>
         tables

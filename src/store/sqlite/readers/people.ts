@@ -1,12 +1,15 @@
 import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
-import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
 import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
+import type { SqliteReader } from "./reader.ts";
 
 const { placeholder } = sql;
 
-type PeopleReader = Pick<Reader, "users" | "passkeys" | "passwordResets" | "auditEntries" | "authSessions">;
+type PeopleReader = Pick<
+  SqliteReader,
+  "users" | "passkeys" | "passwordResets" | "auditEntries" | "authSessions"
+>;
 
 export function createPeopleReader(tables: Tables): PeopleReader {
   const authSessionByHash = tables

@@ -1,10 +1,10 @@
 import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
-import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
+import type { SqliteReader } from "./reader.ts";
 
-export function createPurchasesReader(tables: Tables): Pick<Reader, "purchases" | "contents"> {
+export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purchases" | "contents"> {
   const rows = () => tables.select().from(purchases);
   return {
     purchases: {

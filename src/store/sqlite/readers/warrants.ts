@@ -1,11 +1,12 @@
 import { and, asc, count, desc, eq, gt, inArray, lt, lte, min, type SQL, sql } from "drizzle-orm";
 import type { Escalation } from "../../../core/escalation.ts";
 import type { State } from "../../../core/warrant.ts";
-import type { Reader, WarrantFilter } from "../../reader.ts";
+import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../store.ts";
 import type { Tables } from "../open.ts";
 import { traceEntryOf } from "../rows.ts";
 import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
+import type { SqliteReader } from "./reader.ts";
 
 const { placeholder } = sql;
 
@@ -17,7 +18,7 @@ const matching = ({ organisationId, mode }: Scope, { state, agentId }: WarrantFi
     agentId === undefined ? undefined : eq(warrants.agentId, agentId),
   );
 
-export function createWarrantsReader(tables: Tables): Reader["warrants"] {
+export function createWarrantsReader(tables: Tables): SqliteReader["warrants"] {
   const byId = tables
     .select()
     .from(warrants)
@@ -80,7 +81,7 @@ export function createWarrantsReader(tables: Tables): Reader["warrants"] {
 /** Those of the warrants of all organisations, for the jobs and the operator. */
 function createInstanceReads(
   tables: Tables,
-): Pick<Reader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
+): Pick<SqliteReader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
   return {
     overdue: (now, limit) =>
       tables
@@ -116,7 +117,7 @@ function createInstanceReads(
   };
 }
 
-export function createTraceReader(tables: Tables): Reader["trace"] {
+export function createTraceReader(tables: Tables): SqliteReader["trace"] {
   const ofWarrant = tables
     .select()
     .from(trace)
@@ -126,7 +127,7 @@ export function createTraceReader(tables: Tables): Reader["trace"] {
   return { of: (warrantId) => ofWarrant.all({ warrantId }).map(traceEntryOf) };
 }
 
-export function createChecksReader(tables: Tables): Reader["checks"] {
+export function createChecksReader(tables: Tables): SqliteReader["checks"] {
   const ofWarrant = tables
     .select()
     .from(checks)
@@ -136,7 +137,7 @@ export function createChecksReader(tables: Tables): Reader["checks"] {
   return { of: (warrantId) => ofWarrant.all({ warrantId }) };
 }
 
-export function createEscalationsReader(tables: Tables): Reader["escalations"] {
+export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {
   const inStatus = ({ organisationId, mode }: Scope, status: Escalation["status"], limit: number) =>
     tables
       .select()

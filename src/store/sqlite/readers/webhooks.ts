@@ -17,12 +17,12 @@ import {
   sql,
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Reader } from "../../reader.ts";
 import type { Tables } from "../open.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
+import type { SqliteReader } from "./reader.ts";
 
 /** Prepared where the delivering job asks, many times a second. */
-export function createWebhooksReader(tables: Tables): Reader["webhooks"] {
+export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
   const withWork = tables
     .select()
     .from(webhooks)
@@ -64,7 +64,7 @@ const firstAttemptsBefore = (tables: Tables) =>
       ),
     );
 
-export function createDeliveriesReader(tables: Tables): Reader["deliveries"] {
+export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries"] {
   const rows = () => tables.select().from(deliveries);
   // Each by its own index; no delivery is both.
   const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>

@@ -109,7 +109,7 @@ export const warrants = sqliteTable(
     traceHead: text("trace_head"),
     deadline: int("deadline").notNull(),
     openedAt: int("opened_at").notNull(),
-    movedAt: int("moved_at").notNull(),
+    verifyingSince: int("verifying_since"),
     settledAt: int("settled_at"),
   },
   (t) => [
@@ -129,6 +129,7 @@ export const warrants = sqliteTable(
     check("warrants_mode", oneOf(t.mode, MODES)),
     check("warrants_state", oneOf(t.state, STATES)),
     check("warrants_amount", sql`${t.amount} > 0 AND typeof(${t.amount}) = 'integer'`),
+    check("warrants_verifying_since", sql`(${t.state} = 'verifying') = (${t.verifyingSince} IS NOT NULL)`),
     check("warrants_version", sql`${t.version} >= 1`),
     check(
       "warrants_share",
@@ -235,7 +236,8 @@ export const idempotencyKeys = sqliteTable(
     mode: modeColumn(),
     key: text("key").notNull(),
     fingerprint: text("fingerprint").notNull(),
-    warrantId: text("warrant_id"),
+    /** The warrant or the purchase that ends the request; null once it has ended. */
+    holder: text("holder"),
     /** Null while the request is running. */
     status: int("status"),
     body: text("body"),
@@ -248,8 +250,9 @@ export const idempotencyKeys = sqliteTable(
     // Those whose answer has a body of its own are forgotten with it, fewer at a time.
     index("idempotency_keys_with_content").on(t.createdAt).where(sql`${t.contentHash} IS NOT NULL`),
     index("idempotency_keys_of_content").on(t.contentHash).where(sql`${t.contentHash} IS NOT NULL`),
-    index("idempotency_keys_in_flight").on(t.warrantId).where(sql`${t.status} IS NULL`),
+    uniqueIndex("idempotency_keys_in_flight").on(t.holder).where(sql`${t.status} IS NULL`),
     check("idempotency_keys_outcome", sql`(${t.status} IS NULL) = (${t.body} IS NULL)`),
+    check("idempotency_keys_holder", sql`(${t.status} IS NULL) = (${t.holder} IS NOT NULL)`),
   ],
 );
 

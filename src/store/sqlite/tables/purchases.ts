@@ -15,7 +15,6 @@ export const purchases = sqliteTable(
     id: text("id").primaryKey(),
     organisationId: organisationColumn(),
     mode: modeColumn(),
-    idempotencyKey: text("idempotency_key").notNull(),
     agentId: text("agent_id"),
     method: text("method", { enum: ["GET", "POST"] }).notNull(),
     url: text("url").notNull(),

@@ -1,8 +1,9 @@
 /** What commands know from earlier transactions is never stale. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
+import type { Put } from "../../src/store/change.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
-import type { Row } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 
 let ctx: TestContext;
@@ -19,20 +20,32 @@ const organisation = (name: string): Organisation => ({
   createdAt: 0,
 });
 
-const write = (row: Organisation, store = ctx.store, more: readonly Row[] = []) =>
+const write = (row: Organisation, store = ctx.store, more: readonly Put[] = []) =>
+  store.execute({
+    scope: null,
+    needs: {},
+    decide: () => ({ answer: true, change: { put: [{ kind: "organisation", before: null, row }, ...more] } }),
+  });
+
+const change = (row: Organisation, store = ctx.store, more: readonly Put[] = []) =>
   store.execute({
     scope: { organisationId: row.id, mode: "live" },
     needs: {},
-    decide: () => ({ answer: true, change: { rows: [{ kind: "organisation", row }, ...more] } }),
+    decide: ({ organisation: before }) => ({
+      answer: true,
+      change: { put: [{ kind: "organisation", before, row }, ...more] },
+    }),
   });
 
 /** What a command sees of it. */
-const seen = ({ id }: Organisation) =>
-  ctx.store.execute<Organisation | null>({
+async function seen({ id }: Organisation): Promise<Organisation | null> {
+  const found = await ctx.store.execute({
     scope: { organisationId: id, mode: "live" },
-    needs: { organisation: true },
-    decide: (snapshot) => ({ answer: snapshot.organisation }),
+    needs: {},
+    decide: ({ organisation }) => ({ answer: organisation }),
   });
+  return isRefusal(found) ? null : found;
+}
 
 test("what this process wrote is seen by the next command, in the same batch too", async () => {
   const before = organisation("before");
@@ -40,7 +53,7 @@ test("what this process wrote is seen by the next command, in the same batch too
   expect(await seen(before)).toBeNull();
   await write(before);
   expect(await seen(before)).toEqual(before);
-  const [, inTheBatch] = await Promise.all([write(after), seen(before)]);
+  const [, inTheBatch] = await Promise.all([change(after), seen(before)]);
   expect(inTheBatch).toEqual(after);
 });
 
@@ -48,8 +61,8 @@ test("what another process wrote is seen", async () => {
   const before = organisation("before");
   await write(before);
   expect(await seen(before)).toEqual(before);
-  const other = openSqliteStore(ctx.folder);
-  await write({ ...before, killSwitch: true }, other);
+  const other = openSqliteStore(ctx.folder, { now: ctx.now, newInstanceId: () => "ins_none" });
+  await change({ ...before, killSwitch: true }, other);
   await other.close();
   expect(await seen(before)).toEqual({ ...before, killSwitch: true });
 });
@@ -57,9 +70,9 @@ test("what another process wrote is seen", async () => {
 test("what was undone was never known", async () => {
   const before = organisation("before");
   await write(before);
-  const broken = { kind: "policy", row: { id: before.id } } as unknown as Row;
+  const broken = { kind: "policy", row: { id: before.id } } as unknown as Put;
   const [undone, between, next] = await Promise.allSettled([
-    write({ ...before, killSwitch: true }, ctx.store, [broken]),
+    change({ ...before, killSwitch: true }, ctx.store, [broken]),
     seen(before),
     write(organisation("another")),
   ]);

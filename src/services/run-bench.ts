@@ -1,12 +1,12 @@
-import { benchSchemas } from "../../core/clauses/bench-schemas.ts";
-import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../../core/clauses/evidence.ts";
-import { parseClauses } from "../../core/clauses/registry.ts";
-import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
-import { parseTime } from "../../core/time.ts";
-import { type Context, refusedBusy } from "../context.ts";
-import { checkResultResource } from "../resources.ts";
+import { benchSchemas } from "../core/clauses/bench-schemas.ts";
+import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { parseClauses } from "../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { parseTime } from "../core/time.ts";
+import { type Context, refusedBusy } from "./context.ts";
+import { checkResultResource } from "./resources.ts";
 
-/** The body of `POST /bench/run` (interface.md, Bench): a deliverable that is described, not fetched. */
+/** The body of `POST /bench/run`: clauses, and a deliverable that is described, not fetched. */
 export type BenchInput = {
   readonly clauses: readonly unknown[];
   readonly deliverable: {

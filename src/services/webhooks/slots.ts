@@ -12,8 +12,8 @@ const KNOWN_MAX = 10_000;
 type Pace = "quick" | "new" | "slow";
 
 /**
- * What attempts to endpoints of a pace may have of all places: until when an endpoint begins its first, and until when more.
- * The last quarter is for those that are known to be quick.
+ * The part of all slots that endpoints of a pace may fill: an endpoint begins its first attempt while less than `first` is
+ * taken, and more attempts while less than `more` is. The last quarter is kept for endpoints that are known to be quick.
  */
 const PARTS = {
   quick: { first: 1, more: 3 / 4 },
@@ -25,16 +25,16 @@ type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
 type Attempt = { readonly webhookId: string; readonly organisationId: string };
 
 /**
- * The attempts under way, in process memory. Endpoints that are not known to be quick share a part of the places, and an
- * organisation never has more of a part than it leaves to the others: those that hang hold a few places, however many they
- * are, and the rest find theirs.
+ * The attempts under way, in process memory. Endpoints that are not known to be quick share a part of the slots, and an
+ * organisation never takes more of a part than it leaves to the others. So endpoints that hang take a few slots, however
+ * many they are, and the others find a free one.
  */
-export type DeliveryPlaces = {
-  /** How many more attempts to the endpoint may begin now. `again`: it has just left a place, and others may wait for it. */
+export type DeliverySlots = {
+  /** How many more attempts to the endpoint may begin now. `again`: it has just left a slot, and others may wait for it. */
   free(endpoint: Endpoint, again?: boolean): number;
-  /** The deliveries to the endpoint that have a place, by id. */
+  /** The deliveries to the endpoint that have a slot, by id. */
   taken(webhookId: string): ReadonlySet<string>;
-  /** Gives the delivery a place until its attempt has ended. */
+  /** Gives the delivery a slot until its attempt has ended. */
   hold(
     delivery: Pick<WebhookDelivery, "id" | "webhookId" | "organisationId">,
     attempt: Promise<unknown>,
@@ -49,15 +49,15 @@ export type DeliveryPlaces = {
 
 const NONE: ReadonlySet<string> = new Set();
 
-export function createDeliveryPlaces(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOINT_MAX): DeliveryPlaces {
+export function createDeliverySlots(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOINT_MAX): DeliverySlots {
   const attempts = new Map<Promise<unknown>, Attempt>();
-  const places = new Map<string, Set<string>>();
+  const slots = new Map<string, Set<string>>();
   const paces = new Map<string, Exclude<Pace, "new">>();
   let closed = false;
-  const taken = (webhookId: string): ReadonlySet<string> => places.get(webhookId) ?? NONE;
+  const taken = (webhookId: string): ReadonlySet<string> => slots.get(webhookId) ?? NONE;
   const paceOf = (webhookId: string): Pace => paces.get(webhookId) ?? "new";
 
-  /** Attempts that have of the endpoint's part of the places, and those of its pace and organisation among them. */
+  /** How many attempts fill the endpoint's part of the slots, and how many of them are of its own pace and organisation. */
   function sharing({ id, organisationId }: Endpoint): { all: number; own: number } {
     const mine = paceOf(id);
     let all = 0;
@@ -86,13 +86,13 @@ export function createDeliveryPlaces(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOI
       return Math.max(0, first, more);
     },
     hold({ id, webhookId, organisationId }, attempt) {
-      const own = places.get(webhookId) ?? new Set();
-      places.set(webhookId, own.add(id));
+      const own = slots.get(webhookId) ?? new Set();
+      slots.set(webhookId, own.add(id));
       attempts.set(attempt, { webhookId, organisationId });
       const leave = (): void => {
         attempts.delete(attempt);
         own.delete(id);
-        if (own.size === 0) places.delete(webhookId);
+        if (own.size === 0) slots.delete(webhookId);
       };
       attempt.then(leave, leave);
     },

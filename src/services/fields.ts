@@ -1,5 +1,5 @@
-import { type Refusal, refuseField } from "../../core/errors.ts";
-import { ASSET_PATTERN } from "../../core/money.ts";
+import { type Refusal, refuseField } from "../core/errors.ts";
+import { ASSET_PATTERN } from "../core/money.ts";
 
 /** The rules of single fields. Each gives null, or `validation_failed` naming the field as the API does. */
 
@@ -35,7 +35,7 @@ export const refuseAsset = (path: string, value: unknown): Refusal | null =>
     ? null
     : refuseField(path, "must be 1 to 32 characters of A-Z, a-z, 0-9, '.', '_', ':' and '-'");
 
-/** An e-mail is unique in the instance, whatever its capitals (decisions.md, Sign-in, roles, passkeys). */
+/** An e-mail is unique in the instance, whatever its capitals. */
 export const normaliseEmail = (email: string): string => email.trim().toLowerCase();
 
 export function refuseEmail(path: string, value: unknown): Refusal | null {

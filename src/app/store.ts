@@ -1,0 +1,14 @@
+import { createIds } from "../core/ids.ts";
+import { random40 } from "../platform/random.ts";
+import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
+
+/** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */
+export const openStore = (
+  dataFolder: string,
+  options: Pick<SqliteStoreOptions, "onCommitted"> = {},
+): SqliteStore =>
+  openSqliteStore(dataFolder, {
+    ...options,
+    now: Date.now,
+    newInstanceId: () => createIds(Date.now, random40)("instance"),
+  });

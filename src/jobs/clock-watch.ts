@@ -1,0 +1,42 @@
+import { type ClockDisagreement, disagreementOf } from "../core/clock.ts";
+
+/** Watches the machine's clock for as long as the service runs. */
+export type ClockWatch = {
+  /** By how much the clock disagrees now; null where it agrees. */
+  disagreement(): ClockDisagreement | null;
+};
+
+type Options = {
+  /** The clock that is watched, epoch milliseconds. */
+  readonly now: () => number;
+  /** A clock that never jumps, in milliseconds. */
+  readonly monotonicNow: () => number;
+  /** The time of the ledger's last commit, epoch milliseconds. */
+  readonly lastRecordedAt: () => number;
+  /** Is called once when the clock begins to disagree. */
+  readonly onDisagrees: (disagreement: ClockDisagreement) => void;
+  /** Is called once when it agrees again. */
+  readonly onAgrees: () => void;
+};
+
+/** Watches from now on: what the clock did before is not known. It looks whenever somebody asks. */
+export function createClockWatch(options: Options): ClockWatch {
+  const { now, monotonicNow, lastRecordedAt, onDisagrees, onAgrees } = options;
+  const startedAt = { wall: now(), monotonic: monotonicNow() };
+  let disagreed = false;
+  return {
+    disagreement() {
+      const wall = now();
+      const disagreement = disagreementOf({
+        now: wall,
+        lastRecordedAt: lastRecordedAt(),
+        wallElapsedMs: wall - startedAt.wall,
+        monotonicElapsedMs: monotonicNow() - startedAt.monotonic,
+      });
+      if (disagreement && !disagreed) onDisagrees(disagreement);
+      if (!disagreement && disagreed) onAgrees();
+      disagreed = disagreement !== null;
+      return disagreement;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { endOf } from "../core/api-key.ts";
+import { type Refusal, refuse } from "../core/errors.ts";
+import { type Access, type Caller, refuseAccess } from "../core/roles.ts";
+import type { Snapshot } from "../store/needs.ts";
+
+/**
+ * Who calls, as the commit sees them. A credential may end while its request is on the way: an API key is revoked or
+ * expires, a person is signed out, removed or given another role. Every command of a caller asks for it again.
+ */
+
+/** The needs that show a caller's credential. Those of the other kind of caller are null, and find nothing. */
+export type CredentialNeeds = {
+  readonly callerKey: string | null;
+  readonly callerAgent: string | null;
+  readonly callerUser: string | null;
+  readonly callerSession: string | null;
+};
+
+export const credentialOf = (caller: Caller): CredentialNeeds =>
+  caller.kind === "key"
+    ? { callerKey: caller.keyId, callerAgent: caller.agentId, callerUser: null, callerSession: null }
+    : { callerKey: null, callerAgent: null, callerUser: caller.userId, callerSession: caller.signInHash };
+
+type Credential = Snapshot<CredentialNeeds>;
+
+/** The caller with the role that they have now; or why they may not call any more. */
+export function callerNow<Who extends Caller>(
+  caller: Who,
+  access: Access,
+  credential: Credential,
+  now: number,
+): Who | Refusal {
+  const present =
+    caller.kind === "key" ? presentKey(caller, credential, now) : presentPerson(caller, credential, now);
+  if ("refused" in present) return present;
+  return refuseAccess(present, access) ?? (present as Who);
+}
+
+function presentKey(caller: Caller, { callerKey }: Credential, now: number): Caller | Refusal {
+  const end = callerKey ? endOf(callerKey, now) : "revoked";
+  if (end === null) return caller;
+  return refuse("not_authenticated", `The API key ${end === "revoked" ? "was revoked" : "has expired"}.`);
+}
+
+function presentPerson(
+  caller: Extract<Caller, { kind: "person" }>,
+  { callerUser, callerSession }: Credential,
+  now: number,
+): Caller | Refusal {
+  return callerUser && callerSession && callerSession.expiresAt > now
+    ? { ...caller, role: callerUser.role }
+    : refuse("not_authenticated", "You were signed out. Sign in again.");
+}

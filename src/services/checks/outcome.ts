@@ -1,0 +1,150 @@
+import { isKilled } from "../../core/agent.ts";
+import { type Check, checkHashOf } from "../../core/check.ts";
+import type { Evaluation } from "../../core/clauses/evidence.ts";
+import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
+import type { Escalation } from "../../core/escalation.ts";
+import { shareOf } from "../../core/money.ts";
+import { isAboveThreshold } from "../../core/passkey.ts";
+import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
+import { SYSTEM } from "../../core/roles.ts";
+import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
+import type { Put } from "../../store/change.ts";
+import type { Snapshot } from "../../store/needs.ts";
+import type { Context, FetchedEvidence } from "../context.ts";
+import { type MoveDetails, OF_WARRANT } from "../warrants/transition.ts";
+
+/** What a check leads to: the policy decides, and the warrant moves by that with the check's record. */
+
+/** What deciding needs of a warrant, besides the move's own needs. */
+export const DECIDING = { warrantPolicy: OF_WARRANT } as const;
+
+/** What a check leads to, and the codes that its record shows. */
+export type Outcome = { readonly decision: PolicyDecision; readonly reasonCodes: readonly ReasonCode[] };
+
+/**
+ * The policy's decision, and what stands above it: a killed agent pays nobody, a share of nothing is not paid, and above the
+ * passkey threshold a person signs.
+ *
+ * @throws where the pinned policy version is missing
+ */
+export function decideCheck(
+  {
+    warrantPolicy: policy,
+    warrantAgent: agent,
+    organisation,
+  }: Snapshot<typeof DECIDING & { readonly warrant: string; readonly warrantAgent: typeof OF_WARRANT }>,
+  warrant: Warrant,
+  { score, reasonCodes }: Evaluation,
+): Outcome {
+  if (warrant.policyId !== (policy?.id ?? null)) throw new Error("the pinned policy is missing");
+  const decision = decideOutcome(policy?.rules ?? BUILT_IN_RULES, score, reasonCodes);
+  const escalateWith = (code: ReasonCode) => ({
+    decision: { outcome: "escalate", releasedBps: 0, bandLabel: decision.bandLabel } as const,
+    reasonCodes: [...reasonCodes, code],
+  });
+  if (decision.releasedBps === 0) return { decision, reasonCodes };
+  if (isKilled(agent)) return escalateWith("agent_killed");
+  if (shareOf(warrant.amount, decision.releasedBps) === 0n) return escalateWith("share_too_small");
+  if (isAboveThreshold(organisation.passkeyThreshold, warrant)) return escalateWith("passkey_required");
+  return { decision, reasonCodes };
+}
+
+/** Ids that an outcome may need; drawn before it is decided. */
+export const newOutcomeIds = (ctx: Context) => ({
+  checkId: ctx.newId("check"),
+  escalationId: ctx.newId("escalation"),
+  eventId: ctx.newId("event"),
+});
+export type OutcomeIds = ReturnType<typeof newOutcomeIds>;
+
+/** The record of a check. */
+export const checkOf = (
+  warrantId: string,
+  id: string,
+  sourceUrl: string,
+  fetched: FetchedEvidence,
+  evaluation: Evaluation,
+  { decision, reasonCodes }: Outcome,
+): Check => ({
+  id,
+  warrantId,
+  sourceUrl,
+  httpStatus: fetched.status,
+  bytes: fetched.bytes,
+  durationMs: fetched.durationMs,
+  score: scoreInBps(evaluation.score),
+  passed: evaluation.passed,
+  reasonCodes,
+  evidenceHash: evaluation.evidenceHash,
+  details: evaluation.details,
+  outcome: decision.outcome,
+  bandLabel: decision.bandLabel,
+  evaluatedAt: evaluation.evaluatedAt,
+});
+
+/**
+ * How a check moves its warrant: verifying → what was decided, with the check's record and, where a person is to decide, an
+ * escalation.
+ *
+ * @param isCutOff whether the service itself cut off what was checked: then it is nobody's failure
+ */
+export function moveOfCheck(
+  warrant: Warrant,
+  check: Check,
+  decision: PolicyDecision,
+  { escalationId, eventId }: OutcomeIds,
+  now: number,
+  isCutOff: boolean,
+): { readonly move: Move; readonly details: MoveDetails } {
+  const escalates = decision.outcome === "escalate";
+  const puts: Put[] = [{ kind: "check", row: check }];
+  if (escalates) {
+    const { id: checkId, score, reasonCodes } = check;
+    const row = openEscalation(warrant, escalationId, { checkId, score, reasonCodes }, now);
+    puts.push({ kind: "escalation", before: null, row });
+  }
+  const verdict = isCutOff ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
+  return {
+    move: {
+      to: STATE_OF[decision.outcome],
+      by: "system",
+      ...(decision.outcome === "partial_release" && { releasedBps: decision.releasedBps }),
+    },
+    details: {
+      actor: SYSTEM,
+      eventId,
+      now,
+      verdict,
+      puts,
+      checked: {
+        check_id: check.id,
+        score: check.score,
+        reason_codes: check.reasonCodes,
+        evidence_hash: check.evidenceHash,
+        check_hash: checkHashOf(check),
+      },
+    },
+  };
+}
+
+/** A warrant that begins to wait for a person, and why. */
+export const openEscalation = (
+  { id: warrantId, organisationId, mode }: Warrant,
+  id: string,
+  why: Pick<Escalation, "checkId" | "score" | "reasonCodes">,
+  now: number,
+): Escalation => ({
+  id,
+  organisationId,
+  mode,
+  warrantId,
+  ...why,
+  status: "open",
+  decision: null,
+  releasedBps: null,
+  note: null,
+  raisedBy: null,
+  resolvedBy: null,
+  createdAt: now,
+  resolvedAt: null,
+});

@@ -1,0 +1,47 @@
+import { STATES } from "../core/warrant.ts";
+import type { Figures } from "../platform/metrics.ts";
+import type { Context } from "./context.ts";
+
+type LedgerFigures = Pick<
+  Figures,
+  "warrantsByState" | "warrantsOverdue" | "money" | "escalations" | "deliveries" | "purchases"
+>;
+
+/** What the ledger says of the whole instance, for its operator's metrics. */
+export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
+  ctx.store.read(async (reader) => {
+    const now = ctx.now();
+    const counts = await reader.warrants.countsByState();
+    const totals = await reader.balances.totals();
+    const escalations = await reader.escalations.waitingCount();
+    const purchases = await reader.purchases.waiting();
+    return {
+      warrantsByState: Object.fromEntries(STATES.map((state) => [state, counts[state] ?? 0])),
+      warrantsOverdue: await reader.warrants.overdueCount(now),
+      money: totals.flatMap(({ mode, asset, balance: { available, held, paid } }) =>
+        Object.entries({ available, held, paid }).map(([state, amount]) => ({ mode, asset, state, amount })),
+      ),
+      escalations: { count: escalations.count, oldestMs: ageOf(escalations.oldestAt, now) },
+      deliveries: {
+        waiting: await reader.deliveries.waiting(),
+        lateMs: ageOf(await reader.deliveries.nextAttemptAt(), now),
+        ...ctx.deliveryFailures,
+      },
+      purchases: {
+        unfinished: purchases.unfinished,
+        unknown: purchases.toCheck,
+        lateMs: ageOf(purchases.nextCheckAt, now),
+      },
+    };
+  });
+
+const ageOf = (time: number | null, now: number): number => (time === null ? 0 : Math.max(0, now - time));
+
+/** Whether the ledger can be read. */
+export const isReadable = ({ store }: Context): Promise<boolean> =>
+  store
+    .read((reader) => reader.instance.get())
+    .then(
+      () => true,
+      () => false,
+    );

@@ -1,0 +1,144 @@
+import { type Refusal, refuse } from "../core/errors.ts";
+import type { Access, Caller } from "../core/roles.ts";
+import type { Change, Deletion, Put } from "../store/change.ts";
+import type { Complete, Needs, Snapshot } from "../store/needs.ts";
+import type { IdempotencyKey } from "../store/rows.ts";
+import type { Decision, ScopedCommand, Store } from "../store/store.ts";
+import { type CredentialNeeds, callerNow, credentialOf } from "./caller-now.ts";
+
+/** The Idempotency-Key of a request, and the SHA-256 of its method, path and canonical body. */
+export type Idempotency = { readonly key: string; readonly fingerprint: string };
+
+/** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
+export type Answer = {
+  readonly status: number;
+  readonly body: string;
+  /** The warrant's, for the ETag. */
+  readonly version: number;
+  readonly replayed: boolean;
+  /** SHA-256 of the content that still fills `body`; null where it is whole. */
+  readonly contentHash: string | null;
+};
+
+type KeyedNeeds = CredentialNeeds & { readonly idempotencyKey: string };
+
+/** A key that nothing is bound to yet. */
+export type NewKey = Omit<IdempotencyKey, "holder" | "outcome">;
+
+/** What a keyed command decides with, besides its snapshot. */
+export type Keyed<Who extends Caller> = {
+  readonly now: number;
+  /** The caller, with the role that they have now. */
+  readonly caller: Who;
+  /** The request's key, which is free: the command claims it or finishes it. */
+  readonly key: NewKey;
+};
+
+/** A command that moves money for a caller. */
+type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
+  readonly caller: Who;
+  readonly access: Access;
+  readonly idempotency: Idempotency;
+  readonly needs: N & Complete<N, N & KeyedNeeds>;
+  /**
+   * What is wrong with the body that only a commit can tell. A replay comes before it, a used key after it. Null where the
+   * body was checked whole before the command.
+   */
+  readonly refuseBody: ((snapshot: Snapshot<N & KeyedNeeds>, now: number) => Refusal | null) | null;
+  readonly decide: (snapshot: Snapshot<N & KeyedNeeds>, keyed: Keyed<Who>) => Decision<Answer | Next>;
+};
+
+/**
+ * Runs a command under the Idempotency-Key of its request, in this order: the caller's credential has ended · the request
+ * was answered before (a replay) · the body is wrong · the key is used by another request, or in flight · the command decides.
+ */
+export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
+  store: Store,
+  { caller, access, idempotency, needs, refuseBody, decide }: KeyedCommand<N, Who, Next>,
+): Promise<Answer | Next | Refusal> {
+  const keyedNeeds: KeyedNeeds = { ...credentialOf(caller), idempotencyKey: idempotency.key };
+  const command: ScopedCommand<N & KeyedNeeds, Answer | Next> = {
+    scope: caller,
+    needs: { ...needs, ...keyedNeeds } as ScopedCommand<N & KeyedNeeds, Answer | Next>["needs"],
+    decide(snapshot, now) {
+      const credential: Snapshot<KeyedNeeds> = snapshot;
+      const present = callerNow(caller, access, credential, now);
+      if ("refused" in present) return { answer: present };
+      const bound = credential.idempotencyKey;
+      const replay = replayOf(bound, idempotency);
+      if (replay) return { answer: replay };
+      const refused = refuseBody?.(snapshot, now) ?? refuseUsedKey(bound, idempotency);
+      if (refused) return { answer: refused };
+      const { organisationId, mode } = caller;
+      return decide(snapshot, {
+        now,
+        caller: present,
+        key: { ...idempotency, organisationId, mode, createdAt: now },
+      });
+    },
+  };
+  return store.execute(command);
+}
+
+/** A resource that is a warrant, or carries one. */
+type Versioned = { readonly version?: number; readonly warrant?: { readonly version: number } };
+
+const versionIn = ({ version, warrant }: Versioned): number => warrant?.version ?? version ?? 0;
+
+/** The original answer, where the same request has one. */
+function replayOf(bound: IdempotencyKey | null, { fingerprint }: Idempotency): Answer | null {
+  if (!bound?.outcome || bound.fingerprint !== fingerprint) return null;
+  return {
+    ...bound.outcome,
+    version: versionIn(JSON.parse(bound.outcome.body) as Versioned),
+    replayed: true,
+  };
+}
+
+/** Why the key cannot be used for a new request; null where it is free. */
+function refuseUsedKey(bound: IdempotencyKey | null, { fingerprint }: Idempotency): Refusal | null {
+  if (!bound) return null;
+  return bound.fingerprint === fingerprint
+    ? refuse(
+        "idempotency_in_flight",
+        "The original request of this Idempotency-Key is still running. Retry shortly.",
+      )
+    : refuse(
+        "idempotency_key_reused",
+        "This Idempotency-Key was used with another request. Use a fresh key for a new intent.",
+      );
+}
+
+/** Binds a free key to what runs under it: the warrant or the purchase that finishes it, or frees it. */
+export const claim = (key: NewKey, holder: string): Put => ({
+  kind: "idempotencyKey",
+  before: null,
+  row: { ...key, holder, outcome: null },
+});
+
+/**
+ * Records the answer under its key, in the commit that moves the money. A new key is claimed and finished at once.
+ *
+ * @param key the free key of this request, or the key in flight that was claimed for it
+ * @param contentHash of what the answer's `body` field is filled with
+ * @throws where the key has an outcome already
+ */
+export function finish(
+  key: NewKey | IdempotencyKey,
+  status: number,
+  resource: object,
+  change: Change,
+  contentHash: string | null = null,
+): Required<Decision<Answer>> {
+  const before = "outcome" in key ? key : null;
+  if (before?.outcome) throw new Error(`the key ${JSON.stringify(key.key)} has an outcome already`);
+  const outcome = { status, body: JSON.stringify(resource), contentHash };
+  const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
+  return {
+    answer: { ...outcome, version: versionIn(resource), replayed: false },
+    change: { ...change, put: [...change.put, put] },
+  };
+}
+
+/** Frees a key in flight: nothing came of its request, and the same request may be sent again. */
+export const free = (key: IdempotencyKey): Deletion => ({ kind: "idempotencyKey", row: key });

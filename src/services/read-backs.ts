@@ -1,0 +1,32 @@
+import { clauseTemplates } from "../core/clauses/registry.ts";
+import { ACCESS, type Caller, refuseAccess } from "../core/roles.ts";
+import type { Context } from "./context.ts";
+import { escalationResource, listResource, policyResource, verifierResource } from "./resources.ts";
+
+/** What only the console shows, to a signed-in person from viewer up. */
+
+const ESCALATIONS_MAX = 1_000;
+
+/** The organisation's saved verifiers, and every kind of clause with its description. */
+export async function readVerifiers(ctx: Context, caller: Caller) {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const verifiers = await ctx.store.read((reader) => reader.verifiers.list(caller.organisationId));
+  return listResource(verifiers.map(verifierResource), { templates: clauseTemplates });
+}
+
+/** Every policy version, newest first within each name. */
+export async function readPolicies(ctx: Context, caller: Caller) {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const policies = await ctx.store.read((reader) => reader.policies.list(caller.organisationId));
+  return listResource(policies.map(policyResource));
+}
+
+/** Escalations: first those that wait for a person, the longest waiting at the top. */
+export async function readEscalations(ctx: Context, caller: Caller) {
+  const refused = refuseAccess(caller, ACCESS.readConsole);
+  if (refused) return refused;
+  const escalations = await ctx.store.read((reader) => reader.escalations.list(caller, ESCALATIONS_MAX));
+  return listResource(escalations.map(escalationResource));
+}

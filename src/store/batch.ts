@@ -1,0 +1,189 @@
+import { isRefusal, type Refusal } from "../core/errors.ts";
+import { organisationNotFound } from "../core/organisation.ts";
+import type { Change, Deletion, Put } from "./change.ts";
+import {
+  type From,
+  type IndexName,
+  type IndexTable,
+  LOOKS,
+  type LoadedKind,
+  type NeedName,
+  type Needs,
+  NOTHING,
+  type View,
+} from "./needs.ts";
+import type { Missing, RowCache } from "./row-cache.ts";
+import { INSTANCE_KEY } from "./rows.ts";
+import type { Decision, Scope } from "./store.ts";
+
+/** A command as an engine carries it: what its snapshot's type says is the caller's business. */
+export type AnyCommand = {
+  readonly scope: Scope | null;
+  readonly needs: Needs;
+  readonly decide: (snapshot: never, now: number) => Decision<unknown>;
+};
+
+/** One write of a command, in the order of commands. */
+export type Write =
+  | { readonly kind: "put"; readonly put: Put }
+  | { readonly kind: "deletion"; readonly deletion: Deletion };
+
+/** The times of a batch, epoch milliseconds. */
+export type BatchTime = {
+  /** The clock's. */
+  readonly now: number;
+  /** The clock's, or the last commit's where the clock is behind it. */
+  readonly recordedAt: number;
+};
+
+/**
+ * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command decide, and writes
+ * what they put. Nothing in here waits, so one piece of code serves an engine that does and one that does not.
+ */
+export type Batch = {
+  /** What the commands need and nobody has loaded yet; null where all of it is there. Loading may show more. */
+  missing(): Missing | null;
+  /** The command's answer, its Change taken into account from here on; or what must be loaded first, after the writes so far. */
+  decide(command: AnyCommand, time: BatchTime): { readonly answer: unknown } | { readonly missing: Missing };
+  /** The writes since the last call. */
+  takeWrites(): readonly Write[];
+};
+
+export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): Batch {
+  let rows = new Map<LoadedKind, Set<string>>();
+  let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
+  let writes: Write[] = [];
+  let unresolved = commands;
+  let misses = 0;
+
+  const view: View = {
+    row(kind, key) {
+      const row = cache.row(kind, key);
+      if (row === undefined) {
+        misses += 1;
+        const keys = rows.get(kind);
+        if (keys) keys.add(key);
+        else rows.set(kind, new Set([key]));
+      }
+      return row;
+    },
+    index(name, ...of) {
+      const key = indexKeyOf(of);
+      const gives = cache.index(name, key);
+      if (gives === undefined) {
+        misses += 1;
+        const asked = indexes.get(name);
+        if (asked) asked.set(key, of);
+        else indexes.set(name, new Map([[key, of]]));
+      }
+      return gives;
+    },
+  };
+
+  function takeMissing(): Missing | null {
+    if (rows.size === 0 && indexes.size === 0) return null;
+    const missing = { rows, indexes };
+    rows = new Map();
+    indexes = new Map();
+    return missing;
+  }
+
+  function apply(change: Change): void {
+    for (const put of change.put) {
+      cache.put(put);
+      writes.push({ kind: "put", put });
+    }
+    for (const deletion of change.deleted ?? []) {
+      cache.remove(deletion);
+      writes.push({ kind: "deletion", deletion });
+    }
+  }
+
+  return {
+    missing() {
+      unresolved = unresolved.filter(({ scope, needs }) => {
+        const before = misses;
+        lookUp(view, scope, needs);
+        return misses > before;
+      });
+      return takeMissing();
+    },
+    decide(command, { now, recordedAt }) {
+      const found = lookUp(view, command.scope, command.needs);
+      const missing = takeMissing();
+      if (missing) return { missing };
+      if (isRefusal(found)) return { answer: found };
+      found.recordedAt = recordedAt;
+      const decision = command.decide(found as never, now);
+      // An async decide would be applied after its transaction, or never: its type forbids it, and so does this.
+      if ("then" in decision)
+        throw new TypeError("a command decides at once: its decide may not return a promise");
+      if (decision.change) {
+        checkMoves(decision.change);
+        apply(decision.change);
+      }
+      return { answer: decision.answer };
+    },
+    takeWrites() {
+      const taken = writes;
+      writes = [];
+      return taken;
+    },
+  };
+}
+
+/** What an index is asked, as the key of its answer. Ids and modes hold no NUL, and neither does any other part. */
+export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
+  of.length === 1 ? String(of[0]) : of.join("\0");
+
+type FoundSoFar = Record<string, unknown>;
+
+/** What the needs find. What is missing has been noted in the view, and is undefined. */
+function lookUp(view: View, scope: Scope | null, needs: Needs): FoundSoFar | Refusal {
+  const found: FoundSoFar = { instance: view.row("instance", INSTANCE_KEY) };
+  if (scope !== null) {
+    const organisation = view.row("organisation", scope.organisationId);
+    if (organisation === null) return organisationNotFound();
+    found.organisation = organisation;
+  }
+  for (const name in needs) find(view, scope ?? NO_SCOPE, needs, name as NeedName, found);
+  return found;
+}
+
+/** A command without an organisation finds only what belongs to none. */
+const NO_SCOPE: Scope = { organisationId: "", mode: "live" };
+
+function find(view: View, scope: Scope, needs: Needs, name: NeedName, found: FoundSoFar): unknown {
+  if (name in found) return found[name];
+  const ask = needs[name];
+  if (ask === undefined) throw new Error(`a need follows from ${name}, which the command does not name`);
+  let row: unknown;
+  if (ask === null) row = nothing(name);
+  else if (typeof ask === "object" && "from" in ask) {
+    const source = find(view, scope, needs, (ask as From<NeedName>).from, found);
+    row =
+      source === undefined
+        ? undefined
+        : source === null
+          ? nothing(name)
+          : LOOKS[name](view, scope, ask as never, source);
+  } else row = LOOKS[name](view, scope, ask as never, null);
+  found[name] = row;
+  return row;
+}
+
+const nothing = (name: NeedName): unknown => NOTHING[name] ?? null;
+
+/** A warrant never moves without its trace entry, nor an entry without its warrant. */
+function checkMoves({ put }: Change): void {
+  let moves = 0;
+  let entries = 0;
+  for (const one of put) {
+    if (one.kind === "warrant") {
+      moves += 1;
+      if (one.row.version !== (one.before?.version ?? 0) + 1)
+        throw new Error("a warrant moves one version at a time");
+    } else if (one.kind === "trace") entries += 1;
+  }
+  if (moves !== entries) throw new Error("a warrant moves with one trace entry");
+}

@@ -1,0 +1,189 @@
+import type { Deletion, Put } from "./change.ts";
+import { balanceRowKey, type IndexName, type IndexTable, type LoadedKind, type LoadedRows } from "./needs.ts";
+import { type Posting, rowKeyOf } from "./rows.ts";
+
+/** Rows of one kind, or keys of one index, that are kept at most. Beyond that all of the kind are read again. */
+const KEPT_MAX = 10_000;
+
+/**
+ * Kinds and indexes that are kept from one transaction to the next: what seldom changes and every command asks for. The
+ * others are known for one batch only.
+ */
+const KEPT_ROWS: ReadonlySet<LoadedKind> = new Set([
+  "agent",
+  "apiKey",
+  "instance",
+  "organisation",
+  "policy",
+  "schema",
+  "verifier",
+  "webhook",
+]);
+const KEPT_INDEXES: ReadonlySet<IndexName> = new Set([
+  "countingPasskey",
+  "enabledWebhooks",
+  "newestPolicy",
+  "newestPolicyNamed",
+  "newestSession",
+  "schemaNamed",
+]);
+
+/** A row before and after a write; null before it is made, and after it is deleted. */
+type Written<Row> = { readonly before: Row | null; readonly after: Row | null };
+
+/** Whether a write of a row can change what an index gives. Without a rule, every write of the kind can. */
+type Touches = { readonly [Kind in LoadedKind]?: (written: Written<LoadedRows[Kind]>) => boolean };
+
+const always = () => true;
+const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before === null || after === null;
+
+/** The kinds of rows that each index looks at: a write that touches it makes the engine look again. */
+const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
+  newestSession: { spendSession: madeOrDeleted },
+  newestEscalation: { escalation: madeOrDeleted },
+  unresolvedEscalation: { escalation: always },
+  purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
+  enabledWebhooks: { webhook: always },
+  newestPolicy: { policy: always },
+  newestPolicyNamed: { policy: always },
+  schemaNamed: { schema: always },
+  countingPasskey: { passkey: madeOrDeleted, user: always },
+  keyHeldBy: { idempotencyKey: always },
+  openAuthorizations: { purchase: always },
+  userByEmail: { user: always },
+  otherOwner: { user: always },
+  secondPerson: { user: always },
+  passkeysOf: { passkey: madeOrDeleted },
+  sessionsOf: { authSession: always },
+  unusedResetsOf: { passwordReset: always },
+};
+
+type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => boolean };
+
+const INDEXES_OF = new Map<string, readonly TouchedIndex[]>();
+for (const [index, touches] of Object.entries(TOUCHED_BY) as [IndexName, Touches][]) {
+  for (const [kind, rule] of Object.entries(touches)) {
+    INDEXES_OF.set(kind, [
+      ...(INDEXES_OF.get(kind) ?? []),
+      { index, touches: rule as TouchedIndex["touches"] },
+    ]);
+  }
+}
+
+/** What is missing: the keys of rows by their kind, and the questions to indexes by their name. */
+export type Missing = {
+  readonly rows: ReadonlyMap<LoadedKind, ReadonlySet<string>>;
+  readonly indexes: ReadonlyMap<IndexName, ReadonlyMap<string, IndexTable[IndexName]["of"]>>;
+};
+
+/**
+ * The rows that commands have read or written, as the commands of a batch leave them: each sees what the earlier ones did,
+ * before any of it is in the database. Rows that seldom change stay from one transaction to the next. All of it is exact:
+ * only this process's Changes and other processes' commits can change it, and both are noticed.
+ */
+export type RowCache = {
+  /** A row; null where there is none, undefined where it was not loaded. */
+  row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
+  index<Name extends IndexName>(name: Name, key: string): IndexTable[Name]["gives"] | undefined;
+  loadRow<Kind extends LoadedKind>(kind: Kind, key: string, row: LoadedRows[Kind] | null): void;
+  loadIndex<Name extends IndexName>(name: Name, key: string, gives: IndexTable[Name]["gives"]): void;
+  put(put: Put): void;
+  remove(deletion: Deletion): void;
+  /** A batch is on disk: forgets what is not kept. */
+  endBatch(): void;
+  /** A batch was undone, or another process has written: forgets everything. */
+  clear(): void;
+};
+
+export function createRowCache(): RowCache {
+  const rows = new Map<LoadedKind, Map<string, unknown>>();
+  const indexes = new Map<IndexName, Map<string, unknown>>();
+
+  function tableOf<Name>(tables: Map<Name, Map<string, unknown>>, name: Name): Map<string, unknown> {
+    let table = tables.get(name);
+    if (table === undefined) {
+      table = new Map();
+      tables.set(name, table);
+    }
+    return table;
+  }
+
+  /** Drops what the indexes that look at this row gave. */
+  function touch(kind: string, before: unknown, after: unknown): void {
+    for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
+      const table = indexes.get(index);
+      if (table !== undefined && table.size > 0 && touches({ before, after } as Written<never>))
+        table.clear();
+    }
+  }
+
+  function checkBefore(kind: LoadedKind, key: string, before: unknown): void {
+    const known = rows.get(kind)?.get(key);
+    if (before === null ? known != null : known !== before)
+      throw new Error(`a Change writes the ${kind} ${key} from another row than the one that was read`);
+  }
+
+  function keep<Name>(tables: Map<Name, Map<string, unknown>>, kept: ReadonlySet<Name>): void {
+    for (const [name, table] of tables) {
+      if (table.size > (kept.has(name) ? KEPT_MAX : 0)) table.clear();
+    }
+  }
+
+  function movePosting({ organisationId, mode, asset, legs }: Posting): void {
+    const key = balanceRowKey(organisationId, mode, asset);
+    const balance = rows.get("balance")?.get(key) as LoadedRows["balance"] | null | undefined;
+    if (balance === undefined) return;
+    const { available, held, paid } = balance ?? { available: 0n, held: 0n, paid: 0n };
+    rows.get("balance")?.set(key, {
+      available: available + legs.available,
+      held: held + legs.held,
+      paid: paid + legs.paid,
+    });
+  }
+
+  return {
+    row: (kind, key) => rows.get(kind)?.get(key) as never,
+    index: (name, key) => indexes.get(name)?.get(key) as never,
+    loadRow: (kind, key, row) => void tableOf(rows, kind).set(key, row),
+    loadIndex: (name, key, gives) => void tableOf(indexes, name).set(key, gives),
+    put(put) {
+      switch (put.kind) {
+        case "posting":
+          movePosting(put.row);
+          return;
+        case "auditEntry":
+        case "check":
+        case "content":
+        case "deposit":
+        case "trace":
+          return;
+        case "policy":
+        case "schema":
+        case "verifier":
+          tableOf(rows, put.kind).set(put.row.id, put.row);
+          touch(put.kind, null, put.row);
+          return;
+        default: {
+          const key = rowKeyOf(put.kind, put.row);
+          checkBefore(put.kind, key, put.before);
+          tableOf(rows, put.kind).set(key, put.row);
+          touch(put.kind, put.before, put.row);
+        }
+      }
+    },
+    remove({ kind, row }) {
+      const key = rowKeyOf(kind, row);
+      checkBefore(kind, key, row);
+      tableOf(rows, kind).set(key, null);
+      touch(kind, row, null);
+    },
+    endBatch() {
+      keep(rows, KEPT_ROWS);
+      keep(indexes, KEPT_INDEXES);
+    },
+    clear() {
+      rows.clear();
+      indexes.clear();
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import type { Agent } from "../core/agent.ts";
+import type { ApiKey } from "../core/api-key.ts";
+import type { AuditEntry } from "../core/audit-entry.ts";
+import type { AuthSession } from "../core/auth-session.ts";
+import type { Check } from "../core/check.ts";
+import type { Deposit } from "../core/deposit.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { Instance } from "../core/instance.ts";
+import type { NamedSchema } from "../core/named-schema.ts";
+import type { Organisation } from "../core/organisation.ts";
+import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
+import type { PasswordReset } from "../core/password-reset.ts";
+import type { Policy } from "../core/policy.ts";
+import type { Legs } from "../core/postings.ts";
+import type { Mode } from "../core/roles.ts";
+import type { SpendSession } from "../core/session.ts";
+import type { TraceEntry } from "../core/trace.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
+import type { Warrant } from "../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Purchase } from "../core/x402/purchase.ts";
+
+/** Rows that commands change: each write names the row as it was read. */
+export type ChangingRows = {
+  readonly agent: Agent;
+  readonly apiKey: ApiKey;
+  readonly authSession: AuthSession;
+  readonly delivery: WebhookDelivery;
+  readonly escalation: Escalation;
+  readonly idempotencyKey: IdempotencyKey;
+  readonly instance: Instance;
+  readonly organisation: Organisation;
+  readonly passkey: Passkey;
+  readonly passkeyApproval: PasskeyApproval;
+  readonly passwordReset: PasswordReset;
+  readonly purchase: Purchase;
+  readonly spendSession: SpendSession;
+  readonly user: User;
+  readonly warrant: Warrant;
+  readonly webhook: WebhookEndpoint;
+};
+
+/** Rows that are written once and never changed. */
+export type AppendedRows = {
+  readonly auditEntry: AuditEntry;
+  readonly check: Check;
+  readonly content: Content;
+  readonly deposit: Deposit;
+  readonly policy: Policy;
+  readonly posting: Posting;
+  readonly schema: NamedSchema;
+  readonly trace: TraceEntry;
+  readonly verifier: SavedVerifier;
+};
+
+export type Rows = ChangingRows & AppendedRows;
+export type RowKind = keyof Rows;
+
+/** What an Idempotency-Key of an organisation and mode stands for. */
+export type IdempotencyKey = {
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly key: string;
+  /** SHA-256 of the method, the path and the canonical body. */
+  readonly fingerprint: string;
+  /** While the request runs: the id of the warrant or the purchase that ends it. Null once there is an outcome. */
+  readonly holder: string | null;
+  /** What a replay answers; null while the request runs. */
+  readonly outcome: RecordedOutcome | null;
+  readonly createdAt: number;
+};
+
+export type RecordedOutcome = {
+  readonly status: number;
+  readonly body: string;
+  /** SHA-256 of the content that fills the answer's `body` field; null where it has none. */
+  readonly contentHash: string | null;
+};
+
+/** Bytes that are kept once, by their SHA-256. */
+export type Content = { readonly hash: string; readonly bytes: Uint8Array };
+
+/** One movement of money in the ledger. Its legs sum to zero. */
+export type Posting = {
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly asset: string;
+  readonly legs: Legs;
+  readonly warrantId: string | null;
+  readonly depositId: string | null;
+  /** Who is credited with the `paid` leg; null where that is zero. */
+  readonly payee: string | null;
+  readonly recordedAt: number;
+};
+
+/** A row's key among those of its kind, as needs and engines name it. */
+export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): string {
+  switch (kind) {
+    case "authSession":
+    case "passkeyApproval":
+    case "passwordReset":
+      return (row as AuthSession | PasskeyApproval | PasswordReset).tokenHash;
+    case "idempotencyKey":
+      return idempotencyRowKey(row as IdempotencyKey, (row as IdempotencyKey).key);
+    case "instance":
+      return INSTANCE_KEY;
+    case "content":
+      return (row as Content).hash;
+    default:
+      return (row as { readonly id: string }).id;
+  }
+}
+
+/** There is one instance in a ledger. */
+export const INSTANCE_KEY = "";
+
+export const idempotencyRowKey = (
+  { organisationId, mode }: { readonly organisationId: string; readonly mode: Mode },
+  key: string,
+): string => `${organisationId} ${mode} ${key}`;

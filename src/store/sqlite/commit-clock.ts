@@ -1,0 +1,43 @@
+import type { Database } from "bun:sqlite";
+import type { BatchTime } from "../batch.ts";
+
+/** The times of transactions. What is recorded never runs back, whatever the clock does. */
+export type CommitClock = {
+  /** A transaction has begun, with the ledger locked. `isOthers`: another process has committed since this one's last. */
+  begin(): { readonly time: BatchTime; readonly isOthers: boolean };
+  committed(time: BatchTime): void;
+  /** The time that the newest record carries, as far as this process knows; epoch milliseconds, -1 where there is none. */
+  lastRecordedAt(): number;
+};
+
+/** The newest record of each table whose rows carry the time of their commit. */
+const NEWEST_RECORDS = [
+  "SELECT recorded_at FROM trace ORDER BY position DESC LIMIT 1",
+  "SELECT recorded_at FROM postings ORDER BY id DESC LIMIT 1",
+  "SELECT recorded_at FROM admin_acts ORDER BY rowid DESC LIMIT 1",
+];
+
+export function createCommitClock(writer: Database, now: () => number): CommitClock {
+  const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
+  const newest = NEWEST_RECORDS.map((text) => writer.query<{ recorded_at: bigint }, []>(text));
+  let version: bigint | undefined;
+  let last = -1;
+  const readLast = () => Math.max(last, ...newest.map((query) => Number(query.get()?.recorded_at ?? -1n)));
+  return {
+    begin() {
+      const current = dataVersion.get()?.data_version;
+      const isOthers = current !== version;
+      version = current;
+      if (isOthers) last = readLast();
+      const time = now();
+      return { time: { now: time, recordedAt: Math.max(time, last) }, isOthers };
+    },
+    committed({ recordedAt }) {
+      last = recordedAt;
+    },
+    lastRecordedAt() {
+      if (version === undefined) last = readLast();
+      return last;
+    },
+  };
+}

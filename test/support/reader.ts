@@ -1,0 +1,11 @@
+import { connect, ledgerFile } from "../../src/store/sqlite/open.ts";
+import { createSqliteReader, type SqliteReader } from "../../src/store/sqlite/readers/reader.ts";
+
+/** Reads a ledger at once, so that a test can look without waiting. */
+export type TestReader = { readonly reader: SqliteReader; close(): void };
+
+/** A reader of the ledger in a data folder, on a connection of its own. */
+export function openReader(dataFolder: string): TestReader {
+  const { tables, raw } = connect(ledgerFile(dataFolder), { readonly: true });
+  return { reader: createSqliteReader(tables), close: () => raw.close() };
+}
