@@ -36,9 +36,9 @@ test("a key that was revoked beside a read of the same turn is refused at once",
 test("whoever reads in one turn shares a snapshot; who comes after it sees what was committed since", async () => {
   const { read } = service.ctx.store;
   await new Promise(setImmediate);
-  const [before, after] = [read(revokedAt), read(revokedAt)];
+  expect(await read(revokedAt)).toBeNull();
   revoke(home.live.keyId);
-  expect([await before, await after]).toEqual([null, null]);
+  expect(await read(revokedAt)).toBeNull();
   await new Promise(setImmediate);
   expect(await read(revokedAt)).toBe(1);
 });
