@@ -6,20 +6,20 @@ import type { Context } from "../services/context.ts";
 export type CommandLineTools = {
   readonly version: string;
   /** Opens the ledger of a data folder, or with `create` makes one. A server may be running on the same folder. */
-  open(options: DataOption & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
+  open(flags: DataFlag & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
   /** Starts the server, and resolves once it listens. */
-  serve(options: ServeOptions): Promise<RunningServer | Refusal>;
+  serve(flags: ServeFlags): Promise<RunningServer | Refusal>;
   /** Copies a data folder's ledger, beside a server that may be running, into a new file. */
-  backUp(options: DataOption & BackupInput): Promise<BackupResource | Refusal>;
+  backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
-  restore(options: DataOption & { readonly file: string }): Promise<RestoreResource | Refusal>;
+  restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
   /** Runs a job once, beside a server that may be running. */
-  runJob(options: DataOption & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
+  runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
-  demo(options: DemoOptions): Promise<Refusal | null>;
+  demo(flags: DemoFlags): Promise<Refusal | null>;
   openApiDocument(): unknown;
   /** Where a server with this configuration listens. */
-  serverAddress(options: AddressOptions): ServerAddress | Refusal;
+  serverAddress(flags: AddressFlags): ServerAddress | Refusal;
   /** The envelope of a refusal, as the API answers it. */
   errorBody(refused: Refusal): object;
   /** Whole lines on stdout; the last newline is added. */
@@ -47,11 +47,11 @@ export type RunningServer = {
 
 export type ServerAddress = { readonly host: string; readonly port: number };
 
-/** Flags as they were given. What is missing comes from the environment, then from the defaults; the config checks both. */
-export type DataOption = { readonly data?: string };
-export type AddressOptions = { readonly host?: string; readonly port?: string };
-export type ServeOptions = DataOption &
-  AddressOptions & {
+/** Options as they were given. What is missing comes from the environment, then from the defaults; the config checks both. */
+export type DataFlag = { readonly data?: string };
+export type AddressFlags = { readonly host?: string; readonly port?: string };
+export type ServeFlags = DataFlag &
+  AddressFlags & {
     readonly baseUrl?: string;
     readonly docsUrl?: string;
     readonly allowNetworks?: string;
@@ -59,4 +59,4 @@ export type ServeOptions = DataOption &
     readonly trustProxy?: string;
     readonly log?: string;
   };
-export type DemoOptions = DataOption & { readonly exit: boolean; readonly json: boolean };
+export type DemoFlags = DataFlag & { readonly exit: boolean; readonly json: boolean };

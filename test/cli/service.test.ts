@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Command } from "commander";
 import { buildProgram } from "../../src/cli/program.ts";
-import type { CommandLineTools, DemoOptions, ServeOptions } from "../../src/cli/tools.ts";
+import type { CommandLineTools, DemoFlags, ServeFlags } from "../../src/cli/tools.ts";
 import { refuse } from "../../src/core/errors.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
@@ -108,7 +108,7 @@ describe("the help", () => {
 });
 
 describe("serve", () => {
-  const serving = (seen: ServeOptions[], stopped: Promise<void> = Promise.resolve()) =>
+  const serving = (seen: ServeFlags[], stopped: Promise<void> = Promise.resolve()) =>
     createCommandLine(ctx, {
       serve: async (options) => {
         seen.push(options);
@@ -117,7 +117,7 @@ describe("serve", () => {
     });
 
   test("hands the flags on as they are, and says where it listens", async () => {
-    const seen: ServeOptions[] = [];
+    const seen: ServeFlags[] = [];
     const { code, out, err } = await serving(seen).run(
       ...["serve", "--host", "::1", "--port", "0", "--data", "d", "--base-url", "https://x"],
       ...["--docs-url", "y", "--allow-networks", "10.0.0.0/8", "--fetch-seconds", "3", "--trust-proxy", "z"],
@@ -135,7 +135,7 @@ describe("serve", () => {
   });
 
   test("gives no flag that was not given, and one JSON object with --json", async () => {
-    const seen: ServeOptions[] = [];
+    const seen: ServeFlags[] = [];
     const { out } = await serving(seen).run("serve", "--json");
     expect(JSON.parse(out)).toEqual({
       object: "server",
@@ -169,7 +169,7 @@ describe("serve", () => {
 });
 
 test("demo hands its flags on, and a refusal back", async () => {
-  const seen: DemoOptions[] = [];
+  const seen: DemoFlags[] = [];
   const cli = createCommandLine(ctx, {
     demo: async (options) => {
       seen.push(options);
