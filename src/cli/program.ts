@@ -23,6 +23,7 @@ import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
+import { failureSentence, pathOf } from "./failure-sentence.ts";
 import type { CommandLineTools } from "./tools.ts";
 
 type Add = (program: Command, tools: CommandLineTools) => void;
@@ -48,7 +49,7 @@ export function buildProgram(tools: CommandLineTools): Command {
     .configureHelp({ subcommandTerm: termOf, commandUsage: usageOf })
     .configureOutput({
       writeOut: (text) => tools.print(text.replace(/\n$/, "")),
-      // What is wrong is said once, in the error's body.
+      // `runCommandLine` prints what is wrong.
       writeErr: () => {},
     })
     .exitOverride();
@@ -77,21 +78,29 @@ const termOf = (command: Command): string => [command.name(), ...argumentsOf(com
 
 /** The path to a command, its arguments, and the options that it cannot do without. */
 function usageOf(command: Command): string {
-  const path: string[] = [];
-  for (let next: Command | null = command; next; next = next.parent) path.unshift(next.name());
   const mandatory = command.options.filter((option) => option.mandatory).map((option) => option.flags);
   const rest = command.commands.length > 0 ? "<command>" : "[options]";
-  return [...path, ...argumentsOf(command), ...mandatory, rest].join(" ");
+  return [pathOf(command), ...argumentsOf(command), ...mandatory, rest].join(" ");
 }
 
 /**
  * Runs one command line to its end.
  *
  * @param args what follows the executable's name
- * @returns the exit code: 0, or 1 with the error's body on stderr
+ * @returns the exit code: 0, or 1 with what is wrong on stderr, as a sentence or with `--json` as the error's body
  */
 export async function runCommandLine(tools: CommandLineTools, args: readonly string[]): Promise<number> {
   const program = buildProgram(tools);
+  let command = program;
+  forEachCommand(program, (each) => {
+    each.exitOverride((error) => {
+      command = each;
+      throw error;
+    });
+  });
+  program.hook("preAction", (_, running) => {
+    command = running;
+  });
   try {
     await program.parseAsync([...args], { from: "user" });
     return 0;
@@ -102,12 +111,25 @@ export async function runCommandLine(tools: CommandLineTools, args: readonly str
       return 0;
     }
     const refusal = refusalOf(error, args);
-    if (refusal) tools.printError(JSON.stringify(tools.errorBody(refusal)));
+    if (!refusal) return 1;
+    const text = wantsJson(args) ? JSON.stringify(tools.errorBody(refusal)) : failureSentence(error, command);
+    tools.printError(text);
     return 1;
   }
 }
 
-/** What is wrong, as a refusal; null where it has been said. */
+function forEachCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const each of command.commands) forEachCommand(each, visit);
+}
+
+/** Whether `--json` is on the line, wherever: the line may be one that cannot be read. What follows `--` is no option. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end === -1 ? args.length : end).includes("--json");
+}
+
+/** What is wrong, as a refusal; null where it has been printed. */
 function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
   if (error instanceof CommandFailure) return error.refusal;
   if (isRefusal(error)) return error;

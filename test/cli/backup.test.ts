@@ -80,7 +80,7 @@ function ledgerIn(folder: string) {
 
 /** Refused with a message that starts so; nothing is on stdout. */
 async function refuses(start: string, ...args: readonly string[]): Promise<void> {
-  const { code, out, err } = await cli.run(...args);
+  const { code, out, err } = await cli.run(...args, "--json");
   const { error } = JSON.parse(err);
   expect([code, out, error.code, error.message.slice(0, start.length)]).toEqual([
     ...[1, "", "validation_failed", start],
@@ -151,7 +151,7 @@ describe("backup", () => {
     const folder = join(work, "data");
     await cli.json("restore", good, "--data", folder);
     change(join(folder, "holdfast.db"), "UPDATE warrant_counts SET count = count + 1");
-    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder);
+    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder, "--json");
     expect([code, JSON.parse(err).error.message]).toEqual([
       1,
       expect.stringContaining("The audit of the copy fails, so it was not kept: warrant counts of"),
@@ -338,7 +338,7 @@ describe("restore refuses, with nothing in the folder,", () => {
   test("a key that is no key file", async () => {
     const [file, folder] = [join(work, "file"), join(work, "data")];
     changed("UPDATE backup_keys SET name = '../escaped' WHERE name = 'master.key'")(file);
-    const { code, err } = await cli.run("restore", file, "--data", folder);
+    const { code, err } = await cli.run("restore", file, "--data", folder, "--json");
     expect([code, JSON.parse(err).error.message]).toEqual([1, '"../escaped" is not the name of a key file']);
     expect([readdirSync(folder), existsSync(join(work, "escaped"))]).toEqual([[], false]);
   });

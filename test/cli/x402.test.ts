@@ -106,7 +106,7 @@ test.each([
     const message = `The seller may still have the payment taken until ${timeIn(EXPIRY_MS)}, by the chain's clock. A person may say what became of it from ${timeIn(EXPIRY_MS + HOUR_MS)} on.`;
     for (const waitMs of [0, EXPIRY_MS + HOUR_MS - 1]) {
       ctx.clock.now += waitMs;
-      const early = await cli.run("x402", "resolve", id, `--${known}`);
+      const early = await cli.run("x402", "resolve", id, `--${known}`, "--json");
       expect([early.code, failure(early.err).code]).toEqual([1, "illegal_transition"]);
       expect(failure(early.err).message).toBe(message);
     }
@@ -124,7 +124,7 @@ test.each([
     const [open, closed] = ctx.store.reader.escalations.list(stage, 10);
     expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
 
-    const again = await cli.run("x402", "resolve", id, "--unpaid");
+    const again = await cli.run("x402", "resolve", id, "--unpaid", "--json");
     expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
     if (known === "unpaid") return;
     expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
@@ -154,7 +154,7 @@ test("resolve is refused where the server reaches the chain, though the command 
   await serves([8_453, BASE_SEPOLIA]);
   ctx.clock.now += 48 * HOUR_MS;
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
-  const refused = await cli.run("x402", "resolve", id, "--unpaid");
+  const refused = await cli.run("x402", "resolve", id, "--unpaid", "--json");
   expect([refused.code, failure(refused.err).message]).toEqual([1, message]);
   expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unknown" });
   await serves([8_453]);
@@ -163,7 +163,7 @@ test("resolve is refused where the server reaches the chain, though the command 
 
 test("resolve where the chain has been away for a day since its last answer, and is still asked", async () => {
   const id = await buyUnknown();
-  const resolve = () => cli.run("x402", "resolve", id, "--unpaid");
+  const resolve = () => cli.run("x402", "resolve", id, "--unpaid", "--json");
   const ask = async (finding: Finding) => {
     market.findings = [finding];
     expect(await reconcilePurchases(ctx, (error) => Promise.reject(error))).toBe(0);
@@ -201,8 +201,8 @@ test("resolve is refused where a chain decides, nothing is open, or neither is s
     [[unknown, "--paid", "--unpaid"], "validation_failed", "--paid: say --paid, or --unpaid"],
   ];
   for (const [args, code, message] of rows) {
-    const { code: exit, err } = await cli.run("x402", "resolve", ...args);
+    const { code: exit, err } = await cli.run("x402", "resolve", ...args, "--json");
     expect([exit, failure(err).code, failure(err).message]).toEqual([1, code, message]);
   }
-  expect(failure((await cli.run("x402", "show", "pur_none")).err).code).toBe("purchase_not_found");
+  expect(failure((await cli.run("x402", "show", "pur_none", "--json")).err).code).toBe("purchase_not_found");
 });

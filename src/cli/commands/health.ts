@@ -6,6 +6,7 @@ import { given } from "../input.ts";
 import type { AddressFlags, CommandLineTools, ServerAddress } from "../tools.ts";
 
 const HEALTH_TIMEOUT_MS = 3_000;
+const NO_ANSWER = "does not answer";
 
 export function addHealth(program: Command, tools: CommandLineTools): void {
   const health = program
@@ -29,7 +30,10 @@ export function addHealth(program: Command, tools: CommandLineTools): void {
     const address = orFail(tools.serverAddress(given({ host, port })));
     const url = `${serverUrl(address)}/${ready ? "readyz" : "healthz"}`;
     const problem = await problemAt(url);
-    if (problem !== null) throw new CommandFailure(refuse("internal_error", `${url} ${problem}.`));
+    if (problem !== null) {
+      const next = problem === NO_ANSWER ? "Start it with holdfast serve" : undefined;
+      throw new CommandFailure(refuse("internal_error", `${url} ${problem}.`), next);
+    }
     const said = ready ? "is well, and ready" : "is well";
     tools.print(json ? JSON.stringify({ object: "health", ok: true, url }) : `${url} ${said}.`);
   });
@@ -47,7 +51,7 @@ async function problemAt(url: string): Promise<string | null> {
     const text = await response.text();
     return response.ok ? null : `answers ${response.status}${failedChecks(text)}`;
   } catch {
-    return "does not answer";
+    return NO_ANSWER;
   }
 }
 

@@ -9,7 +9,7 @@ const WHAT_IT_DOES: Readonly<Record<JobByHand, string>> = {
   deadlines: "expire warrants whose deadline has passed",
   agents: "finish freezing and unfreezing the warrants of agents that were killed or made active",
   recover: "take back checks that were interrupted",
-  retention: "forget what is older than its retention",
+  retention: "delete what is no longer kept: old Idempotency-Keys, sign-ins, links and deliveries",
   reminders: "print on stderr the escalations that have waited for a day",
   webhooks: "attempt the deliveries that are due",
 };
