@@ -266,6 +266,9 @@ export function readSecrets(
   };
 }
 
+/** Whether the terminal says, by `TERM`, that it is one that can clear a line. */
+export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
+
 /** The settings that are given, parsed; the first that is wrong is refused by its name. */
 function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal {
   const values: Record<string, unknown> = {};

@@ -12,9 +12,11 @@ import {
   startServer,
 } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
+import { startProgress } from "./cli/progress.ts";
 import type { CommandLineTools, OpenLedger } from "./cli/tools.ts";
 import {
   type Config,
+  clearsLines,
   DEFAULTS,
   type Given,
   NO_SECRETS,
@@ -24,10 +26,11 @@ import {
 } from "./config.ts";
 import { isRefusal, type Refusal, refuseField, rootCause } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
+import { NO_PROGRESS } from "./core/progress.ts";
 import { runDemo } from "./demo/demo.ts";
+import { inWords } from "./demo/narrate.ts";
 import { createPaint } from "./demo/paint.ts";
 import { inJson } from "./demo/record.ts";
-import { inWords } from "./demo/tell.ts";
 import { openApiDocument } from "./http/app.ts";
 import { errorBody } from "./http/errors.ts";
 import { runAuditChild } from "./platform/audit-child.ts";
@@ -112,7 +115,10 @@ const tools: CommandLineTools = {
       config,
       data: data ?? null,
       keepServing: !exit,
-      telling: json ? inJson(tools.print) : inWords({ paint: createPaint(hasColours()), print: tools.print }),
+      narrator: json
+        ? inJson(tools.print)
+        : inWords({ paint: createPaint(hasColours()), print: tools.print }),
+      startProgress: json ? () => NO_PROGRESS : tools.startProgress,
       untilStopped: untilSignal,
     });
   },
@@ -120,6 +126,12 @@ const tools: CommandLineTools = {
   serverAddress({ host, port }) {
     const config = readConfig(flags({ HOST: host, PORT: port }));
     return isRefusal(config) ? config : { host: config.host, port: config.port };
+  },
+  startProgress: (step) => {
+    const { isTTY, columns } = process.stderr;
+    return isTTY
+      ? startProgress(step, { columns: columns || COLUMNS, clearsLines: clearsLines() })
+      : NO_PROGRESS;
   },
   errorBody: (refusal) => errorBody(refusal, newId("request"), docsUrl()),
   print: (text) => void process.stdout.write(`${text}\n`),
@@ -153,6 +165,9 @@ function docsUrl(): string {
   const config = readConfig({});
   return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
 }
+
+/** How wide a terminal is that does not say it. */
+const COLUMNS = 80;
 
 const hasColours = (): boolean => process.stdout.isTTY && process.stdout.hasColors();
 

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { Refusal } from "../core/errors.ts";
+import { NO_PROGRESS, type Progress, withProgress } from "../core/progress.ts";
 import { MODES } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import { CommandFailure, orFail } from "./failure.ts";
@@ -37,11 +38,25 @@ export const group = (program: Command, name: string, summary: string): Command 
 export const examples = (command: Command, ...lines: readonly string[]): Command =>
   command.addHelpText("after", ["", "Examples:", ...lines.map((line) => `  $ ${line}`)].join("\n"));
 
+/** A command as it is typed, such as `holdfast agents create`. */
+export const pathOf = (command: Command): string =>
+  command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
 /** What a verb answers where it does not refuse. */
 export type Answer<Verb extends (...args: never[]) => Promise<unknown>> = Exclude<
   Awaited<ReturnType<Verb>>,
   { readonly refused: unknown }
 >;
+
+/**
+ * Does work that may be long, and shows on a terminal how far it has come; not with `--json`, which programs read. Whoever
+ * prints in the work stops the progress first.
+ */
+export const showingProgress = <Answer>(
+  tools: CommandLineTools,
+  { step, json = false }: { readonly step: string; readonly json?: boolean | undefined },
+  work: (progress: Progress) => Promise<Answer>,
+): Promise<Answer> => withProgress(json ? NO_PROGRESS : tools.startProgress(step), work);
 
 /** A command that runs one verb on the ledger of a data folder. */
 type LedgerCommand<Flags, Input, Answer extends object> = {
@@ -50,6 +65,8 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
   readonly verb: (ctx: Context, input: Input) => Promise<Answer | Refusal>;
   /** Whether a ledger is made where the folder has none. Without it a mistyped folder is refused. */
   readonly create?: boolean;
+  /** What is under way, for whoever waits longer than two seconds (default: the command's name). */
+  readonly step?: string;
   /** The text for people. */
   readonly print: (answer: Answer, input: Input) => string;
   /** Whether the command fails although the verb answered: the answer is printed, and the exit code is 1. */
@@ -59,18 +76,25 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
 export function runsOnLedger<Flags, Input, Answer extends object>(
   command: Command,
   tools: CommandLineTools,
-  { input, verb, print, create = false, failed = () => false }: LedgerCommand<Flags, Input, Answer>,
+  { input, verb, print, create = false, step, failed = () => false }: LedgerCommand<Flags, Input, Answer>,
 ): Command {
   return withCommonFlags(command).action(async () => {
     const { data, json } = command.opts<CommonFlags>();
     const values = await input(command.opts() as Flags, command.args);
-    const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }));
-    try {
-      const answer = orFail(await verb(ctx, values));
-      tools.print(json ? JSON.stringify(answer) : print(answer, values));
-      if (failed(answer)) throw new CommandFailure(null);
-    } finally {
-      await close();
-    }
+    await showingProgress(
+      tools,
+      { step: step ?? pathOf(command).replace("holdfast ", ""), json },
+      async (progress) => {
+        const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }));
+        try {
+          const answer = orFail(await verb(ctx, values));
+          await progress.stop();
+          tools.print(json ? JSON.stringify(answer) : print(answer, values));
+          if (failed(answer)) throw new CommandFailure(null);
+        } finally {
+          await close();
+        }
+      },
+    );
   });
 }

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from "commander";
 import { type ErrorCode, isRefusal, type Refusal, rootMessage, statusOf } from "../core/errors.ts";
+import { pathOf } from "./command.ts";
 import { CommandFailure } from "./failure.ts";
 import { printable } from "./printable.ts";
 
@@ -20,13 +21,6 @@ const PROBLEM_LENGTH_MAX = 1_000;
 
 const shortened = (problem: string): string =>
   problem.length > PROBLEM_LENGTH_MAX ? `${problem.slice(0, PROBLEM_LENGTH_MAX)}…` : problem;
-
-/** A command as it is typed, such as `holdfast agents create`. */
-export function pathOf(command: Command): string {
-  const names: string[] = [];
-  for (let each: Command | null = command; each; each = each.parent) names.unshift(each.name());
-  return names.join(" ");
-}
 
 type Parts = { readonly problem: string; readonly next: string | null };
 

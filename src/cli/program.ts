@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { isRefusal, type Refusal, refuse, rootMessage } from "../core/errors.ts";
+import { pathOf } from "./command.ts";
 import { addAgents } from "./commands/agents.ts";
 import { addAudit } from "./commands/audit.ts";
 import { addAuditLog } from "./commands/audit-log.ts";
@@ -23,7 +24,7 @@ import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
-import { failureSentence, pathOf } from "./failure-sentence.ts";
+import { failureSentence } from "./failure-sentence.ts";
 import type { CommandLineTools } from "./tools.ts";
 
 type Add = (program: Command, tools: CommandLineTools) => void;

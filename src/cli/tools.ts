@@ -1,8 +1,9 @@
 import type { Refusal } from "../core/errors.ts";
+import type { StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreResource } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
 
-/** What the command line needs of the rooms that it may not know; `main.ts` hands it in. */
+/** What the command line needs from rooms that it may not import. `main.ts` hands it in. */
 export type CommandLineTools = {
   readonly version: string;
   /** Opens the ledger of a data folder, or with `create` makes one. A server may be running on the same folder. */
@@ -15,13 +16,15 @@ export type CommandLineTools = {
   restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
   /** Runs a job once, beside a server that may be running. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
-  /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
+  /** Prints its story, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
   demo(flags: DemoFlags): Promise<Refusal | null>;
   openApiDocument(): unknown;
   /** Where a server with this configuration listens. */
   serverAddress(flags: AddressFlags): ServerAddress | Refusal;
   /** The envelope of a refusal, as the API answers it. */
   errorBody(refused: Refusal): object;
+  /** On a terminal, shows on stderr how far long work has come; elsewhere shows nothing. */
+  readonly startProgress: StartProgress;
   /** Whole lines on stdout; the last newline is added. */
   print(text: string): void;
   /** The same on stderr. */

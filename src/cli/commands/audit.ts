@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { examples, runsOnLedger } from "../command.ts";
+import { printable } from "../printable.ts";
 import type { CommandLineTools } from "../tools.ts";
 
 export function addAudit(program: Command, tools: CommandLineTools): void {
@@ -16,7 +17,9 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
       const problems = store.reader.audit();
       return { object: "audit", ok: problems.length === 0, problems };
     },
-    print: ({ ok, problems }) => (ok ? "The books balance; nothing disagrees." : problems.join("\n")),
+    step: "checking the ledger",
+    print: ({ ok, problems }) =>
+      ok ? "The books balance; nothing disagrees." : problems.map(printable).join("\n"),
     failed: ({ ok }) => !ok,
   });
 }

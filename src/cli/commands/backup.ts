@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { BackupResource } from "../../services/admin/backup.ts";
-import { type CommonFlags, examples, withCommonFlags } from "../command.ts";
+import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { KEY_FILES, keyFileNames } from "../key-files.ts";
@@ -23,7 +23,11 @@ export function addBackup(program: Command, tools: CommandLineTools): void {
   );
   withCommonFlags(backup).action(async (file: string) => {
     const { data, json, withoutKeys = false } = backup.opts<CommonFlags & { withoutKeys?: boolean }>();
-    const made = orFail(await tools.backUp({ file, withKeys: !withoutKeys, ...given({ data }) }));
+    const made = await showingProgress(
+      tools,
+      { step: "copying the ledger and checking the copy", json },
+      async () => orFail(await tools.backUp({ file, withKeys: !withoutKeys, ...given({ data }) })),
+    );
     tools.print(
       json
         ? JSON.stringify(made)

@@ -1,5 +1,5 @@
 import { Argument, type Command } from "commander";
-import { type CommonFlags, examples, group, withCommonFlags } from "../command.ts";
+import { type CommonFlags, examples, group, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { type CommandLineTools, JOBS_BY_HAND, type JobByHand } from "../tools.ts";
@@ -28,7 +28,9 @@ export function addJobs(program: Command, tools: CommandLineTools): void {
   examples(run, "holdfast jobs run deadlines --data ./data");
   withCommonFlags(run).action(async (job: JobByHand) => {
     const { data, json } = run.opts<CommonFlags>();
-    const ran = orFail(await tools.runJob({ job, ...given({ data }) }));
+    const ran = await showingProgress(tools, { step: `running the job ${job}`, json }, async () =>
+      orFail(await tools.runJob({ job, ...given({ data }) })),
+    );
     const done = ran.done === null ? "" : ` ${ran.done} done.`;
     tools.print(json ? JSON.stringify(ran) : `The job ${job} ran.${done}`);
   });

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
-import { type CommonFlags, examples, withCommonFlags } from "../command.ts";
+import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { KEY_FILES, keyFileNames } from "../key-files.ts";
@@ -22,8 +22,11 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
   withCommonFlags(restore).action(async (file: string) => {
     const { data, json } = restore.opts<CommonFlags>();
     const flags = given({ data });
-    const { answer, text } =
-      file === ACKNOWLEDGE ? await acknowledge(tools, flags) : await restoreFile(tools, { file, ...flags });
+    const acknowledges = file === ACKNOWLEDGE;
+    const step = acknowledges ? "acknowledging the restore" : "checking the backup and restoring it";
+    const { answer, text } = await showingProgress(tools, { step, json }, () =>
+      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, { file, ...flags }),
+    );
     tools.print(json ? JSON.stringify(answer) : text);
   });
 }

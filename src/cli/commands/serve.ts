@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addressOptions, type CommonFlags, examples, withCommonFlags } from "../command.ts";
+import { addressOptions, type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import type { CommandLineTools, ServeFlags } from "../tools.ts";
 
@@ -38,7 +38,11 @@ export function addServe(program: Command, tools: CommandLineTools): void {
   examples(serve, "holdfast serve --port 8080 --data ./data");
   serve.action(async () => {
     const { json, ...flags } = serve.opts<ServeFlags & CommonFlags>();
-    const { url, dataFolder, stopped } = orFail(await tools.serve(flags));
+    const { url, dataFolder, stopped } = await showingProgress(
+      tools,
+      { step: "starting the service", json },
+      async () => orFail(await tools.serve(flags)),
+    );
     tools.print(
       json
         ? JSON.stringify({ object: "server", url, data_folder: dataFolder })

@@ -189,6 +189,7 @@ function addRecover(webhooks: Command, tools: CommandLineTools): void {
   runsOnLedger(recover, tools, {
     input: (flags: { since: string }, [webhookId = ""]) => ({ webhook_id: webhookId, since: flags.since }),
     verb: (ctx, input) => recoverWebhook(ctx, MACHINE, input),
+    step: "finding what did not arrive",
     print: ({ deliveries, since }) =>
       deliveries === 0
         ? `Nothing was missed since ${since}.`
