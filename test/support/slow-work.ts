@@ -6,7 +6,7 @@ import { startProgress } from "../../src/cli/progress.ts";
 import { withProgress } from "../../src/core/progress.ts";
 
 const [ms = "0", how = "blocked", clears = "clears-lines"] = process.argv.slice(2);
-const terminal = { columns: process.stderr.columns, clearsLines: clears === "clears-lines" };
+const terminal = { columns: process.stderr.columns || 80, clearsLines: clears === "clears-lines" };
 await withProgress(startProgress("working hard", terminal), async ({ update }) => {
   update(1_200, 4_800);
   if (how === "blocked") Bun.sleepSync(Number(ms));
