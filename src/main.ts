@@ -99,7 +99,7 @@ const tools: CommandLineTools = {
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {
-      // An attempt that is begun and cannot be signed holds its delivery up, for the server too.
+      // An attempt that is claimed and cannot be signed delays its delivery, for the server too.
       const refused =
         job === "webhooks" ? refuseUnopened(config, secrets, ctx.store.reader.webhooks.enabled()) : null;
       if (refused) return refused;
@@ -138,7 +138,7 @@ const tools: CommandLineTools = {
   printError: (text) => void process.stderr.write(`${text}\n`),
 };
 
-/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
+/** The configuration. Refused where the folder has no ledger, unless `create` says that one may be made. */
 function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
   const config = readConfig(flags({ DATA: data }));
   if (isRefusal(config)) return config;
@@ -160,7 +160,7 @@ function opened(config: Config, secrets: Secrets): OpenLedger | Refusal {
   }
 }
 
-/** Where the links in a command's error lead: the server's own pages, as the API's do. */
+/** Where the link in an error's body leads: to the server's own pages, as in the API. */
 function docsUrl(): string {
   const config = readConfig({});
   return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
@@ -171,7 +171,7 @@ const COLUMNS = 80;
 
 const hasColours = (): boolean => process.stdout.isTTY && process.stdout.hasColors();
 
-/** Flags that were given. */
+/** The flags that were given, without those that are undefined. */
 const flags = (given: Given): Given =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 
@@ -181,11 +181,11 @@ const untilSignal = (): Promise<void> =>
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
   });
 
-/** After a stop, a source that hangs would keep the process alive: what it would answer is undone at the next start. */
+/** After a stop, a source that hangs would keep the process alive. The next start undoes what it would have answered. */
 const exitSoon = (): void => void setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 const EXIT_AFTER_MS = 200;
 
-/** What the machine refused of the settings: the folder, or the address. */
+/** The setting that the operator has to change, where the machine refused the folder or the address. Throws any other error again. */
 function settingRefusal(error: unknown): Refusal {
   const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {
@@ -211,7 +211,7 @@ function settingRefusal(error: unknown): Refusal {
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
-// Who reads us may stop early, as `head` does.
+// Whoever reads the output may stop early, as `head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();

@@ -49,8 +49,8 @@ export type Answer<Verb extends (...args: never[]) => Promise<unknown>> = Exclud
 >;
 
 /**
- * Does work that may be long, and shows on a terminal how far it has come; not with `--json`, which programs read. Whoever
- * prints in the work stops the progress first.
+ * Does work that may be long, and shows on a terminal how far it has come; not with `--json`, which programs read. Work
+ * that prints stops the progress first.
  */
 export const showingProgress = <Answer>(
   tools: CommandLineTools,

@@ -41,7 +41,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly Add[]])[] 
   ["Reference:", [addOpenApi]],
 ];
 
-/** The whole command line, ready to parse. It throws commander's errors and `CommandFailure`. */
+/** The whole command line, ready to parse. Parsing throws commander's errors, and `CommandFailure` where a command fails. */
 export function buildProgram(tools: CommandLineTools): Command {
   const program = new Command("holdfast")
     .description("Holds money against a promise, checks the deliverable itself, and settles by policy.")
@@ -77,7 +77,7 @@ const argumentsOf = (command: Command): readonly string[] =>
 
 const termOf = (command: Command): string => [command.name(), ...argumentsOf(command)].join(" ");
 
-/** The path to a command, its arguments, and the options that it cannot do without. */
+/** A command as it is typed, with its arguments and the options that it cannot do without. */
 function usageOf(command: Command): string {
   const mandatory = command.options.filter((option) => option.mandatory).map((option) => option.flags);
   const rest = command.commands.length > 0 ? "<command>" : "[options]";
@@ -135,7 +135,7 @@ function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
   if (error instanceof CommandFailure) return error.refusal;
   if (isRefusal(error)) return error;
   if (!(error instanceof CommanderError)) {
-    // Whoever runs the command owns the machine, and may see what failed on it.
+    // Unlike a caller of the API, whoever runs a command may see what failed on the machine.
     return refuse("internal_error", rootMessage(error));
   }
   return refuse(

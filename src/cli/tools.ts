@@ -6,22 +6,22 @@ import type { Context } from "../services/context.ts";
 /** What the command line needs from rooms that it may not import. `main.ts` hands it in. */
 export type CommandLineTools = {
   readonly version: string;
-  /** Opens the ledger of a data folder, or with `create` makes one. A server may be running on the same folder. */
+  /** Opens the ledger of a data folder. With `create` it makes one where there is none. A server may be running on the folder. */
   open(flags: DataFlag & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
-  /** Starts the server, and resolves once it listens. */
+  /** Starts the server, and resolves when it listens. */
   serve(flags: ServeFlags): Promise<RunningServer | Refusal>;
-  /** Copies a data folder's ledger, beside a server that may be running, into a new file. */
+  /** Copies the ledger of a data folder into a new file. A server may be running on the folder. */
   backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
   restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
-  /** Runs a job once, beside a server that may be running. */
+  /** Runs a job once. A server may be running on the folder. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
-  /** Prints its story, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
+  /** Plays the demo and prints its story, with `json` as one object. Resolves when the story is over, or, without `exit`, when a signal has stopped the server. */
   demo(flags: DemoFlags): Promise<Refusal | null>;
   openApiDocument(): unknown;
-  /** Where a server with this configuration listens. */
+  /** The address at which a server with this configuration listens. */
   serverAddress(flags: AddressFlags): ServerAddress | Refusal;
-  /** The envelope of a refusal, as the API answers it. */
+  /** The error's body for a refusal, as the API answers it. */
   errorBody(refused: Refusal): object;
   /** On a terminal, shows on stderr how far long work has come; elsewhere shows nothing. */
   readonly startProgress: StartProgress;
@@ -35,7 +35,7 @@ export type CommandLineTools = {
 export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention", "reminders", "webhooks"] as const;
 export type JobByHand = (typeof JOBS_BY_HAND)[number];
 
-/** `done` is how many the job found to do; null where it does not count. */
+/** `done` is how many things the job did; null where it does not count them. */
 export type JobRun = { readonly object: "job"; readonly job: JobByHand; readonly done: number | null };
 
 export type OpenLedger = { readonly ctx: Context; close(): Promise<void> };
@@ -50,7 +50,7 @@ export type RunningServer = {
 
 export type ServerAddress = { readonly host: string; readonly port: number };
 
-/** Options as they were given. What is missing comes from the environment, then from the defaults; the config checks both. */
+/** Options as they were typed. Those that are missing come from the environment, else from the defaults; `config.ts` checks all. */
 export type DataFlag = { readonly data?: string };
 export type AddressFlags = { readonly host?: string; readonly port?: string };
 export type ServeFlags = DataFlag &

@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => ctx.close());
 
-/** Words of a command line; `<…>` stands for what the beginning created. */
+/** Words of a command line; `<agent>` and so on stand for what `beforeAll` created. */
 const words = (line: readonly string[]): string[] =>
   line.map((word) => {
     const ids: Record<string, string> = { organisation, agent, key, session };

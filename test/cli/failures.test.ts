@@ -16,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => ctx.close());
 
-/** `<…>` stands for what the set-up made. */
+/** Words of a command line; `<agent>` and so on stand for what `setUp` made. */
 const words = (line: readonly string[]): string[] =>
   line.map((word) => {
     const ids: Record<string, string> = { organisation: made.organisation, agent: made.agent };
     return word.replace(/^<(\w+)>$/, (_, name: string) => ids[name] ?? "");
   });
 
-/** `--json` before the first option, where no option takes it for its value. */
+/** The line with `--json` before its first option: after an option it could be read as that option's value. */
 function withJson(line: readonly string[]): string[] {
   const first = line.findIndex((word) => word.startsWith("--"));
   return first === -1 ? [...line, "--json"] : [...line.slice(0, first), "--json", ...line.slice(first)];
@@ -240,7 +240,7 @@ const REFUSED: readonly Failure[] = [
   },
 ];
 
-/** Holds text against what is expected, in which an ellipsis stands for any text of one line. */
+/** Compares stderr with what is expected, in which an ellipsis stands for any text. */
 function expectSays(err: string, says: string): void {
   const parts = `holdfast: ${says}\n`.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   expect(err).toMatch(new RegExp(`^${parts.join(".*")}$`));

@@ -21,7 +21,10 @@ function leavesOf(command: Command, path: readonly string[] = []): string[][] {
 }
 const LEAVES = leavesOf(buildProgram({ version: "0" } as CommandLineTools));
 
-/** The commands of the README's table: `agents create` · `list` are two of agents; `restore acknowledge` is one of restore. */
+/**
+ * The commands in the README's table. A row such as `agents create` · `list` names two commands of agents. What follows
+ * the name of a command that is no group, as in `restore acknowledge`, is an argument.
+ */
 function commandsInReadme(): ReadonlySet<string> {
   const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
   const section = readme.slice(readme.indexOf("\n## The command line\n")).split("\n## ")[1] ?? "";
@@ -56,7 +59,7 @@ describe("the help", () => {
       expect(out).toContain("--data <folder>");
       expect(out).toContain("--json");
       expect(out).toMatch(new RegExp(`^Examples:\\n {2}\\$ holdfast ${leaf.join(" ")} ?`, "m"));
-      // Options without a word of explanation would end their line.
+      // An option that is not explained would stand alone on its line.
       expect(out).not.toMatch(/^ {2}--\S+( <\S+>)?$/m);
     });
   }

@@ -20,7 +20,7 @@ import {
 } from "../support/market.ts";
 import { codeOf, createCaller, createStage, intentOf, must, type Stage } from "../support/stage.ts";
 
-/** `holdfast x402 list|show|resolve`: how far purchases came, and what is known of the money. */
+/** `holdfast x402 list|show|resolve`: how far purchases came, and whether their sellers were paid. */
 
 let market: Market;
 let ctx: TestContext;
@@ -49,7 +49,7 @@ const buyUnknown = (): Promise<string> => {
 const list = () => ["x402", "list", "--organisation", stage.organisationId, "--mode", "sandbox"];
 const failure = (err: string) => JSON.parse(err).error;
 
-test("list and show say what was asked, how far it came, and what is known of the money", async () => {
+test("list and show say what the seller asked, how far it came, and whether the seller was paid", async () => {
   expect((await cli.run(...list())).out).toBe("Nothing has been bought, sandbox.\n");
   const voucher = await buy();
   market.first = givesAway("free");
@@ -114,8 +114,8 @@ test.each([
     const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
     expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
     expect(ctx.store.reader.balances.list(stage)[0]!.balance.held).toBe(held);
-    const act = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
-    expect(act).toMatchObject({
+    const entry = ctx.store.reader.adminActs.list(stage.organisationId, null, 1)[0]!;
+    expect(entry).toMatchObject({
       action: "purchase.resolved",
       subject: id,
       before: { known: "unknown", warrant_state: "escalated" },
@@ -161,7 +161,7 @@ test("resolve is refused where the server reaches the chain, though the command 
   expect(await cli.json("x402", "resolve", id, "--unpaid")).toMatchObject({ warrant_state: "refunded" });
 });
 
-test("resolve where the chain has been away for a day since its last answer, and is still asked", async () => {
+test("resolve where the chain has not answered for a day, and is still asked", async () => {
   const id = await buyUnknown();
   const resolve = () => cli.run("x402", "resolve", id, "--unpaid", "--json");
   const ask = async (finding: Finding) => {
@@ -174,7 +174,7 @@ test("resolve where the chain has been away for a day since its last answer, and
   expect(failure((await resolve()).err).message).toBe(chainDecidesUntil(timeIn(24 * HOUR_MS)));
   ctx.clock.now += HOUR_MS;
   await ask("away");
-  // Nobody has asked it since: that is not the chain's silence.
+  // Nobody has asked the chain since then, so its silence does not count.
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
   ctx.clock.now += 48 * HOUR_MS;
   expect(failure((await resolve()).err).message).toBe(message);
@@ -183,7 +183,7 @@ test("resolve where the chain has been away for a day since its last answer, and
   expect(ctx.store.reader.purchases.get(id)).toMatchObject({ known: "unpaid", knownBy: "person" });
 });
 
-test("resolve is refused where a chain decides, nothing is open, or neither is said", async () => {
+test("resolve is refused where a chain decides, nothing is unknown, or neither --paid nor --unpaid is given", async () => {
   const voucher = await buy();
   market.first = givesAway("free");
   const free = await buy();

@@ -27,7 +27,7 @@ type RunSettings = Partial<Omit<DemoSettings, "narrator" | "untilStopped">> & {
   readonly meanwhile?: (lines: readonly string[]) => Promise<void>;
 };
 
-/** Runs the demo on a free port; its lines, and what it returned. */
+/** Runs the demo on a free port, and answers its lines and what it returned. */
 async function run({ narrate = inPlainWords, meanwhile, ...settings }: RunSettings = {}) {
   const lines: string[] = [];
   const steps: string[] = [];
@@ -194,7 +194,7 @@ describe("the tour as one object", () => {
     ]);
   });
 
-  test("agrees with what the service says, which goes on with what is needed to try it", async () => {
+  test("agrees with the service, which goes on, and has the credentials to try it", async () => {
     let compared = 0;
     const { refused, lines } = await run({
       narrate: inJson,
