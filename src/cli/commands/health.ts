@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { refuse } from "../../core/errors.ts";
-import { addressOptions, type CommonFlags, examples, withCommonFlags } from "../command.ts";
+import { addressOptions, type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { CommandFailure, orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import type { AddressFlags, CommandLineTools, ServerAddress } from "../tools.ts";
@@ -29,7 +29,7 @@ export function addHealth(program: Command, tools: CommandLineTools): void {
     } = health.opts<AddressFlags & CommonFlags & { ready?: boolean }>();
     const address = orFail(tools.serverAddress(given({ host, port })));
     const url = `${serverUrl(address)}/${ready ? "readyz" : "healthz"}`;
-    const problem = await problemAt(url);
+    const problem = await showingProgress(tools, { step: `asking ${url}`, json }, () => problemAt(url));
     if (problem !== null) {
       const next = problem === NO_ANSWER ? "Start it with holdfast serve" : undefined;
       throw new CommandFailure(refuse("internal_error", `${url} ${problem}.`), next);
