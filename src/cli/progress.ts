@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Progress } from "../core/progress.ts";
 
@@ -36,8 +37,10 @@ export const monotonicMs = (): number => performance.timeOrigin + performance.no
 /** A step that ends before anything is shown goes from QUIET to STOPPED; one that is shown, from QUIET to SHOWN. */
 export const PHASE = { QUIET: 0, SHOWN: 1, STOPPED: 2 } as const;
 
-/** In the executable, `bun build` has put the worker under its path below src. */
-const WORKER = import.meta.dir.startsWith("/$bunfs/") ? "./cli/progress-worker.ts" : "./progress-worker.ts";
+/** The executable has it as a second entry point of its build, by its path below src. */
+const WORKER = import.meta.dir.startsWith("/$bunfs/")
+  ? "/$bunfs/root/cli/progress-worker.ts"
+  : join(import.meta.dir, "progress-worker.ts");
 
 /** Shows on stderr, after two seconds, which step runs, for how long, and how far it has come. */
 export function startProgress(step: string, terminal: Terminal): Progress {
@@ -45,7 +48,7 @@ export function startProgress(step: string, terminal: Terminal): Progress {
     phase: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
     figures: new Float64Array(new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT)).fill(Number.NaN),
   };
-  const worker = new Worker(new URL(WORKER, import.meta.url), {
+  const worker = new Worker(WORKER, {
     workerData: { step, terminal, shared, startedAt: monotonicMs() } satisfies WorkerInput,
   });
   const cleared = new Promise<void>((resolve) => {

@@ -5,8 +5,8 @@ import { type StartProgress, withProgress } from "../core/progress.ts";
 import { createClient, PATHS } from "./client.ts";
 import { chooseFolder } from "./folder.ts";
 import { PURCHASE } from "./scenes.ts";
-import { openSeller, type Seller } from "./seller.ts";
-import { type Cast, setStage } from "./stage.ts";
+import { openSeller } from "./seller.ts";
+import { type Demo, setStage } from "./stage.ts";
 import { openAsAgent, playStory, type Story, type WarrantBody } from "./story.ts";
 
 export type DemoSettings = {
@@ -28,19 +28,6 @@ export type Narrator = {
   /** @param yours one more warrant, held for the reader to try; null where no server goes on */
   played(demo: Demo, story: Story, yours: WarrantBody | null): void;
   over(demo: Demo): void;
-};
-
-/** What all parts of the demo need. */
-export type Demo = {
-  readonly server: RunningServer;
-  /** Where the server is reached from this machine. */
-  readonly url: string;
-  /** The configured port, where another program has it and the server listens at another; else null. */
-  readonly portTaken: number | null;
-  readonly seller: Seller;
-  readonly cast: Cast;
-  readonly folder: string;
-  readonly keepServing: boolean;
 };
 
 /** The amount of the reader's own warrant: 10.00 USDC. */

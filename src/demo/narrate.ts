@@ -3,8 +3,8 @@ import { displayAmount, shareOf } from "../core/money.ts";
 import type { Check } from "../core/records.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
-import type { Demo, Narrator } from "./demo.ts";
-import type { Paint } from "./paint.ts";
+import type { Narrator } from "./demo.ts";
+import type { Output } from "./paint.ts";
 import {
   FUNDS,
   JUDGEMENT,
@@ -16,6 +16,7 @@ import {
   SCENES,
   SCHEMA_NAME,
 } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import type {
   BalanceLine,
   Decision,
@@ -26,9 +27,6 @@ import type {
   WarrantBody,
 } from "./story.ts";
 import { printWhatToTry } from "./try-it.ts";
-
-/** Where the tour is printed, and in which colours. */
-export type Output = { readonly paint: Paint; readonly print: (text: string) => void };
 
 const OBSERVED_LENGTH_MAX = 44;
 const ASSET = "USDC";

@@ -1,6 +1,7 @@
 import { PATHS } from "./client.ts";
-import type { Demo, Narrator } from "./demo.ts";
+import type { Narrator } from "./demo.ts";
 import { PURCHASE } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import type { BalanceLine, Purchase, Story, WarrantBody } from "./story.ts";
 
 /** The tour for programs: one object when the story is over, and nothing before or after it. */

@@ -1,3 +1,4 @@
+import type { RunningServer } from "../app.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createAgent } from "../services/admin/agents.ts";
 import { MACHINE } from "../services/admin/authority.ts";
@@ -9,6 +10,7 @@ import { createSchema } from "../services/admin/schemas.ts";
 import type { Context } from "../services/context.ts";
 import type { organisationResource } from "../services/resources.ts";
 import { type Balance, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
+import type { Seller } from "./seller.ts";
 
 /** Who takes part in the tour, with their credentials: all in the sandbox, and made for this run. */
 export type Cast = {
@@ -16,6 +18,19 @@ export type Cast = {
   readonly owner: { readonly email: string; readonly password: string };
   readonly agent: { readonly id: string; readonly name: string };
   readonly apiKey: string;
+};
+
+/** What all parts of the demo need. */
+export type Demo = {
+  readonly server: RunningServer;
+  /** Where the server is reached from this machine. */
+  readonly url: string;
+  /** The configured port, where another program has it and the server listens at another; else null. */
+  readonly portTaken: number | null;
+  readonly seller: Seller;
+  readonly cast: Cast;
+  readonly folder: string;
+  readonly keepServing: boolean;
 };
 
 /** More failures than anybody causes while trying things: the agent must not pause itself. */

@@ -4,10 +4,9 @@ import type { VoucherClaims } from "../core/x402/voucher.ts";
 import type { receiptResource, warrantResource } from "../services/resources.ts";
 import type { paymentResource } from "../services/x402/resources.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";
 import { type Balance, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";
-import { readBalance } from "./stage.ts";
+import { type Demo, readBalance } from "./stage.ts";
 
 /** What happens in the tour, as data. `narrate.ts` prints it for people, `record.ts` for programs. */
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { displayAmount } from "../core/money.ts";
 import { PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
-import type { Output } from "./narrate.ts";
+import type { Output } from "./paint.ts";
 import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import { inAMonth, type WarrantBody } from "./story.ts";
 
 /** Prints commands to copy, which work as they are, on the warrant that is held for the reader. Each is one line, so that it can be copied whole. */
