@@ -8,18 +8,18 @@ import { checkSourceUrl } from "./core/source-url.ts";
 import { type AssetRule, findAsset } from "./core/x402/assets.ts";
 import { chainOfCaip2 } from "./core/x402/chains.ts";
 
-/** The checked configuration (decisions.md, Configuration). Nothing else reads the environment. */
+/** The checked configuration (README, "Configuration"). No other module reads the environment. */
 export type Config = {
   /** The data folder. */
   readonly data: string;
   readonly host: string;
-  /** 0 takes a free port. */
+  /** 0 stands for any free port. */
   readonly port: number;
   /** Where people and agents reach the service; null means `http://localhost:<port>`. */
   readonly baseUrl: string | null;
   /** Where the links in errors lead; null means the service's own `/docs`. */
   readonly docsUrl: string | null;
-  /** Networks that a deliverable may be fetched from besides the public ones. */
+  /** Private networks that a deliverable may be fetched from, besides every public one. */
   readonly allowNetworks: readonly string[];
   readonly fetchSeconds: number;
   /** Proxies whose `X-Forwarded-For` is believed. */
@@ -27,30 +27,30 @@ export type Config = {
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
   readonly idempotencyDays: number;
-  /** Networks that a seller of x402 may be on besides the public ones. */
+  /** Private networks that a seller of x402 may be on, besides every public one. */
   readonly x402AllowNetworks: readonly string[];
-  /** Tokens that are paid with besides the known ones. */
+  /** Tokens that may be paid with, besides the built-in ones. */
   readonly x402Assets: readonly AssetRule[];
-  /** JSON-RPC endpoints by chain id. They may carry their provider's key: not for logs. */
+  /** URLs of JSON-RPC endpoints by chain id. A URL may hold the provider's key, so no log may show one. */
   readonly evmRpc: ReadonlyMap<number, string>;
-  /** Nightly backups; null where there are none. */
+  /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
-  /** What is logged: faults and warnings, or a line for each request too. */
+  /** What is logged: faults and warnings, or these and a line for each request. */
   readonly log: Log;
 };
 
 const LOGS = ["faults", "requests"] as const;
 export type Log = (typeof LOGS)[number];
 
-/** What nobody but its user may see: apart from the rest, so that no log or page shows it by mistake. */
+/** The secrets, apart from the configuration, so that no log or page shows one by mistake. */
 export type Secrets = {
   /** 32 bytes; null means the one in the data folder. */
   readonly masterKey: Uint8Array | null;
-  /** Null closes the worker's route. */
+  /** The secret of `POST /internal/jobs/webhooks`; null closes the route. */
   readonly workerSecret: string | null;
-  /** Null closes `/metrics`. */
+  /** The bearer token of `/metrics`; null closes it. */
   readonly metricsToken: string | null;
-  /** PEM: the Ed25519 key that signs, then those that were rotated out; null means those in the data folder. */
+  /** In PEM: the Ed25519 key that signs, then the keys that it replaced; null means those in the data folder. */
   readonly signingKey: string | null;
   /** The wallets' private keys as `0x` and 64 hex digits, in lower case; null where a mode has no wallet. */
   readonly x402SandboxKey: PrivateKey | null;
@@ -59,7 +59,7 @@ export type Secrets = {
 
 export type PrivateKey = `0x${string}`;
 
-/** What holds where no secret is set. */
+/** No secret is set. */
 export const NO_SECRETS: Secrets = {
   masterKey: null,
   workerSecret: null,
@@ -69,10 +69,10 @@ export const NO_SECRETS: Secrets = {
   x402LiveKey: null,
 };
 
-/** Settings as they were given, by their names without `HOLDFAST_`: flags of the command line, then the environment. */
+/** Texts of settings by their names. Flags have the name without `HOLDFAST_`, the environment has the whole one. */
 export type Given = Readonly<Record<string, string | undefined>>;
 
-/** Reads one setting's text, or says how it must be. */
+/** Reads the text of one setting, or says what the text must be. */
 type Parse<Value> = (text: string) => Value | { readonly problem: string };
 
 const integer =
@@ -94,12 +94,12 @@ const networks: Parse<readonly string[]> = (text) => {
   const wrong = entries.find((entry) => parseNetwork(entry) === null);
   return wrong === undefined
     ? entries
-    : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is none` };
+    : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is not a CIDR` };
 };
 
 const ASSET = /^(eip155:[0-9]+)\/(0x[0-9a-fA-F]{40})=([A-Za-z0-9._-]{1,32}):([^:]{1,64}):([^:]{1,16})$/;
 
-/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, the books' asset, the EIP-712 name and version. */
+/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, the asset in the ledger, the EIP-712 name and version. */
 const assets: Parse<readonly AssetRule[]> = (text) => {
   const rules: AssetRule[] = [];
   for (const entry of text.split(",").map((entry) => entry.trim())) {
@@ -107,17 +107,17 @@ const assets: Parse<readonly AssetRule[]> = (text) => {
       ASSET.exec(entry) ?? [];
     const chainId = chainOfCaip2(chain);
     if (chainId === null) {
-      return { problem: `must be tokens such as eip155:84532/0x…=USDC:USD Coin:2; ${entry} is none` };
+      return { problem: `must be tokens such as eip155:84532/0x…=USDC:USD Coin:2; ${entry} is not a token` };
     }
     const contract = address.toLowerCase();
     if (findAsset(rules, chainId, contract))
-      return { problem: `must be tokens, each once; ${entry} is there twice` };
+      return { problem: `must be tokens, each named once; ${entry} is named twice` };
     rules.push({ chainId, contract, asset, tokenName, tokenVersion });
   }
   return rules;
 };
 
-/** Entries such as `eip155:84532=https://…`. No message repeats one, since the URL may carry a key. */
+/** Entries such as `eip155:84532=https://…`. No message repeats one, since the URL may hold a key. */
 const endpoints: Parse<ReadonlyMap<number, string>> = (text) => {
   const urls = new Map<number, string>();
   for (const entry of text.split(",").map((entry) => entry.trim())) {
@@ -126,7 +126,7 @@ const endpoints: Parse<ReadonlyMap<number, string>> = (text) => {
     if (chainId === null || checkSourceUrl(url) !== null) {
       return { problem: "must be chains and their JSON-RPC URLs, such as eip155:84532=https://rpc.example" };
     }
-    if (urls.has(chainId)) return { problem: `must be chains, each once; ${chain} is there twice` };
+    if (urls.has(chainId)) return { problem: `must be chains, each named once; ${chain} is named twice` };
     urls.set(chainId, url);
   }
   return urls;
@@ -165,7 +165,7 @@ const SETTINGS = {
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
-/** The order of secp256k1: a private key is a number above zero and below it. */
+/** The order of the curve secp256k1: a private key is above zero and below it. */
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 const privateKey: Parse<PrivateKey> = (text) => {
@@ -176,7 +176,7 @@ const privateKey: Parse<PrivateKey> = (text) => {
     : { problem: "must be a wallet's private key: 32 bytes in hex" };
 };
 
-/** Settings that are secrets. Each may also come from a file, whose path the variable of the same name and `_FILE` tells. */
+/** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
   MASTER_KEY: (text) => {
     const bytes = /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
@@ -192,7 +192,7 @@ const SECRETS = {
   X402_LIVE_KEY: privateKey,
 } satisfies Record<string, Parse<unknown>>;
 
-/** A private key; others, of which the public half is enough, may follow. */
+/** A private key first. Those that it replaced may follow, and of these the public key is enough. */
 function isSigningKey(text: string): boolean {
   const blocks = text.split(/(?=-----BEGIN )/);
   try {
@@ -214,8 +214,8 @@ const SECRETS_AND_FILES = Object.keys(SECRETS).flatMap((name) => [name, name + F
 const KNOWN: readonly string[] = [...Object.keys(SETTINGS), ...SECRETS_AND_FILES];
 
 /**
- * The configuration from flags and environment; flags win, an empty value is as if unset. An unknown `HOLDFAST_…` variable or
- * a bad value is refused by its name.
+ * The configuration from flags and environment. Flags win, and an empty value counts as not set. An unknown `HOLDFAST_…`
+ * variable or a bad value is refused, and the message names it.
  */
 export function readConfig(flags: Given, environment: Given = process.env): Config | Refusal {
   const variables = Object.entries(environment).filter(([name]) => name.startsWith(PREFIX));
@@ -266,7 +266,10 @@ export function readSecrets(
   };
 }
 
-/** The settings that are given, parsed; the first that is wrong is refused by its name. */
+/** Whether the terminal says, by `TERM`, that it is one that can clear a line. */
+export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
+
+/** The settings that are given, parsed. The first bad value is refused, and the message names the setting. */
 function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal {
   const values: Record<string, unknown> = {};
   for (const [setting, parse] of Object.entries(table)) {
@@ -306,5 +309,5 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
       : { folder: values.BACKUP_FOLDER, keep: values.BACKUP_KEEP ?? 7, hour: values.BACKUP_HOUR ?? 3 },
 });
 
-/** What holds where nothing is set. */
+/** No setting is given. */
 export const DEFAULTS: Config = configOf({});

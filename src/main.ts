@@ -12,9 +12,11 @@ import {
   startServer,
 } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
+import { startProgress } from "./cli/progress.ts";
 import type { CommandLineTools, OpenLedger } from "./cli/tools.ts";
 import {
   type Config,
+  clearsLines,
   DEFAULTS,
   type Given,
   NO_SECRETS,
@@ -24,10 +26,11 @@ import {
 } from "./config.ts";
 import { isRefusal, type Refusal, refuseField, rootCause } from "./core/errors.ts";
 import { createIds } from "./core/ids.ts";
+import { NO_PROGRESS } from "./core/progress.ts";
 import { runDemo } from "./demo/demo.ts";
+import { inWords } from "./demo/narrate.ts";
 import { createPaint } from "./demo/paint.ts";
 import { inJson } from "./demo/record.ts";
-import { inWords } from "./demo/tell.ts";
 import { openApiDocument } from "./http/app.ts";
 import { errorBody } from "./http/errors.ts";
 import { runAuditChild } from "./platform/audit-child.ts";
@@ -96,7 +99,7 @@ const tools: CommandLineTools = {
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {
-      // An attempt that is begun and cannot be signed holds its delivery up, for the server too.
+      // An attempt that is claimed and cannot be signed delays its delivery, for the server too.
       if (job === "webhooks") {
         const endpoints = await ctx.store.read((reader) => reader.webhooks.enabled());
         const refused = refuseUnopened(config, secrets, endpoints);
@@ -114,7 +117,10 @@ const tools: CommandLineTools = {
       config,
       data: data ?? null,
       keepServing: !exit,
-      telling: json ? inJson(tools.print) : inWords({ paint: createPaint(hasColours()), print: tools.print }),
+      narrator: json
+        ? inJson(tools.print)
+        : inWords({ paint: createPaint(hasColours()), print: tools.print }),
+      startProgress: json ? () => NO_PROGRESS : tools.startProgress,
       untilStopped: untilSignal,
     });
   },
@@ -123,12 +129,18 @@ const tools: CommandLineTools = {
     const config = readConfig(flags({ HOST: host, PORT: port }));
     return isRefusal(config) ? config : { host: config.host, port: config.port };
   },
+  startProgress: (step) => {
+    const { isTTY, columns } = process.stderr;
+    return isTTY
+      ? startProgress(step, { columns: columns || COLUMNS, clearsLines: clearsLines() })
+      : NO_PROGRESS;
+  },
   errorBody: (refusal) => errorBody(refusal, newId("request"), docsUrl()),
   print: (text) => void process.stdout.write(`${text}\n`),
   printError: (text) => void process.stderr.write(`${text}\n`),
 };
 
-/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
+/** The configuration. Refused where the folder has no ledger, unless `create` says that one may be made. */
 function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
   const config = readConfig(flags({ DATA: data }));
   if (isRefusal(config)) return config;
@@ -145,15 +157,18 @@ function ledgerConfig(data: string | undefined, create: boolean): Config | Refus
 const opened = (config: Config, secrets: Secrets): Promise<OpenLedger | Refusal> =>
   openForCommands(config, secrets).catch(settingRefusal);
 
-/** Where the links in a command's error lead: the server's own pages, as the API's do. */
+/** Where the link in an error's body leads: to the server's own pages, as in the API. */
 function docsUrl(): string {
   const config = readConfig({});
   return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
 }
 
+/** How wide a terminal is that does not say it. */
+const COLUMNS = 80;
+
 const hasColours = (): boolean => process.stdout.isTTY && process.stdout.hasColors();
 
-/** Flags that were given. */
+/** The flags that were given, without those that are undefined. */
 const flags = (given: Given): Given =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 
@@ -163,11 +178,11 @@ const untilSignal = (): Promise<void> =>
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
   });
 
-/** After a stop, a source that hangs would keep the process alive: what it would answer is undone at the next start. */
+/** After a stop, a source that hangs would keep the process alive. The next start undoes what it would have answered. */
 const exitSoon = (): void => void setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 const EXIT_AFTER_MS = 200;
 
-/** What the machine refused of the settings: the folder, or the address. */
+/** The setting that the operator has to change, where the machine refused the folder or the address. Throws any other error again. */
 function settingRefusal(error: unknown): Refusal {
   const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {
@@ -193,7 +208,7 @@ function settingRefusal(error: unknown): Refusal {
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
-// Who reads us may stop early, as `head` does.
+// Whoever reads the output may stop early, as `head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();

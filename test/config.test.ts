@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Config, NO_SECRETS, readConfig, readSecrets } from "../src/config.ts";
+import { type Config, clearsLines, NO_SECRETS, readConfig, readSecrets } from "../src/config.ts";
 import { isRefusal } from "../src/core/errors.ts";
 
 const DEFAULTS: Config = {
@@ -87,7 +87,7 @@ describe("a good value", () => {
     });
   }
 
-  test("of the backups' number and hour goes with their folder", () => {
+  test("of BACKUP_KEEP or BACKUP_HOUR counts only with BACKUP_FOLDER", () => {
     const settings = { HOLDFAST_BACKUP_KEEP: "2", HOLDFAST_BACKUP_HOUR: "0" };
     expect(readConfig({}, settings)).toEqual(DEFAULTS);
     expect(readConfig({}, { ...settings, HOLDFAST_BACKUP_FOLDER: "/backups" })).toEqual({
@@ -105,7 +105,7 @@ describe("a good value", () => {
   });
 });
 
-/** The token of the tables, as a rule. */
+/** The rule that the tables' texts stand for. */
 function rule(overrides: object = {}) {
   return {
     chainId: 84_532,
@@ -117,7 +117,7 @@ function rule(overrides: object = {}) {
   };
 }
 
-describe("a bad value stops the start, by its name", () => {
+describe("a bad value is refused with a message that names it", () => {
   const INTEGERS = ["-1", "+1", "1.5", "1e1", "0x10", " 1", "1 ", "1\n", "one", "١", "9".repeat(30)];
   const URLS = [
     ...["holdfast.example", "ftp://holdfast.example", "/docs", "http://", "https://h.example?q=1"],
@@ -168,12 +168,12 @@ describe("a bad value stops the start, by its name", () => {
     }
   }
 
-  test("of a list names the entry", () => {
+  test("in a list is named", () => {
     const refusal = readConfig({}, { HOLDFAST_ALLOW_NETWORKS: "10.0.0.0/8,nowhere" });
-    expect(isRefusal(refusal) && refusal.message).toContain("nowhere");
+    expect(isRefusal(refusal) && refusal.message).toContain("nowhere is not a CIDR");
   });
 
-  test("of an endpoint does not repeat it: it may carry a key", () => {
+  test("of an endpoint is not repeated in the message: it may hold a key", () => {
     const refusal = readConfig({}, { HOLDFAST_EVM_RPC: "eip155:one=https://rpc.example/v2/the-key" });
     expect(isRefusal(refusal) && refusal.message).not.toContain("the-key");
   });
@@ -183,7 +183,7 @@ describe("a bad value stops the start, by its name", () => {
   });
 });
 
-describe("an unknown setting stops the start, by its name", () => {
+describe("an unknown setting is refused with a message that names it", () => {
   for (const name of [
     "HOLDFAST_PROT",
     "HOLDFAST_",
@@ -203,7 +203,7 @@ describe("an unknown setting stops the start, by its name", () => {
   });
 });
 
-test("an empty value is as if unset", () => {
+test("an empty value counts as not set", () => {
   for (const name of ["DATA", "HOST", "PORT", "BASE_URL", "ALLOW_NETWORKS", "TRUST_PROXY", "RATE_READ"]) {
     expect(readConfig({}, { [`HOLDFAST_${name}`]: "" })).toEqual(DEFAULTS);
     expect(readConfig({ [name]: "" }, {})).toEqual(DEFAULTS);
@@ -293,4 +293,8 @@ describe("secrets", () => {
     expect(readConfig({}, { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_WORKER_SECRET_FILE: "/x" })).toEqual(
       DEFAULTS,
     ));
+});
+
+test("a terminal clears lines where TERM names one, and not a dumb one", () => {
+  expect([{ TERM: "xterm" }, { TERM: "dumb" }, {}].map(clearsLines)).toEqual([true, false, false]);
 });

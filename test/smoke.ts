@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createAuthenticator } from "./support/authenticator.ts";
+import { onTerminal } from "./support/pseudo-terminal.ts";
 
 const BINARY = resolve(import.meta.dir, "../dist/holdfast");
 const COMMAND_MS = 60_000;
@@ -45,11 +46,11 @@ async function serviceWorks(): Promise<void> {
     ...["organisations", "create", "--name", "Smoke"],
     ...["--owner-email", "owner@example.com", "--owner-password", "correct horse battery staple"],
   );
-  const books = ["--organisation", idOf(organisation), "--mode", "sandbox"];
-  const agent = await json("agents", "create", ...books, "--name", "buyer");
+  const account = ["--organisation", idOf(organisation), "--mode", "sandbox"];
+  const agent = await json("agents", "create", ...account, "--name", "buyer");
   const key = await json("keys", "create", "--agent", idOf(agent));
   assert.match(String(key.secret), /^hf_test_/);
-  await json("balances", "fund", ...books, "--amount", "1000000");
+  await json("balances", "fund", ...account, "--amount", "1000000");
   passed("organisation, agent, key and balance from the command line");
 
   const server = Bun.spawn([BINARY, "serve"], spawnOptions(folder, settings));
@@ -83,12 +84,12 @@ async function serviceWorks(): Promise<void> {
     assert.equal(verified.state, "released");
     passed("a warrant is opened, its deliverable checked, its money released");
 
-    const { balances } = await json("balances", "show", ...books);
+    const { balances } = await json("balances", "show", ...account);
     assert.partialDeepStrictEqual(balances, [
       { asset: "USDC", available: "750000", held: "0", paid: "250000" },
     ]);
     await run("audit");
-    passed("the books say so, and the audit finds nothing");
+    passed("the balances say so, and the audit finds nothing");
 
     await paysOnAChain(port, secret);
     await run("audit");
@@ -102,6 +103,11 @@ async function serviceWorks(): Promise<void> {
     assert.equal(await server.exited, 0, "serve must end with 0 within 10 s of SIGTERM");
     clearTimeout(late);
     passed("SIGTERM ends it with 0");
+
+    await longWorkIsShown(folder, settings, async (url) => {
+      const webhook = await json("webhooks", "create", ...account, "--url", url);
+      await run("webhooks", "send-example", idOf(webhook));
+    });
   } finally {
     server.kill("SIGKILL");
     await seller.stop(true);
@@ -120,7 +126,36 @@ async function secondServerIsRefused(folder: string, settings: Settings): Promis
   passed("a second server on the folder refuses to start, and says why");
 }
 
-/** x402's packages are loaded at their first use. This seller takes the payment and names no transaction. */
+/** What draws the progress is a second entry point of the executable: only long work on a terminal shows that it is in it. */
+async function longWorkIsShown(
+  folder: string,
+  settings: Settings,
+  sendTo: (url: string) => Promise<void>,
+): Promise<void> {
+  const receiver = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch() {
+      await Bun.sleep(3_000);
+      return new Response();
+    },
+  });
+  try {
+    await sendTo(receiver.url.href);
+    const command = [BINARY, "jobs", "run", "webhooks"];
+    const { code, written } = await onTerminal(command, { cwd: folder, env: settings });
+    assert.equal(code, 0, written);
+    assert.match(
+      written,
+      /^holdfast: running the job webhooks, \d s<clear>\r[\s\S]*<clear>The job webhooks ran\./,
+    );
+    passed("long work shows its progress on a terminal");
+  } finally {
+    await receiver.stop(true);
+  }
+}
+
+/** x402's packages are loaded at their first use. This seller accepts the payment and names no transaction. */
 async function paysOnAChain(port: number, secret: string): Promise<void> {
   const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
   const entry = {
@@ -160,7 +195,7 @@ async function paysOnAChain(port: number, secret: string): Promise<void> {
   }
 }
 
-/** The library behind it is loaded at its first use: not before a passkey comes does the binary show that it can. */
+/** The library behind passkeys is loaded at their first use: only a passkey shows that it is in the executable. */
 async function passkeySignsIn(port: number): Promise<void> {
   const base = `http://localhost:${port}`;
   const password = "correct horse battery staple";
@@ -190,7 +225,7 @@ async function demoWorks(): Promise<void> {
   passed("demo --exit, from an empty folder");
 
   const record = oneObject(
-    await holdfast(emptyFolder("demo-exit"), ["demo", "--exit", "--json", "--data", "books"]),
+    await holdfast(emptyFolder("demo-exit"), ["demo", "--exit", "--json", "--data", "ledger"]),
   );
   assert.partialDeepStrictEqual(record, { object: "demo", audit: { ok: true, problems: [] }, yours: null });
   assert.partialDeepStrictEqual(record.purchase, { state: "released", paid: true, status: 200 });
@@ -198,11 +233,11 @@ async function demoWorks(): Promise<void> {
   await demoServesOn();
 }
 
-/** `demo --json` says one object once it serves, what is in it is so, and nothing follows it. */
+/** `demo --json` prints one object once it serves. The receipts agree with it, and nothing follows it. */
 async function demoServesOn(): Promise<void> {
   const settings = { HOLDFAST_PORT: String(await freePort()) };
   const demo = Bun.spawn(
-    [BINARY, "demo", "--json", "--data", "books"],
+    [BINARY, "demo", "--json", "--data", "ledger"],
     spawnOptions(emptyFolder("demo-serves"), settings),
   );
   try {
@@ -242,7 +277,7 @@ function oneObject(stdout: string): Json {
   return JSON.parse(stdout);
 }
 
-/** A folder belongs to whoever wrote into it: what Bun itself would load from there must not reach the service. */
+/** Bun itself would load these files from the folder in which it is started. The executable must not: others may write there. */
 async function hostileFolderIsIgnored(): Promise<void> {
   const folder = emptyFolder("hostile");
   writeFileSync(join(folder, ".env"), "HOLDFAST_PORT=nonsense\nHOLDFAST_HOSTILE=1\n");
@@ -274,7 +309,7 @@ function spawnOptions(cwd: string, env: Settings) {
   return { cwd, env, stdin: "ignore", stdout: "pipe", stderr: "inherit" } as const;
 }
 
-/** Runs one command to its end and gives its stdout; anything but exit code 0 is a failure. */
+/** Runs one command to its end, and answers its stdout. Throws where the exit code is not 0. */
 async function holdfast(folder: string, args: string[], settings: Settings = {}): Promise<string> {
   const child = Bun.spawn([BINARY, ...args], { ...spawnOptions(folder, settings), timeout: COMMAND_MS });
   const output = await new Response(child.stdout).text();
@@ -294,7 +329,7 @@ async function waitUntilReady(server: { stdout: ReadableStream; kill(): void }, 
   clearTimeout(late);
 }
 
-/** One POST under a fresh idempotency key; the answer's body, if the status is the expected one. */
+/** One POST under a new idempotency key: the answer's body. Throws where the status is another than expected. */
 async function post(port: number, secret: string, path: string, status: number, body: Json): Promise<Json> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method: "POST",

@@ -1,30 +1,30 @@
 import { parseJsonText } from "../core/json-text.ts";
 import { optionFailure } from "./failure.ts";
 
-/** How the texts of the command line become the inputs of verbs. The verbs check the values. */
+/** Turns the texts of a command line into the input of a verb. The verb checks the values. */
 
 const FILE_BYTES_MAX = 1024 * 1024;
 
-/** The given fields, without those that are undefined. */
+/** The fields that were given, without those that are undefined. */
 export const given = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Name in keyof Fields]?: Exclude<Fields[Name], undefined>;
   };
 
-/** A whole number; NaN, which every verb refuses by the field's name, where it is none. */
-export const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN);
+/** A whole number. Other text becomes NaN, which every verb refuses with a message that names the field. */
+const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN);
 
 export const wholeNumberIfGiven = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : wholeNumber(text);
 
-/** The value of an option that takes JSON text or `@file`. */
+/** The value of an option that takes JSON, or a file that holds it as `@file`. */
 export async function readJson(option: string, text: string): Promise<unknown> {
   const parsed = parseJsonText(text.startsWith("@") ? await readText(option, text.slice(1)) : text);
   if ("problem" in parsed) throw optionFailure(option, parsed.problem);
   return parsed.value;
 }
 
-/** A secret given in the open, or in a file, where other users of the machine cannot see it among the processes. */
+/** A secret, given as an option's value, or in a file: other users of the machine see the options of every process. */
 export async function readSecret(
   option: string,
   text: string | undefined,

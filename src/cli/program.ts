@@ -1,17 +1,30 @@
 import { Command, CommanderError } from "commander";
 import { isRefusal, type Refusal, refuse, rootMessage } from "../core/errors.ts";
+import { pathOf } from "./command.ts";
+import { addAgents } from "./commands/agents.ts";
+import { addAudit } from "./commands/audit.ts";
 import { addAuditLog } from "./commands/audit-log.ts";
-import { addBackup, addRestore } from "./commands/backup.ts";
-import { addAudit, addBalances } from "./commands/books.ts";
+import { addBackup } from "./commands/backup.ts";
+import { addBalances } from "./commands/balances.ts";
+import { addDemo } from "./commands/demo.ts";
+import { addHealth } from "./commands/health.ts";
 import { addJobs } from "./commands/jobs.ts";
-import { addKillSwitch, addOrganisations, addPasskeyThreshold } from "./commands/organisations.ts";
-import { addUsers } from "./commands/people.ts";
-import { addPolicies, addSchemas, addVerifiers } from "./commands/rules.ts";
-import { addDemo, addHealth, addOpenApi, addServe } from "./commands/service.ts";
-import { addAgents, addKeys, addSessions } from "./commands/spenders.ts";
+import { addKeys } from "./commands/keys.ts";
+import { addKillSwitch } from "./commands/kill-switch.ts";
+import { addOpenApi } from "./commands/openapi.ts";
+import { addOrganisations } from "./commands/organisations.ts";
+import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
+import { addPolicies } from "./commands/policies.ts";
+import { addRestore } from "./commands/restore.ts";
+import { addSchemas } from "./commands/schemas.ts";
+import { addServe } from "./commands/serve.ts";
+import { addSessions } from "./commands/sessions.ts";
+import { addUsers } from "./commands/users.ts";
+import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
+import { failureSentence } from "./failure-sentence.ts";
 import type { CommandLineTools } from "./tools.ts";
 
 type Add = (program: Command, tools: CommandLineTools) => void;
@@ -28,7 +41,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly Add[]])[] 
   ["Reference:", [addOpenApi]],
 ];
 
-/** The whole command line, ready to parse. It throws commander's errors and `CommandFailure`. */
+/** The whole command line, ready to parse. Parsing throws commander's errors, and `CommandFailure` where a command fails. */
 export function buildProgram(tools: CommandLineTools): Command {
   const program = new Command("holdfast")
     .description("Holds money against a promise, checks the deliverable itself, and settles by policy.")
@@ -37,7 +50,7 @@ export function buildProgram(tools: CommandLineTools): Command {
     .configureHelp({ subcommandTerm: termOf, commandUsage: usageOf })
     .configureOutput({
       writeOut: (text) => tools.print(text.replace(/\n$/, "")),
-      // What is wrong is said once, in the error's body.
+      // `runCommandLine` prints what is wrong.
       writeErr: () => {},
     })
     .exitOverride();
@@ -64,23 +77,31 @@ const argumentsOf = (command: Command): readonly string[] =>
 
 const termOf = (command: Command): string => [command.name(), ...argumentsOf(command)].join(" ");
 
-/** The path to a command, its arguments, and the options that it cannot do without. */
+/** A command as it is typed, with its arguments and the options that it cannot do without. */
 function usageOf(command: Command): string {
-  const path: string[] = [];
-  for (let next: Command | null = command; next; next = next.parent) path.unshift(next.name());
   const mandatory = command.options.filter((option) => option.mandatory).map((option) => option.flags);
   const rest = command.commands.length > 0 ? "<command>" : "[options]";
-  return [...path, ...argumentsOf(command), ...mandatory, rest].join(" ");
+  return [pathOf(command), ...argumentsOf(command), ...mandatory, rest].join(" ");
 }
 
 /**
  * Runs one command line to its end.
  *
  * @param args what follows the executable's name
- * @returns the exit code: 0, or 1 with the error's body on stderr
+ * @returns the exit code: 0, or 1 with what is wrong on stderr, as a sentence or with `--json` as the error's body
  */
 export async function runCommandLine(tools: CommandLineTools, args: readonly string[]): Promise<number> {
   const program = buildProgram(tools);
+  let command = program;
+  forEachCommand(program, (each) => {
+    each.exitOverride((error) => {
+      command = each;
+      throw error;
+    });
+  });
+  program.hook("preAction", (_, running) => {
+    command = running;
+  });
   try {
     await program.parseAsync([...args], { from: "user" });
     return 0;
@@ -91,17 +112,30 @@ export async function runCommandLine(tools: CommandLineTools, args: readonly str
       return 0;
     }
     const refusal = refusalOf(error, args);
-    if (refusal) tools.printError(JSON.stringify(tools.errorBody(refusal)));
+    if (!refusal) return 1;
+    const text = wantsJson(args) ? JSON.stringify(tools.errorBody(refusal)) : failureSentence(error, command);
+    tools.printError(text);
     return 1;
   }
 }
 
-/** What is wrong, as a refusal; null where it has been said. */
+function forEachCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const each of command.commands) forEachCommand(each, visit);
+}
+
+/** Whether `--json` is on the line, wherever: the line may be one that cannot be read. What follows `--` is no option. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end === -1 ? args.length : end).includes("--json");
+}
+
+/** What is wrong, as a refusal; null where it has been printed. */
 function refusalOf(error: unknown, args: readonly string[]): Refusal | null {
   if (error instanceof CommandFailure) return error.refusal;
   if (isRefusal(error)) return error;
   if (!(error instanceof CommanderError)) {
-    // Whoever runs the command owns the machine, and may see what failed on it.
+    // Unlike a caller of the API, whoever runs a command may see what failed on the machine.
     return refuse("internal_error", rootMessage(error));
   }
   return refuse(

@@ -1,27 +1,30 @@
 import type { Refusal } from "../core/errors.ts";
+import type { StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreResource } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
 
-/** What the command line needs of the rooms that it may not know; `main.ts` hands it in. */
+/** What the command line needs from rooms that it may not import. `main.ts` hands it in. */
 export type CommandLineTools = {
   readonly version: string;
-  /** Opens the ledger of a data folder, or with `create` makes one. A server may be running on the same folder. */
-  open(options: DataOption & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
-  /** Starts the server, and resolves once it listens. */
-  serve(options: ServeOptions): Promise<RunningServer | Refusal>;
-  /** Copies a data folder's ledger, beside a server that may be running, into a new file. */
-  backUp(options: DataOption & BackupInput): Promise<BackupResource | Refusal>;
+  /** Opens the ledger of a data folder. With `create` it makes one where there is none. A server may be running on the folder. */
+  open(flags: DataFlag & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
+  /** Starts the server, and resolves when it listens. */
+  serve(flags: ServeFlags): Promise<RunningServer | Refusal>;
+  /** Copies the ledger of a data folder into a new file. A server may be running on the folder. */
+  backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
-  restore(options: DataOption & { readonly file: string }): Promise<RestoreResource | Refusal>;
-  /** Runs a job once, beside a server that may be running. */
-  runJob(options: DataOption & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
-  /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
-  demo(options: DemoOptions): Promise<Refusal | null>;
+  restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
+  /** Runs a job once. A server may be running on the folder. */
+  runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
+  /** Plays the demo and prints its story, with `json` as one object. Resolves when the story is over, or, without `exit`, when a signal has stopped the server. */
+  demo(flags: DemoFlags): Promise<Refusal | null>;
   openApiDocument(): unknown;
-  /** Where a server with this configuration listens. */
-  serverAddress(options: AddressOptions): ServerAddress | Refusal;
-  /** The envelope of a refusal, as the API answers it. */
+  /** The address at which a server with this configuration listens. */
+  serverAddress(flags: AddressFlags): ServerAddress | Refusal;
+  /** The error's body for a refusal, as the API answers it. */
   errorBody(refused: Refusal): object;
+  /** On a terminal, shows on stderr how far long work has come; elsewhere shows nothing. */
+  readonly startProgress: StartProgress;
   /** Whole lines on stdout; the last newline is added. */
   print(text: string): void;
   /** The same on stderr. */
@@ -32,7 +35,7 @@ export type CommandLineTools = {
 export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention", "reminders", "webhooks"] as const;
 export type JobByHand = (typeof JOBS_BY_HAND)[number];
 
-/** `done` is how many the job found to do; null where it does not count. */
+/** `done` is how many things the job did; null where it does not count them. */
 export type JobRun = { readonly object: "job"; readonly job: JobByHand; readonly done: number | null };
 
 export type OpenLedger = { readonly ctx: Context; close(): Promise<void> };
@@ -47,11 +50,11 @@ export type RunningServer = {
 
 export type ServerAddress = { readonly host: string; readonly port: number };
 
-/** Flags as they were given. What is missing comes from the environment, then from the defaults; the config checks both. */
-export type DataOption = { readonly data?: string };
-export type AddressOptions = { readonly host?: string; readonly port?: string };
-export type ServeOptions = DataOption &
-  AddressOptions & {
+/** Options as they were typed. Those that are missing come from the environment, else from the defaults; `config.ts` checks all. */
+export type DataFlag = { readonly data?: string };
+export type AddressFlags = { readonly host?: string; readonly port?: string };
+export type ServeFlags = DataFlag &
+  AddressFlags & {
     readonly baseUrl?: string;
     readonly docsUrl?: string;
     readonly allowNetworks?: string;
@@ -59,4 +62,4 @@ export type ServeOptions = DataOption &
     readonly trustProxy?: string;
     readonly log?: string;
   };
-export type DemoOptions = DataOption & { readonly exit: boolean; readonly json: boolean };
+export type DemoFlags = DataFlag & { readonly exit: boolean; readonly json: boolean };

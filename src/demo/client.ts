@@ -1,8 +1,8 @@
-/** How a client speaks to Holdfast: plain HTTP, JSON, and who calls. */
+/** A client of Holdfast as anybody could write it: HTTP with JSON bodies. */
 export type Client = {
-  /** Sends one request, which must be answered with the status. */
+  /** Sends one request and answers the body. Throws where the status is another. */
   send<Body>(request: ClientRequest, status: number): Promise<Body>;
-  /** Signs a person in to the sandbox; the headers that say so afterwards. */
+  /** Signs a person in to the sandbox. The answer is the headers that identify them from then on. */
   signIn(email: string, password: string): Promise<Credentials>;
 };
 
@@ -12,14 +12,14 @@ export type ClientRequest = {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly as?: Credentials;
-  /** One key per intent, the same on every retry. */
+  /** One key for each thing that is to happen, the same on every retry of it. */
   readonly idempotencyKey?: string;
   readonly body?: object;
 };
 
 const TIMEOUT_MS = 30_000;
 
-/** Where the tour goes; it tells the same paths that it asks. */
+/** The paths that the tour calls, and prints. */
 export const PATHS = {
   warrants: "/v1/warrants",
   warrant: (id: string) => `/v1/warrants/${id}`,

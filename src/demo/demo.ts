@@ -1,58 +1,49 @@
 import { type RunningServer, startServer } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
+import { type StartProgress, withProgress } from "../core/progress.ts";
 import { createClient, PATHS } from "./client.ts";
 import { chooseFolder } from "./folder.ts";
 import { PURCHASE } from "./scenes.ts";
-import { openSeller, type Seller } from "./seller.ts";
-import { type Cast, setStage } from "./stage.ts";
+import { openSeller } from "./seller.ts";
+import { type Demo, setStage } from "./stage.ts";
 import { openAsAgent, playStory, type Story, type WarrantBody } from "./story.ts";
 
 export type DemoSettings = {
   readonly config: Config;
   /** Where the data goes; null means a new temporary folder. */
   readonly data: string | null;
-  /** Whether server and seller go on after the story. */
+  /** Whether the server and the seller go on after the story. */
   readonly keepServing: boolean;
-  readonly telling: Telling;
-  /** Resolves when the demo shall stop serving. */
+  readonly narrator: Narrator;
+  readonly startProgress: StartProgress;
+  /** Resolves when the demo is to stop serving. */
   readonly untilStopped: () => Promise<void>;
 };
 
-/** How the tour is told: `inWords` for people, `inJson` for programs. It is called at these three moments. */
-export type Telling = {
-  /** All is set up, and nothing has happened yet. */
+/** Prints the tour: `inWords` for people, `inJson` for programs. It is called at these three moments. */
+export type Narrator = {
+  /** Everything is set up, and nothing has happened yet. */
   ready(demo: Demo): void;
-  /** @param yours one more warrant, held for whoever watches; null where nothing goes on serving */
+  /** @param yours one more warrant, held for the reader to try; null where no server goes on */
   played(demo: Demo, story: Story, yours: WarrantBody | null): void;
   over(demo: Demo): void;
 };
 
-/** What the parts of the demo work with. */
-export type Demo = {
-  readonly server: RunningServer;
-  /** Where the server is reached from this machine. */
-  readonly url: string;
-  /** The configured port, where another program has it. */
-  readonly portTaken: number | null;
-  readonly seller: Seller;
-  readonly cast: Cast;
-  readonly folder: string;
-  readonly keepServing: boolean;
-};
-
-/** Held for whoever watches: 10.00 USDC. */
+/** The amount of the reader's own warrant: 10.00 USDC. */
 const YOURS = 10_000_000n;
 
 /**
  * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what becomes of
- * their money. Throws where anything comes out other than told.
+ * their money. Throws where the outcome of a step is another than planned.
  */
 export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
-  const { telling, keepServing, config } = settings;
+  const { narrator, keepServing, config, startProgress } = settings;
   const folder = await chooseFolder(settings.data);
   if (isRefusal(folder)) return folder;
-  const server = await startOnFreePort(demoConfig(config, folder));
+  const server = await withProgress(startProgress("starting the demo's server"), () =>
+    startOnFreePort(demoConfig(config, folder)),
+  );
   if (isRefusal(server)) return server;
   try {
     const url = reachableUrl(server.url);
@@ -62,15 +53,17 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
       const portTaken = config.port === 0 || url.endsWith(`:${config.port}`) ? null : config.port;
       const cast = await setStage(server.ctx);
       const demo: Demo = { server, url, portTaken, seller, cast, folder, keepServing };
-      telling.ready(demo);
+      narrator.ready(demo);
       const client = createClient(url);
-      const story = await playStory(demo, client);
+      const story = await withProgress(startProgress("playing the story"), ({ update }) =>
+        playStory(demo, client, update),
+      );
       const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
-      // Who reads the last line may ask for the stop at once.
+      // Asked for before the last line is printed: whoever reads that line may stop the demo at once.
       const stopped = keepServing ? settings.untilStopped() : null;
-      telling.played(demo, story, yours);
+      narrator.played(demo, story, yours);
       await stopped;
-      telling.over(demo);
+      narrator.over(demo);
       return null;
     } finally {
       await seller.close();
@@ -80,10 +73,10 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   }
 }
 
-/** Where the demo's own seller is. */
+/** The networks that the demo's own seller is on. */
 const SELLERS = "127.0.0.0/8";
 
-/** The demo's folder, links that work on this machine, and sellers on it; the rest is the operator's configuration. */
+/** The operator's configuration, but with the demo's folder, links that work on this machine, and sellers on this machine allowed. */
 const demoConfig = (config: Config, folder: string): Config => ({
   ...config,
   data: folder,
@@ -93,7 +86,7 @@ const demoConfig = (config: Config, folder: string): Config => ({
   x402AllowNetworks: [...config.x402AllowNetworks, SELLERS],
 });
 
-/** At the configured port, or at any other where that is taken. */
+/** Starts the server at the configured port, or at another one where that is taken. */
 async function startOnFreePort(config: Config): Promise<RunningServer | Refusal> {
   try {
     return await startServer(config);

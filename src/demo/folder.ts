@@ -3,20 +3,23 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Refusal, refuseField } from "../core/errors.ts";
 
-/** Marks a folder as a demo's own, so that a second run may use it again. */
+/** This file marks a folder that a demo made, so that a second run may use it again. */
 const MARK = "DEMO.txt";
 const MARK_TEXT = "`holdfast demo` made this folder. Nothing in it is real; delete it when you like.\n";
 
 /**
  * The demo's data folder: a new temporary one, or the given one where it is new, empty or an earlier demo's. Any other is
- * refused: the demo must not write among real books.
+ * refused: it may be a real ledger's.
  */
 export async function chooseFolder(given: string | null): Promise<string | Refusal> {
   const folder = given === null ? await mkdtemp(join(tmpdir(), "holdfast-demo-")) : resolve(given);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const names = await readdir(folder);
   if (names.length > 0 && !names.includes(MARK)) {
-    return refuseField("--data", `${folder} is not empty, and the demo keeps out of what is not its own`);
+    return refuseField(
+      "--data",
+      `${folder} is not empty, and no earlier demo made it; name a new or empty folder`,
+    );
   }
   await writeFile(join(folder, MARK), MARK_TEXT);
   return folder;

@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, customFetch, type JWTVerifyOptions, jwtVerify } from "jose";
 import { VOUCHER_TYPE, type VoucherClaims } from "../core/x402/voucher.ts";
 
-/** What a page asks before it delivers. */
+/** What a page asks to be paid before it delivers. */
 export type Terms = {
   /** A digit string, in the asset's smallest unit. */
   readonly amount: string;
@@ -9,7 +9,7 @@ export type Terms = {
   readonly payee: string;
 };
 
-/** Whose vouchers are taken. */
+/** Whose vouchers the page accepts. */
 export type Trusted = {
   /** The instance's base URL, as its vouchers name it. */
   readonly issuer: string;
@@ -17,13 +17,13 @@ export type Trusted = {
 };
 
 export type PaidPage = {
-  /** The vouchers that were taken, in order. */
+  /** The vouchers that it accepted, in order. */
   vouchers(): readonly VoucherClaims[];
   /** @param url the page's own: a voucher for another one buys nothing here */
   answer(request: Request, url: string): Promise<Response>;
 };
 
-/** A page that answers 402 with its terms, unless the request brings a sandbox voucher for exactly them; each is taken once. */
+/** A page that answers 402 with its terms, unless the request has a sandbox voucher for exactly these. It accepts each voucher once. */
 export function createPaidPage({ issuer, jwksUrl }: Trusted, terms: Terms, deliver: () => object): PaidPage {
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
     [customFetch]: (url, options) => fetch(url, { ...options, proxy: false }),
@@ -34,7 +34,7 @@ export function createPaidPage({ issuer, jwksUrl }: Trusted, terms: Terms, deliv
     algorithms: ["EdDSA"],
     requiredClaims: ["exp", "jti"],
   };
-  const taken = new Map<string, VoucherClaims>();
+  const accepted = new Map<string, VoucherClaims>();
   async function readVoucher(request: Request): Promise<VoucherClaims | null> {
     try {
       const { payload } = JSON.parse(atob(request.headers.get("X-PAYMENT") ?? ""));
@@ -44,7 +44,7 @@ export function createPaidPage({ issuer, jwksUrl }: Trusted, terms: Terms, deliv
     }
   }
   return {
-    vouchers: () => [...taken.values()],
+    vouchers: () => [...accepted.values()],
     async answer(request, url) {
       const voucher = await readVoucher(request);
       const { amount, asset, payee } = terms;
@@ -54,8 +54,8 @@ export function createPaidPage({ issuer, jwksUrl }: Trusted, terms: Terms, deliv
         voucher.asset === asset &&
         voucher.payee === payee &&
         voucher.url === url;
-      if (!fits || taken.has(voucher.jti)) return Response.json({ amount, asset, payee }, { status: 402 });
-      taken.set(voucher.jti, voucher);
+      if (!fits || accepted.has(voucher.jti)) return Response.json({ amount, asset, payee }, { status: 402 });
+      accepted.set(voucher.jti, voucher);
       return Response.json(deliver());
     },
   };

@@ -10,6 +10,9 @@ export type Paint = {
   readonly fail: string;
 };
 
+/** Where the tour is printed, and in which colours. */
+export type Output = { readonly paint: Paint; readonly print: (text: string) => void };
+
 export function createPaint(colour: boolean): Paint {
   const style = (code: string) => (text: string) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
   const good = style("32");

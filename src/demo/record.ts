@@ -1,10 +1,11 @@
 import { PATHS } from "./client.ts";
-import type { Demo, Telling } from "./demo.ts";
+import type { Narrator } from "./demo.ts";
 import { PURCHASE } from "./scenes.ts";
-import type { LedgerLine, Purchase, Story, WarrantBody } from "./story.ts";
+import type { Demo } from "./stage.ts";
+import type { BalanceLine, Purchase, Story, WarrantBody } from "./story.ts";
 
-/** The tour for programs: one object once the story is over, and not a word before or after. */
-export const inJson = (print: (text: string) => void): Telling => ({
+/** The tour for programs: one object when the story is over, and nothing before or after it. */
+export const inJson = (print: (text: string) => void): Narrator => ({
   ready() {},
   played: (demo, story, yours) => print(JSON.stringify(demoRecord(demo, story, yours))),
   over() {},
@@ -12,7 +13,7 @@ export const inJson = (print: (text: string) => void): Telling => ({
 
 const demoRecord = (
   demo: Demo,
-  { scenes, purchase, ledger, problems }: Story,
+  { scenes, purchase, balances, problems }: Story,
   yours: WarrantBody | null,
 ) => ({
   object: "demo" as const,
@@ -22,9 +23,9 @@ const demoRecord = (
   organisation: demo.cast.organisation,
   warrants: scenes.map((scene) => warrantRecord(demo, scene)),
   purchase: purchaseRecord(demo, purchase),
-  balances: ledger.map(balanceRecord),
+  balances: balances.map(balanceRecord),
   audit: { ok: problems.length === 0, problems },
-  // Secrets only where somebody can use them: the server that takes them goes on.
+  // The credentials are printed only where a server goes on, with which they can be used.
   yours: yours && {
     warrant: yours,
     api_key: demo.cast.apiKey,
@@ -33,7 +34,7 @@ const demoRecord = (
   },
 });
 
-/** As its receipt has it, and what the policy said of the deliverable. */
+/** A warrant as its receipt has it, and the check and what the policy made of it. */
 const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"][number]) => ({
   deliverable: scene.deliverable,
   id: receipt.warrant.id,
@@ -48,7 +49,7 @@ const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"]
   receipt_url: url + PATHS.receipt(receipt.warrant.id),
 });
 
-/** As the service answered it, and what the seller was promised. */
+/** The purchase as the service answered it, and the voucher that the seller got. */
 const purchaseRecord = ({ url: service }: Demo, { url, payment, voucher, check }: Purchase) => ({
   url,
   max_amount: `${PURCHASE.maxAmount}`,
@@ -66,9 +67,9 @@ const purchaseRecord = ({ url: service }: Demo, { url, payment, voucher, check }
   receipt_url: service + PATHS.receipt(voucher.warrant),
 });
 
-const balanceRecord = ({ step, books }: LedgerLine) => ({
+const balanceRecord = ({ step, balance }: BalanceLine) => ({
   step,
-  available: `${books.available}`,
-  held: `${books.held}`,
-  paid: `${books.paid}`,
+  available: `${balance.available}`,
+  held: `${balance.held}`,
+  paid: `${balance.paid}`,
 });

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** The tour tells nothing that is not so: what differs ends it, and CI sees the exit code. */
+/** The demo prints only what really happened: a difference ends it with exit code 1, which CI sees. */
 export function same(what: string, found: unknown, wanted: unknown): void {
   if (isDeepStrictEqual(found, wanted)) return;
   const show = (value: unknown) => Bun.inspect(value, { compact: true });
-  throw new Error(`The demo did not go as told: ${what} is ${show(found)}, not ${show(wanted)}.`);
+  throw new Error(`The demo did not go as planned: ${what} is ${show(found)}, not ${show(wanted)}.`);
 }

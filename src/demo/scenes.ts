@@ -4,9 +4,9 @@ import type { State } from "../core/warrant.ts";
 import type { Terms } from "./paid-page.ts";
 import type { Deliverable } from "./seller.ts";
 
-/** Who is paid. */
+/** The seller, as warrants name it. */
 export const PAYEE = "northwind-weather";
-/** What the organisation starts with: 100.00 USDC. */
+/** The deposit at the start: 100.00 USDC. */
 export const FUNDS = 100_000_000n;
 
 export const SCHEMA_NAME = "weather.v1";
@@ -31,7 +31,7 @@ export const SCHEMA = {
   },
 };
 
-/** What every warrant of the tour promises, and why. */
+/** The clauses of every warrant of the tour, and what each asks, for people. */
 export const PROMISE: readonly {
   readonly clause: Clause;
   readonly asks: string;
@@ -69,18 +69,18 @@ export const RULES = {
   maxAmount: "50000000",
 } as const satisfies PolicyRules;
 
-/** What must be on the books after a scene. */
-export type Books = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
+/** The organisation's balance, in the smallest unit of USDC. */
+export type Balance = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
 
-/** One deliverable, and what must come out. */
+/** One deliverable, and what must come of it. */
 export type Scene = {
   readonly name: string;
   readonly deliverable: Deliverable;
   readonly amount: bigint;
   readonly state: State;
-  /** Of each clause, null where it passes. */
+  /** The reason code of each clause; null where it passes. */
   readonly codes: readonly (string | null)[];
-  readonly books: Books;
+  readonly balance: Balance;
 };
 
 const usdc = (cents: bigint): bigint => cents * 10_000n;
@@ -92,7 +92,7 @@ export const SCENES: readonly Scene[] = [
     amount: usdc(12_00n),
     state: "released",
     codes: [null, null, null, null],
-    books: { available: usdc(88_00n), held: 0n, paid: usdc(12_00n) },
+    balance: { available: usdc(88_00n), held: 0n, paid: usdc(12_00n) },
   },
   {
     name: "Half a forecast: three days, without their lows",
@@ -100,7 +100,7 @@ export const SCENES: readonly Scene[] = [
     amount: usdc(8_00n),
     state: "partially_released",
     codes: [null, "schema_mismatch", "path_not_found", null],
-    books: { available: usdc(84_00n), held: 0n, paid: usdc(16_00n) },
+    balance: { available: usdc(84_00n), held: 0n, paid: usdc(16_00n) },
   },
   {
     name: "A stale forecast: complete, and two days old",
@@ -108,7 +108,7 @@ export const SCENES: readonly Scene[] = [
     amount: usdc(20_00n),
     state: "escalated",
     codes: [null, null, null, "data_stale"],
-    books: { available: usdc(64_00n), held: usdc(20_00n), paid: usdc(16_00n) },
+    balance: { available: usdc(64_00n), held: usdc(20_00n), paid: usdc(16_00n) },
   },
   {
     name: "A broken seller",
@@ -116,24 +116,30 @@ export const SCENES: readonly Scene[] = [
     amount: usdc(5_00n),
     state: "refunded",
     codes: ["status_mismatch", "body_not_json", "body_not_json", "no_timestamp"],
-    books: { available: usdc(64_00n), held: usdc(20_00n), paid: usdc(16_00n) },
+    balance: { available: usdc(64_00n), held: usdc(20_00n), paid: usdc(16_00n) },
   },
 ];
 
-/** What the owner makes of the stale one. */
+/** How the owner decides the warrant of the stale forecast. */
 export const JUDGEMENT = {
   releasedBps: 2_500,
   note: "Two days old, but five of the seven days are still ahead.",
   state: "partially_released",
-  books: { available: usdc(79_00n), held: 0n, paid: usdc(21_00n) },
-} as const satisfies { releasedBps: number; note: string; state: State; books: Books };
+  balance: { available: usdc(79_00n), held: 0n, paid: usdc(21_00n) },
+} as const satisfies { releasedBps: number; note: string; state: State; balance: Balance };
 
-/** What the seller asks before it delivers, the most that the agent pays for it, and what must come out. */
+/** The purchase by x402: what the seller asks before it delivers, the most that the agent pays, and what must come of it. */
 export const PURCHASE = {
   terms: { amount: `${usdc(1_50n)}`, asset: "USDC", payee: PAYEE },
   maxAmount: usdc(2_00n),
   state: "released",
-  /** From the hold on. */
+  /** The states that the warrant goes through. */
   path: ["held", "verifying", "released"],
-  books: { available: usdc(77_50n), held: 0n, paid: usdc(22_50n) },
-} as const satisfies { terms: Terms; maxAmount: bigint; state: State; path: readonly State[]; books: Books };
+  balance: { available: usdc(77_50n), held: 0n, paid: usdc(22_50n) },
+} as const satisfies {
+  terms: Terms;
+  maxAmount: bigint;
+  state: State;
+  path: readonly State[];
+  balance: Balance;
+};

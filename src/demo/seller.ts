@@ -1,28 +1,28 @@
 import type { VoucherClaims } from "../core/x402/voucher.ts";
 import { createPaidPage, type PaidPage, type Terms, type Trusted } from "./paid-page.ts";
 
-/** What the seller delivers at each path; see `scenes.ts` for what becomes of it. */
+/** What the seller delivers, each at a path of its own. `scenes.ts` says what Holdfast does with it. */
 export type Deliverable = "good" | "half" | "stale" | "broken";
 
 export type Seller = {
   readonly url: string;
   /** @param page `paid` delivers only for a voucher */
   urlOf(page: Deliverable | "paid"): string;
-  /** The vouchers that `paid` has taken, in order. */
+  /** The vouchers that `paid` has accepted, in order. */
   vouchers(): readonly VoucherClaims[];
   close(): Promise<void>;
 };
 
-/** Asked for first, so that the tour reads the same every time. */
+/** The port that is tried first, so that the output is the same every time. */
 const PORT = 8081;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** A seller of weather forecasts on this machine. It is not part of Holdfast, which fetches from it as from anybody. */
+/** A seller of weather forecasts on this machine. It is no part of Holdfast, which fetches from it as from any other seller. */
 export function openSeller(trusted: Trusted, terms: Terms): Seller {
   const paid = createPaidPage(trusted, terms, () => forecast(MINUTE_MS));
   const server = listen(PORT, paid) ?? listen(0, paid);
-  if (!server) throw new Error("no port is free for the seller");
+  if (!server) throw new Error("there is no free port for the seller");
   const url = addressOf(server);
   return {
     url,
@@ -55,7 +55,7 @@ function listen(port: number, paid: PaidPage) {
 
 const LOWS = [4, 6, 5, 3, 2, 4, 7];
 
-/** A week for Oslo, made some milliseconds ago. */
+/** A forecast of one week for Oslo, whose `generated_at` is so old. */
 function forecast(ageMs: number) {
   const madeAt = Date.now() - ageMs;
   return {
@@ -69,7 +69,7 @@ function forecast(ageMs: number) {
   };
 }
 
-/** Fresh, but of three days only, and without their lows. */
+/** A fresh forecast of three days instead of seven, without their lows. */
 function halfForecast() {
   const { days, ...rest } = forecast(5 * MINUTE_MS);
   return { ...rest, days: days.slice(0, 3).map(({ date, high }) => ({ date, high })) };

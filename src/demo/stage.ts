@@ -1,3 +1,4 @@
+import type { RunningServer } from "../app.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createAgent } from "../services/admin/agents.ts";
 import { MACHINE } from "../services/admin/authority.ts";
@@ -8,9 +9,10 @@ import { createPolicy } from "../services/admin/policies.ts";
 import { createSchema } from "../services/admin/schemas.ts";
 import type { Context } from "../services/context.ts";
 import type { organisationResource } from "../services/resources.ts";
-import { type Books, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
+import { type Balance, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
+import type { Seller } from "./seller.ts";
 
-/** Who acts in the tour, with their credentials: all of them of the sandbox, and made for this run. */
+/** Who takes part in the tour, with their credentials: all in the sandbox, and made for this run. */
 export type Cast = {
   readonly organisation: ReturnType<typeof organisationResource>;
   readonly owner: { readonly email: string; readonly password: string };
@@ -18,7 +20,20 @@ export type Cast = {
   readonly apiKey: string;
 };
 
-/** More than the tour and its sequel can fail: the agent must not pause itself while somebody tries things. */
+/** What all parts of the demo need. */
+export type Demo = {
+  readonly server: RunningServer;
+  /** Where the server is reached from this machine. */
+  readonly url: string;
+  /** The configured port, where another program has it and the server listens at another; else null. */
+  readonly portTaken: number | null;
+  readonly seller: Seller;
+  readonly cast: Cast;
+  readonly folder: string;
+  readonly keepServing: boolean;
+};
+
+/** More failures than anybody causes while trying things: the agent must not pause itself. */
 const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */
@@ -32,10 +47,10 @@ export async function setStage(ctx: Context): Promise<Cast> {
     }),
   );
   const organisation_id = organisation.id;
-  const books = { organisation_id, mode: "sandbox" } as const;
-  must(await fundBalance(ctx, MACHINE, { ...books, amount: `${FUNDS}`, reference: "play money" }));
+  const account = { organisation_id, mode: "sandbox" } as const;
+  must(await fundBalance(ctx, MACHINE, { ...account, amount: `${FUNDS}`, reference: "play money" }));
   const agent = must(
-    await createAgent(ctx, MACHINE, { ...books, name: "buyer", failure_budget: FAILURE_BUDGET }),
+    await createAgent(ctx, MACHINE, { ...account, name: "buyer", failure_budget: FAILURE_BUDGET }),
   );
   const { secret: apiKey } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
   must(await createSchema(ctx, MACHINE, { organisation_id, name: SCHEMA_NAME, schema: SCHEMA }));
@@ -43,8 +58,8 @@ export async function setStage(ctx: Context): Promise<Cast> {
   return { organisation, owner, agent: { id: agent.id, name: agent.name }, apiKey };
 }
 
-/** What is on the organisation's books. */
-export async function readBooks(ctx: Context, { organisation }: Cast): Promise<Books> {
+/** The organisation's balance of USDC. */
+export async function readBalance(ctx: Context, { organisation }: Cast): Promise<Balance> {
   const { balances } = must(
     await showBalances(ctx, MACHINE, { organisation_id: organisation.id, mode: "sandbox" }),
   );
@@ -53,7 +68,7 @@ export async function readBooks(ctx: Context, { organisation }: Cast): Promise<B
   return { available: BigInt(usdc.available), held: BigInt(usdc.held), paid: BigInt(usdc.paid) };
 }
 
-/** An e-mail is unique in the instance, and an earlier run may have left one here. */
+/** An e-mail that nobody has: an earlier run in the same folder may have used the first. */
 async function freeEmail(ctx: Context): Promise<string> {
   for (let run = 1; ; run++) {
     const email = run === 1 ? "ada@example.com" : `ada+${run}@example.com`;

@@ -1,20 +1,20 @@
 import type { Check } from "../core/check.ts";
+import type { Progress } from "../core/progress.ts";
 import type { VoucherClaims } from "../core/x402/voucher.ts";
 import type { receiptResource, warrantResource } from "../services/resources.ts";
 import type { paymentResource } from "../services/x402/resources.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";
-import { type Books, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";
-import { readBooks } from "./stage.ts";
+import { type Balance, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";
+import { type Demo, readBalance } from "./stage.ts";
 
-/** What happens in the tour, as data; how it is told is `tell.ts` for people and `record.ts` for programs. */
+/** What happens in the tour, as data. `narrate.ts` prints it for people, `record.ts` for programs. */
 
 export type WarrantBody = ReturnType<typeof warrantResource>;
 export type ReceiptBody = ReturnType<typeof receiptResource>;
 export type PaymentBody = ReturnType<typeof paymentResource>;
 
-/** A scene that was played: its warrant as the open and the verify answered it, and the check between them. */
+/** What happened in a scene: the warrant as open and verify answered it, and the check between them. */
 export type PlayedScene = {
   readonly scene: Scene;
   readonly opened: WarrantBody;
@@ -23,10 +23,10 @@ export type PlayedScene = {
   readonly verified: WarrantBody;
 };
 
-/** What the owner made of the warrant that was left to a person, after the agent's key was refused it. */
+/** How the owner decided the escalated warrant, after the agent's key was refused. */
 export type Decision = { readonly refusedCode: string; readonly warrant: WarrantBody };
 
-/** What the agent bought by x402: the seller's voucher as the seller read it, and the check of what it delivered for it. */
+/** What the agent bought by x402: the voucher as the seller read it, and the check of what the seller delivered. */
 export type Purchase = {
   readonly url: string;
   readonly payment: PaymentBody;
@@ -35,40 +35,48 @@ export type Purchase = {
   readonly receipt: ReceiptBody;
 };
 
-/** The books after a step. */
-export type LedgerLine = { readonly step: string; readonly books: Books };
+/** The balance after a step. */
+export type BalanceLine = { readonly step: string; readonly balance: Balance };
 
 export type Story = {
-  /** With the receipts as they are in the end. */
+  /** With the receipts as they are at the end. */
   readonly scenes: readonly (PlayedScene & { readonly receipt: ReceiptBody })[];
   readonly decision: Decision;
   readonly purchase: Purchase;
-  /** Before, after each scene, after the decision, and after the purchase. */
-  readonly ledger: readonly LedgerLine[];
-  /** What the audit found; a story with any ends before it can be told. */
+  /** The balance before, after each scene, after the decision, and after the purchase. */
+  readonly balances: readonly BalanceLine[];
+  /** What the audit found. A story in which it finds anything is not printed. */
   readonly problems: readonly string[];
 };
 
-/** Plays every scene over HTTP, as a client would, lets the owner decide what was left to a person, and buys by x402. */
-export async function playStory(demo: Demo, client: Client): Promise<Story> {
-  const ledger: LedgerLine[] = [];
-  const enter = async (step: string, wanted: Books) => {
-    const books = await readBooks(demo.server.ctx, demo.cast);
-    same(`the balance, ${step}`, books, wanted);
-    ledger.push({ step, books });
+/** As many steps as `playStory` reports. */
+const STEPS = SCENES.length + 2;
+
+/**
+ * Plays every scene over HTTP, as a client would, lets the owner decide the escalated warrant, and buys by x402.
+ *
+ * @param update is called after each step
+ */
+export async function playStory(demo: Demo, client: Client, update: Progress["update"]): Promise<Story> {
+  const balances: BalanceLine[] = [];
+  const enter = async (step: string, wanted: Balance) => {
+    const balance = await readBalance(demo.server.ctx, demo.cast);
+    same(`the balance, ${step}`, balance, wanted);
+    update(balances.length, STEPS);
+    balances.push({ step, balance });
   };
   await enter("before", { available: FUNDS, held: 0n, paid: 0n });
   const played: PlayedScene[] = [];
   for (const scene of SCENES) {
     played.push(await playScene(demo, client, scene));
-    await enter(`${scene.deliverable}: ${scene.state}`, scene.books);
+    await enter(`${scene.deliverable}: ${scene.state}`, scene.balance);
   }
   const waiting = played.find(({ verified }) => verified.state === "escalated");
-  if (!waiting) throw new Error("no scene leaves anything to a person");
+  if (!waiting) throw new Error("no scene left a warrant escalated");
   const decision = await decideAsOwner(demo, client, waiting.opened.id);
-  await enter(`${waiting.scene.deliverable}: the owner decides`, JUDGEMENT.books);
+  await enter(`${waiting.scene.deliverable}: the owner decides`, JUDGEMENT.balance);
   const purchase = await buyAsAgent(demo, client);
-  await enter(`paid: ${PURCHASE.state}`, PURCHASE.books);
+  await enter(`paid: ${PURCHASE.state}`, PURCHASE.balance);
   const scenes = await Promise.all(
     played.map(async (one) => ({
       ...one,
@@ -77,7 +85,7 @@ export async function playStory(demo: Demo, client: Client): Promise<Story> {
   );
   const problems = await demo.server.ctx.store.audit();
   same("the audit", problems, []);
-  return { scenes, decision, purchase, ledger, problems };
+  return { scenes, decision, purchase, balances, problems };
 }
 
 async function playScene(demo: Demo, client: Client, scene: Scene): Promise<PlayedScene> {
@@ -112,11 +120,11 @@ async function readCheck(
   return check;
 }
 
-/** Opens a warrant of the tour's promise with the agent's key. */
+/** Opens a warrant with the tour's clauses, with the agent's key. */
 export async function openAsAgent(
   demo: Demo,
   client: Client,
-  intent: string,
+  name: string,
   amount: bigint,
 ): Promise<WarrantBody> {
   const opened = await client.send<WarrantBody>(
@@ -124,7 +132,7 @@ export async function openAsAgent(
       method: "POST",
       path: PATHS.warrants,
       as: bearer(demo.cast.apiKey),
-      idempotencyKey: keyOf(demo, intent),
+      idempotencyKey: keyOf(demo, name),
       body: {
         amount: `${amount}`,
         payee: PAYEE,
@@ -135,16 +143,16 @@ export async function openAsAgent(
     },
     201,
   );
-  same(`the warrant of ${intent}`, opened.state, "held");
+  same(`the warrant of ${name}`, opened.state, "held");
   return opened;
 }
 
 export const inAMonth = (): string => new Date(Date.now() + 30 * 24 * 3_600_000).toISOString();
 
-/** An idempotency key for an intent of this run. */
-const keyOf = ({ cast }: Demo, intent: string): string => `${cast.organisation.id}-${intent}`;
+/** An Idempotency-Key that no earlier run in the same folder has used. */
+const keyOf = ({ cast }: Demo, name: string): string => `${cast.organisation.id}-${name}`;
 
-/** The key is refused what only a person may do; the owner signs in and decides. */
+/** Tries to release with the agent's key, which is refused, since only a person may; then signs the owner in and decides. */
 async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Promise<Decision> {
   const { cast } = demo;
   const refused = await client.send<{ error: { code: string } }>(
@@ -172,7 +180,7 @@ async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Pro
   return { refusedCode: refused.error.code, warrant };
 }
 
-/** The agent buys what the seller delivers only for payment; the seller takes a voucher, and the books pay. */
+/** Buys, with the agent's key, what the seller delivers only for payment. The seller accepts a voucher, and the settlement pays it. */
 async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   const { seller, cast } = demo;
   const url = seller.urlOf("paid");
@@ -196,7 +204,7 @@ async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   same("the purchase", [state, paid, passed, status], [PURCHASE.state, true, true, 200]);
   const [voucher, ...others] = seller.vouchers();
   if (id === null || !voucher) throw new Error("the purchase left no warrant or no voucher");
-  same("the vouchers that the seller took", [voucher.warrant, ...others], [id]);
+  same("the vouchers that the seller accepted", [voucher.warrant, ...others], [id]);
   const check = await readCheck(
     demo,
     "the purchase",
@@ -205,11 +213,11 @@ async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   );
   const receipt = await readReceipt(client, "the purchase", id);
   const states = receipt.trace.map((entry) => entry.to);
-  same("the way of the purchase", states, PURCHASE.path);
+  same("the states of the purchase", states, PURCHASE.path);
   return { url, payment, voucher, check, receipt };
 }
 
-/** As anybody can read it: without a credential. */
+/** Reads a receipt as anybody can: without a credential. */
 async function readReceipt(client: Client, name: string, warrantId: string): Promise<ReceiptBody> {
   const path = PATHS.receipt(warrantId);
   const receipt = await client.send<ReceiptBody>({ method: "GET", path }, 200);

@@ -1,20 +1,20 @@
 import { join } from "node:path";
 import { displayAmount } from "../core/money.ts";
 import { PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
+import type { Output } from "./paint.ts";
 import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import { inAMonth, type WarrantBody } from "./story.ts";
-import type { Voice } from "./tell.ts";
 
-/** Prints lines that work as they stand, for the warrant that is held for whoever watches; each is one line, so that it can be copied whole. */
-export function tellWhatToTry({ paint, print }: Voice, demo: Demo, yours: WarrantBody): void {
+/** Prints commands to copy, which work as they are, on the warrant that is held for the reader. Each is one line, so that it can be copied whole. */
+export function printWhatToTry({ paint, print }: Output, demo: Demo, yours: WarrantBody): void {
   const { url } = demo;
   const held = displayAmount(BigInt(yours.amount), yours.asset);
   print(`\n${paint.bold("Your turn")}   server and seller go on until Ctrl-C`);
   print(`  One more warrant is held for you: ${yours.id}, ${held}.`);
   print(`  The seller has /good, /half, /stale and /broken, and sells /paid for a voucher; any other path`);
   print(`  is 404, which is always refunded.`);
-  print(`  Each line works as it stands, in another terminal.`);
+  print(`  Each line works as it is, in another terminal.`);
   for (const [title, line] of linesFor(demo, yours.id)) print(`\n${paint.quiet(`# ${title}`)}\n${line}`);
   print(`\n${paint.bold("To read")}   ${url}/docs   ${url}/openapi.json`);
 }
@@ -23,7 +23,7 @@ function linesFor(demo: Demo, id: string): readonly (readonly [title: string, li
   const { url, cast, seller, folder } = demo;
   const jar = join(folder, "cookies.txt");
   const key = `-H 'Authorization: Bearer ${cast.apiKey}'`;
-  const intent = (name: string) => `-H 'Idempotency-Key: ${name}'`;
+  const idempotencyKey = (name: string) => `-H 'Idempotency-Key: ${name}'`;
   const json = (body: object) => `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
   const { email, password } = cast.owner;
   const line = (...parts: readonly string[]) => ["curl -sS -w '\\n'", ...parts].join(" ");
@@ -46,12 +46,17 @@ function linesFor(demo: Demo, id: string): readonly (readonly [title: string, li
   return [
     [
       "open a warrant: 3.00 USDC for an answer of 200",
-      line(key, intent("try-open"), json(open), url + PATHS.warrants),
+      line(key, idempotencyKey("try-open"), json(open), url + PATHS.warrants),
     ],
     ["read yours", line(key, url + PATHS.warrant(id))],
     [
       "verify yours, against the stale forecast: it escalates",
-      line(key, intent("try-verify"), json({ source_url: seller.urlOf("stale") }), url + PATHS.verify(id)),
+      line(
+        key,
+        idempotencyKey("try-verify"),
+        json({ source_url: seller.urlOf("stale") }),
+        url + PATHS.verify(id),
+      ),
     ],
     [
       "sign in as the owner",
@@ -59,13 +64,13 @@ function linesFor(demo: Demo, id: string): readonly (readonly [title: string, li
     ],
     [
       "release it, as the owner",
-      line("-X POST", `-b '${jar}'`, intent("try-release"), url + PATHS.release(id)),
+      line("-X POST", `-b '${jar}'`, idempotencyKey("try-release"), url + PATHS.release(id)),
     ],
     ["its trace, from the first hold to the payment", line(key, url + PATHS.trace(id))],
     ["its receipt, without any credential", line(url + PATHS.receipt(id))],
     [
       `buy by x402, from a seller that answers 402: ${most} at most`,
-      line(key, intent("try-buy"), json(buy), url + PATHS.pay),
+      line(key, idempotencyKey("try-buy"), json(buy), url + PATHS.pay),
     ],
     ["all warrants, the newest first", line(key, `'${url}${PATHS.warrants}?sort=created'`)],
     ["the bench: try clauses without holding anything", line(json(bench), url + PATHS.bench)],

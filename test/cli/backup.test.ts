@@ -26,7 +26,7 @@ import { buildGoodLedger } from "../support/good-ledger.ts";
 import { must } from "../support/organisations.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `holdfast backup` and `holdfast restore`, on a ledger that moved money in every way. */
+/** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 
 const KEY = Buffer.alloc(32, "k").toString("base64");
 
@@ -35,7 +35,7 @@ let cli: CommandLine;
 /** A good backup, with the key, that no test changes. */
 let good: string;
 let made: Record<string, unknown>;
-/** Of each test its own. */
+/** A folder for each test. */
 let work: string;
 let root: string;
 
@@ -70,7 +70,7 @@ beforeEach(() => {
 const permissions = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 const holdsKey = (path: string): boolean => readFileSync(path).includes(KEY);
 
-/** What a folder's ledger says, but for the instance, which a restore marks. */
+/** Every row of a folder's ledger; the instance apart, since a restore changes it. */
 function ledgerIn(folder: string) {
   const reader = openWorld(folder);
   const { instances, ...rest } = reader.all();
@@ -78,9 +78,9 @@ function ledgerIn(folder: string) {
   return { instances, rest };
 }
 
-/** Refused with a message that starts so; nothing is on stdout. */
+/** The command must be refused, with a message that starts like this, and print nothing on stdout. */
 async function refuses(start: string, ...args: readonly string[]): Promise<void> {
-  const { code, out, err } = await cli.run(...args);
+  const { code, out, err } = await cli.run(...args, "--json");
   const { error } = JSON.parse(err);
   expect([code, out, error.code, error.message.slice(0, start.length)]).toEqual([
     ...[1, "", "validation_failed", start],
@@ -104,7 +104,7 @@ describe("backup", () => {
     expect(readdirSync(root).filter((name) => name.startsWith("good"))).toEqual(["good.backup"]);
   });
 
-  test("tells people that the keys lie in it, or what cannot be read without them", async () => {
+  test("says to people which keys are in it, and what is lost without them", async () => {
     const withKeys = await cli.run("backup", join(work, "a"), "--data", ctx.folder);
     expect(withKeys.out).toContain(
       "master.key is in it, in the clear: whoever has the file can read the webhook",
@@ -122,7 +122,7 @@ describe("backup", () => {
     expect(holdsKey(join(work, "b"))).toBeFalse();
   });
 
-  test("with one of the keys says which, and a restore warns of the other", async () => {
+  test("with one of the two keys says which one, and a restore warns of the other", async () => {
     const [data, file, again] = [join(work, "data"), join(work, "b"), join(work, "again")];
     await cli.json("restore", good, "--data", data);
     rmSync(join(data, "master.key"));
@@ -141,7 +141,7 @@ describe("backup", () => {
     expect(readdirSync(work)).toEqual(["taken"]);
   });
 
-  test("where it cannot write says so, and leaves nothing", async () => {
+  test("that cannot write says so, and leaves nothing", async () => {
     const file = join(work, "no", "such", "folder");
     await refuses(`file: ${file} cannot be written (ENOENT`, "backup", file, "--data", ctx.folder);
     expect(readdirSync(work)).toEqual([]);
@@ -151,7 +151,7 @@ describe("backup", () => {
     const folder = join(work, "data");
     await cli.json("restore", good, "--data", folder);
     change(join(folder, "holdfast.db"), "UPDATE warrant_counts SET count = count + 1");
-    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder);
+    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder, "--json");
     expect([code, JSON.parse(err).error.message]).toEqual([
       1,
       expect.stringContaining("The audit of the copy fails, so it was not kept: warrant counts of"),
@@ -161,7 +161,7 @@ describe("backup", () => {
 });
 
 describe("restore", () => {
-  test("gives back every row, the keys in files of their own, and nothing of them in the ledger", async () => {
+  test("gives back every row, and the keys in files of their own, not in the ledger", async () => {
     const folder = join(work, "data");
     const restored = await cli.json("restore", good, "--data", folder);
     expect(restored).toEqual({
@@ -210,7 +210,7 @@ describe("restore", () => {
     expect(out).toContain("vouchers that were signed before no longer verify");
   });
 
-  test("takes a folder that is there and empty, but for what a disk has of its own", async () => {
+  test("takes a folder that exists and is empty, apart from the disk's own lost+found", async () => {
     const folder = join(work, "data");
     mkdirSync(join(folder, "lost+found"), { recursive: true });
     await cli.json("restore", good, "--data", folder);
@@ -242,7 +242,7 @@ describe("restore", () => {
     expect(readFileSync(file, "utf8")).toBe("dear");
   });
 
-  test("that was cut off leaves what neither a server nor a command nor a restore starts on", async () => {
+  test("that was cut off leaves a folder that a server, a command and a restore refuse", async () => {
     mkdirSync(join(work, "restoring"));
     copyFileSync(good, join(work, "restoring", "holdfast.db"));
     writeFileSync(join(work, "master.key"), KEY);
@@ -254,7 +254,7 @@ describe("restore", () => {
   });
 });
 
-/** Changes a database as a hostile or clumsy hand would. */
+/** Changes a database as somebody would who is hostile or careless. */
 function change(file: string, ...statements: readonly string[]): void {
   const raw = new Database(file, { readwrite: true });
   raw.run("PRAGMA ignore_check_constraints = ON");
@@ -336,10 +336,10 @@ describe("restore refuses, with nothing in the folder,", () => {
     });
   }
 
-  test("a key that is no key file", async () => {
+  test("a key whose name is not that of a key file", async () => {
     const [file, folder] = [join(work, "file"), join(work, "data")];
     changed("UPDATE backup_keys SET name = '../escaped' WHERE name = 'master.key'")(file);
-    const { code, err } = await cli.run("restore", file, "--data", folder);
+    const { code, err } = await cli.run("restore", file, "--data", folder, "--json");
     expect([code, JSON.parse(err).error.message]).toEqual([1, '"../escaped" is not the name of a key file']);
     expect([readdirSync(folder), existsSync(join(work, "escaped"))]).toEqual([[], false]);
   });

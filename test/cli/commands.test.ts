@@ -4,7 +4,6 @@ import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
-import { rowCounts } from "../support/rows.ts";
 
 let ctx: TestContext;
 let cli: CommandLine;
@@ -40,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => ctx.close());
 
-/** Words of a command line; `<…>` stands for what the beginning created. */
+/** Words of a command line; `<agent>` and so on stand for what `beforeAll` created. */
 const words = (line: readonly string[]): string[] =>
   line.map((word) => {
     const ids: Record<string, string> = { organisation, agent, key, session };
@@ -53,7 +52,7 @@ type Success = {
   readonly people: readonly string[];
 };
 
-const books = ["--organisation", "<organisation>", "--mode", "sandbox"];
+const account = ["--organisation", "<organisation>", "--mode", "sandbox"];
 const SUCCESSES: readonly Success[] = [
   {
     line: [
@@ -72,7 +71,7 @@ const SUCCESSES: readonly Success[] = [
     people: ["Created u", "operator", "e-mail", "@x.org"],
   },
   {
-    line: ["agents", "create", ...books, "--name", "second", "--failure-budget", "7", "--must-be-named"],
+    line: ["agents", "create", ...account, "--name", "second", "--failure-budget", "7", "--must-be-named"],
     json: { object: "agent", name: "second", status: "active", failure_budget: 7 },
     people: ["Created the sandbox agent second.", "did:web:localhost%3A8080:agents:agt_", "0 in a row, of 7"],
   },
@@ -172,12 +171,12 @@ const SUCCESSES: readonly Success[] = [
     people: ["Saved the schema s"],
   },
   {
-    line: ["balances", "fund", ...books, "--amount", "1234560000", "--reference", "wire"],
+    line: ["balances", "fund", ...account, "--amount", "1234560000", "--reference", "wire"],
     json: { object: "deposit", amount: "1234560000", asset: "USDC", reference: "wire" },
     people: ["1 234.56 USDC came in, sandbox."],
   },
   {
-    line: ["balances", "show", ...books],
+    line: ["balances", "show", ...account],
     json: {
       object: "balance",
       mode: "sandbox",
@@ -213,179 +212,6 @@ describe("every command, with --json and for people", () => {
   }
 });
 
-type Failure = readonly [line: readonly string[], code: string, start: string];
-
-/** Found before the ledger is opened. */
-const BAD_LINES: readonly Failure[] = [
-  [["frobnicate"], "validation_failed", "unknown command 'frobnicate'"],
-  [["webhooks", "create"], "validation_failed", "required option '--organisation <id>' not specified"],
-  [["agents"], "validation_failed", "agents: name one of its commands"],
-  [["agents", "creat"], "validation_failed", "unknown command 'creat' (Did you mean create?)"],
-  [["keys", "revoke", "--frob"], "validation_failed", "unknown option '--frob'"],
-  [["keys", "create"], "validation_failed", "required option '--agent <id>' not specified"],
-  [["keys", "create", "--agent"], "validation_failed", "option '--agent <id>' argument missing"],
-  [["keys", "revoke"], "validation_failed", "missing required argument 'key'"],
-  [["keys", "revoke", "a", "b"], "validation_failed", "too many arguments"],
-  [["audit", "--jsn"], "validation_failed", "unknown option '--jsn' (Did you mean --json?)"],
-  [
-    ["balances", "show", "--organisation", "o", "--mode", "test"],
-    "validation_failed",
-    "option '--mode <mode>'",
-  ],
-  [["agents", "set-status", "<agent>", "asleep"], "validation_failed", "command-argument value 'asleep'"],
-  [
-    ["users", "create", "--organisation", "o", "--email", "e@x", "--role", "viewer"],
-    "validation_failed",
-    "--password: give it, or --password-file",
-  ],
-  [
-    [
-      "organisations",
-      "create",
-      "--name",
-      "N",
-      "--owner-email",
-      "e@x",
-      "--owner-password",
-      "12345678",
-      "--owner-password-file",
-      "f",
-    ],
-    "validation_failed",
-    "--owner-password: ",
-  ],
-  [
-    ["organisations", "create", "--name", "N", "--owner-email", "e@x", "--owner-password-file", "/nowhere"],
-    "validation_failed",
-    "--owner-password-file: cannot read /nowhere (ENOENT)",
-  ],
-  ...(
-    [
-      ["{", "--rules: is not JSON"],
-      ['{"bands":[],"bands":[]}', "--rules: has the same key twice"],
-      ["@/nowhere.json", "--rules: cannot read /nowhere.json (ENOENT)"],
-      ["@/", "--rules: cannot read /"],
-    ] as const
-  ).map(
-    ([rules, start]): Failure => [
-      ["policies", "create", "--organisation", "o", "--name", "n", "--rules", rules],
-      "validation_failed",
-      start,
-    ],
-  ),
-  [
-    [
-      "verifiers",
-      "create",
-      "--organisation",
-      "o",
-      "--type",
-      "http.status",
-      "--name",
-      "n",
-      "--config",
-      "{'equals':200}",
-    ],
-    "validation_failed",
-    "--config: is not JSON",
-  ],
-  [
-    ["verifiers", "create", "--organisation", "o", "--type", "shell.run", "--name", "n", "--config", "{}"],
-    "validation_failed",
-    "option '--type <kind>' argument 'shell.run' is invalid. Allowed choices are http.status",
-  ],
-  [
-    ["schemas", "create", "--organisation", "o", "--name", "n", "--schema", ""],
-    "validation_failed",
-    "--schema: is not JSON",
-  ],
-];
-
-/** Found by the verb. */
-const REFUSED: readonly Failure[] = [
-  [["keys", "create", "--agent", "agt_none"], "agent_not_found", "There is no agent agt_none"],
-  [["keys", "revoke", "key_none"], "api_key_not_found", "There is no API key key_none"],
-  [["sessions", "revoke", "ses_none"], "session_not_found", "There is no spend session"],
-  [["agents", "set-status", "agt_none", "killed"], "agent_not_found", ""],
-  [
-    ["agents", "create", ...books, "--name", "n", "--failure-budget", "many"],
-    "validation_failed",
-    "failure_budget: ",
-  ],
-  [
-    ["agents", "create", ...books, "--name", "n", "--failure-budget", "-1"],
-    "validation_failed",
-    "failure_budget: ",
-  ],
-  [
-    ["sessions", "create", "--agent", "<agent>", "--ceiling", "8.40"],
-    "validation_failed",
-    "amount_ceiling: ",
-  ],
-  [
-    ["sessions", "create", "--agent", "<agent>", "--ceiling", "1", "--expires-at", "tomorrow"],
-    "validation_failed",
-    "expires_at: ",
-  ],
-  [["balances", "fund", ...books, "--amount", "1e6"], "validation_failed", "amount: "],
-  [["balances", "show", "--organisation", "org_none", "--mode", "live"], "organisation_not_found", ""],
-  [
-    ["policies", "create", "--organisation", "<organisation>", "--name", "n", "--rules", '{"bands":[]}'],
-    "policy_no_bands",
-    "rules.bands: ",
-  ],
-  [
-    [
-      "organisations",
-      "create",
-      "--name",
-      "N",
-      "--owner-email",
-      "ADA@example.com",
-      "--owner-password",
-      "12345678",
-    ],
-    "already_exists",
-    "owner_email: ",
-  ],
-];
-
-describe("a failure is exit code 1 and the error's body on stderr, and nothing is written:", () => {
-  for (const [line, code, start] of [...BAD_LINES, ...REFUSED]) {
-    const isBadLine = BAD_LINES.some(([bad]) => bad === line);
-    test(line.join(" ").slice(0, 100), async () => {
-      for (const args of isBadLine ? [words(line)] : [words(line), [...words(line), "--json"]]) {
-        const rows = rowCounts(ctx.folder);
-        const before = cli.opened.count;
-        const ran = await cli.run(...args);
-        expect([ran.code, ran.out]).toEqual([1, ""]);
-        const { error } = JSON.parse(ran.err);
-        expect(Object.keys(error).sort()).toEqual(["code", "doc_url", "message", "request_id", "type"]);
-        expect([error.code, error.message.slice(0, start.length)]).toEqual([code, start]);
-        expect(rowCounts(ctx.folder)).toEqual(rows);
-        expect(cli.opened.count - before).toBe(isBadLine ? 0 : 1);
-        expect(cli.opened.closed).toBe(cli.opened.count);
-      }
-    });
-  }
-
-  test("a fault of the machine says what failed", async () => {
-    const broken = createCommandLine(ctx, {
-      open: () =>
-        Promise.reject(new Error("Failed query: … params: secret", { cause: new Error("disk I/O error") })),
-    });
-    const { code, out, err } = await broken.run("audit");
-    expect([code, out]).toEqual([1, ""]);
-    expect(JSON.parse(err).error).toMatchObject({ code: "internal_error", message: "disk I/O error" });
-  });
-
-  test("a ledger that cannot be opened says why", async () => {
-    const message = "HOLDFAST_FROB: is not a setting";
-    const broken = createCommandLine(ctx, { open: async () => ({ refused: "validation_failed", message }) });
-    expect(JSON.parse((await broken.run("audit")).err).error.message).toBe(message);
-  });
-});
-
 test("JSON and passwords may come from files", async () => {
   const rules = join(ctx.folder, "rules.json");
   await Bun.write(rules, RULES);
@@ -418,6 +244,7 @@ test("JSON and passwords may come from files", async () => {
     "h",
     "--schema",
     `@${huge}`,
+    "--json",
   );
   expect(JSON.parse(err).error.message).toEndWith("is larger than 1 MiB");
 });

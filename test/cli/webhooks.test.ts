@@ -6,7 +6,7 @@ import { createTestContext, TEST_NOW, type TestContext } from "../support/contex
 import { rowCounts } from "../support/rows.ts";
 import { createCaller, createStage, must, open, type Stage } from "../support/stage.ts";
 
-/** `holdfast webhooks …`: with --json one object, for people a few lines; a secret only where it is made. */
+/** `holdfast webhooks …`: with --json one object, without it a few lines for people. Only `create` shows a secret. */
 
 let ctx: TestContext;
 let cli: CommandLine;

@@ -20,7 +20,7 @@ import {
 } from "../support/market.ts";
 import { codeOf, createCaller, createStage, idempotencyOf, must, type Stage } from "../support/stage.ts";
 
-/** `holdfast x402 list|show|resolve`: how far purchases came, and what is known of the money. */
+/** `holdfast x402 list|show|resolve`: how far purchases came, and whether their sellers were paid. */
 
 let market: Market;
 let ctx: TestContext;
@@ -49,7 +49,7 @@ const buyUnknown = (): Promise<string> => {
 const list = () => ["x402", "list", "--organisation", stage.organisationId, "--mode", "sandbox"];
 const failure = (err: string) => JSON.parse(err).error;
 
-test("list and show say what was asked, how far it came, and what is known of the money", async () => {
+test("list and show say what the seller asked, how far it came, and whether the seller was paid", async () => {
   expect((await cli.run(...list())).out).toBe("Nothing has been bought, sandbox.\n");
   const voucher = await buy();
   market.first = givesAway("free");
@@ -106,7 +106,7 @@ test.each([
     const message = `The seller may still have the payment taken until ${timeIn(EXPIRY_MS)}, by the chain's clock. A person may say what became of it from ${timeIn(EXPIRY_MS + HOUR_MS)} on.`;
     for (const waitMs of [0, EXPIRY_MS + HOUR_MS - 1]) {
       ctx.clock.now += waitMs;
-      const early = await cli.run("x402", "resolve", id, `--${known}`);
+      const early = await cli.run("x402", "resolve", id, `--${known}`, "--json");
       expect([early.code, failure(early.err).code]).toEqual([1, "illegal_transition"]);
       expect(failure(early.err).message).toBe(message);
     }
@@ -114,8 +114,8 @@ test.each([
     const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
     expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
     expect(ctx.reader.balances.list(stage)[0]!.balance.held).toBe(held);
-    const act = ctx.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
-    expect(act).toMatchObject({
+    const entry = ctx.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
+    expect(entry).toMatchObject({
       action: "purchase.resolved",
       subject: id,
       before: { known: "unknown", warrant_state: "escalated" },
@@ -124,7 +124,7 @@ test.each([
     const [open, closed] = ctx.reader.escalations.list(stage, 10);
     expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
 
-    const again = await cli.run("x402", "resolve", id, "--unpaid");
+    const again = await cli.run("x402", "resolve", id, "--unpaid", "--json");
     expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
     if (known === "unpaid") return;
     expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
@@ -154,16 +154,16 @@ test("resolve is refused where the server reaches the chain, though the command 
   await serves([8_453, BASE_SEPOLIA]);
   ctx.clock.now += 48 * HOUR_MS;
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
-  const refused = await cli.run("x402", "resolve", id, "--unpaid");
+  const refused = await cli.run("x402", "resolve", id, "--unpaid", "--json");
   expect([refused.code, failure(refused.err).message]).toEqual([1, message]);
   expect(ctx.reader.purchases.get(id)).toMatchObject({ known: "unknown" });
   await serves([8_453]);
   expect(await cli.json("x402", "resolve", id, "--unpaid")).toMatchObject({ warrant_state: "refunded" });
 });
 
-test("resolve where the chain has been away for a day since its last answer, and is still asked", async () => {
+test("resolve where the chain has not answered for a day, and is still asked", async () => {
   const id = await buyUnknown();
-  const resolve = () => cli.run("x402", "resolve", id, "--unpaid");
+  const resolve = () => cli.run("x402", "resolve", id, "--unpaid", "--json");
   const ask = async (finding: Finding) => {
     market.findings = [finding];
     expect(await reconcilePurchases(ctx, (error) => Promise.reject(error))).toBe(0);
@@ -174,7 +174,7 @@ test("resolve where the chain has been away for a day since its last answer, and
   expect(failure((await resolve()).err).message).toBe(chainDecidesUntil(timeIn(24 * HOUR_MS)));
   ctx.clock.now += HOUR_MS;
   await ask("away");
-  // Nobody has asked it since: that is not the chain's silence.
+  // Nobody has asked the chain since then, so its silence does not count.
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
   ctx.clock.now += 48 * HOUR_MS;
   expect(failure((await resolve()).err).message).toBe(message);
@@ -183,7 +183,7 @@ test("resolve where the chain has been away for a day since its last answer, and
   expect(ctx.reader.purchases.get(id)).toMatchObject({ known: "unpaid", knownBy: "person" });
 });
 
-test("resolve is refused where a chain decides, nothing is open, or neither is said", async () => {
+test("resolve is refused where a chain decides, nothing is unknown, or neither --paid nor --unpaid is given", async () => {
   const voucher = await buy();
   market.first = givesAway("free");
   const free = await buy();
@@ -201,8 +201,8 @@ test("resolve is refused where a chain decides, nothing is open, or neither is s
     [[unknown, "--paid", "--unpaid"], "validation_failed", "--paid: say --paid, or --unpaid"],
   ];
   for (const [args, code, message] of rows) {
-    const { code: exit, err } = await cli.run("x402", "resolve", ...args);
+    const { code: exit, err } = await cli.run("x402", "resolve", ...args, "--json");
     expect([exit, failure(err).code, failure(err).message]).toEqual([1, code, message]);
   }
-  expect(failure((await cli.run("x402", "show", "pur_none")).err).code).toBe("purchase_not_found");
+  expect(failure((await cli.run("x402", "show", "pur_none", "--json")).err).code).toBe("purchase_not_found");
 });

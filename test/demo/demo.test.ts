@@ -4,12 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../../src/config.ts";
 import { isRefusal } from "../../src/core/errors.ts";
-import { type DemoSettings, runDemo, type Telling } from "../../src/demo/demo.ts";
+import { NO_PROGRESS } from "../../src/core/progress.ts";
+import { type DemoSettings, type Narrator, runDemo } from "../../src/demo/demo.ts";
+import { inWords } from "../../src/demo/narrate.ts";
 import { createPaint } from "../../src/demo/paint.ts";
 import { inJson } from "../../src/demo/record.ts";
 import { FUNDS, JUDGEMENT, PURCHASE, SCENES } from "../../src/demo/scenes.ts";
 import type { ReceiptBody } from "../../src/demo/story.ts";
-import { inWords } from "../../src/demo/tell.ts";
+
 import { must } from "../support/stage.ts";
 
 const root = mkdtempSync(join(tmpdir(), "holdfast-demo-test-"));
@@ -19,50 +21,55 @@ type Print = (text: string) => void;
 const inPlainWords = (print: Print) => inWords({ paint: createPaint(false), print });
 const inColour = (print: Print) => inWords({ paint: createPaint(true), print });
 
-type RunSettings = Partial<Omit<DemoSettings, "telling" | "untilStopped">> & {
-  readonly tell?: (print: Print) => Telling;
-  /** What happens while the demo serves, after it has told its lines. */
+type RunSettings = Partial<Omit<DemoSettings, "narrator" | "untilStopped">> & {
+  readonly narrate?: (print: Print) => Narrator;
+  /** What happens while the demo serves, after it has printed its lines. */
   readonly meanwhile?: (lines: readonly string[]) => Promise<void>;
 };
 
-/** Runs the demo on a free port; its lines, and what it returned. */
-async function run({ tell = inPlainWords, meanwhile, ...settings }: RunSettings = {}) {
+/** Runs the demo on a free port, and answers its lines and what it returned. */
+async function run({ narrate = inPlainWords, meanwhile, ...settings }: RunSettings = {}) {
   const lines: string[] = [];
-  const told = tell((text) => void lines.push(...text.split("\n")));
+  const steps: string[] = [];
+  const narrator = narrate((text) => void lines.push(...text.split("\n")));
   const played = Promise.withResolvers<void>();
   const refused = await runDemo({
     config: must(readConfig({ PORT: "0" }, {})),
     data: join(root, "data"),
     keepServing: meanwhile !== undefined,
-    telling: {
-      ...told,
+    narrator: {
+      ...narrator,
       played(...story) {
-        told.played(...story);
+        narrator.played(...story);
         played.resolve();
       },
+    },
+    startProgress: (step) => {
+      steps.push(step);
+      return NO_PROGRESS;
     },
     untilStopped: () => played.promise.then(() => meanwhile?.(lines)),
     ...settings,
   });
-  return { refused, lines, text: lines.join("\n") };
+  return { refused, steps, lines, text: lines.join("\n") };
 }
 
 describe("the tour", () => {
-  let told: Awaited<ReturnType<typeof run>>;
+  let tour: Awaited<ReturnType<typeof run>>;
   beforeAll(async () => {
-    told = await run();
+    tour = await run();
   });
 
   test("ends well, and says that it is a sandbox and where the data is", () => {
-    expect(told.refused).toBeNull();
-    expect(told.lines[0]).toContain("SANDBOX");
-    expect(told.text).toContain(join(root, "data"));
+    expect(tour.refused).toBeNull();
+    expect(tour.lines[0]).toContain("SANDBOX");
+    expect(tour.text).toContain(join(root, "data"));
   });
 
-  test("tells every state, clause, reason and amount", () => {
+  test("prints every state, clause, reason and amount", () => {
     for (const { state, codes } of SCENES) {
-      expect(told.text).toContain(`${state.toUpperCase()}: `);
-      for (const code of codes) if (code !== null) expect(told.text).toContain(code);
+      expect(tour.text).toContain(`${state.toUpperCase()}: `);
+      for (const code of codes) if (code !== null) expect(tour.text).toContain(code);
     }
     for (const said of [
       "✓ http.status",
@@ -71,16 +78,16 @@ describe("the tour", () => {
       'band "usable"',
       "user_session_required",
     ])
-      expect(told.text).toContain(said);
-    expect(told.text).toMatch(/before +100\.00 USDC +0\.00 USDC +0\.00 USDC/);
-    expect(told.text).toMatch(/the owner decides +79\.00 USDC +0\.00 USDC +21\.00 USDC/);
-    expect(told.text.match(/\/t\/wrt_/g)).toHaveLength(SCENES.length + 1);
+      expect(tour.text).toContain(said);
+    expect(tour.text).toMatch(/before +100\.00 USDC +0\.00 USDC +0\.00 USDC/);
+    expect(tour.text).toMatch(/the owner decides +79\.00 USDC +0\.00 USDC +21\.00 USDC/);
+    expect(tour.text.match(/\/t\/wrt_/g)).toHaveLength(SCENES.length + 1);
   });
 
-  test("tells the purchase: the quote, the voucher, the clauses and what was paid", () => {
-    const from = told.lines.findIndex((line) => line.includes("(x402)"));
-    const until = told.lines.findIndex((line) => line.includes("What happened to the money"));
-    const purchase = told.lines.slice(from, until).join("\n");
+  test("prints the purchase: the quote, the voucher, the clauses and what was paid", () => {
+    const from = tour.lines.findIndex((line) => line.includes("(x402)"));
+    const until = tour.lines.findIndex((line) => line.includes("What happened to the money"));
+    const purchase = tour.lines.slice(from, until).join("\n");
     for (const said of [
       "POST /v1/x402/pay",
       "2.00 USDC at most",
@@ -94,19 +101,19 @@ describe("the tour", () => {
       "RELEASED: northwind-weather gets 1.50 USDC",
     ])
       expect(purchase).toContain(said);
-    expect(told.text).toMatch(/paid: released +77\.50 USDC +0\.00 USDC +22\.50 USDC/);
+    expect(tour.text).toMatch(/paid: released +77\.50 USDC +0\.00 USDC +22\.50 USDC/);
   });
 
   test("has no colour where none was asked for, and fits a terminal", () => {
-    expect(told.text).not.toContain("\u001b");
-    expect(told.lines.filter((line) => line.length > 100)).toEqual([]);
+    expect(tour.text).not.toContain("\u001b");
+    expect(tour.lines.filter((line) => line.length > 100)).toEqual([]);
   });
 
   test("works again: in its own folder, where its port is taken, and in colour", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     try {
       const config = must(readConfig({ PORT: String(other.port) }, {}));
-      const { refused, text } = await run({ config, tell: inColour });
+      const { refused, text } = await run({ config, narrate: inColour });
       expect(refused).toBeNull();
       for (const said of ["ada+2@", `since port ${other.port} is taken`, "\u001b["])
         expect(text).toContain(said);
@@ -144,11 +151,11 @@ test.skipIf(!Bun.which("curl"))("the lines to copy work as they stand, in order"
 });
 
 describe("the tour as one object", () => {
-  const digits = (books: Record<"available" | "held" | "paid", bigint>) =>
-    Object.fromEntries(Object.entries(books).map(([name, amount]) => [name, `${amount}`]));
+  const digits = (balance: Record<"available" | "held" | "paid", bigint>) =>
+    Object.fromEntries(Object.entries(balance).map(([name, amount]) => [name, `${amount}`]));
 
-  test("has every warrant, the books after each step, and no secret once nothing serves", async () => {
-    const { refused, lines, text } = await run({ tell: inJson });
+  test("has every warrant, the balance after each step, and no secret once nothing serves", async () => {
+    const { refused, lines, text } = await run({ narrate: inJson });
     expect(refused).toBeNull();
     expect(lines).toHaveLength(1);
     const record = JSON.parse(text);
@@ -178,19 +185,19 @@ describe("the tour as one object", () => {
     expect(voucher).toMatchObject({ ...PURCHASE.terms, mode: "sandbox", warrant: warrant_id, url });
     expect(record.balances).toEqual([
       { step: "before", ...digits({ available: FUNDS, held: 0n, paid: 0n }) },
-      ...SCENES.map(({ deliverable, state, books }) => ({
+      ...SCENES.map(({ deliverable, state, balance }) => ({
         step: `${deliverable}: ${state}`,
-        ...digits(books),
+        ...digits(balance),
       })),
-      { step: "stale: the owner decides", ...digits(JUDGEMENT.books) },
-      { step: "paid: released", ...digits(PURCHASE.books) },
+      { step: "stale: the owner decides", ...digits(JUDGEMENT.balance) },
+      { step: "paid: released", ...digits(PURCHASE.balance) },
     ]);
   });
 
-  test("agrees with what the service says, which goes on with what is needed to try it", async () => {
+  test("agrees with the service, which goes on, and has the credentials to try it", async () => {
     let compared = 0;
     const { refused, lines } = await run({
-      tell: inJson,
+      narrate: inJson,
       async meanwhile(printed) {
         const { url, warrants, yours } = JSON.parse(printed.join("\n"));
         const read = async (path: string) => {
@@ -228,7 +235,7 @@ describe("the tour as one object", () => {
   test("is not there where the demo is refused", async () => {
     const folder = mkdtempSync(join(root, "real-"));
     writeFileSync(join(folder, "holdfast.db"), "");
-    const { refused, lines } = await run({ data: folder, tell: inJson });
+    const { refused, lines } = await run({ data: folder, narrate: inJson });
     expect([isRefusal(refused), lines]).toEqual([true, []]);
   });
 });

@@ -3,7 +3,7 @@ import { exportJWK, type GenerateKeyPairResult, generateKeyPair, SignJWT } from 
 import { voucherHeader } from "../../src/core/x402/voucher.ts";
 import { createPaidPage } from "../../src/demo/paid-page.ts";
 
-/** What the demo's seller takes for payment (README, Accepting Holdfast vouchers). */
+/** Which vouchers the demo's seller accepts (README, "Accepting Holdfast vouchers"). */
 
 const ISSUER = "http://holdfast.example";
 const URL_OF_PAGE = "http://127.0.0.1:8081/paid";
@@ -56,8 +56,8 @@ describe("the paid page", () => {
 
   const refused: Record<string, () => Promise<string | undefined>> = {
     "no payment": async () => undefined,
-    "what is no base64": async () => "%%%",
-    "what is no JSON": async () => btoa("paid"),
+    "a header that is not base64": async () => "%%%",
+    "a header that is not JSON": async () => btoa("paid"),
     "no voucher": async () => btoa(JSON.stringify({ payload: {} })),
     "another amount": () => payment({ claims: { amount: "1499999" } }),
     "an amount that is a number": () => payment({ claims: { amount: 1_500_000 } }),
@@ -68,7 +68,7 @@ describe("the paid page", () => {
     "another instance": () => payment({ claims: { iss: "http://other.example" } }),
     "no warrant": () => payment({ claims: { jti: undefined } }),
     "a voucher that has expired": () => payment({ expires: "1m ago" }),
-    "something else that the key signed": () => payment({ typ: "JWT" }),
+    "another token that the key signed": () => payment({ typ: "JWT" }),
     "another key's signature": async () => payment({}, await generateKeyPair("EdDSA")),
   };
   for (const [what, header] of Object.entries(refused)) {

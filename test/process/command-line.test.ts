@@ -62,8 +62,14 @@ test(
   PROCESS_TIMEOUT_MS,
 );
 
-test("a failure exits 1, with the error's body on stderr and an empty stdout", async () => {
-  const { code, out, err } = await holdfast(["keys", "create", "--agent", "agt_none", "--data", "books"]);
+test("a failure exits 1: a sentence on stderr, or with --json the error's body; nothing on stdout", async () => {
+  const line = ["keys", "create", "--agent", "agt_none", "--data", "books"];
+  expect(await holdfast(line)).toEqual({
+    code: 1,
+    out: "",
+    err: "holdfast: There is no agent agt_none. See holdfast agents list\n",
+  });
+  const { code, out, err } = await holdfast([...line, "--json"]);
   expect([code, out]).toEqual([1, ""]);
   expect(JSON.parse(err).error).toEqual({
     type: "not_found",

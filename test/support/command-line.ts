@@ -12,13 +12,21 @@ export type CommandLine = {
   json(...args: readonly string[]): Promise<Record<string, unknown>>;
   /** How often a command opened the ledger, and how often it closed it. */
   readonly opened: { count: number; closed: number };
+  /** The steps whose progress was shown, in order. */
+  readonly steps: readonly string[];
 };
 
 export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTools> = {}): CommandLine {
   const opened = { count: 0, closed: 0 };
+  const steps: string[] = [];
   const run = async (...args: readonly string[]): Promise<Ran> => {
     const out: string[] = [];
     const err: string[] = [];
+    const shown = new Set<symbol>();
+    const printTo = (stream: string[], text: string): void => {
+      if (shown.size > 0) throw new Error("printed over a progress that is still shown");
+      stream.push(`${text}\n`);
+    };
     const tools: CommandLineTools = {
       version: "1.2.3",
       open: async () => {
@@ -40,8 +48,14 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
       errorBody: ({ refused: code, message }) => ({
         error: { type: typeOf(code), code, message, doc_url: `/docs#${code}`, request_id: "req_1" },
       }),
-      print: (text) => void out.push(`${text}\n`),
-      printError: (text) => void err.push(`${text}\n`),
+      startProgress(step) {
+        steps.push(step);
+        const progress = Symbol(step);
+        shown.add(progress);
+        return { update: () => {}, stop: async () => void shown.delete(progress) };
+      },
+      print: (text) => printTo(out, text),
+      printError: (text) => printTo(err, text),
       ...overrides,
     };
     const code = await runCommandLine(tools, args);
@@ -50,6 +64,7 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
   return {
     run,
     opened,
+    steps,
     async json(...args) {
       const { code, out, err } = await run(...args, "--json");
       if (code !== 0) throw new Error(err);

@@ -11,11 +11,11 @@ export function addAuditLog(program: Command, tools: CommandLineTools): void {
     .command("audit-log")
     .summary("show who changed what, newest first")
     .description(
-      "Shows every administrative act on an organisation, newest first: who, what and when. With --json also how it was before and is after.",
+      "Shows every administrative change to an organisation, newest first: who, what and when. With --json also how it was before and is after.",
     )
     .requiredOption("--organisation <id>", "whose log it is")
-    .option("--limit <count>", "1 to 100 entries (default: 25)")
-    .option("--starting-after <entry>", "continue after this entry, towards older ones");
+    .option("--limit <count>", "how many entries, 1 to 100 (default: 25)")
+    .option("--starting-after <entry>", "only entries older than this one (default: from the newest on)");
   examples(log, "holdfast audit-log --organisation org_… --limit 100 --json | jq .data");
   type Flags = { organisation: string; limit?: string; startingAfter?: string };
   runsOnLedger(log, tools, {
@@ -24,7 +24,7 @@ export function addAuditLog(program: Command, tools: CommandLineTools): void {
       ...given({ limit: wholeNumberIfGiven(flags.limit), starting_after: flags.startingAfter }),
     }),
     verb: (ctx, input) => showAuditLog(ctx, MACHINE, input),
-    tell: ({ data, next_cursor: next }) => {
+    print: ({ data, next_cursor: next }) => {
       const entries = table(
         ["when", "who", "what", "which"],
         data.map((entry) => [

@@ -1,4 +1,4 @@
-import { Argument, type Command } from "commander";
+import type { Command } from "commander";
 import { displayAmount } from "../../core/money.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import {
@@ -6,22 +6,20 @@ import {
   listOrganisations,
   showOrganisation,
 } from "../../services/admin/organisations.ts";
-import { setKillSwitch, setPasskeyThreshold } from "../../services/admin/switches.ts";
 import { examples, group, runsOnLedger } from "../command.ts";
 import { readSecret } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-/** Organisations, and what they turn on and off. */
-
-type Switches = {
+type Organisation = {
   readonly id: string;
   readonly name: string;
   readonly kill_switch: boolean;
   readonly passkey_threshold: string | null;
 };
 
-const organisationFields = (organisation: Switches) =>
+/** An organisation and its switches, for `report`. */
+export const organisationFields = (organisation: Organisation) =>
   [
     ["id", organisation.id],
     ["name", organisation.name],
@@ -29,19 +27,28 @@ const organisationFields = (organisation: Switches) =>
     ["passkey threshold", thresholdOf(organisation)],
   ] as const;
 
-const thresholdOf = ({ passkey_threshold: threshold }: Switches): string =>
+/** The passkey threshold for people: an amount, or off. */
+export const thresholdOf = ({ passkey_threshold: threshold }: Organisation): string =>
   threshold === null ? "off" : displayAmount(BigInt(threshold), "USDC");
 
 export function addOrganisations(program: Command, tools: CommandLineTools): void {
   const organisations = group(program, "organisations", "create organisations, each with its first owner");
+  addCreate(organisations, tools);
+  addList(organisations, tools);
+  addShow(organisations, tools);
+}
+
+function addCreate(organisations: Command, tools: CommandLineTools): void {
   const create = organisations
     .command("create")
     .summary("create an organisation and its owner")
-    .description("Creates an organisation and the person who owns it.")
+    .description(
+      "Creates an organisation and the person who owns it. Makes the ledger where the data folder has none.",
+    )
     .requiredOption("--name <name>", "the organisation's name")
-    .requiredOption("--owner-email <email>", "whom the owner signs in as")
-    .option("--owner-password <password>", "8 to 256 characters")
-    .option("--owner-password-file <file>", "a file with the password; - is the standard input");
+    .requiredOption("--owner-email <email>", "the address with which the owner signs in")
+    .option("--owner-password <password>", "8 to 256 characters; this or --owner-password-file")
+    .option("--owner-password-file <file>", "a file that holds the password; - is the standard input");
   examples(
     create,
     "holdfast organisations create --name Acme --owner-email ada@example.com --owner-password-file -",
@@ -55,7 +62,7 @@ export function addOrganisations(program: Command, tools: CommandLineTools): voi
     }),
     verb: createOrganisation,
     create: true,
-    tell: ({ organisation, owner }) =>
+    print: ({ organisation, owner }) =>
       report(`Created the organisation ${organisation.name}.`, [
         ["organisation", organisation.id],
         ["owner", owner.id],
@@ -63,15 +70,18 @@ export function addOrganisations(program: Command, tools: CommandLineTools): voi
         ["created", organisation.created_at],
       ]),
   });
+}
 
+function addList(organisations: Command, tools: CommandLineTools): void {
   const list = organisations
     .command("list")
     .summary("list every organisation")
     .description("Lists the organisations of this installation, with their switches.");
+  examples(list, "holdfast organisations list");
   runsOnLedger(list, tools, {
     input: () => ({}),
     verb: async (ctx) => listOrganisations(ctx),
-    tell: ({ data }) =>
+    print: ({ data }) =>
       table(
         ["id", "name", "kill switch", "passkey threshold", "created"],
         data.map((organisation) => [
@@ -83,72 +93,19 @@ export function addOrganisations(program: Command, tools: CommandLineTools): voi
         ]),
       ),
   });
+}
 
+function addShow(organisations: Command, tools: CommandLineTools): void {
   const show = organisations
     .command("show")
     .summary("show an organisation")
     .description("Shows an organisation and its switches.")
     .argument("<organisation>", "the organisation's id");
+  examples(show, "holdfast organisations show org_…");
   runsOnLedger(show, tools, {
     input: (_: object, [organisationId = ""]) => ({ organisation_id: organisationId }),
     verb: (ctx, input) => showOrganisation(ctx, MACHINE, input),
-    tell: (organisation) =>
+    print: (organisation) =>
       report(`The organisation ${organisation.name}.`, organisationFields(organisation)),
-  });
-}
-
-export function addKillSwitch(program: Command, tools: CommandLineTools): void {
-  const command = program
-    .command("kill-switch")
-    .summary("stop new warrants, or let them open again")
-    .description(
-      "While the kill switch is on, the organisation opens no warrant, in either mode. What is open goes on: it is verified, settled, and its money returns.",
-    )
-    .addArgument(new Argument("<state>", "on stops new warrants").choices(["on", "off"]))
-    .requiredOption("--organisation <id>", "whose switch it is");
-  examples(command, "holdfast kill-switch on --organisation org_…");
-  runsOnLedger(command, tools, {
-    input: (flags: { organisation: string }, [state]) => ({
-      organisation_id: flags.organisation,
-      on: state === "on",
-    }),
-    verb: (ctx, input) => setKillSwitch(ctx, MACHINE, input),
-    tell: (organisation) =>
-      report(
-        organisation.kill_switch
-          ? `${organisation.name} opens no new warrants; what is open goes on.`
-          : `${organisation.name} opens warrants.`,
-        organisationFields(organisation),
-      ),
-  });
-}
-
-export function addPasskeyThreshold(program: Command, tools: CommandLineTools): void {
-  const command = program
-    .command("passkey-threshold")
-    .summary("set the amount above which a person signs with a passkey")
-    .description(
-      "Above the threshold money leaves only with a person's passkey. While it is set, assets other than USDC are refused.",
-    )
-    .requiredOption("--organisation <id>", "whose threshold it is")
-    .requiredOption("--amount <amount>", "units of USDC, 1000000 is 1.00 USDC; or off");
-  examples(
-    command,
-    "holdfast passkey-threshold --organisation org_… --amount 100000000",
-    "holdfast passkey-threshold --organisation org_… --amount off",
-  );
-  runsOnLedger(command, tools, {
-    input: (flags: { organisation: string; amount: string }) => ({
-      organisation_id: flags.organisation,
-      amount: flags.amount === "off" ? null : flags.amount,
-    }),
-    verb: (ctx, input) => setPasskeyThreshold(ctx, MACHINE, input),
-    tell: (organisation) =>
-      report(
-        organisation.passkey_threshold === null
-          ? `${organisation.name} asks for no passkey.`
-          : `Above ${thresholdOf(organisation)}, ${organisation.name} asks for a person's passkey.`,
-        organisationFields(organisation),
-      ),
   });
 }

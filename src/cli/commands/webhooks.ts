@@ -16,8 +16,6 @@ import { given } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-/** Where events are sent, and what became of them. */
-
 const eventsOf = ({ events }: Pick<NewWebhook, "events">): string =>
   events.length === 0 ? "all" : events.join(", ");
 
@@ -41,7 +39,8 @@ export function addWebhooks(program: Command, tools: CommandLineTools): void {
   const webhooks = group(program, "webhooks", "say where events are sent, and send them again");
   addCreate(webhooks, tools);
   addDisable(webhooks, tools);
-  addLists(webhooks, tools);
+  addList(webhooks, tools);
+  addDeliveries(webhooks, tools);
   addRedeliver(webhooks, tools);
   addRecover(webhooks, tools);
   addSendExample(webhooks, tools);
@@ -52,12 +51,15 @@ function addCreate(webhooks: Command, tools: CommandLineTools): void {
     .command("create")
     .summary("create an endpoint; its secret is shown once")
     .description(
-      "Creates a webhook endpoint, which hears of what happens from then on. Its signing secret is shown once.",
+      "Creates a webhook endpoint, which gets the events from then on. Its signing secret is shown once.",
     )
-    .requiredOption("--organisation <id>", "whose events it hears of")
+    .requiredOption("--organisation <id>", "whose events it gets")
     .addOption(modeOption())
-    .requiredOption("--url <url>", "where they are sent; http or https")
-    .option("--events <events>", `which, with commas between, of ${EVENT_TYPES.join(", ")} (default: all)`);
+    .requiredOption("--url <url>", "where they are sent, http or https")
+    .option(
+      "--events <events>",
+      `which ones, with commas between, of ${EVENT_TYPES.join(", ")} (default: all)`,
+    );
   examples(
     create,
     "holdfast webhooks create --organisation org_… --mode sandbox --url https://shop.example/hook",
@@ -71,7 +73,7 @@ function addCreate(webhooks: Command, tools: CommandLineTools): void {
       ...given({ events: flags.events?.split(",").map((event) => event.trim()) }),
     }),
     verb: (ctx, input) => createWebhook(ctx, MACHINE, input),
-    tell: (webhook, { mode }) =>
+    print: (webhook, { mode }) =>
       report(
         `Created a ${mode} webhook endpoint.`,
         [...webhookFields(webhook), ["secret", webhook.secret]],
@@ -84,29 +86,31 @@ function addDisable(webhooks: Command, tools: CommandLineTools): void {
   const disable = webhooks
     .command("disable")
     .summary("send nothing more to an endpoint")
-    .description("Disables an endpoint, for good: it gets nothing more, also of what is on its way.")
+    .description("Disables an endpoint, for good. It gets nothing more, not even deliveries that were due.")
     .argument("<webhook>", "the endpoint's id");
+  examples(disable, "holdfast webhooks disable whk_…");
   runsOnLedger(disable, tools, {
     input: (_: object, [webhookId = ""]) => ({ webhook_id: webhookId }),
     verb: (ctx, input) => disableWebhook(ctx, MACHINE, input),
-    tell: (webhook) => report("The webhook endpoint is disabled.", webhookFields(webhook)),
+    print: (webhook) => report("The webhook endpoint is disabled.", webhookFields(webhook)),
   });
 }
 
-function addLists(webhooks: Command, tools: CommandLineTools): void {
+function addList(webhooks: Command, tools: CommandLineTools): void {
   const list = webhooks
     .command("list")
     .summary("list an organisation's endpoints")
     .description("Lists an organisation's webhook endpoints in one mode, disabled ones too.")
-    .requiredOption("--organisation <id>", "whose endpoints")
+    .requiredOption("--organisation <id>", "whose endpoints they are")
     .addOption(modeOption());
+  examples(list, "holdfast webhooks list --organisation org_… --mode sandbox");
   runsOnLedger(list, tools, {
     input: (flags: { organisation: string; mode: Mode }) => ({
       organisation_id: flags.organisation,
       mode: flags.mode,
     }),
     verb: (ctx, input) => listWebhooks(ctx, MACHINE, input),
-    tell: ({ data }, { mode }) =>
+    print: ({ data }, { mode }) =>
       data.length === 0
         ? `There is no endpoint yet, ${mode}.`
         : table(
@@ -119,18 +123,21 @@ function addLists(webhooks: Command, tools: CommandLineTools): void {
             ]),
           ),
   });
+}
 
+function addDeliveries(webhooks: Command, tools: CommandLineTools): void {
   const deliveries = webhooks
     .command("deliveries")
-    .summary("show what was sent to an endpoint lately")
+    .summary("show the latest deliveries to an endpoint")
     .description(
       "Shows the 50 most recent deliveries to an endpoint: how often each was attempted, and what the receiver answered last.",
     )
     .argument("<webhook>", "the endpoint's id");
+  examples(deliveries, "holdfast webhooks deliveries whk_…");
   runsOnLedger(deliveries, tools, {
     input: (_: object, [webhookId = ""]) => ({ webhook_id: webhookId }),
     verb: (ctx, input) => listDeliveries(ctx, MACHINE, input),
-    tell: ({ data }) =>
+    print: ({ data }) =>
       data.length === 0
         ? "Nothing was sent to it yet."
         : table(
@@ -155,13 +162,14 @@ function addRedeliver(webhooks: Command, tools: CommandLineTools): void {
     .command("redeliver")
     .summary("send an event once more")
     .description(
-      "Makes a new delivery of the event that an earlier one carried, to the same endpoint. A running server sends it.",
+      "Makes a new delivery of the event of an earlier one, to the same endpoint. A running server sends it.",
     )
     .argument("<delivery>", "the earlier delivery's id");
+  examples(redeliverCommand, "holdfast webhooks redeliver whd_…");
   runsOnLedger(redeliverCommand, tools, {
     input: (_: object, [deliveryId = ""]) => ({ delivery_id: deliveryId }),
     verb: (ctx, input) => redeliver(ctx, MACHINE, input),
-    tell: (delivery) => report("The event is on its way again.", deliveryFields(delivery)),
+    print: (delivery) => report("The event is on its way again.", deliveryFields(delivery)),
   });
 }
 
@@ -170,15 +178,19 @@ function addRecover(webhooks: Command, tools: CommandLineTools): void {
     .command("recover")
     .summary("send again what an endpoint missed")
     .description(
-      "Makes new deliveries of the events whose deliveries were exhausted since a time and that never arrived: for an endpoint that was down.",
+      "For an endpoint that was down: makes new deliveries of the events that did not arrive, because every attempt failed. A running server sends them.",
     )
     .argument("<webhook>", "the endpoint's id")
-    .requiredOption("--since <time>", "RFC 3339, such as 2026-01-31T00:00:00Z");
+    .requiredOption(
+      "--since <time>",
+      "events whose last attempt failed since then, such as 2026-01-31T00:00:00Z",
+    );
   examples(recover, "holdfast webhooks recover whk_… --since 2026-01-31T00:00:00Z");
   runsOnLedger(recover, tools, {
     input: (flags: { since: string }, [webhookId = ""]) => ({ webhook_id: webhookId, since: flags.since }),
     verb: (ctx, input) => recoverWebhook(ctx, MACHINE, input),
-    tell: ({ deliveries, since }) =>
+    step: "finding what did not arrive",
+    print: ({ deliveries, since }) =>
       deliveries === 0
         ? `Nothing was missed since ${since}.`
         : `${deliveries} ${deliveries === 1 ? "event is" : "events are"} on the way again.`,
@@ -190,12 +202,13 @@ function addSendExample(webhooks: Command, tools: CommandLineTools): void {
     .command("send-example")
     .summary("send an endpoint an example")
     .description(
-      "Sends an endpoint an event for which nothing happened, signed like any other. Its body says that it is an example. A running server sends it.",
+      "Makes a delivery of an example, signed like any event, whose body says that it is an example. A running server sends it.",
     )
     .argument("<webhook>", "the endpoint's id");
+  examples(example, "holdfast webhooks send-example whk_…");
   runsOnLedger(example, tools, {
     input: (_: object, [webhookId = ""]) => ({ webhook_id: webhookId }),
     verb: (ctx, input) => sendExample(ctx, MACHINE, input),
-    tell: (delivery) => report("The example is on its way.", deliveryFields(delivery)),
+    print: (delivery) => report("The example is on its way.", deliveryFields(delivery)),
   });
 }

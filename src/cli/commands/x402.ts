@@ -3,17 +3,16 @@ import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { listPurchases, resolvePurchase, showPurchase } from "../../services/x402/purchases.ts";
-import { examples, group, modeOption, runsOnLedger } from "../command.ts";
+import { type Answer, examples, group, modeOption, runsOnLedger } from "../command.ts";
 import { optionFailure } from "../failure.ts";
 import { given, wholeNumberIfGiven } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-type Shown = Exclude<Awaited<ReturnType<typeof showPurchase>>, { readonly refused: unknown }>;
+type Purchase = Answer<typeof showPurchase>;
 
-/** Purchases by x402: how far each came, and what is known of the money. */
 export function addX402(program: Command, tools: CommandLineTools): void {
-  const x402 = group(program, "x402", "see purchases by x402, and what is known of their payments");
+  const x402 = group(program, "x402", "see purchases by x402, and whether their sellers were paid");
   addList(x402, tools);
   addShow(x402, tools);
   addResolve(x402, tools);
@@ -26,8 +25,12 @@ function addList(x402: Command, tools: CommandLineTools): void {
     .description("Lists an organisation's purchases in one mode, newest first.")
     .requiredOption("--organisation <id>", "whose purchases they are")
     .addOption(modeOption())
-    .option("--limit <count>", "at most so many, 1 to 100 (default: 25)")
-    .option("--starting-after <purchase>", "only those older than this one");
+    .option("--limit <count>", "how many purchases, 1 to 100 (default: 25)")
+    .option(
+      "--starting-after <purchase>",
+      "only purchases older than this one (default: from the newest on)",
+    );
+  examples(list, "holdfast x402 list --organisation org_… --mode live --limit 100");
   type Flags = { organisation: string; mode: Mode; limit?: string; startingAfter?: string };
   runsOnLedger(list, tools, {
     input: ({ organisation, mode, limit, startingAfter }: Flags) => ({
@@ -36,7 +39,7 @@ function addList(x402: Command, tools: CommandLineTools): void {
       ...given({ limit: wholeNumberIfGiven(limit), starting_after: startingAfter }),
     }),
     verb: (ctx, input) => listPurchases(ctx, MACHINE, input),
-    tell: ({ data, has_more }, { mode }) => {
+    print: ({ data, has_more }, { mode }) => {
       if (data.length === 0) return `Nothing has been bought, ${mode}.`;
       const rows = data.map((purchase) => [
         purchase.id,
@@ -56,12 +59,15 @@ function addShow(x402: Command, tools: CommandLineTools): void {
   const show = x402
     .command("show")
     .summary("show one purchase")
-    .description("Shows a purchase: how far it came, what was asked, and what is known of the money and how.")
+    .description(
+      "Shows a purchase: how far it came, what the seller asked, whether the seller was paid, and how that is known.",
+    )
     .argument("<purchase>", "the purchase's id");
+  examples(show, "holdfast x402 show pur_…");
   runsOnLedger(show, tools, {
     input: (_: object, [purchaseId = ""]) => ({ purchase_id: purchaseId }),
     verb: (ctx, input) => showPurchase(ctx, MACHINE, input),
-    tell: (purchase) => report(`The purchase is ${purchase.phase}.`, fieldsOf(purchase)),
+    print: (purchase) => report(`The purchase is ${purchase.phase}.`, fieldsOf(purchase)),
   });
 }
 
@@ -70,12 +76,12 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
     .command("resolve")
     .summary("say whether a seller was paid, where no chain can tell")
     .description(
-      "Records what you found out of a payment that is not known, an hour after it expired, where the server's HOLDFAST_EVM_RPC has no endpoint of its chain, or one that has not answered for a day. Unpaid: the hold returns. Paid: a person can release the warrant. It cannot be taken back.",
+      "Records whether a seller was paid, where Holdfast does not know it: from one hour after the payment expired, where HOLDFAST_EVM_RPC of the server has no endpoint for its chain, or one that has not answered for a day. --unpaid returns the hold; after --paid a person can release the warrant. It cannot be taken back.",
     )
     .argument("<purchase>", "the purchase's id")
-    .option("--paid", "the seller has the money")
-    .option("--unpaid", "the seller has not, and cannot get it any more")
-    .option("--note <text>", "how you know");
+    .option("--paid", "the seller has the money; this or --unpaid")
+    .option("--unpaid", "the seller does not have it, and cannot get it any more")
+    .option("--note <text>", "how you know (default: none)");
   examples(resolve, 'holdfast x402 resolve pur_… --unpaid --note "not in the block explorer"');
   runsOnLedger(resolve, tools, {
     input: ({ paid, unpaid, note }: { paid?: boolean; unpaid?: boolean; note?: string }, [id = ""]) => {
@@ -84,7 +90,7 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
       return { purchase_id: id, known, ...given({ note }) };
     },
     verb: (ctx, input) => resolvePurchase(ctx, MACHINE, input),
-    tell: (purchase) =>
+    print: (purchase) =>
       report(
         purchase.known === "paid" ? "The seller was paid." : "The seller was not paid; the hold returned.",
         fieldsOf(purchase),
@@ -93,11 +99,11 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
   });
 }
 
-const quoteOf = ({ quoted }: Shown): string =>
+const quoteOf = ({ quoted }: Purchase): string =>
   quoted === null ? "none" : displayAmount(BigInt(quoted.amount), quoted.asset);
 
 /** What is known of the money, and how. */
-function knownOf({ pays, known, known_by, attempt, transaction }: Shown): string {
+function knownOf({ pays, known, known_by, attempt, transaction }: Purchase): string {
   if (pays?.kind === "voucher") return "a voucher, paid on the books";
   if (known === null) return "none";
   const source = known_by === null ? "" : `, by ${known_by}`;
@@ -105,7 +111,7 @@ function knownOf({ pays, known, known_by, attempt, transaction }: Shown): string
   return `${known}${source}${never}${transaction === null ? "" : `, ${transaction}`}`;
 }
 
-const fieldsOf = (purchase: Shown) =>
+const fieldsOf = (purchase: Purchase) =>
   [
     ["id", purchase.id],
     ["url", `${purchase.method} ${purchase.url}`],

@@ -4,23 +4,45 @@ import { MACHINE } from "../../services/admin/authority.ts";
 import { issuePasswordReset } from "../../services/admin/password-resets.ts";
 import { createUser, listUsers, removeUser, resetPasskeys, setUserRole } from "../../services/admin/users.ts";
 import type { userResource } from "../../services/resources.ts";
-import { group, runsOnLedger } from "../command.ts";
+import { examples, group, runsOnLedger } from "../command.ts";
 import { given, readSecret } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
+const userFields = (user: ReturnType<typeof userResource>) =>
+  [
+    ["id", user.id],
+    ["organisation", user.organisation_id],
+    ["e-mail", user.email],
+    ["role", user.role],
+    ["created", user.created_at],
+  ] as const;
+
 export function addUsers(program: Command, tools: CommandLineTools): void {
   const users = group(program, "users", "create, list, change and remove people who sign in");
+  addCreate(users, tools);
+  addList(users, tools);
+  addSetRole(users, tools);
+  addRemove(users, tools);
+  addResetPassword(users, tools);
+  addResetPasskeys(users, tools);
+}
+
+function addCreate(users: Command, tools: CommandLineTools): void {
   const create = users
     .command("create")
     .summary("create a person of an organisation")
     .description("Creates a person who can sign in. Each role may do what the ones before it may.")
     .requiredOption("--organisation <id>", "whose person it is")
-    .requiredOption("--email <email>", "whom they sign in as; one person of the instance has it")
-    .option("--password <password>", "8 to 256 characters")
-    .option("--password-file <file>", "a file with the password; - is the standard input")
+    .requiredOption("--email <email>", "the address with which they sign in; no other person here has it")
+    .option("--password <password>", "8 to 256 characters; this or --password-file")
+    .option("--password-file <file>", "a file that holds the password; - is the standard input")
     .addOption(new Option("--role <role>", "what they may do").choices([...ROLES]).makeOptionMandatory())
-    .option("--name <name>", "what they are called (default: the e-mail's part before the @)");
+    .option("--name <name>", "what they are called (default: the part of the e-mail before the @)");
+  examples(
+    create,
+    "holdfast users create --organisation org_… --email bob@example.com --role operator --password-file -",
+  );
   type Flags = {
     organisation: string;
     email: string;
@@ -38,75 +60,74 @@ export function addUsers(program: Command, tools: CommandLineTools): void {
       ...given({ name: flags.name }),
     }),
     verb: (ctx, input) => createUser(ctx, MACHINE, input),
-    tell: (user) => report(`Created ${user.name}, ${user.role}.`, userFields(user)),
+    print: (user) => report(`Created ${user.name}, ${user.role}.`, userFields(user)),
   });
-  addManaging(users, tools);
-  addRegaining(users, tools);
 }
 
-const userFields = (user: ReturnType<typeof userResource>) =>
-  [
-    ["id", user.id],
-    ["organisation", user.organisation_id],
-    ["e-mail", user.email],
-    ["role", user.role],
-    ["created", user.created_at],
-  ] as const;
-
-function addManaging(users: Command, tools: CommandLineTools): void {
+function addList(users: Command, tools: CommandLineTools): void {
   const list = users
     .command("list")
     .summary("list an organisation's people")
     .description("Lists the people of an organisation, without those who were removed.")
     .requiredOption("--organisation <id>", "whose people they are");
+  examples(list, "holdfast users list --organisation org_…");
   runsOnLedger(list, tools, {
     input: (flags: { organisation: string }) => ({ organisation_id: flags.organisation }),
     verb: (ctx, input) => listUsers(ctx, MACHINE, input),
-    tell: ({ data }) =>
+    print: ({ data }) =>
       table(
         ["id", "e-mail", "name", "role", "created"],
         data.map((user) => [user.id, user.email, user.name, user.role, user.created_at]),
       ),
   });
+}
 
+function addSetRole(users: Command, tools: CommandLineTools): void {
   const setRole = users
     .command("set-role")
     .summary("give a person another role")
-    .description("Gives a person another role, from their next request on. The last owner stays one.")
+    .description(
+      "Gives a person another role, from their next request on. An organisation's last owner stays its owner.",
+    )
     .argument("<user>", "the person's id")
     .addArgument(new Argument("<role>", "the new role").choices([...ROLES]));
+  examples(setRole, "holdfast users set-role usr_… admin");
   runsOnLedger(setRole, tools, {
     input: (_: object, [userId = "", role]) => ({ user_id: userId, role: role as Role }),
     verb: (ctx, input) => setUserRole(ctx, MACHINE, input),
-    tell: (user) => report(`${user.name} is ${user.role}.`, userFields(user)),
+    print: (user) => report(`${user.name} is ${user.role}.`, userFields(user)),
   });
+}
 
+function addRemove(users: Command, tools: CommandLineTools): void {
   const remove = users
     .command("remove")
     .summary("remove a person")
     .description(
-      "Removes a person, for good and at once: their sign-ins end and their passkeys go. API keys are agents', and stay.",
+      "Removes a person, for good and at once: they are signed out everywhere, and their passkeys are deleted. API keys belong to agents, and stay.",
     )
     .argument("<user>", "the person's id");
+  examples(remove, "holdfast users remove usr_…");
   runsOnLedger(remove, tools, {
     input: (_: object, [userId = ""]) => ({ user_id: userId }),
     verb: (ctx, input) => removeUser(ctx, MACHINE, input),
-    tell: (user) => report(`${user.name} is removed.`, userFields(user)),
+    print: (user) => report(`${user.name} is removed.`, userFields(user)),
   });
 }
 
-function addRegaining(users: Command, tools: CommandLineTools): void {
+function addResetPassword(users: Command, tools: CommandLineTools): void {
   const resetPassword = users
     .command("reset-password")
     .summary("make a one-time link to a new password")
     .description(
-      "Makes a link by which a person chooses a new password, once and within the hour. A link made before it is void.",
+      "Makes a link by which a person chooses a new password, once and within one hour. Links that were made before no longer work.",
     )
     .argument("<user>", "the person's id");
+  examples(resetPassword, "holdfast users reset-password usr_…");
   runsOnLedger(resetPassword, tools, {
     input: (_: object, [userId = ""]) => ({ user_id: userId }),
     verb: (ctx, input) => issuePasswordReset(ctx, MACHINE, input),
-    tell: (reset) =>
+    print: (reset) =>
       report(
         `Made a link for ${reset.user_id}.`,
         [
@@ -116,15 +137,18 @@ function addRegaining(users: Command, tools: CommandLineTools): void {
         "The link is shown once: whoever has it can choose the password. Hand it over where nobody else reads it.",
       ),
   });
+}
 
+function addResetPasskeys(users: Command, tools: CommandLineTools): void {
   const resetKeys = users
     .command("reset-passkeys")
-    .summary("take a person's passkeys away")
-    .description("Takes a person's passkeys away, for somebody who lost them. Only this command can.")
+    .summary("delete a person's passkeys")
+    .description("Deletes all passkeys of a person, for somebody who lost them. Only this command can.")
     .argument("<user>", "the person's id");
+  examples(resetKeys, "holdfast users reset-passkeys usr_…");
   runsOnLedger(resetKeys, tools, {
     input: (_: object, [userId = ""]) => ({ user_id: userId }),
     verb: (ctx, input) => resetPasskeys(ctx, input),
-    tell: (user) => report(`${user.name} has no passkeys now.`, userFields(user)),
+    print: (user) => report(`${user.name} has no passkeys now.`, userFields(user)),
   });
 }

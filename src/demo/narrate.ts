@@ -3,8 +3,8 @@ import { columns } from "../core/columns.ts";
 import { displayAmount, shareOf } from "../core/money.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
-import type { Demo, Telling } from "./demo.ts";
-import type { Paint } from "./paint.ts";
+import type { Narrator } from "./demo.ts";
+import type { Output } from "./paint.ts";
 import {
   FUNDS,
   JUDGEMENT,
@@ -16,50 +16,48 @@ import {
   SCENES,
   SCHEMA_NAME,
 } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import type {
+  BalanceLine,
   Decision,
-  LedgerLine,
   PlayedScene,
   Purchase,
   ReceiptBody,
   Story,
   WarrantBody,
 } from "./story.ts";
-import { tellWhatToTry } from "./try-it.ts";
-
-/** What the words of the tour are said with. */
-export type Voice = { readonly paint: Paint; readonly print: (text: string) => void };
+import { printWhatToTry } from "./try-it.ts";
 
 const OBSERVED_LENGTH_MAX = 44;
 const ASSET = "USDC";
 
 /** The tour for people. */
-export const inWords = (voice: Voice): Telling => ({
+export const inWords = (output: Output): Narrator => ({
   ready(demo) {
-    tellStage(voice, demo);
-    tellPolicy(voice);
-    tellPromise(voice);
+    narrateStage(output, demo);
+    narratePolicy(output);
+    narratePromise(output);
   },
-  played(demo, { scenes, decision, purchase, ledger }, yours) {
-    for (const [index, scene] of scenes.entries()) tellScene(voice, index, scene);
-    tellJudgement(voice, demo, decision);
-    tellPurchase(voice, demo, purchase);
-    tellMoney(voice, ledger);
-    tellReceipts(voice, demo, scenes, purchase);
-    // A story with problems is not told.
-    voice.print(
-      `\n  ${voice.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
+  played(demo, { scenes, decision, purchase, balances }, yours) {
+    for (const [index, scene] of scenes.entries()) narrateScene(output, index, scene);
+    narrateJudgement(output, demo, decision);
+    narratePurchase(output, demo, purchase);
+    narrateMoney(output, balances);
+    narrateReceipts(output, demo, scenes, purchase);
+    // A story in which the audit found a problem is not printed.
+    output.print(
+      `\n  ${output.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
     );
-    if (yours) tellWhatToTry(voice, demo, yours);
+    if (yours) printWhatToTry(output, demo, yours);
   },
   over({ folder, keepServing }) {
-    voice.print(
+    output.print(
       `\n${keepServing ? "Stopped" : "Done"}. The data stays in ${folder}: delete it when you like.`,
     );
   },
 });
 
-function tellStage({ paint, print }: Voice, { url, portTaken, folder, seller, cast }: Demo): void {
+function narrateStage({ paint, print }: Output, { url, portTaken, folder, seller, cast }: Demo): void {
   print(`${paint.bold("Holdfast, a guided tour")}   ${paint.sandbox("SANDBOX")} no real money moves\n`);
   print(paint.bold("Getting ready"));
   const { organisation, owner, agent, apiKey } = cast;
@@ -78,9 +76,9 @@ function tellStage({ paint, print }: Voice, { url, portTaken, folder, seller, ca
 
 const percent = (bps: number): string => `${bps / 100} %`;
 
-function tellPolicy({ paint, print }: Voice): void {
+function narratePolicy({ paint, print }: Output): void {
   print(`\n${paint.bold("The policy decides by the share of clauses that pass")}`);
-  const tell = (when: string, outcome: string, means: string) =>
+  const printRule = (when: string, outcome: string, means: string) =>
     print(`  ${when.padEnd(18)} ${outcome.padEnd(16)} ${paint.quiet(means)}`.trimEnd());
   const meanings = {
     release: "pay all of it",
@@ -98,37 +96,37 @@ function tellPolicy({ paint, print }: Voice): void {
         : band.minScore === 0
           ? "less"
           : `${percent(band.minScore * 10_000)} or more`;
-    tell(when, band.outcome, means);
+    printRule(when, band.outcome, means);
   }
-  for (const code of RULES.alwaysEscalate) tell(code, "escalate", "whatever the share");
-  for (const code of RULES.alwaysRefund) tell(code, "refund", "whatever the share");
-  tell(`above ${displayAmount(BigInt(RULES.maxAmount), ASSET)}`, "refused", "when it is opened");
+  for (const code of RULES.alwaysEscalate) printRule(code, "escalate", "whatever the share");
+  for (const code of RULES.alwaysRefund) printRule(code, "refund", "whatever the share");
+  printRule(`above ${displayAmount(BigInt(RULES.maxAmount), ASSET)}`, "refused", "when it is opened");
 }
 
-function tellPromise({ paint, print }: Voice): void {
+function narratePromise({ paint, print }: Output): void {
   print(`\n${paint.bold("The promise: a week's weather for Oslo")}`);
   for (const { clause, asks, inWords } of PROMISE) {
     print(`  ${clause.kind.padEnd(16)} ${asks.padEnd(16)} ${paint.quiet(inWords)}`);
   }
 }
 
-function tellScene(
-  voice: Voice,
+function narrateScene(
+  output: Output,
   index: number,
   { scene, opened, sourceUrl, check, verified }: PlayedScene,
 ): void {
-  const { paint, print } = voice;
+  const { paint, print } = output;
   print(`\n${paint.bold(`${index + 1} of ${SCENES.length}  ${scene.name}`)}`);
   print(`  ${paint.quiet(`POST ${PATHS.warrants}`)}`);
-  tellOutcome(voice, opened);
+  narrateOutcome(output, opened);
   print(`  ${paint.quiet(`POST ${PATHS.verify(opened.id)}`)}`);
   print(`    Holdfast itself fetches ${sourceUrl}`);
-  tellClauses(voice, check);
-  tellRule(voice, check);
-  tellOutcome(voice, verified);
+  narrateClauses(output, check);
+  narrateRule(output, check);
+  narrateOutcome(output, verified);
 }
 
-function tellClauses({ paint, print }: Voice, check: Check): void {
+function narrateClauses({ paint, print }: Output, check: Check): void {
   for (const [index, { kind, passed, reason_code: code, observed }] of check.details.entries()) {
     const asks = PROMISE[index]?.asks ?? "";
     const found = code === null ? "" : `${paint.bad(code)}  `;
@@ -145,19 +143,19 @@ function shown(kind: string, observed: unknown): string {
   return text.length > OBSERVED_LENGTH_MAX ? `${text.slice(0, OBSERVED_LENGTH_MAX)}…` : text;
 }
 
-/** Which rule of the policy decided: a reason code that is always so, else the band. */
-function tellRule({ print }: Voice, check: Check): void {
+/** Which rule of the policy decided: a reason code that always escalates or refunds, else the band of the score. */
+function narrateRule({ print }: Output, check: Check): void {
   const passed = check.details.filter((detail) => detail.passed).length;
-  const always: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];
-  const code = check.reasonCodes.find((candidate) => always.includes(candidate));
+  const decidedByCode: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];
+  const code = check.reasonCodes.find((candidate) => decidedByCode.includes(candidate));
   const rule = check.bandLabel === null ? `${code} does so whatever the share` : `band "${check.bandLabel}"`;
   print(`    ${passed} of ${check.details.length} passed: ${POLICY_NAME} says ${check.outcome} (${rule})`);
 }
 
 type Outcome = Pick<WarrantBody, "state" | "amount" | "asset" | "released_bps">;
 
-/** What the state means for the money. */
-function tellOutcome({ paint, print }: Voice, warrant: Outcome): void {
+/** Prints a warrant's state, and what it means for the money. */
+function narrateOutcome({ paint, print }: Output, warrant: Outcome): void {
   const amount = BigInt(warrant.amount);
   const paid = shareOf(amount, warrant.released_bps ?? 0);
   const money = (units: bigint) => displayAmount(units, warrant.asset);
@@ -174,8 +172,8 @@ function tellOutcome({ paint, print }: Voice, warrant: Outcome): void {
   }
 }
 
-function tellJudgement(voice: Voice, { cast }: Demo, { refusedCode, warrant }: Decision): void {
-  const { paint, print } = voice;
+function narrateJudgement(output: Output, { cast }: Demo, { refusedCode, warrant }: Decision): void {
+  const { paint, print } = output;
   print(`\n${paint.bold("A person decides what the policy left open")}`);
   print(`  ${paint.quiet(`POST ${PATHS.release(warrant.id)}`)}`);
   print(`    ${paint.fail} with the agent's key: 403 ${paint.bad(refusedCode)}`);
@@ -183,15 +181,15 @@ function tellJudgement(voice: Voice, { cast }: Demo, { refusedCode, warrant }: D
   print(`    ${paint.pass} ${cast.owner.email} signs in`);
   print(`  ${paint.quiet(`POST ${PATHS.resolve(warrant.id)}`)}`);
   print(`    "${JUDGEMENT.note}"`);
-  tellOutcome(voice, warrant);
+  narrateOutcome(output, warrant);
 }
 
-function tellPurchase(
-  voice: Voice,
+function narratePurchase(
+  output: Output,
   { url: service }: Demo,
   { url, voucher, payment, check, receipt }: Purchase,
 ): void {
-  const { paint, print } = voice;
+  const { paint, print } = output;
   const { amount, asset, payee } = voucher;
   const price = displayAmount(BigInt(amount), asset);
   print(`\n${paint.bold("The agent buys from a seller that asks for money first (x402)")}`);
@@ -199,41 +197,41 @@ function tellPurchase(
   print(`    The agent pays ${displayAmount(PURCHASE.maxAmount, asset)} at most, for the same promise`);
   print(`    Holdfast itself asks ${url}`);
   print(`    402: the seller asks ${price} for ${payee}`);
-  tellOutcome(voice, { state: "held", amount, asset, released_bps: null });
+  narrateOutcome(output, { state: "held", amount, asset, released_bps: null });
   print(`    Holdfast asks again, with a signed voucher for ${price}, good until ${clockTime(voucher.exp)}`);
   print(`      ${paint.pass} the seller checks it by ${service}${PATHS.keys}`);
   print(`    ${payment.status}: the seller delivers`);
-  tellClauses(voice, check);
-  tellRule(voice, check);
-  tellOutcome(voice, receipt.warrant);
+  narrateClauses(output, check);
+  narrateRule(output, check);
+  narrateOutcome(output, receipt.warrant);
 }
 
 /** @param seconds epoch seconds, as JWT has them */
 const clockTime = (seconds: number): string =>
   `${new Date(seconds * SECOND_MS).toISOString().slice(11, 19)} UTC`;
 
-function tellMoney({ paint, print }: Voice, ledger: readonly LedgerLine[]): void {
+function narrateMoney({ paint, print }: Output, lines: readonly BalanceLine[]): void {
   print(`\n${paint.bold("What happened to the money")}`);
-  const [header = "", ...lines] = columns([
+  const [header = "", ...rows] = columns([
     ["", "available", "held", "paid"],
-    ...ledger.map(({ step, books: { available, held, paid } }) => [
+    ...lines.map(({ step, balance: { available, held, paid } }) => [
       step,
       ...[available, held, paid].map((amount) => displayAmount(amount, ASSET)),
     ]),
   ]);
   print(`  ${paint.quiet(header)}`);
-  for (const line of lines) print(`  ${line}`);
+  for (const row of rows) print(`  ${row}`);
 }
 
-function tellReceipts(
-  { paint, print }: Voice,
+function narrateReceipts(
+  { paint, print }: Output,
   { url }: Demo,
   scenes: Story["scenes"],
   purchase: Purchase,
 ): void {
   print(`\n${paint.bold("Receipts, for anybody to read")}`);
-  const tell = (what: string, { warrant }: ReceiptBody) =>
+  const printReceipt = (what: string, { warrant }: ReceiptBody) =>
     print(`  ${what.padEnd(7)} ${url}${PATHS.receipt(warrant.id)}`);
-  for (const { scene, receipt } of scenes) tell(scene.deliverable, receipt);
-  tell("paid", purchase.receipt);
+  for (const { scene, receipt } of scenes) printReceipt(scene.deliverable, receipt);
+  printReceipt("paid", purchase.receipt);
 }

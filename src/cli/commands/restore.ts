@@ -1,0 +1,80 @@
+import type { Command } from "commander";
+import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
+import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
+import { orFail } from "../failure.ts";
+import { given } from "../input.ts";
+import { KEY_FILES, keyFileNames } from "../key-files.ts";
+import { report } from "../output.ts";
+import type { CommandLineTools, DataFlag } from "../tools.ts";
+
+/** The one word that is not a file's name; a file of this name is `./acknowledge`. */
+const ACKNOWLEDGE = "acknowledge";
+
+export function addRestore(program: Command, tools: CommandLineTools): void {
+  const restore = program
+    .command("restore")
+    .argument("<file>", "a backup; or the word acknowledge")
+    .summary("put a backup into an empty data folder")
+    .description(
+      "Puts a backup into an empty or missing data folder, and audits it. The backup does not know what happened after it was made, payments among it. So warrants open in the sandbox only, until you have compared and run `holdfast restore acknowledge`.",
+    );
+  examples(restore, "holdfast restore monday.backup --data ./data", "holdfast restore acknowledge");
+  withCommonFlags(restore).action(async (file: string) => {
+    const { data, json } = restore.opts<CommonFlags>();
+    const flags = given({ data });
+    const acknowledges = file === ACKNOWLEDGE;
+    const step = acknowledges ? "acknowledging the restore" : "checking the backup and restoring it";
+    const { answer, text } = await showingProgress(tools, { step, json }, () =>
+      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, { file, ...flags }),
+    );
+    tools.print(json ? JSON.stringify(answer) : text);
+  });
+}
+
+/** The answer for programs, and the text for people. */
+type Printed = { readonly answer: object; readonly text: string };
+
+async function restoreFile(
+  tools: CommandLineTools,
+  options: DataFlag & { readonly file: string },
+): Promise<Printed> {
+  const answer = orFail(await tools.restore(options));
+  const text = report(
+    "The ledger is restored, and its audit found nothing wrong.",
+    [
+      ["from", answer.file],
+      ["into", answer.data_folder],
+      ["of", answer.instance_id],
+      ["as it was", answer.backed_up_at],
+    ],
+    [
+      ...missingKeyWarnings(answer.keys),
+      "What came after the backup is forgotten: warrants, settlements, Idempotency-Keys, revoked keys. Live warrants are",
+      "refused until you have looked at that and run `holdfast restore acknowledge`; the sandbox is open.",
+    ].join("\n"),
+  );
+  return { answer, text };
+}
+
+/** A warning for each key that a restored folder lacks. */
+const missingKeyWarnings = (keys: RestoreResource["keys"]): readonly string[] =>
+  keyFileNames
+    .filter((name) => !keys.includes(name))
+    .map((name) => {
+      const { setting, without } = KEY_FILES[name];
+      return `${name} was not in it: put it into the folder, or set ${setting}, before the server starts. Without it ${without}.\n`;
+    });
+
+async function acknowledge(tools: CommandLineTools, options: DataFlag): Promise<Printed> {
+  const { ctx, close } = orFail(await tools.open({ create: false, ...options }));
+  try {
+    const answer = orFail(await acknowledgeRestore(ctx));
+    const text =
+      answer.restored_at === null
+        ? "This ledger was never restored; there is nothing to acknowledge."
+        : `The restore of ${answer.restored_at} is acknowledged; live warrants open again.`;
+    return { answer, text };
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,19 @@
+import type { BackupResource } from "../services/admin/backup.ts";
+
+type KeyFileName = BackupResource["keys"][number];
+
+/** The key files of a data folder: what whoever has one can do, where else it may come from, and what happens without it. */
+export const KEY_FILES: Readonly<Record<KeyFileName, { can: string; setting: string; without: string }>> = {
+  "master.key": {
+    can: "read the webhook secrets",
+    setting: "HOLDFAST_MASTER_KEY",
+    without: "the webhook secrets cannot be read, and the server does not start while an endpoint needs one",
+  },
+  "signing.key": {
+    can: "sign vouchers as this instance",
+    setting: "HOLDFAST_SIGNING_KEY",
+    without: "the server makes a new one, and the vouchers that were signed before no longer verify",
+  },
+};
+
+export const keyFileNames = Object.keys(KEY_FILES) as readonly KeyFileName[];

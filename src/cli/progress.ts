@@ -1,0 +1,79 @@
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import type { Progress } from "../core/progress.ts";
+
+/**
+ * Progress on a terminal, drawn by a thread of its own: most long work here is one call of SQLite, which holds up the main
+ * thread and every timer on it. That is also why no library for progress fits: those that were looked at (ora, nanospinner,
+ * cli-progress) draw from a timer on the main thread, and would show nothing.
+ */
+
+/** What the terminal on stderr is like. */
+export type Terminal = {
+  readonly columns: number;
+  /** Whether it can clear a line. One that cannot gets whole lines instead, and few of them. */
+  readonly clearsLines: boolean;
+};
+
+/** What both threads look at. */
+export type Shared = {
+  /** One of the `PHASE`s below. */
+  readonly phase: Int32Array<SharedArrayBuffer>;
+  /** Done, then total; NaN where it is not known. */
+  readonly figures: Float64Array<SharedArrayBuffer>;
+};
+
+export type WorkerInput = {
+  readonly step: string;
+  readonly terminal: Terminal;
+  readonly shared: Shared;
+  /** By the clock of both threads, in milliseconds: see `monotonicMs`. */
+  readonly startedAt: number;
+};
+
+/** A clock that every thread of the process reads alike, and that nobody sets. */
+export const monotonicMs = (): number => performance.timeOrigin + performance.now();
+
+/** A step that ends before anything is shown goes from QUIET to STOPPED; one that is shown, from QUIET to SHOWN. */
+export const PHASE = { QUIET: 0, SHOWN: 1, STOPPED: 2 } as const;
+
+/** The executable has it as a second entry point of its build, by its path below src. */
+const WORKER = import.meta.dir.startsWith("/$bunfs/")
+  ? "/$bunfs/root/cli/progress-worker.ts"
+  : join(import.meta.dir, "progress-worker.ts");
+
+/** Shows on stderr, after two seconds, which step runs, for how long, and how far it has come. */
+export function startProgress(step: string, terminal: Terminal): Progress {
+  const shared: Shared = {
+    phase: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
+    figures: new Float64Array(new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT)).fill(Number.NaN),
+  };
+  const worker = new Worker(WORKER, {
+    workerData: { step, terminal, shared, startedAt: monotonicMs() } satisfies WorkerInput,
+  });
+  const cleared = new Promise<void>((resolve) => {
+    worker.once("message", () => resolve());
+    // Work goes on without being shown where the thread cannot run.
+    worker.once("error", () => resolve());
+    worker.once("exit", () => resolve());
+  });
+  let stopped: Promise<void> | null = null;
+  async function end(): Promise<void> {
+    const { QUIET, SHOWN, STOPPED } = PHASE;
+    if (Atomics.compareExchange(shared.phase, 0, QUIET, STOPPED) === SHOWN) {
+      worker.postMessage("clear");
+      await cleared;
+    }
+    void worker.terminate();
+  }
+  return {
+    update(done, total) {
+      shared.figures[0] = done;
+      shared.figures[1] = total ?? Number.NaN;
+    },
+    stop() {
+      stopped ??= end();
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { buildProgram } from "../../src/cli/program.ts";
+import type { CommandLineTools } from "../../src/cli/tools.ts";
+import { createCommandLine } from "../support/command-line.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+
+let ctx: TestContext;
+beforeAll(() => {
+  ctx = createTestContext();
+});
+afterAll(() => ctx.close());
+
+/** Every command, as its words. */
+function leavesOf(command: Command, path: readonly string[] = []): string[][] {
+  return command.commands.length === 0
+    ? [[...path]]
+    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
+}
+const LEAVES = leavesOf(buildProgram({ version: "0" } as CommandLineTools));
+
+/**
+ * The commands in the README's table. A row such as `agents create` · `list` names two commands of agents. What follows
+ * the name of a command that is no group, as in `restore acknowledge`, is an argument.
+ */
+function commandsInReadme(): ReadonlySet<string> {
+  const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("\n## The command line\n")).split("\n## ")[1] ?? "";
+  const names = new Set(LEAVES.map(([name]) => name));
+  const commands = new Set<string>();
+  for (const [, cell = ""] of section.matchAll(/^\| (`.*?) \|/gm)) {
+    let group = "";
+    for (const [, words = ""] of cell.matchAll(/`([^`]+)`/g)) {
+      const [first = "", second = ""] = words.split(" ");
+      if (!names.has(first)) commands.add(`${group} ${first}`);
+      else if (isGroup(first)) commands.add(`${first} ${second}`);
+      else commands.add(first);
+      if (names.has(first)) group = first;
+    }
+  }
+  return commands;
+}
+
+const isGroup = (name: string): boolean =>
+  LEAVES.some(([first, second]) => first === name && second !== undefined);
+
+describe("the help", () => {
+  test("has the commands that the README lists, each of them, and no other", () => {
+    expect(LEAVES.map((leaf) => leaf.join(" ")).sort()).toEqual([...commandsInReadme()].sort());
+  });
+
+  for (const leaf of LEAVES) {
+    test(`of ${leaf.join(" ")} says what it does and takes`, async () => {
+      const { code, out, err } = await createCommandLine(ctx).run(...leaf, "--help");
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toStartWith(`Usage: holdfast ${leaf.join(" ")}`);
+      expect(out).toContain("--data <folder>");
+      expect(out).toContain("--json");
+      expect(out).toMatch(new RegExp(`^Examples:\\n {2}\\$ holdfast ${leaf.join(" ")} ?`, "m"));
+      // An option that is not explained would stand alone on its line.
+      expect(out).not.toMatch(/^ {2}--\S+( <\S+>)?$/m);
+    });
+  }
+
+  for (const line of [[], ["--help"], ["help"], ["-h"]]) {
+    test(`of the whole, asked with [${line}]`, async () => {
+      const { code, out, err } = await createCommandLine(ctx).run(...line);
+      expect([code, err]).toEqual([0, ""]);
+      const headings = [
+        "Run it:",
+        "Who may act:",
+        "What stops them:",
+        "What decides:",
+        "The money:",
+        "Who hears of it:",
+        "Keep it safe:",
+        "Reference:",
+      ];
+      for (const heading of headings) expect(out).toContain(`\n${heading}\n`);
+      for (const [name] of LEAVES) expect(out).toMatch(new RegExp(`^ {2}${name}( <\\w+>)? +[a-z]`, "m"));
+    });
+  }
+
+  test("of a group lists its commands", async () => {
+    expect((await createCommandLine(ctx).run("keys", "--help")).out).toContain("revoke <key>");
+    expect((await createCommandLine(ctx).run("help", "keys")).out).toContain("revoke <key>");
+  });
+
+  test("the version", async () => {
+    expect(await createCommandLine(ctx).run("--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+  });
+});
