@@ -56,6 +56,7 @@ describe("who may import whom", () => {
     "json-p3",
     "multiformats",
     "re2js",
+    "standardwebhooks",
     "ulid",
   ];
   const PACKAGES_OF_ROOMS: Record<string, readonly string[]> = {
