@@ -9,7 +9,7 @@ import type { CommandLineTools } from "./tools.ts";
 /** What every command takes. */
 export type CommonFlags = { readonly data?: string; readonly json?: boolean };
 
-export const withData = (command: Command): Command =>
+const withData = (command: Command): Command =>
   command.option("--data <folder>", "data folder (default: HOLDFAST_DATA, else ./data)");
 
 export const withCommonFlags = (command: Command): Command =>

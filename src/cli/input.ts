@@ -12,7 +12,7 @@ export const given = <Fields extends object>(fields: Fields) =>
   };
 
 /** A whole number; NaN, which every verb refuses by the field's name, where it is none. */
-export const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN);
+const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN);
 
 export const wholeNumberIfGiven = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : wholeNumber(text);

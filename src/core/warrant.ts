@@ -71,7 +71,7 @@ const PERSON_DECIDES = (mover: Mover): Moves => ({
 });
 
 /** Every legal move: from → to → by whom (decisions.md, Warrants). What is not here is `illegal_transition`. */
-export const TRANSITIONS: Readonly<Record<State, Moves>> = {
+const TRANSITIONS: Readonly<Record<State, Moves>> = {
   held: {
     verifying: ["caller"],
     expired: ["system"],

@@ -4,8 +4,8 @@ import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createClient, PATHS } from "./client.ts";
 import { chooseFolder } from "./folder.ts";
 import { PURCHASE } from "./scenes.ts";
-import { openSeller, type Seller } from "./seller.ts";
-import { type Cast, setStage } from "./stage.ts";
+import { openSeller } from "./seller.ts";
+import { type Demo, setStage } from "./stage.ts";
 import { openAsAgent, playStory, type Story, type WarrantBody } from "./story.ts";
 
 export type DemoSettings = {
@@ -15,38 +15,25 @@ export type DemoSettings = {
   /** Whether server and seller go on after the story. */
   readonly keepServing: boolean;
   readonly telling: Telling;
-  /** Resolves when the demo shall stop serving. */
+  /** Resolves when the demo must stop serving. */
   readonly untilStopped: () => Promise<void>;
 };
 
-/** How the tour is told: `inWords` for people, `inJson` for programs. It is called at these three moments. */
+/** How the tour is told: `inWords` for people, `inJson` for programs. Each function is called once, in this order. */
 export type Telling = {
-  /** All is set up, and nothing has happened yet. */
+  /** Everything is set up, and no warrant is open yet. */
   ready(demo: Demo): void;
   /** @param yours one more warrant, held for whoever watches; null where nothing goes on serving */
   played(demo: Demo, story: Story, yours: WarrantBody | null): void;
   over(demo: Demo): void;
 };
 
-/** What the parts of the demo work with. */
-export type Demo = {
-  readonly server: RunningServer;
-  /** Where the server is reached from this machine. */
-  readonly url: string;
-  /** The configured port, where another program has it. */
-  readonly portTaken: number | null;
-  readonly seller: Seller;
-  readonly cast: Cast;
-  readonly folder: string;
-  readonly keepServing: boolean;
-};
-
 /** Held for whoever watches: 10.00 USDC. */
 const YOURS = 10_000_000n;
 
 /**
- * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what becomes of
- * their money. Throws where anything comes out other than told.
+ * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what happens to
+ * their money. Throws where anything differs from what the tour says.
  */
 export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   const { telling, keepServing, config } = settings;
@@ -66,7 +53,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
       const client = createClient(url);
       const story = await playStory(demo, client);
       const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
-      // Who reads the last line may ask for the stop at once.
+      // Listen first: whoever reads the last line may ask for the stop at once.
       const stopped = keepServing ? settings.untilStopped() : null;
       telling.played(demo, story, yours);
       await stopped;
@@ -80,7 +67,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   }
 }
 
-/** Where the demo's own seller is. */
+/** The network of the demo's own seller. */
 const SELLERS = "127.0.0.0/8";
 
 /** The demo's folder, links that work on this machine, and sellers on it; the rest is the operator's configuration. */
@@ -104,6 +91,6 @@ async function startOnFreePort(config: Config): Promise<RunningServer | Refusal>
   }
 }
 
-/** A server that listens at every address is reached at the loopback one. */
+/** A server that listens at every address is reached at the loopback address. */
 const reachableUrl = (url: string): string =>
   url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");

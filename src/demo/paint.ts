@@ -12,6 +12,9 @@ export type Paint = {
   readonly fail: string;
 };
 
+/** What the words of the tour are printed with. */
+export type Voice = { readonly paint: Paint; readonly print: (text: string) => void };
+
 /** `colour` decides alone: the caller knows whether its output is a terminal that shows colours. */
 export function createPaint(colour: boolean): Paint {
   const style = (format: Parameters<typeof styleText>[0]) => (text: string) =>

@@ -1,9 +1,10 @@
 import { PATHS } from "./client.ts";
-import type { Demo, Telling } from "./demo.ts";
+import type { Telling } from "./demo.ts";
 import { PURCHASE } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import type { LedgerLine, Purchase, Story, WarrantBody } from "./story.ts";
 
-/** The tour for programs: one object once the story is over, and not a word before or after. */
+/** The tour for programs: one JSON object once the story is over, and nothing before or after it. */
 export const inJson = (print: (text: string) => void): Telling => ({
   ready() {},
   played: (demo, story, yours) => print(JSON.stringify(demoRecord(demo, story, yours))),
@@ -24,7 +25,7 @@ const demoRecord = (
   purchase: purchaseRecord(demo, purchase),
   balances: ledger.map(balanceRecord),
   audit: { ok: problems.length === 0, problems },
-  // Secrets only where somebody can use them: the server that takes them goes on.
+  // With secrets, but only while the server that takes them goes on.
   yours: yours && {
     warrant: yours,
     api_key: demo.cast.apiKey,
@@ -33,7 +34,7 @@ const demoRecord = (
   },
 });
 
-/** As its receipt has it, and what the policy said of the deliverable. */
+/** A warrant as its receipt shows it, with what the policy decided. */
 const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"][number]) => ({
   deliverable: scene.deliverable,
   id: receipt.warrant.id,
@@ -48,7 +49,7 @@ const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"]
   receipt_url: url + PATHS.receipt(receipt.warrant.id),
 });
 
-/** As the service answered it, and what the seller was promised. */
+/** The purchase as the service answered it, with the voucher that the seller got. */
 const purchaseRecord = ({ url: service }: Demo, { url, payment, voucher, check }: Purchase) => ({
   url,
   max_amount: `${PURCHASE.maxAmount}`,

@@ -1,3 +1,4 @@
+import type { RunningServer } from "../app.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createAgent } from "../services/admin/agents.ts";
 import { MACHINE } from "../services/admin/authority.ts";
@@ -9,8 +10,9 @@ import { createSchema } from "../services/admin/schemas.ts";
 import type { Context } from "../services/context.ts";
 import type { organisationResource } from "../services/resources.ts";
 import { type Books, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
+import type { Seller } from "./seller.ts";
 
-/** Who acts in the tour, with their credentials: all of them of the sandbox, and made for this run. */
+/** Who acts in the tour, with their credentials. All belong to the sandbox and are made for this run. */
 export type Cast = {
   readonly organisation: ReturnType<typeof organisationResource>;
   readonly owner: { readonly email: string; readonly password: string };
@@ -18,7 +20,20 @@ export type Cast = {
   readonly apiKey: string;
 };
 
-/** More than the tour and its sequel can fail: the agent must not pause itself while somebody tries things. */
+/** What the parts of the demo work with. */
+export type Demo = {
+  readonly server: RunningServer;
+  /** Where the server is reached from this machine. */
+  readonly url: string;
+  /** The configured port, where another program has it. */
+  readonly portTaken: number | null;
+  readonly seller: Seller;
+  readonly cast: Cast;
+  readonly folder: string;
+  readonly keepServing: boolean;
+};
+
+/** More failures than the tour and whoever tries things after it can cause: the agent must not pause itself. */
 const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */
@@ -43,7 +58,7 @@ export async function setStage(ctx: Context): Promise<Cast> {
   return { organisation, owner, agent: { id: agent.id, name: agent.name }, apiKey };
 }
 
-/** What is on the organisation's books. */
+/** The organisation's balance of USDC in the sandbox. */
 export async function readBooks(ctx: Context, { organisation }: Cast): Promise<Books> {
   const { balances } = must(
     await showBalances(ctx, MACHINE, { organisation_id: organisation.id, mode: "sandbox" }),

@@ -3,18 +3,17 @@ import type { VoucherClaims } from "../core/x402/voucher.ts";
 import type { receiptResource, warrantResource } from "../services/resources.ts";
 import type { paymentResource } from "../services/x402/resources.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
 import { same } from "./same.ts";
 import { type Books, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";
-import { readBooks } from "./stage.ts";
+import { type Demo, readBooks } from "./stage.ts";
 
-/** What happens in the tour, as data; how it is told is `tell.ts` for people and `record.ts` for programs. */
+/** What happens in the tour, as data. `tell.ts` prints it for people, `record.ts` for programs. */
 
 export type WarrantBody = ReturnType<typeof warrantResource>;
 export type ReceiptBody = ReturnType<typeof receiptResource>;
 export type PaymentBody = ReturnType<typeof paymentResource>;
 
-/** A scene that was played: its warrant as the open and the verify answered it, and the check between them. */
+/** A scene that was played: its warrant as answered to the open and to the verify, and the check between them. */
 export type PlayedScene = {
   readonly scene: Scene;
   readonly opened: WarrantBody;
@@ -23,10 +22,10 @@ export type PlayedScene = {
   readonly verified: WarrantBody;
 };
 
-/** What the owner made of the warrant that was left to a person, after the agent's key was refused it. */
+/** What the owner decided about the warrant that the policy left to a person. The agent's key was refused first, with this code. */
 export type Decision = { readonly refusedCode: string; readonly warrant: WarrantBody };
 
-/** What the agent bought by x402: the seller's voucher as the seller read it, and the check of what it delivered for it. */
+/** What the agent bought by x402: the voucher as the seller read it, and the check of what the seller delivered. */
 export type Purchase = {
   readonly url: string;
   readonly payment: PaymentBody;
@@ -39,13 +38,13 @@ export type Purchase = {
 export type LedgerLine = { readonly step: string; readonly books: Books };
 
 export type Story = {
-  /** With the receipts as they are in the end. */
+  /** Each with the receipt of its warrant at the end of the story. */
   readonly scenes: readonly (PlayedScene & { readonly receipt: ReceiptBody })[];
   readonly decision: Decision;
   readonly purchase: Purchase;
   /** Before, after each scene, after the decision, and after the purchase. */
   readonly ledger: readonly LedgerLine[];
-  /** What the audit found; a story with any ends before it can be told. */
+  /** What the audit found: nothing, since the demo throws where it finds a problem. */
   readonly problems: readonly string[];
 };
 
@@ -98,7 +97,7 @@ async function playScene(demo: Demo, client: Client, scene: Scene): Promise<Play
   return { scene, opened, sourceUrl, check, verified };
 }
 
-/** The check of a warrant, whose clauses must have come out with these codes. */
+/** The check of a warrant. Throws where its clauses have other reason codes than these. */
 function readCheck({ server }: Demo, name: string, warrantId: string, codes: Scene["codes"]): Check {
   const [check] = server.ctx.store.reader.checks.of(warrantId);
   if (!check) throw new Error(`${name} left no record of its check`);
@@ -136,10 +135,10 @@ export async function openAsAgent(
 
 export const inAMonth = (): string => new Date(Date.now() + 30 * 24 * 3_600_000).toISOString();
 
-/** An idempotency key for an intent of this run. */
+/** An Idempotency-Key that no earlier run has used. */
 const keyOf = ({ cast }: Demo, intent: string): string => `${cast.organisation.id}-${intent}`;
 
-/** The key is refused what only a person may do; the owner signs in and decides. */
+/** The agent's key is refused what only a person may do. Then the owner signs in and decides. */
 async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Promise<Decision> {
   const { cast } = demo;
   const refused = await client.send<{ error: { code: string } }>(
@@ -167,7 +166,7 @@ async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Pro
   return { refusedCode: refused.error.code, warrant };
 }
 
-/** The agent buys what the seller delivers only for payment; the seller takes a voucher, and the books pay. */
+/** The agent buys what the seller delivers for payment only. The seller takes a voucher; the settlement on the books pays. */
 async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   const { seller, cast } = demo;
   const url = seller.urlOf("paid");
@@ -204,7 +203,7 @@ async function buyAsAgent(demo: Demo, client: Client): Promise<Purchase> {
   return { url, payment, voucher, check, receipt };
 }
 
-/** As anybody can read it: without a credential. */
+/** The receipt, read without a credential, as anybody can. */
 async function readReceipt(client: Client, name: string, warrantId: string): Promise<ReceiptBody> {
   const path = PATHS.receipt(warrantId);
   const receipt = await client.send<ReceiptBody>({ method: "GET", path }, 200);

@@ -3,8 +3,8 @@ import { displayAmount, shareOf } from "../core/money.ts";
 import type { Check } from "../core/records.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
-import type { Demo, Telling } from "./demo.ts";
-import type { Paint } from "./paint.ts";
+import type { Telling } from "./demo.ts";
+import type { Voice } from "./paint.ts";
 import {
   FUNDS,
   JUDGEMENT,
@@ -16,6 +16,7 @@ import {
   SCENES,
   SCHEMA_NAME,
 } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import type {
   Decision,
   LedgerLine,
@@ -26,9 +27,6 @@ import type {
   WarrantBody,
 } from "./story.ts";
 import { tellWhatToTry } from "./try-it.ts";
-
-/** What the words of the tour are said with. */
-export type Voice = { readonly paint: Paint; readonly print: (text: string) => void };
 
 const OBSERVED_LENGTH_MAX = 44;
 const ASSET = "USDC";
@@ -46,7 +44,7 @@ export const inWords = (voice: Voice): Telling => ({
     tellPurchase(voice, demo, purchase);
     tellMoney(voice, ledger);
     tellReceipts(voice, demo, scenes, purchase);
-    // A story with problems is not told.
+    // Where the audit finds a problem, the demo throws before it comes here.
     voice.print(
       `\n  ${voice.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
     );
@@ -145,7 +143,7 @@ function shown(kind: string, observed: unknown): string {
   return text.length > OBSERVED_LENGTH_MAX ? `${text.slice(0, OBSERVED_LENGTH_MAX)}…` : text;
 }
 
-/** Which rule of the policy decided: a reason code that is always so, else the band. */
+/** Which rule of the policy decided: a reason code that always escalates or refunds, else the band. */
 function tellRule({ print }: Voice, check: Check): void {
   const passed = check.details.filter((detail) => detail.passed).length;
   const always: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { displayAmount } from "../core/money.ts";
 import { PATHS } from "./client.ts";
-import type { Demo } from "./demo.ts";
+import type { Voice } from "./paint.ts";
 import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
+import type { Demo } from "./stage.ts";
 import { inAMonth, type WarrantBody } from "./story.ts";
-import type { Voice } from "./tell.ts";
 
-/** Prints lines that work as they stand, for the warrant that is held for whoever watches; each is one line, so that it can be copied whole. */
+/** Prints commands that work without a change, for the warrant that is held for whoever watches. Each is one line, so that it can be copied whole. */
 export function tellWhatToTry({ paint, print }: Voice, demo: Demo, yours: WarrantBody): void {
   const { url } = demo;
   const held = displayAmount(BigInt(yours.amount), yours.asset);

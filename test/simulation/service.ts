@@ -2,7 +2,7 @@ import type { Agent } from "../../src/core/agent.ts";
 import { deposit as depositLegs } from "../../src/core/postings.ts";
 import type { Caller, Mode, Role } from "../../src/core/roles.ts";
 import type { Context } from "../../src/services/context.ts";
-import type { Row } from "../../src/store/store.ts";
+import type { Row, Scope } from "../../src/store/store.ts";
 import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
 
@@ -32,13 +32,6 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
-  const organisation = {
-    id: organisationId,
-    name: "Simulation",
-    killSwitch: false,
-    passkeyThreshold: null,
-    createdAt,
-  };
   const userIds = {
     viewer: ctx.newId("user"),
     operator: ctx.newId("user"),
@@ -46,81 +39,18 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
     owner: ctx.newId("user"),
   };
   const roles: readonly Role[] = ["viewer", "operator", ...(hasAdmin ? (["admin"] as const) : []), "owner"];
-  const agents: Agent[] = setting.budgets.map((failureBudget, index) => ({
-    id: ctx.newId("agent"),
-    organisationId,
-    mode,
-    name: `agent ${index}`,
-    identity: "did:web:example",
-    status: "active",
-    failureBudget,
-    failureCount: 0,
-    mustBeNamed: index === 0 && setting.mustBeNamed,
-    createdAt,
-  }));
-  const deposit = {
-    id: ctx.newId("deposit"),
-    organisationId,
-    mode,
-    asset: "USDC",
-    amount: 5_000n,
-    reference: null,
-    createdAt,
-  };
-  const rows: Row[] = [
-    { kind: "organisation", row: organisation },
-    ...roles.map((role) => ({
-      kind: "user" as const,
-      row: {
-        id: userIds[role],
-        organisationId,
-        email: `${fresh(role)}@example.com`,
-        name: role,
-        role,
-        passwordHash: "",
-        passwordResetAt: null,
-        removedAt: null,
-        createdAt,
-      },
-    })),
+  const agents = newAgents(ctx, organisationId, setting, createdAt);
+  await commitAll(ctx, { organisationId, mode }, createdAt, [
+    {
+      kind: "organisation",
+      row: { id: organisationId, name: "Simulation", killSwitch: false, passkeyThreshold: null, createdAt },
+    },
+    ...roles.map((role) => userRow(organisationId, userIds[role], role, createdAt)),
     ...agents.map((row) => ({ kind: "agent" as const, row })),
-    ...agents.map((agent) => ({
-      kind: "apiKey" as const,
-      row: {
-        id: keyOf(agent.id),
-        organisationId,
-        agentId: agent.id,
-        mode,
-        secretHash: fresh(agent.id),
-        lastFour: "0000",
-        expiresAt: null,
-        lastUsedAt: null,
-        createdAt,
-        revokedAt: null,
-      },
-    })),
-    { kind: "deposit", row: deposit },
-  ];
-  await ctx.store.execute({
-    scope: { organisationId, mode },
-    needs: {},
-    decide: () => ({
-      answer: true,
-      change: {
-        rows,
-        posting: {
-          legs: depositLegs(deposit.amount),
-          asset: deposit.asset,
-          warrantId: null,
-          depositId: deposit.id,
-          payee: null,
-          recordedAt: createdAt,
-        },
-      },
-    }),
-  });
+    ...agents.map((agent) => keyRow(agent, createdAt)),
+  ]);
   const model = new PlainModel([...(hasAdmin ? [userIds.admin] : []), userIds.owner]);
-  model.fund(deposit.asset, deposit.amount);
+  model.fund(FUNDED.asset, FUNDED.amount);
   for (const { id, failureBudget: budget, mustBeNamed } of agents) {
     model.agents.set(id, { id, budget, mustBeNamed, status: "active", failures: 0 });
   }
@@ -146,6 +76,77 @@ export async function createWorld(ctx: Context, setting: Setting): Promise<World
     model,
   };
 }
+
+const FUNDED = { asset: "USDC", amount: 5_000n } as const;
+
+/** Writes the rows, and funds the organisation. */
+async function commitAll(ctx: Context, scope: Scope, createdAt: number, rows: readonly Row[]): Promise<void> {
+  const deposit = { id: ctx.newId("deposit"), ...scope, ...FUNDED, reference: null, createdAt };
+  await ctx.store.execute({
+    scope,
+    needs: {},
+    decide: () => ({
+      answer: true,
+      change: {
+        rows: [...rows, { kind: "deposit", row: deposit }],
+        posting: {
+          legs: depositLegs(deposit.amount),
+          asset: deposit.asset,
+          warrantId: null,
+          depositId: deposit.id,
+          payee: null,
+          recordedAt: createdAt,
+        },
+      },
+    }),
+  });
+}
+
+/** An agent for each failure budget of the setting. */
+const newAgents = (ctx: Context, organisationId: string, setting: Setting, createdAt: number): Agent[] =>
+  setting.budgets.map((failureBudget, index) => ({
+    id: ctx.newId("agent"),
+    organisationId,
+    mode: setting.mode,
+    name: `agent ${index}`,
+    identity: "did:web:example",
+    status: "active",
+    failureBudget,
+    failureCount: 0,
+    mustBeNamed: index === 0 && setting.mustBeNamed,
+    createdAt,
+  }));
+
+const userRow = (organisationId: string, id: string, role: Role, createdAt: number): Row => ({
+  kind: "user",
+  row: {
+    id,
+    organisationId,
+    email: `${fresh(role)}@example.com`,
+    name: role,
+    role,
+    passwordHash: "",
+    passwordResetAt: null,
+    removedAt: null,
+    createdAt,
+  },
+});
+
+const keyRow = ({ id, organisationId, mode }: Agent, createdAt: number): Row => ({
+  kind: "apiKey",
+  row: {
+    id: keyOf(id),
+    organisationId,
+    agentId: id,
+    mode,
+    secretHash: fresh(id),
+    lastFour: "0000",
+    expiresAt: null,
+    lastUsedAt: null,
+    createdAt,
+    revokedAt: null,
+  },
+});
 
 /** More of a kind than any history makes. */
 const EVERY = 1_000;

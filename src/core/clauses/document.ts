@@ -5,7 +5,7 @@ import { parseTime } from "../time.ts";
 export type JsonDocument = { readonly value: unknown };
 
 /** 1 kB: what `observed` keeps of a value, in bytes of JSON. */
-export const OBSERVED_BYTES_MAX = 1_024;
+const OBSERVED_BYTES_MAX = 1_024;
 
 const documents = new WeakMap<Uint8Array, JsonDocument | null>();
 

@@ -10,7 +10,7 @@ export type Pattern = { test(text: string): boolean; toString(): string };
 /** What keeps a pattern from being used, in words. */
 export class PatternProblem extends Error {}
 
-export const PATTERN_LENGTH_MAX = 4_096;
+const PATTERN_LENGTH_MAX = 4_096;
 
 /** JSON Schema's patterns, and those of JSONPath's `search()` and `match()`, whose dot is another and which match whole. */
 type Dialect = "ecma262" | "search" | "match";

@@ -32,7 +32,7 @@ export const CLAUSE_CODES = [
 ] as const;
 
 /** What the decision adds to them. */
-export const DECISION_CODES = [
+const DECISION_CODES = [
   "passkey_required",
   "share_too_small",
   "agent_killed",

@@ -13,7 +13,7 @@ export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 export type NamedSchema = { readonly hash: string; readonly schema: JsonSchema };
 export type Schemas = Readonly<Record<string, NamedSchema>>;
 
-export const SCHEMA_BYTES_MAX = 64 * 1024;
+const SCHEMA_BYTES_MAX = 64 * 1024;
 const COMPILED_MAX = 128;
 
 const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
