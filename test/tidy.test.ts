@@ -117,7 +117,7 @@ describe("versions", () => {
   test("of Bun are the same everywhere", () => {
     const pinned = manifest.devDependencies.bun;
     expect(manifest.engines.bun).toBe(pinned);
-    const files = [".ci/run", "Dockerfile", "README.md"].map((path) => ({
+    const files = [".ci/run", "Dockerfile", "README.md", "CONTRIBUTING.md"].map((path) => ({
       path,
       text: readRepositoryFile(path),
     }));
