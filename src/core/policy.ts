@@ -5,7 +5,7 @@ import { REASON_CODES, type ReasonCode } from "./clauses/reason-codes.ts";
 import { type ErrorCode, type Refusal, refuse, refuseField } from "./errors.ts";
 import { BPS_WHOLE, parseAmount } from "./money.ts";
 
-/** What a policy can decide (interface.md, Policy). */
+/** What a policy can decide. */
 export const OUTCOMES = ["release", "partial_release", "escalate", "refund"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -27,7 +27,7 @@ export type PolicyRules = {
 export type Policy = {
   readonly id: string;
   readonly organisationId: string;
-  /** Null on an organisation's own policy. */
+  /** Null where the policy is the organisation's. */
   readonly agentId: string | null;
   readonly name: string;
   readonly version: number;
@@ -36,7 +36,7 @@ export type Policy = {
   readonly createdAt: number;
 };
 
-/** Only a clean pass pays (interface.md, Resolution order). */
+/** The rules where no policy was saved: only a clean pass pays. */
 export const BUILT_IN_RULES: PolicyRules = {
   bands: [
     { minScore: 1, outcome: "release" },
@@ -45,7 +45,7 @@ export const BUILT_IN_RULES: PolicyRules = {
 };
 export const BUILT_IN_RULES_HASH = hashJson(BUILT_IN_RULES);
 
-/** What a score is stored as: basis points, rounded half up (decisions.md, Warrants). */
+/** A score as it is stored: in basis points, rounded half up. */
 export const scoreInBps = (score: number): number => Math.round(score * BPS_WHOLE);
 
 const BANDS_MAX = 64;
@@ -179,8 +179,8 @@ export type PolicyDecision = {
 };
 
 /**
- * How a verification picks the outcome (interface.md): `alwaysRefund`, then `alwaysEscalate`, then the highest band that
- * the score reaches; of bands with equal `minScore`, the earlier.
+ * How a verification picks the outcome: `alwaysRefund`, then `alwaysEscalate`, then the highest band that the score
+ * reaches; of bands with equal `minScore`, the earlier.
  *
  * @param score a fraction from 0 to 1
  */
@@ -200,7 +200,7 @@ export function decideOutcome(
   return { outcome: band.outcome, releasedBps: band.releasedBps ?? released, bandLabel: band.label ?? null };
 }
 
-/** A warrant above a policy's `maxAmount` is refused at open; the maximum speaks of USDC's units only (decisions.md). */
+/** An open above the policy's `maxAmount` is refused. The maximum is in USDC's units, so every other asset is refused too. */
 export function refuseAboveMaximum(rules: PolicyRules, amount: bigint, asset: string): Refusal | null {
   const maximum = rules.maxAmount === undefined ? null : parseAmount(rules.maxAmount);
   if (maximum === null) return null;

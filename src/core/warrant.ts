@@ -97,7 +97,7 @@ const TRANSITIONS: Readonly<Record<State, Moves>> = {
   expired: {},
 };
 
-/** Where what a policy or a person decided leads. */
+/** The state that each decision of a policy or a person leads to. */
 export const STATE_OF = {
   release: "released",
   partial_release: "partially_released",

@@ -205,13 +205,13 @@ const SECRET_BYTES = 32;
 export const newWebhookSecret = (randomByte: () => number): string =>
   SECRET_PREFIX + Buffer.from(Array.from({ length: SECRET_BYTES }, randomByte)).toString("base64");
 
-/** `Service-Signature`, keyed with the whole secret string as UTF-8 (interface.md, Events, rule 5). */
+/** `Service-Signature`: HMAC-SHA256 of `<seconds>.<body>`, keyed with the whole secret string as UTF-8. */
 function serviceSignature(secret: string, seconds: number, body: string): string {
   const v1 = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
   return `t=${seconds},v1=${v1}`;
 }
 
-/** The headers of an attempt: the interface's (Events, rule 4), and those of Standard Webhooks. Each attempt is signed anew. */
+/** The headers of an attempt: our own, and those of Standard Webhooks. Each attempt is signed anew. */
 export function attemptHeaders(
   delivery: WebhookDelivery,
   secret: string,
