@@ -1,9 +1,11 @@
+import { FormatRegistry, type TSchema, Type } from "@sinclair/typebox";
+import { Errors, type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { hashJson } from "./canonical.ts";
-import { isReasonCode, type ReasonCode } from "./clauses/reason-codes.ts";
-import { isRefusal, type Refusal, refuse, refuseField } from "./errors.ts";
+import { REASON_CODES, type ReasonCode } from "./clauses/reason-codes.ts";
+import { type ErrorCode, type Refusal, refuse, refuseField } from "./errors.ts";
 import { BPS_WHOLE, parseAmount } from "./money.ts";
 
-/** What a policy can decide (interface.md, Policy). */
+/** What a policy can decide. */
 export const OUTCOMES = ["release", "partial_release", "escalate", "refund"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -25,7 +27,7 @@ export type PolicyRules = {
 export type Policy = {
   readonly id: string;
   readonly organisationId: string;
-  /** Null on an organisation's own policy. */
+  /** Null where the policy is the organisation's. */
   readonly agentId: string | null;
   readonly name: string;
   readonly version: number;
@@ -34,7 +36,7 @@ export type Policy = {
   readonly createdAt: number;
 };
 
-/** Only a clean pass pays (interface.md, Resolution order). */
+/** The rules where no policy was saved: only a clean pass pays. */
 export const BUILT_IN_RULES: PolicyRules = {
   bands: [
     { minScore: 1, outcome: "release" },
@@ -43,100 +45,130 @@ export const BUILT_IN_RULES: PolicyRules = {
 };
 export const BUILT_IN_RULES_HASH = hashJson(BUILT_IN_RULES);
 
-/** What a score is stored as: basis points, rounded half up (decisions.md, Warrants). */
+/** A score as it is stored: in basis points, rounded half up. */
 export const scoreInBps = (score: number): number => Math.round(score * BPS_WHOLE);
 
 const BANDS_MAX = 64;
 const LABEL_LENGTH_MAX = 200;
-/** Rules are read with every open: 16 kB of JSON say a lot. */
+/** In characters of JSON. Every open reads the rules, so they stay small. */
 const RULES_LENGTH_MAX = 16 * 1024;
 
-type Fields = Readonly<Record<string, unknown>>;
+// In these models `refused` is the code of a refusal, and `description` follows the path in its message.
+FormatRegistry.Set("amount", (text) => parseAmount(text) !== null);
 
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+/** A band with this outcome: a partial release says its share, and no other outcome has one. */
+const bandOf = (outcome: Outcome) =>
+  Type.Object(
+    {
+      minScore: Type.Number({
+        minimum: 0,
+        maximum: 1,
+        refused: "policy_band_out_of_range",
+        description: "must be a number from 0 to 1",
+      }),
+      outcome: Type.Literal(outcome, { description: `must be one of ${OUTCOMES.join(", ")}` }),
+      releasedBps:
+        outcome === "partial_release"
+          ? Type.Integer({
+              exclusiveMinimum: 0,
+              exclusiveMaximum: BPS_WHOLE,
+              refused: "policy_band_bps_required",
+              description: "must be an integer strictly between 0 and 10000",
+            })
+          : Type.Optional(Type.Never({ description: `goes with partial_release only, not with ${outcome}` })),
+      label: Type.Optional(
+        Type.String({
+          maxLength: LABEL_LENGTH_MAX,
+          description: `must be a string of at most ${LABEL_LENGTH_MAX} characters`,
+        }),
+      ),
+    },
+    { additionalProperties: false, description: "must be an object" },
+  );
 
-function refuseUnknownField(fields: Fields, known: readonly string[], path: string): Refusal | null {
-  const unknown = Object.keys(fields).find((name) => !known.includes(name));
-  return unknown === undefined
-    ? null
-    : refuseField(`${path}.${unknown}`, `unknown field; known are ${known.join(", ")}`);
-}
+const bands = Type.Array(Type.Union(OUTCOMES.map(bandOf)), {
+  minItems: 1,
+  maxItems: BANDS_MAX,
+  contains: Type.Object({ minScore: Type.Literal(0) }),
+  refused: "policy_no_bands",
+  description: "a policy needs at least one band",
+});
 
-function parseBand(value: unknown, path: string): Band | Refusal {
-  if (!isObject(value)) return refuseField(path, "must be an object");
-  const unknown = refuseUnknownField(value, ["minScore", "outcome", "releasedBps", "label"], path);
-  if (unknown) return unknown;
-  const { minScore, outcome, releasedBps, label } = value;
-  if (typeof minScore !== "number" || !(minScore >= 0 && minScore <= 1)) {
-    return refuse("policy_band_out_of_range", `${path}.minScore: must be a number from 0 to 1`);
-  }
-  if (!OUTCOMES.some((known) => known === outcome)) {
-    return refuseField(`${path}.outcome`, `must be one of ${OUTCOMES.join(", ")}`);
-  }
-  if (outcome === "partial_release") {
-    const whole = typeof releasedBps === "number" && Number.isInteger(releasedBps);
-    if (!whole || releasedBps <= 0 || releasedBps >= BPS_WHOLE) {
-      return refuse(
-        "policy_band_bps_required",
-        `${path}.releasedBps: must be an integer strictly between 0 and 10000`,
-      );
-    }
-  } else if (releasedBps !== undefined) {
-    return refuseField(`${path}.releasedBps`, `goes with partial_release only, not with ${String(outcome)}`);
-  }
-  if (label !== undefined && (typeof label !== "string" || label.length > LABEL_LENGTH_MAX)) {
-    return refuseField(`${path}.label`, `must be a string of at most ${LABEL_LENGTH_MAX} characters`);
-  }
-  return value as unknown as Band;
-}
+const reasonCodes = Type.Array(Type.Union(REASON_CODES.map((code) => Type.Literal(code))), {
+  description: "must be an array of reason codes",
+});
 
-function refuseReasonCodes(value: unknown, path: string): Refusal | null {
-  if (value === undefined) return null;
-  if (!Array.isArray(value)) return refuseField(path, "must be an array of reason codes");
-  const index = value.findIndex((code) => !isReasonCode(code));
-  return index < 0
-    ? null
-    : refuseField(`${path}.${index}`, `${JSON.stringify(value[index])} is not a reason code`);
-}
+const anything = Type.Optional(Type.Unknown());
+
+/** All of the rules but the lists of reason codes, which may be long. */
+const RULES = Type.Object(
+  {
+    bands,
+    maxAmount: Type.Optional(
+      Type.String({
+        format: "amount",
+        description: "must be a string of digits, at most 9223372036854775807",
+      }),
+    ),
+    alwaysEscalate: anything,
+    alwaysRefund: anything,
+  },
+  { additionalProperties: false, description: "must be an object" },
+);
+
+const REASON_CODE_LISTS = Type.Object({
+  alwaysEscalate: Type.Optional(reasonCodes),
+  alwaysRefund: Type.Optional(reasonCodes),
+});
 
 /**
- * The rules of a policy that is about to be saved, or why they are none: `policy_no_bands`, `policy_band_out_of_range`,
- * `policy_band_bps_required`, `policy_no_floor_band`, else `validation_failed` naming the path.
+ * The rules of a policy that is about to be saved, or the first problem in them: `policy_no_bands`,
+ * `policy_band_out_of_range`, `policy_band_bps_required`, `policy_no_floor_band`, else `validation_failed`. The message
+ * starts with the path.
  */
 export function parsePolicyRules(value: unknown): PolicyRules | Refusal {
-  if (!isObject(value)) return refuseField("rules", "must be an object");
-  const unknown = refuseUnknownField(
-    value,
-    ["bands", "maxAmount", "alwaysEscalate", "alwaysRefund"],
-    "rules",
-  );
-  if (unknown) return unknown;
-  const { bands } = value;
-  if (!Array.isArray(bands) || bands.length === 0) {
-    return refuse("policy_no_bands", "rules.bands: a policy needs at least one band");
-  }
-  if (bands.length > BANDS_MAX) return refuseField("rules.bands", `must be at most ${BANDS_MAX} bands`);
-  for (const [index, candidate] of bands.entries()) {
-    const band = parseBand(candidate, `rules.bands.${index}`);
-    if (isRefusal(band)) return band;
-  }
-  if (!bands.some((band) => band.minScore === 0)) {
-    return refuse(
-      "policy_no_floor_band",
-      "rules.bands: one band must have minScore 0, so that every score has an outcome",
-    );
-  }
-  if (value.maxAmount !== undefined && parseAmount(value.maxAmount) === null) {
-    return refuseField("rules.maxAmount", "must be a string of digits, at most 9223372036854775807");
-  }
-  if (JSON.stringify(value).length > RULES_LENGTH_MAX)
-    return refuseField("rules", "must be at most 16 kB of JSON");
   return (
-    refuseReasonCodes(value.alwaysEscalate, "rules.alwaysEscalate") ??
-    refuseReasonCodes(value.alwaysRefund, "rules.alwaysRefund") ??
-    (value as unknown as PolicyRules)
+    refuseFirst(RULES, value) ??
+    (JSON.stringify(value).length > RULES_LENGTH_MAX
+      ? refuseField("rules", "must be at most 16 kB of JSON")
+      : refuseFirst(REASON_CODE_LISTS, value)) ??
+    (value as PolicyRules)
   );
+}
+
+function refuseFirst(model: TSchema, value: unknown): Refusal | null {
+  const error = firstOf(Errors(model, value));
+  return error && refusalOf(error);
+}
+
+/** The error to answer with; null where there is none. In a band it is an error of the model of its outcome. */
+function firstOf(errors: Iterable<ValueError>): ValueError | null {
+  for (const error of errors) {
+    // A missing field is reported twice: first before all other fields, then in its place among them.
+    if (error.type === ValueErrorType.ObjectRequiredProperty) continue;
+    const bandErrors = error.schema === bands.items && error.errors[outcomeIndex(error.value)];
+    return bandErrors ? firstOf(bandErrors) : error;
+  }
+  return null;
+}
+
+/** Which of the models of a band applies. An outcome that does not exist is refused by each of them. */
+const outcomeIndex = (band: unknown): number =>
+  Math.max(0, OUTCOMES.indexOf((band as { readonly outcome: Outcome } | null)?.outcome as Outcome));
+
+function refusalOf({ type, schema, path: pointer, value }: ValueError): Refusal {
+  const path = `rules${pointer.replaceAll("/", ".")}`.replaceAll("~1", "/").replaceAll("~0", "~");
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    return refuseField(path, `unknown field; known are ${Object.keys(schema.properties).join(", ")}`);
+  }
+  if (type === ValueErrorType.ArrayMaxItems) return refuseField(path, `must be at most ${BANDS_MAX} bands`);
+  if (type === ValueErrorType.ArrayContains) {
+    const why = "one band must have minScore 0, so that every score has an outcome";
+    return refuse("policy_no_floor_band", `${path}: ${why}`);
+  }
+  if (schema === reasonCodes.items) return refuseField(path, `${JSON.stringify(value)} is not a reason code`);
+  const { refused = "validation_failed", description = "" } = schema as TSchema & { refused?: ErrorCode };
+  return refuse(refused, `${path}: ${description}`);
 }
 
 /** An outcome and its share: 10000 on a release, the band's on a partial release, 0 where nothing is paid. */
@@ -147,8 +179,8 @@ export type PolicyDecision = {
 };
 
 /**
- * How a verification picks the outcome (interface.md): `alwaysRefund`, then `alwaysEscalate`, then the highest band that
- * the score reaches; of bands with equal `minScore`, the earlier.
+ * How a verification picks the outcome: `alwaysRefund`, then `alwaysEscalate`, then the highest band that the score
+ * reaches; of bands with equal `minScore`, the earlier.
  *
  * @param score a fraction from 0 to 1
  */
@@ -168,7 +200,7 @@ export function decideOutcome(
   return { outcome: band.outcome, releasedBps: band.releasedBps ?? released, bandLabel: band.label ?? null };
 }
 
-/** A warrant above a policy's `maxAmount` is refused at open; the maximum speaks of USDC's units only (decisions.md). */
+/** An open above the policy's `maxAmount` is refused. The maximum is in USDC's units, so every other asset is refused too. */
 export function refuseAboveMaximum(rules: PolicyRules, amount: bigint, asset: string): Refusal | null {
   const maximum = rules.maxAmount === undefined ? null : parseAmount(rules.maxAmount);
   if (maximum === null) return null;

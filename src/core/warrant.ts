@@ -73,7 +73,7 @@ const PERSON_DECIDES = (mover: Mover): Moves => ({
 });
 
 /** Every legal move: from → to → by whom (decisions.md, Warrants). What is not here is `illegal_transition`. */
-export const TRANSITIONS: Readonly<Record<State, Moves>> = {
+const TRANSITIONS: Readonly<Record<State, Moves>> = {
   held: {
     verifying: ["caller"],
     expired: ["system"],
@@ -99,7 +99,7 @@ export const TRANSITIONS: Readonly<Record<State, Moves>> = {
   expired: {},
 };
 
-/** Where what a policy or a person decided leads. */
+/** The state that each decision of a policy or a person leads to. */
 export const STATE_OF = {
   release: "released",
   partial_release: "partially_released",

@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { Webhook } from "standardwebhooks";
 import { derivedId } from "./ids.ts";
 import type { Mode } from "./roles.ts";
 import { isoTime, SECOND_MS } from "./time.ts";
@@ -205,19 +206,13 @@ const SECRET_BYTES = 32;
 export const newWebhookSecret = (randomByte: () => number): string =>
   SECRET_PREFIX + Buffer.from(Array.from({ length: SECRET_BYTES }, randomByte)).toString("base64");
 
-/** `Service-Signature`, keyed with the whole secret string as UTF-8 (interface.md, Events, rule 5). */
+/** `Service-Signature`: HMAC-SHA256 of `<seconds>.<body>`, keyed with the whole secret string as UTF-8. */
 function serviceSignature(secret: string, seconds: number, body: string): string {
   const v1 = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
   return `t=${seconds},v1=${v1}`;
 }
 
-/** `webhook-signature` of the Standard Webhooks specification, keyed with the secret's decoded part. */
-function standardSignature(secret: string, id: string, seconds: number, body: string): string {
-  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
-  return `v1,${createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64")}`;
-}
-
-/** The headers of an attempt: the interface's (Events, rule 4), and those of Standard Webhooks. Signed anew at each. */
+/** The headers of an attempt: our own, and those of Standard Webhooks. Each attempt is signed anew. */
 export function attemptHeaders(
   delivery: WebhookDelivery,
   secret: string,
@@ -225,6 +220,7 @@ export function attemptHeaders(
   now: number,
 ): Readonly<Record<string, string>> {
   const seconds = Math.floor(now / SECOND_MS);
+  const standardSignature = new Webhook(secret).sign(delivery.eventId, new Date(seconds * SECOND_MS), body);
   return {
     "Content-Type": "application/json",
     "Service-Signature": serviceSignature(secret, seconds, body),
@@ -233,6 +229,6 @@ export function attemptHeaders(
     "Service-Attempt": String(delivery.attempts),
     "webhook-id": delivery.eventId,
     "webhook-timestamp": String(seconds),
-    "webhook-signature": standardSignature(secret, delivery.eventId, seconds, body),
+    "webhook-signature": standardSignature,
   };
 }

@@ -97,6 +97,6 @@ async function startOnFreePort(config: Config): Promise<RunningServer | Refusal>
   }
 }
 
-/** A server that listens at every address is reached at the loopback one. */
+/** A server that listens at every address is reached at the loopback address. */
 const reachableUrl = (url: string): string =>
   url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");

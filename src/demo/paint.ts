@@ -1,4 +1,6 @@
-/** Colours and marks; without colour the text alone must do. */
+import { styleText } from "node:util";
+
+/** Colours and marks of the demo. Without colour the words alone say everything. */
 export type Paint = {
   bold(text: string): string;
   quiet(text: string): string;
@@ -14,16 +16,17 @@ export type Paint = {
 export type Output = { readonly paint: Paint; readonly print: (text: string) => void };
 
 export function createPaint(colour: boolean): Paint {
-  const style = (code: string) => (text: string) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
-  const good = style("32");
-  const bad = style("31");
+  const style = (format: Parameters<typeof styleText>[0]) => (text: string) =>
+    colour ? styleText(format, text, { validateStream: false }) : text;
+  const good = style("green");
+  const bad = style("red");
   return {
-    bold: style("1"),
-    quiet: style("2"),
+    bold: style("bold"),
+    quiet: style("dim"),
     good,
     bad,
-    waiting: style("33"),
-    sandbox: (text) => (colour ? style("30;43")(` ${text} `) : `${text}:`),
+    waiting: style("yellow"),
+    sandbox: (text) => (colour ? style(["black", "bgYellow"])(` ${text} `) : `${text}:`),
     pass: good("✓"),
     fail: bad("✗"),
   };

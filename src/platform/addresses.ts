@@ -2,42 +2,19 @@ import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type Address, isInNetwork, type Network, parseAddress, parseNetwork } from "../core/networks.ts";
 
-/** Which addresses the service may connect to (decisions.md, Verification "The fetch"). */
+/** Which addresses the service may connect to: public ones, and those in the networks that the operator allows. */
 export type AddressRules = {
-  /** Whether a connection to the address and port is allowed; false for what is no address. */
+  /** Whether a connection to the address and port is allowed. False for text that is not an address. */
   allows(address: string, port: number): boolean;
 };
 
 /** Where the service itself listens: never a source, whatever the operator allows. */
 export type OwnListeners = () => readonly { readonly address: string; readonly port: number }[];
 
-const networks = (...cidrs: string[]): readonly Network[] => cidrs.map((cidr) => ipaddr.parseCIDR(cidr));
-
-/** Everything special in the IANA registry: private, loopback, link-local, CGNAT, documentation, multicast, reserved. */
-const REFUSED_IPV4 = networks(
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.0.2.0/24",
-  "192.31.196.0/24",
-  "192.52.193.0/24",
-  "192.88.99.0/24",
-  "192.168.0.0/16",
-  "192.175.48.0/24",
-  "198.18.0.0/15",
-  "198.51.100.0/24",
-  "203.0.113.0/24",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-);
-
-/** IPv6 is refused outside global unicast, so mapped and NAT64 addresses are too; and these within it (6to4 …). */
-const GLOBAL_IPV6 = networks("2000::/3");
-const REFUSED_IPV6 = networks("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20");
+/** IPv6 outside global unicast is refused: it holds the mapped and NAT64 forms of IPv4 addresses too. */
+const GLOBAL_IPV6: Network = ipaddr.parseCIDR("2000::/3");
+/** The servers of AS112: public IPv6 addresses to which ipaddr.js gives a range of their own. */
+const AS112_IPV6: Network = ipaddr.parseCIDR("2620:4f:8000::/48");
 
 /** Where clouds answer with the machine's credentials: refused even where the operator allows the network. */
 const METADATA = new Set(
@@ -60,7 +37,7 @@ const METADATA = new Set(
 export const networkProblem = (text: string): string | null =>
   parseNetwork(text) === null ? `"${text}" is not a CIDR such as 10.0.0.0/8` : null;
 
-/** The rules. Throws on an entry of `allowNetworks` that `networkProblem` refuses. */
+/** The rules for these networks. Throws a `TypeError` on an entry that `networkProblem` refuses. */
 export function createAddressRules(
   allowNetworks: readonly string[],
   ownListeners: OwnListeners = () => [],
@@ -82,15 +59,15 @@ export function createAddressRules(
   };
 }
 
+/** Whether the address is in no special range of IANA's registries, such as private, loopback or documentation. */
 function isPublic(address: Address): boolean {
-  if (address.kind() === "ipv4") return !REFUSED_IPV4.some((network) => isInNetwork(address, network));
+  if (address.kind() === "ipv4") return address.range() === "unicast";
   return (
-    GLOBAL_IPV6.some((network) => isInNetwork(address, network)) &&
-    !REFUSED_IPV6.some((network) => isInNetwork(address, network))
+    isInNetwork(address, GLOBAL_IPV6) && (address.range() === "unicast" || isInNetwork(address, AS112_IPV6))
   );
 }
 
-/** The IPv4 addresses that an IPv6 one may reach: in its last 32 bits (mapped, NAT64), or as 6to4. */
+/** The IPv4 addresses that an IPv6 address may reach: in its last 32 bits (mapped, NAT64), or as 6to4. */
 function embeddedIn(address: Address): readonly Address[] {
   if (!(address instanceof ipaddr.IPv6)) return [];
   const bytes = address.toByteArray();
@@ -100,8 +77,8 @@ function embeddedIn(address: Address): readonly Address[] {
 }
 
 /**
- * Whether this reaches the service itself. A listener on any local address is taken to be on all of them, which
- * errs on the safe side.
+ * Whether a connection to the address and port reaches the service itself. A listener on one local address is taken
+ * to listen on all of them: that refuses too much rather than too little.
  */
 function isOwn(address: Address, port: number, ownListeners: OwnListeners): boolean {
   const listeners = ownListeners().filter((listener) => listener.port === port);

@@ -2,7 +2,8 @@ import type { Administrator, AuditAction } from "../core/audit-entry.ts";
 import type { Refusal } from "../core/errors.ts";
 import type { Deletion, Put } from "../store/change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "../store/needs.ts";
-import type { Decision, Scope } from "../store/store.ts";
+import type { Scope } from "../store/scope.ts";
+import type { Decision } from "../store/store.ts";
 import type { Context } from "./context.ts";
 
 /** What a command did, for the audit log: read-back shapes, so that no secret is in it. */

@@ -26,7 +26,7 @@ type KeyedNeeds = CredentialNeeds & { readonly idempotencyKey: string };
 export type NewKey = Omit<IdempotencyKey, "holder" | "outcome">;
 
 /** What a keyed command decides with, besides its snapshot. */
-export type Keyed<Who extends Caller> = {
+type Keyed<Who extends Caller> = {
   readonly now: number;
   /** The caller, with the role that they have now. */
   readonly caller: Who;

@@ -157,7 +157,7 @@ export const schemaResource = (schema: NamedSchema) => ({
   created_at: isoTime(schema.createdAt),
 });
 
-export const spendSessionResource = (session: SpendSession) => ({
+const spendSessionResource = (session: SpendSession) => ({
   id: session.id,
   amount_ceiling: session.amountCeiling.toString(),
   amount_spent: session.amountSpent.toString(),

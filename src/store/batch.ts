@@ -1,20 +1,13 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { organisationNotFound } from "../core/organisation.ts";
 import type { Change, Deletion, Put } from "./change.ts";
-import {
-  type From,
-  type IndexName,
-  type IndexTable,
-  LOOKS,
-  type LoadedKind,
-  type NeedName,
-  type Needs,
-  NOTHING,
-  type View,
-} from "./needs.ts";
+import { LOOK_UPS, NOTHING } from "./look-ups.ts";
+import type { From, NeedName, Needs } from "./needs.ts";
 import type { Missing, RowCache } from "./row-cache.ts";
 import { INSTANCE_KEY } from "./rows.ts";
-import type { Decision, Scope } from "./store.ts";
+import type { Scope } from "./scope.ts";
+import type { Decision } from "./store.ts";
+import type { IndexName, IndexTable, LoadedKind, View } from "./view.ts";
 
 /** A command as an engine carries it: what its snapshot's type says is the caller's business. */
 export type AnyCommand = {
@@ -166,8 +159,8 @@ function find(view: View, scope: Scope, needs: Needs, name: NeedName, found: Fou
         ? undefined
         : source === null
           ? nothing(name)
-          : LOOKS[name](view, scope, ask as never, source);
-  } else row = LOOKS[name](view, scope, ask as never, null);
+          : LOOK_UPS[name](view, scope, ask as never, source);
+  } else row = LOOK_UPS[name](view, scope, ask as never, null);
   found[name] = row;
   return row;
 }

@@ -1,4 +1,4 @@
-import type { AppendedRows, ChangingRows, RowKind } from "./rows.ts";
+import type { AppendedRows, ChangingRows } from "./rows.ts";
 
 /**
  * Everything that a command writes, as data: rows put and rows deleted. All of it is written, or nothing.
@@ -28,25 +28,3 @@ type DeletedKind = "idempotencyKey" | "passkey" | "purchase";
 export type Deletion = {
   readonly [Kind in DeletedKind]: { readonly kind: Kind; readonly row: ChangingRows[Kind] };
 }[DeletedKind];
-
-/** Kinds whose rows change. */
-const CHANGING: Readonly<Record<keyof ChangingRows, true>> = {
-  agent: true,
-  apiKey: true,
-  authSession: true,
-  delivery: true,
-  escalation: true,
-  idempotencyKey: true,
-  instance: true,
-  organisation: true,
-  passkey: true,
-  passkeyApproval: true,
-  passwordReset: true,
-  purchase: true,
-  spendSession: true,
-  user: true,
-  warrant: true,
-  webhook: true,
-};
-
-export const isChanging = (kind: RowKind): kind is keyof ChangingRows => kind in CHANGING;

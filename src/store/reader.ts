@@ -20,7 +20,7 @@ import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
-import type { Scope } from "./store.ts";
+import type { Scope } from "./scope.ts";
 
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 

@@ -1,6 +1,8 @@
+import { NO_BALANCE } from "../core/postings.ts";
 import type { Deletion, Put } from "./change.ts";
-import { balanceRowKey, type IndexName, type IndexTable, type LoadedKind, type LoadedRows } from "./needs.ts";
+import { balanceRowKey } from "./look-ups.ts";
 import { type Posting, rowKeyOf } from "./rows.ts";
+import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
 /** Rows of one kind, or keys of one index, that are kept at most. Beyond that all of the kind are read again. */
 const KEPT_MAX = 10_000;
@@ -95,18 +97,39 @@ export type RowCache = {
   clear(): void;
 };
 
-export function createRowCache(): RowCache {
-  const rows = new Map<LoadedKind, Map<string, unknown>>();
-  const indexes = new Map<IndexName, Map<string, unknown>>();
+type Table = Map<string, unknown>;
 
-  function tableOf<Name>(tables: Map<Name, Map<string, unknown>>, name: Name): Map<string, unknown> {
-    let table = tables.get(name);
-    if (table === undefined) {
-      table = new Map();
-      tables.set(name, table);
-    }
-    return table;
+function tableOf<Name>(tables: Map<Name, Table>, name: Name): Table {
+  let table = tables.get(name);
+  if (table === undefined) {
+    table = new Map();
+    tables.set(name, table);
   }
+  return table;
+}
+
+function forgetUnkept<Name>(tables: ReadonlyMap<Name, Table>, kept: ReadonlySet<Name>): void {
+  for (const [name, table] of tables) {
+    if (table.size > (kept.has(name) ? KEPT_MAX : 0)) table.clear();
+  }
+}
+
+/** A posting moves its balance, where that is known. */
+function movePosting(balances: Table | undefined, { organisationId, mode, asset, legs }: Posting): void {
+  const key = balanceRowKey(organisationId, mode, asset);
+  const balance = balances?.get(key) as LoadedRows["balance"] | null | undefined;
+  if (balance === undefined) return;
+  const { available, held, paid } = balance ?? NO_BALANCE;
+  balances?.set(key, {
+    available: available + legs.available,
+    held: held + legs.held,
+    paid: paid + legs.paid,
+  });
+}
+
+export function createRowCache(): RowCache {
+  const rows = new Map<LoadedKind, Table>();
+  const indexes = new Map<IndexName, Table>();
 
   /** Drops what the indexes that look at this row gave. */
   function touch(kind: string, before: unknown, after: unknown): void {
@@ -117,28 +140,13 @@ export function createRowCache(): RowCache {
     }
   }
 
-  function checkBefore(kind: LoadedKind, key: string, before: unknown): void {
+  /** Sets a row that a command writes. What it was read as must be what is there. */
+  function write(kind: LoadedKind, key: string, before: unknown, after: unknown): void {
     const known = rows.get(kind)?.get(key);
     if (before === null ? known != null : known !== before)
       throw new Error(`a Change writes the ${kind} ${key} from another row than the one that was read`);
-  }
-
-  function keep<Name>(tables: Map<Name, Map<string, unknown>>, kept: ReadonlySet<Name>): void {
-    for (const [name, table] of tables) {
-      if (table.size > (kept.has(name) ? KEPT_MAX : 0)) table.clear();
-    }
-  }
-
-  function movePosting({ organisationId, mode, asset, legs }: Posting): void {
-    const key = balanceRowKey(organisationId, mode, asset);
-    const balance = rows.get("balance")?.get(key) as LoadedRows["balance"] | null | undefined;
-    if (balance === undefined) return;
-    const { available, held, paid } = balance ?? { available: 0n, held: 0n, paid: 0n };
-    rows.get("balance")?.set(key, {
-      available: available + legs.available,
-      held: held + legs.held,
-      paid: paid + legs.paid,
-    });
+    tableOf(rows, kind).set(key, after);
+    touch(kind, before, after);
   }
 
   return {
@@ -149,7 +157,7 @@ export function createRowCache(): RowCache {
     put(put) {
       switch (put.kind) {
         case "posting":
-          movePosting(put.row);
+          movePosting(rows.get("balance"), put.row);
           return;
         case "auditEntry":
         case "check":
@@ -160,26 +168,16 @@ export function createRowCache(): RowCache {
         case "policy":
         case "schema":
         case "verifier":
-          tableOf(rows, put.kind).set(put.row.id, put.row);
-          touch(put.kind, null, put.row);
+          write(put.kind, put.row.id, null, put.row);
           return;
-        default: {
-          const key = rowKeyOf(put.kind, put.row);
-          checkBefore(put.kind, key, put.before);
-          tableOf(rows, put.kind).set(key, put.row);
-          touch(put.kind, put.before, put.row);
-        }
+        default:
+          write(put.kind, rowKeyOf(put.kind, put.row), put.before, put.row);
       }
     },
-    remove({ kind, row }) {
-      const key = rowKeyOf(kind, row);
-      checkBefore(kind, key, row);
-      tableOf(rows, kind).set(key, null);
-      touch(kind, row, null);
-    },
+    remove: ({ kind, row }) => write(kind, rowKeyOf(kind, row), row, null),
     endBatch() {
-      keep(rows, KEPT_ROWS);
-      keep(indexes, KEPT_INDEXES);
+      forgetUnkept(rows, KEPT_ROWS);
+      forgetUnkept(indexes, KEPT_INDEXES);
     },
     clear() {
       rows.clear();

@@ -115,7 +115,7 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
 /** There is one instance in a ledger. */
 export const INSTANCE_KEY = "";
 
-export const idempotencyRowKey = (
+const idempotencyRowKey = (
   { organisationId, mode }: { readonly organisationId: string; readonly mode: Mode },
   key: string,
 ): string => `${organisationId} ${mode} ${key}`;

@@ -1,8 +1,8 @@
 import type { Refusal } from "../core/errors.ts";
-import type { Mode } from "../core/roles.ts";
 import type { Change } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
 import type { Reader } from "./reader.ts";
+import type { Scope } from "./scope.ts";
 
 /**
  * THE SEAM between what Holdfast decides and where it is kept, in domain types.
@@ -41,9 +41,6 @@ export type Retention = {
   /** Deliveries that will not be tried again, by when they were made. */
   readonly deliveriesBefore: number;
 };
-
-/** The organisation and the mode that a command or a read is of. */
-export type Scope = { readonly organisationId: string; readonly mode: Mode };
 
 /**
  * A command of an organisation. `decide` is pure, since an engine may run it again on a fresher snapshot. It gets exactly

@@ -1,10 +1,11 @@
 import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import type { Mode } from "../../src/core/roles.ts";
 import { type Acknowledged, isFinal, type Knowledge, type KnownWarrant } from "./knowledge.ts";
 import { readWarrant, send } from "./load.ts";
 import type { Receiver } from "./outside.ts";
-import type { Mode, Parties } from "./parties.ts";
+import type { Parties } from "./parties.ts";
 import type { Json, Program } from "./program.ts";
 
 /** What must hold after a crash, once every unanswered request was sent again. */
@@ -17,10 +18,7 @@ const GONE_MS = 5_000;
 const POLL_MS = 20;
 
 /** Runs `each` for every item, some at once. */
-export async function forAll<Item>(
-  items: Iterable<Item>,
-  each: (item: Item) => Promise<void>,
-): Promise<void> {
+async function forAll<Item>(items: Iterable<Item>, each: (item: Item) => Promise<void>): Promise<void> {
   const rest = [...items].reverse();
   const work = async () => {
     for (let item = rest.pop(); item !== undefined; item = rest.pop()) await each(item);

@@ -1,4 +1,5 @@
-import type { Credentials, Mode } from "./parties.ts";
+import type { Mode } from "../../src/core/roles.ts";
+import type { Credentials } from "./parties.ts";
 import type { Json } from "./program.ts";
 
 /** A money-moving request as it is sent, and sent again. */

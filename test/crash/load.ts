@@ -30,11 +30,11 @@ const EXPECTED = new Set([
 /** Also of the second of two requests with one key at once. */
 const EXPECTED_OF_TWINS = new Set(["idempotency_in_flight", "idempotency_conflict"]);
 
-export const codeOf = ({ status, text }: Answer): string | null =>
+const codeOf = ({ status, text }: Answer): string | null =>
   status >= 400 ? (JSON.parse(text).error.code as string) : null;
 
 /** Throws where an answer is none that this load may get. */
-export function checkAnswer(sent: Sent, answer: Answer, isTwin = false): void {
+function checkAnswer(sent: Sent, answer: Answer, isTwin = false): void {
   const code = codeOf(answer);
   if (code === null || EXPECTED.has(code) || (isTwin && EXPECTED_OF_TWINS.has(code))) return;
   throw new Error(`${sent.path} with the key ${sent.key} answered ${answer.status}: ${answer.text}`);

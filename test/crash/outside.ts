@@ -1,5 +1,5 @@
+import type { Mode } from "../../src/core/roles.ts";
 import { createJudge, type Judge } from "../support/receiver.ts";
-import type { Mode } from "./parties.ts";
 import type { Random } from "./random.ts";
 
 /** The world outside: a seller with deliverables, and a receiver of events. */

@@ -1,9 +1,9 @@
+import type { Mode } from "../../src/core/roles.ts";
 import type { Receiver } from "./outside.ts";
 import type { Program } from "./program.ts";
 
 /** Who acts in a folder: agents with keys, two people, and their organisation's money. */
 
-export type Mode = "sandbox" | "live";
 export type Credentials = Readonly<Record<string, string>>;
 
 export type Agent = {

@@ -71,6 +71,45 @@ describe("without an allow list", () => {
     "[::1]",
   ])("%p is refused", (address) => expect(none.allows(address, 80)).toBe(false));
 
+  /** Each refused range: its name, its first and last address, and an address just outside that is allowed. */
+  const REFUSED: readonly (readonly [range: string, first: string, last: string, outside: string])[] = [
+    ["0.0.0.0/8 this network", "0.0.0.0", "0.255.255.255", "1.0.0.0"],
+    ["10.0.0.0/8 private", "10.0.0.0", "10.255.255.255", "11.0.0.0"],
+    ["100.64.0.0/10 carrier-grade NAT", "100.64.0.0", "100.127.255.255", "100.128.0.0"],
+    ["127.0.0.0/8 loopback", "127.0.0.0", "127.255.255.255", "128.0.0.0"],
+    ["169.254.0.0/16 link-local", "169.254.0.0", "169.254.255.255", "169.255.0.0"],
+    ["172.16.0.0/12 private", "172.16.0.0", "172.31.255.255", "172.32.0.0"],
+    ["192.0.0.0/24 protocol assignments", "192.0.0.0", "192.0.0.255", "192.0.1.0"],
+    ["192.0.2.0/24 documentation", "192.0.2.0", "192.0.2.255", "192.0.3.0"],
+    ["192.31.196.0/24 AS112", "192.31.196.0", "192.31.196.255", "192.31.197.0"],
+    ["192.52.193.0/24 multicast tunnels", "192.52.193.0", "192.52.193.255", "192.52.194.0"],
+    ["192.88.99.0/24 6to4 relays", "192.88.99.0", "192.88.99.255", "192.88.100.0"],
+    ["192.168.0.0/16 private", "192.168.0.0", "192.168.255.255", "192.169.0.0"],
+    ["192.175.48.0/24 AS112", "192.175.48.0", "192.175.48.255", "192.175.49.0"],
+    ["198.18.0.0/15 benchmarks", "198.18.0.0", "198.19.255.255", "198.20.0.0"],
+    ["198.51.100.0/24 documentation", "198.51.100.0", "198.51.100.255", "198.51.101.0"],
+    ["203.0.113.0/24 documentation", "203.0.113.0", "203.0.113.255", "203.0.114.0"],
+    ["224.0.0.0/4 multicast", "224.0.0.0", "239.255.255.255", "223.255.255.255"],
+    // Multicast lies below it, and no address above it.
+    ["240.0.0.0/4 reserved", "240.0.0.0", "255.255.255.255", "223.255.255.255"],
+    ["::/3 below global unicast", "::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2000::"],
+    ["2001::/23 protocol assignments", "2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "2001:200::"],
+    ["2001:db8::/32 documentation", "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db9::"],
+    ["2002::/16 6to4", "2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2003::"],
+    ["3fff::/20 documentation", "3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "3fff:1000::"],
+    ["4000::/2 above global unicast", "4000::", "7fff::", "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+    ["8000::/1 above global unicast", "8000::", "ff02::1", "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+  ];
+  test.each(REFUSED)("%s is refused from %s to %s, and %s is allowed", (_, first, last, outside) => {
+    const verdicts = [first, last, outside].map((address) => none.allows(address, 80));
+    expect(verdicts).toEqual([false, false, true]);
+  });
+
+  test("the servers of AS112 are public over IPv6, though ipaddr.js sets them apart", () => {
+    for (const address of ["2620:4f:7fff::1", "2620:4f:8000::", "2620:4f:8000:ffff::1", "2620:4f:8001::"])
+      expect([address, none.allows(address, 80)]).toEqual([address, true]);
+  });
+
   test("every address of the private ranges is refused", () => {
     const byte = fc.integer({ min: 0, max: 255 });
     const privateAddress = fc.oneof(

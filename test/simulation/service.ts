@@ -2,6 +2,7 @@ import type { Agent } from "../../src/core/agent.ts";
 import { deposit as depositLegs } from "../../src/core/postings.ts";
 import type { Caller, Mode, Role } from "../../src/core/roles.ts";
 import type { Put } from "../../src/store/change.ts";
+import type { Scope } from "../../src/store/scope.ts";
 import type { TestContext } from "../support/context.ts";
 import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
@@ -35,13 +36,6 @@ export async function createWorld(ctx: TestContext, setting: Setting): Promise<W
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
-  const organisation = {
-    id: organisationId,
-    name: "Simulation",
-    killSwitch: false,
-    passkeyThreshold: null,
-    createdAt,
-  };
   const userIds = {
     viewer: ctx.newId("user"),
     operator: ctx.newId("user"),
@@ -49,81 +43,20 @@ export async function createWorld(ctx: TestContext, setting: Setting): Promise<W
     owner: ctx.newId("user"),
   };
   const roles: readonly Role[] = ["viewer", "operator", ...(hasAdmin ? (["admin"] as const) : []), "owner"];
-  const agents: Agent[] = setting.budgets.map((failureBudget, index) => ({
-    id: ctx.newId("agent"),
-    organisationId,
-    mode,
-    name: `agent ${index}`,
-    identity: "did:web:example",
-    status: "active",
-    failureBudget,
-    failureCount: 0,
-    mustBeNamed: index === 0 && setting.mustBeNamed,
-    createdAt,
-  }));
-  const deposit = {
-    id: ctx.newId("deposit"),
-    organisationId,
-    mode,
-    asset: "USDC",
-    amount: 5_000n,
-    reference: null,
-    createdAt,
-  };
-  const put: Put[] = [
-    { kind: "organisation", before: null, row: organisation },
-    ...roles.map((role) => ({
-      kind: "user" as const,
-      before: null,
-      row: {
-        id: userIds[role],
-        organisationId,
-        email: `${fresh(role)}@example.com`,
-        name: role,
-        role,
-        passwordHash: "",
-        passwordResetAt: null,
-        removedAt: null,
-        createdAt,
-      },
-    })),
-    ...agents.map((row) => ({ kind: "agent" as const, before: null, row })),
-    ...agents.map((agent) => ({
-      kind: "apiKey" as const,
-      before: null,
-      row: {
-        id: keyOf(agent.id),
-        organisationId,
-        agentId: agent.id,
-        mode,
-        secretHash: fresh(agent.id),
-        lastFour: "0000",
-        expiresAt: null,
-        lastUsedAt: null,
-        createdAt,
-        revokedAt: null,
-      },
-    })),
-    { kind: "deposit", row: deposit },
+  const agents = newAgents(ctx, organisationId, setting, createdAt);
+  await commitAll(ctx, { organisationId, mode }, createdAt, [
     {
-      kind: "posting",
-      row: {
-        ...{ organisationId, mode, asset: deposit.asset, legs: depositLegs(deposit.amount) },
-        ...{ warrantId: null, depositId: deposit.id, payee: null, recordedAt: createdAt },
-      },
-    },
-    ...roles.map((role) => ({
-      kind: "authSession" as const,
+      kind: "organisation",
       before: null,
-      row: {
-        ...{ tokenHash: signInOf(userIds[role]), userId: userIds[role], mode },
-        ...{ createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
-      },
-    })),
-  ];
-  await ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: true, change: { put } }) });
+      row: { id: organisationId, name: "Simulation", killSwitch: false, passkeyThreshold: null, createdAt },
+    },
+    ...roles.map((role) => userRow(organisationId, userIds[role], role, createdAt)),
+    ...agents.map((row) => ({ kind: "agent" as const, before: null, row })),
+    ...agents.map((agent) => keyRow(agent, createdAt)),
+    ...roles.map((role) => signInRow(userIds[role], mode, createdAt)),
+  ]);
   const model = new PlainModel([...(hasAdmin ? [userIds.admin] : []), userIds.owner]);
-  model.fund(deposit.asset, deposit.amount);
+  model.fund(FUNDED.asset, FUNDED.amount);
   for (const { id, failureBudget: budget, mustBeNamed } of agents) {
     model.agents.set(id, { id, budget, mustBeNamed, status: "active", failures: 0 });
   }
@@ -150,6 +83,92 @@ export async function createWorld(ctx: TestContext, setting: Setting): Promise<W
     model,
   };
 }
+
+const FUNDED = { asset: "USDC", amount: 5_000n } as const;
+
+/** Writes the rows, and funds the organisation. */
+async function commitAll(
+  ctx: TestContext,
+  scope: Scope,
+  createdAt: number,
+  rows: readonly Put[],
+): Promise<void> {
+  const deposit = { id: ctx.newId("deposit"), ...scope, ...FUNDED, reference: null, createdAt };
+  await ctx.store.execute({
+    scope: null,
+    needs: {},
+    decide: () => ({
+      answer: true,
+      change: {
+        put: [
+          ...rows,
+          { kind: "deposit", row: deposit },
+          {
+            kind: "posting",
+            row: {
+              ...{ ...scope, asset: deposit.asset, legs: depositLegs(deposit.amount) },
+              ...{ warrantId: null, depositId: deposit.id, payee: null, recordedAt: createdAt },
+            },
+          },
+        ],
+      },
+    }),
+  });
+}
+
+/** An agent for each failure budget of the setting. */
+const newAgents = (ctx: TestContext, organisationId: string, setting: Setting, createdAt: number): Agent[] =>
+  setting.budgets.map((failureBudget, index) => ({
+    id: ctx.newId("agent"),
+    organisationId,
+    mode: setting.mode,
+    name: `agent ${index}`,
+    identity: "did:web:example",
+    status: "active",
+    failureBudget,
+    failureCount: 0,
+    mustBeNamed: index === 0 && setting.mustBeNamed,
+    createdAt,
+  }));
+
+const userRow = (organisationId: string, id: string, role: Role, createdAt: number): Put => ({
+  kind: "user",
+  before: null,
+  row: {
+    id,
+    organisationId,
+    email: `${fresh(role)}@example.com`,
+    name: role,
+    role,
+    passwordHash: "",
+    passwordResetAt: null,
+    removedAt: null,
+    createdAt,
+  },
+});
+
+const keyRow = ({ id, organisationId, mode }: Agent, createdAt: number): Put => ({
+  kind: "apiKey",
+  before: null,
+  row: {
+    id: keyOf(id),
+    organisationId,
+    agentId: id,
+    mode,
+    secretHash: fresh(id),
+    lastFour: "0000",
+    expiresAt: null,
+    lastUsedAt: null,
+    createdAt,
+    revokedAt: null,
+  },
+});
+
+const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
+  kind: "authSession",
+  before: null,
+  row: { tokenHash: signInOf(userId), userId, mode, createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
+});
 
 /** More of a kind than any history makes. */
 const EVERY = 1_000;

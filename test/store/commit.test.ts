@@ -6,8 +6,9 @@ import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
 import type { Change } from "../../src/store/change.ts";
 import { createRowCache } from "../../src/store/row-cache.ts";
+import type { Scope } from "../../src/store/scope.ts";
 import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
-import type { InstanceCommand, Scope } from "../../src/store/store.ts";
+import type { InstanceCommand } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 
 /** Group commit through the store: what one tick gathers is one transaction. */

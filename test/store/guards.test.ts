@@ -10,12 +10,12 @@ import type { SpendSession } from "../../src/core/session.ts";
 import { decide, openingOf, type Warrant } from "../../src/core/warrant.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
-import { changeOf } from "../../src/services/warrants/transition.ts";
+import { changeOf } from "../../src/services/transition.ts";
 import type { Change, Put } from "../../src/store/change.ts";
 import type { From } from "../../src/store/needs.ts";
 import type { Posting } from "../../src/store/rows.ts";
+import type { Scope } from "../../src/store/scope.ts";
 import { type Connection, openLedger } from "../../src/store/sqlite/open.ts";
-import type { Scope } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import {

@@ -23,7 +23,7 @@ import {
   warrantIn,
 } from "./stage.ts";
 
-export const HALF_PASS: Script = [null, null, "path_not_found", "value_mismatch"];
+const HALF_PASS: Script = [null, null, "path_not_found", "value_mismatch"];
 /** Above 2^53, where doubles are two apart. */
 export const HUGE = 9_007_199_254_740_993n;
 

@@ -36,7 +36,7 @@ export type TestOrganisation = {
 };
 
 export const PASSWORD = "correct horse battery staple";
-export const FUNDS = 1_000_000n;
+const FUNDS = 1_000_000n;
 
 let sequence = 0;
 const fresh = (name: string): string => `${name}-${++sequence}`;

@@ -1,5 +1,6 @@
 import { connect, ledgerFile } from "../../src/store/sqlite/open.ts";
-import { createSqliteReader, type SqliteReader } from "../../src/store/sqlite/readers/reader.ts";
+import { createSqliteReader } from "../../src/store/sqlite/readers/reader.ts";
+import type { SqliteReader } from "../../src/store/sqlite/readers/sqlite-reader.ts";
 
 /** Reads a ledger at once, so that a test can look without waiting. */
 export type TestReader = { readonly reader: SqliteReader; close(): void };

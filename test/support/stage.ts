@@ -184,13 +184,13 @@ const sourceUrlOf = (script: Script): string =>
   `http://source.example/#${encodeURIComponent(JSON.stringify(script))}`;
 
 /** A source whose answer is the script in its URL. */
-export const scriptedSource: Context["fetchEvidence"] = async (url) => {
+const scriptedSource: Context["fetchEvidence"] = async (url) => {
   const body = Buffer.from(decodeURIComponent(new URL(url).hash.slice(1)));
   return { evidence: reachedEvidence({ status: 200, body }), status: 200, bytes: body.length, durationMs: 7 };
 };
 
 /** Finds in every clause what the evidence's script says of it. */
-export const scriptedEvaluate: Context["evaluate"] = async ({ clauses, evidence, now }) => {
+const scriptedEvaluate: Context["evaluate"] = async ({ clauses, evidence, now }) => {
   if (!evidence.reached) throw new Error("a script is always reached");
   const script = JSON.parse(Buffer.from(evidence.body).toString()) as Script;
   const details = clauses.map((clause, index) => resultOf(clause, script[index] ?? null));

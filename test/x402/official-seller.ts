@@ -59,7 +59,7 @@ export function officialApp(options: SellerOptions, fault?: FacilitatorFault, se
   return new Hono().use(middleware).get("*", sell).post("*", sell);
 }
 
-export const goodsOf =
+const goodsOf =
   ({ goods = GOODS }: SellerOptions) =>
   (): Response =>
     Response.json(goods);

@@ -23,7 +23,7 @@ export type SimpleSeller = {
   close(): Promise<void>;
 };
 
-export const VOUCHER_PRICE = "250000";
+const VOUCHER_PRICE = "250000";
 const RULES = {
   typ: "holdfast-voucher+jwt",
   algorithms: ["EdDSA"],

@@ -5,11 +5,11 @@ import { parseTime } from "../time.ts";
 export type JsonDocument = { readonly value: unknown };
 
 /** 1 kB: what `observed` keeps of a value, in bytes of JSON. */
-export const OBSERVED_BYTES_MAX = 1_024;
+const OBSERVED_BYTES_MAX = 1_024;
 
 const documents = new WeakMap<Uint8Array, JsonDocument | null>();
 
-/** The body as JSON, or null where it is none. Read once for a body, however many clauses ask. */
+/** The body as JSON; null where it is not JSON. Each body is parsed once, however many clauses read it. */
 export function documentOf(body: Uint8Array): JsonDocument | null {
   const known = documents.get(body);
   if (known !== undefined) return known;
@@ -30,8 +30,8 @@ function readDocument(body: Uint8Array): JsonDocument | null {
 }
 
 /**
- * An own `__proto__` of one object would compare with another's inherited one. Documents that hold one lose
- * their prototypes, so that nothing is found in an object but its own.
+ * A document may have members named `__proto__`. Its objects get no prototype, so that a look-up finds their own members
+ * alone, and never the `__proto__` that every other object inherits.
  */
 function forgetPrototypes(value: unknown): void {
   const open = [value];
@@ -53,8 +53,8 @@ export function mayBeObject(body: Uint8Array): boolean {
 }
 
 /**
- * Epoch ms of a top-level `generated_at`; undefined where the body has none. One that cannot be read is null: the body says
- * when it was made, and nothing else may say it for it.
+ * Epoch ms of a top-level `generated_at`. Undefined where the body has none: then `Last-Modified` counts. Null where it cannot
+ * be read: then nothing else counts instead.
  */
 export function statedTimeOf(body: Uint8Array): number | null | undefined {
   if (!mayBeObject(body)) return undefined;

@@ -21,7 +21,7 @@ import type { Clause } from "./registry.ts";
 import { compileSchema, type Schemas } from "./schema.ts";
 
 /** How far ahead of the clock evidence may be dated (decisions.md, Verification). */
-export const FUTURE_MAX_MS = 300 * SECOND_MS;
+const FUTURE_MAX_MS = 300 * SECOND_MS;
 
 type Finding = { readonly code: ClauseCode | null; readonly observed: unknown };
 const found = (code: ClauseCode | null, observed: unknown = null): Finding => ({ code, observed });

@@ -7,12 +7,12 @@ import { RE2JS } from "re2js";
  */
 export type Pattern = { test(text: string): boolean; toString(): string };
 
-/** What keeps a pattern from being used, in words. */
+/** The message says why the pattern cannot be used. */
 export class PatternProblem extends Error {}
 
-export const PATTERN_LENGTH_MAX = 4_096;
+const PATTERN_LENGTH_MAX = 4_096;
 
-/** JSON Schema's patterns, and those of JSONPath's `search()` and `match()`, whose dot is another and which match whole. */
+/** Patterns of JSON Schema, and of JSONPath's `search()` and `match()`. Their dots differ, and `match()` takes the whole text. */
 type Dialect = "ecma262" | "search" | "match";
 
 /** ECMA-262 WhiteSpace and LineTerminator; RE2's own `\s` knows only ASCII. */

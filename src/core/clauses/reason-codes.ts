@@ -1,6 +1,6 @@
-/** Why a clause failed, or why a decision went another way: a closed list (decisions.md, Verification). */
+/** The closed list of reasons why a clause failed, or why a decision differs from what the clauses alone would give. */
 
-/** What the source did where nothing could be read from it. */
+/** Why nothing could be read from the source. */
 export const SOURCE_CODES = [
   "source_unreachable",
   "source_timeout",
@@ -8,7 +8,7 @@ export const SOURCE_CODES = [
   "source_blocked",
 ] as const;
 
-/** What a clause found. */
+/** Why a clause failed. */
 export const CLAUSE_CODES = [
   "status_mismatch",
   "source_not_found",
@@ -31,8 +31,8 @@ export const CLAUSE_CODES = [
   "clause_timeout",
 ] as const;
 
-/** What the decision adds to them. */
-export const DECISION_CODES = [
+/** Why a decision differs from what the clauses alone would give. */
+const DECISION_CODES = [
   "passkey_required",
   "share_too_small",
   "agent_killed",

@@ -13,7 +13,7 @@ export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 export type NamedSchema = { readonly hash: string; readonly schema: JsonSchema };
 export type Schemas = Readonly<Record<string, NamedSchema>>;
 
-export const SCHEMA_BYTES_MAX = 64 * 1024;
+const SCHEMA_BYTES_MAX = 64 * 1024;
 const COMPILED_MAX = 128;
 
 const DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema";
@@ -25,11 +25,11 @@ export type Validator = (value: unknown) => boolean;
 const linearRegExp = Object.assign((source: string) => compilePattern(source), { code: "linearRegExp" });
 
 const OPTIONS: Options = {
-  // A mistyped keyword would be ignored, and pass.
+  // Without it, a mistyped keyword is ignored, and every value passes it.
   strictSchema: true,
   strictTypes: false,
   strictTuples: false,
-  // Without it, what every object inherits counts as present.
+  // Without it, a member that every object inherits, such as `constructor`, counts as present.
   ownProperties: true,
   allowMatchingProperties: true,
   allowUnionTypes: true,
@@ -79,7 +79,7 @@ function areUnique(items: readonly unknown[]): boolean {
   return true;
 }
 
-/** One text for all that is equal as JSON. Unlike canonical JSON it takes lone surrogates too. */
+/** Values that are equal as JSON have the same text here. Unlike canonical JSON it takes lone surrogates too. */
 function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return value === 0 ? "0" : String(JSON.stringify(value));
@@ -152,7 +152,7 @@ export function parseSchema(value: unknown): { readonly schema: JsonSchema } | R
   return { schema };
 }
 
-/** What the meta-schema does not say. */
+/** What is wrong with a schema by rules that the meta-schema does not hold; null where nothing is. */
 function contentProblem(schema: JsonSchema): string | null {
   if (!canHash(schema)) return "must be JSON of finite numbers and well-formed text";
   const text = canonicalJson(schema);

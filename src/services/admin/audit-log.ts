@@ -4,7 +4,7 @@ import { refuseInteger } from "../fields.ts";
 import { auditEntryResource } from "../resources.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
-export const AUDIT_LOG_PAGE_MAX = 100;
+const AUDIT_LOG_PAGE_MAX = 100;
 const PAGE_DEFAULT = 25;
 
 export type AuditLogPage = {

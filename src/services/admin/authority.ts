@@ -4,7 +4,7 @@ import { organisationNotFound } from "../../core/organisation.ts";
 import { type Caller, MODES, type Mode, type Role, refuseAccess } from "../../core/roles.ts";
 import type { Complete, Needs, Snapshot } from "../../store/needs.ts";
 import type { Reader } from "../../store/reader.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Scope } from "../../store/scope.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { type CredentialNeeds, callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";

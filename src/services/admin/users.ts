@@ -4,7 +4,7 @@ import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
 import type { Deletion } from "../../store/change.ts";
 import type { Reader } from "../../store/reader.ts";
-import type { Scope } from "../../store/store.ts";
+import type { Scope } from "../../store/scope.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, voidPasswordResets } from "../end-credentials.ts";

@@ -4,7 +4,8 @@ import { isRefusal } from "../../core/errors.ts";
 import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
-import type { Decision, Scope } from "../../store/store.ts";
+import type { Scope } from "../../store/scope.ts";
+import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
 /** A sign-in lasts 12 hours from its last use, and 7 days at most. */

@@ -1,5 +1,6 @@
 import type { ApiKey } from "../../core/api-key.ts";
-import type { Decision, Scope, Store } from "../../store/store.ts";
+import type { Scope } from "../../store/scope.ts";
+import type { Decision, Store } from "../../store/store.ts";
 
 /** When a key last called. */
 export type KeyUse = { readonly scope: Scope; readonly keyId: string; readonly at: number };

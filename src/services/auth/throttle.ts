@@ -11,7 +11,7 @@ const OVERFLOW = "*";
 /** So many wait at one counter. The next one is refused. */
 const WAITING_MAX = 100;
 
-export const TOO_MANY_SIGN_INS = refuse(
+const TOO_MANY_SIGN_INS = refuse(
   "rate_limit_exceeded",
   "Too many failed sign-ins. Wait a quarter of an hour.",
 );

@@ -11,7 +11,7 @@ import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import { type MoveDetails, OF_WARRANT } from "../warrants/transition.ts";
+import { type MoveDetails, OF_WARRANT } from "../transition.ts";
 
 /** What a check leads to: the policy decides, and the warrant moves by that with the check's record. */
 

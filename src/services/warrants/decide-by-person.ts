@@ -8,7 +8,7 @@ import type { Decision } from "../../store/store.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
-import { moveWarrant, movingNeeds, OF_WARRANT } from "./transition.ts";
+import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
 
 /** What a person decided of a warrant, directly or by resolving its escalation. */
 export type PersonInput = {

@@ -3,7 +3,7 @@ import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Change } from "../../store/change.ts";
 import type { Context } from "../context.ts";
-import { type Moving, moveWarrant, movingNeeds } from "./transition.ts";
+import { type Moving, moveWarrant, movingNeeds } from "../transition.ts";
 
 /** held → expired, where the deadline has passed: the hold returns, and the agent has failed once more. */
 export function decideExpiry(snapshot: Moving, eventId: string, now: number): Change | null {

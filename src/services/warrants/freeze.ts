@@ -6,7 +6,7 @@ import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import { openEscalation } from "../checks/outcome.ts";
 import type { Context } from "../context.ts";
-import { moveWarrant, movingNeeds, OF_WARRANT } from "./transition.ts";
+import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
 
 /** How many warrants are moved before the writer is left to others: their commit holds up every request. */
 const BATCH = 50;

@@ -5,8 +5,8 @@ import type { Warrant } from "../../core/warrant.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { free } from "../idempotency.ts";
+import { moveWarrant, movingNeeds } from "../transition.ts";
 import { frozenEscalation } from "./freeze.ts";
-import { moveWarrant, movingNeeds } from "./transition.ts";
 
 /**
  * How long each part of a check may take, and how long it may run before it counts as interrupted: longer than all of

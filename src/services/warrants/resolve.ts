@@ -4,8 +4,8 @@ import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
 import { escalationResource, warrantResource } from "../resources.ts";
+import { OF_ESCALATION } from "../transition.ts";
 import { decideByPerson, type PersonSnapshot } from "./decide-by-person.ts";
-import { OF_ESCALATION } from "./transition.ts";
 
 export type ResolveInput = {
   /** The escalation's id or its warrant's. */

@@ -9,10 +9,10 @@ import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../c
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { warrantResource } from "../resources.ts";
+import { moveWarrant, movingNeeds } from "../transition.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
-import { moveWarrant, movingNeeds } from "./transition.ts";
 
 export type VerifyInput = {
   readonly warrantId: string;

@@ -9,7 +9,7 @@ import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, free, type Idempotency } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
-import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/open.ts";
+import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE, finishPurchase } from "./answer.ts";
 import { keptContent } from "./content.ts";
 import { type Order, openingFor } from "./order.ts";

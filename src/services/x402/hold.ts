@@ -13,15 +13,9 @@ import type { Snapshot, WalletToken } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
-import {
-  decideHold,
-  holdingNeeds,
-  type Opening,
-  openingNeeds,
-  refuseOpening,
-  refuseUnknownSchema,
-} from "../warrants/open.ts";
-import type { Moved } from "../warrants/transition.ts";
+import type { Moved } from "../transition.ts";
+import { decideHold, holdingNeeds } from "../warrants/hold.ts";
+import { type Opening, openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE } from "./answer.ts";
 import { forgetting } from "./begin.ts";
 import { type Order, openingFor } from "./order.ts";

@@ -2,8 +2,7 @@ import type { Clause } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { parseAmount } from "../../core/money.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
-import type { Opening } from "../warrants/open.ts";
-import { parseSpec } from "../warrants/open.ts";
+import { type Opening, parseSpec } from "../warrants/opening.ts";
 
 /** The body of `POST /v1/x402/pay`. */
 export type PayInput = {

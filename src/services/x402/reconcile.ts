@@ -5,7 +5,7 @@ import { decideUnknown, type Finding, type Known, type Purchase } from "../../co
 import type { Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../warrants/transition.ts";
+import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../transition.ts";
 import { findAuthorization, nextCheckAt } from "./money.ts";
 
 /**

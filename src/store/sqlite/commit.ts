@@ -42,6 +42,32 @@ export type CommitParts = {
   readonly committed: (time: BatchTime, commands: number, durationMs: number) => void;
 };
 
+/** The answers of the jobs, each decided on what the ones before it did. Everything is written, and nothing committed. */
+function decideAll(
+  jobs: readonly Job[],
+  { cache, load, apply }: CommitParts,
+  time: BatchTime,
+): readonly unknown[] {
+  const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
+  const batch = createBatch(cache, commands);
+  for (let missing = batch.missing(); missing; missing = batch.missing()) load(missing, cache);
+  const answers = jobs.map((job) => {
+    if ("work" in job) {
+      apply(batch.takeWrites());
+      return job.work();
+    }
+    for (;;) {
+      const decided = batch.decide(job.command, time);
+      if ("answer" in decided) return decided.answer;
+      // What an earlier command of the batch wrote is to be found by the look-ups too.
+      apply(batch.takeWrites());
+      load(decided.missing, cache);
+    }
+  });
+  apply(batch.takeWrites());
+  return answers;
+}
+
 export function createCommitQueue(parts: CommitParts): CommitQueue {
   const { database, cache } = parts;
   const begin = database.query("BEGIN IMMEDIATE");
@@ -70,28 +96,6 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     }
   }
 
-  /** The answers of the jobs, each decided on what the ones before it did. Everything is written, and nothing committed. */
-  function decide(jobs: readonly Job[], time: BatchTime): readonly unknown[] {
-    const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
-    const batch = createBatch(cache, commands);
-    for (let missing = batch.missing(); missing; missing = batch.missing()) parts.load(missing, cache);
-    const answers = jobs.map((job) => {
-      if ("work" in job) {
-        parts.apply(batch.takeWrites());
-        return job.work();
-      }
-      for (;;) {
-        const decided = batch.decide(job.command, time);
-        if ("answer" in decided) return decided.answer;
-        // What an earlier command of the batch wrote is to be found by the look-ups too.
-        parts.apply(batch.takeWrites());
-        parts.load(decided.missing, cache);
-      }
-    });
-    parts.apply(batch.takeWrites());
-    return answers;
-  }
-
   /**
    * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
    * every page that it touches. So the batch is undone instead, and its halves run again, down to the job that fails by itself;
@@ -104,7 +108,7 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     let time: BatchTime;
     try {
       time = parts.begun();
-      answers = decide(jobs, time);
+      answers = decideAll(jobs, parts, time);
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");

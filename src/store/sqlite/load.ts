@@ -1,8 +1,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, type Column, eq, type SQL, sql } from "drizzle-orm";
 import { indexKeyOf } from "../batch.ts";
-import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
+import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import type { Connection, Tables } from "./open.ts";
 import { balanceOf, idempotencyKeyOf, purchaseOf, withoutPosition } from "./rows.ts";
 import * as directory from "./tables/directory.ts";

@@ -1,6 +1,7 @@
 import type { Reader } from "../reader.ts";
 import type { Connection } from "./open.ts";
-import { createSqliteReader, type SqliteReader } from "./readers/reader.ts";
+import { createSqliteReader } from "./readers/reader.ts";
+import type { SqliteReader } from "./readers/sqlite-reader.ts";
 
 /** Connections for reads at most. Each is needed only while a snapshot is in use that is older than the newest. */
 const CONNECTIONS_MAX = 8;

@@ -170,7 +170,7 @@ test("a sign-in by passkey decides on what the commit loaded, and reads nothing 
     ...ctx,
     store: {
       ...ctx.store,
-      execute: ((command: any) =>
+      execute: ((command: { readonly decide: (snapshot: never, now: number) => unknown }) =>
         ctx.store.execute({
           ...command,
           decide(snapshot: never, now: number) {
@@ -181,7 +181,7 @@ test("a sign-in by passkey decides on what the commit loaded, and reads nothing 
               isDeciding = false;
             }
           },
-        })) as never,
+        } as never)) as Context["store"]["execute"],
       read: (use) => {
         expect(isDeciding).toBeFalse();
         return ctx.store.read(use);

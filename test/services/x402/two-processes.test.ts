@@ -58,110 +58,108 @@ const recoveringAt = (x402: (real: Context["x402"]) => Partial<Context["x402"]>)
   x402: { ...market.x402, ...x402(market.x402) },
 });
 
-for (const [kind, first] of [
+describe.each([
   ["voucher", asksVoucher("100")],
   ["exact", asksExact("100")],
-] as const) {
-  describe(kind, () => {
-    beforeEach(() => {
-      market.first = first;
-      market.paid = () => delivers({ ok: 1 }, kind === "exact" ? RECEIPT : {});
-    });
-    const asking = () =>
-      recoveringAt((real) => ({
-        async ask(request) {
+] as const)("%s", (kind, first) => {
+  beforeEach(() => {
+    market.first = first;
+    market.paid = () => delivers({ ok: 1 }, kind === "exact" ? RECEIPT : {});
+  });
+  const asking = () =>
+    recoveringAt((real) => ({
+      async ask(request) {
+        expect(await recover()).toBe(1);
+        return real.ask(request);
+      },
+    }));
+
+  test("while the seller is asked: nothing is held, and the key is free", async () => {
+    expect(codeOf(await pay(asking()))).toBe("idempotency_in_flight");
+    expect([purchases(), warrants(), market.sent]).toEqual([[], [], []]);
+    expect(bodyOf(await pay())).toMatchObject({ state: "released" });
+    expect(market.sent).toHaveLength(1);
+  });
+
+  test("while the seller is asked, and the key is used again: the second alone buys", async () => {
+    const both = recoveringAt((real) => ({
+      async ask(request) {
+        expect(await recover()).toBe(1);
+        expect(bodyOf(await pay())).toMatchObject({ state: "released" });
+        return real.ask(request);
+      },
+    }));
+    expect(codeOf(await pay(both))).toBe("idempotency_in_flight");
+    expect([purchases().length, warrants().length, market.sent.length]).toEqual([1, 1, 1]);
+    expect(await pay()).toMatchObject({ replayed: true });
+  });
+
+  test("with the hold: nothing is sent, and the hold returns", async () => {
+    const signing: Context = {
+      ...ctx,
+      tokens: {
+        ...ctx.tokens,
+        async sign(...given) {
           expect(await recover()).toBe(1);
-          return real.ask(request);
+          return ctx.tokens.sign(...given);
         },
-      }));
-
-    test("while the seller is asked: nothing is held, and the key is free", async () => {
-      expect(codeOf(await pay(asking()))).toBe("idempotency_in_flight");
-      expect([purchases(), warrants(), market.sent]).toEqual([[], [], []]);
-      expect(bodyOf(await pay())).toMatchObject({ state: "released" });
-      expect(market.sent).toHaveLength(1);
-    });
-
-    test("while the seller is asked, and the key is used again: the second alone buys", async () => {
-      const both = recoveringAt((real) => ({
-        async ask(request) {
-          expect(await recover()).toBe(1);
-          expect(bodyOf(await pay())).toMatchObject({ state: "released" });
-          return real.ask(request);
-        },
-      }));
-      expect(codeOf(await pay(both))).toBe("idempotency_in_flight");
-      expect([purchases().length, warrants().length, market.sent.length]).toEqual([1, 1, 1]);
-      expect(await pay()).toMatchObject({ replayed: true });
-    });
-
-    test("with the hold: nothing is sent, and the hold returns", async () => {
-      const signing: Context = {
-        ...ctx,
-        tokens: {
-          ...ctx.tokens,
-          async sign(...given) {
-            expect(await recover()).toBe(1);
-            return ctx.tokens.sign(...given);
-          },
-        },
-        x402: {
-          ...market.x402,
-          wallets: {
-            live: null,
-            sandbox: {
-              ...market.x402.wallets.sandbox!,
-              async sign(...given) {
-                expect(await recover()).toBe(1);
-                return market.x402.wallets.sandbox!.sign(...given);
-              },
+      },
+      x402: {
+        ...market.x402,
+        wallets: {
+          live: null,
+          sandbox: {
+            ...market.x402.wallets.sandbox!,
+            async sign(...given) {
+              expect(await recover()).toBe(1);
+              return market.x402.wallets.sandbox!.sign(...given);
             },
           },
         },
-      };
-      expect(codeOf(await pay(signing))).toBe("idempotency_in_flight");
-      expect([market.sent, purchases()[0]!.header]).toEqual([[], null]);
-      expect(bodyOf(await pay())).toMatchObject({ state: "refunded", reason_codes: ["source_unreachable"] });
-      expect(market.sent).toEqual([]);
-    });
-
-    test("while the paid answer is awaited: it is not sent again", async () => {
-      const pauses: number[] = [];
-      const paying = recoveringAt((real) => ({
-        async pay(...given) {
-          const paid = await real.pay(...given);
-          expect(await recover()).toBe(1);
-          return paid;
-        },
-        pause: async (ms) => void pauses.push(ms),
-      }));
-      expect(codeOf(await pay(paying))).toBe("idempotency_in_flight");
-      expect(pauses).toEqual([]);
-      const state = kind === "voucher" ? "refunded" : "escalated";
-      const replay = await pay();
-      expect(replay).toMatchObject({ replayed: true });
-      expect(bodyOf(replay)).toMatchObject({ state });
-      expect([market.sent.length, purchases().length]).toEqual([1, 1]);
-    });
-
-    test.each([1, 2])("while it is checked, %d at once: one decides", async (count) => {
-      let others = count - 1;
-      market.findings = ["used"];
-      const checking: Context = {
-        ...ctx,
-        async evaluate(...given) {
-          expect(await recover()).toBe(1);
-          while (others-- > 0) expect(await recover()).toBe(0);
-          return ctx.evaluate(...given);
-        },
-      };
-      expect(codeOf(await pay(checking))).toBe("idempotency_in_flight");
-      expect(bodyOf(await pay())).toMatchObject({ state: "released", paid: true });
-      expect(ctx.reader.balances.list(stage)[0]!.balance).toMatchObject({ held: 0n, paid: 100n });
-      expect(ctx.reader.checks.of(warrants()[0]!.id)).toHaveLength(1);
-    });
+      },
+    };
+    expect(codeOf(await pay(signing))).toBe("idempotency_in_flight");
+    expect([market.sent, purchases()[0]!.header]).toEqual([[], null]);
+    expect(bodyOf(await pay())).toMatchObject({ state: "refunded", reason_codes: ["source_unreachable"] });
+    expect(market.sent).toEqual([]);
   });
-}
+
+  test("while the paid answer is awaited: it is not sent again", async () => {
+    const pauses: number[] = [];
+    const paying = recoveringAt((real) => ({
+      async pay(...given) {
+        const paid = await real.pay(...given);
+        expect(await recover()).toBe(1);
+        return paid;
+      },
+      pause: async (ms) => void pauses.push(ms),
+    }));
+    expect(codeOf(await pay(paying))).toBe("idempotency_in_flight");
+    expect(pauses).toEqual([]);
+    const state = kind === "voucher" ? "refunded" : "escalated";
+    const replay = await pay();
+    expect(replay).toMatchObject({ replayed: true });
+    expect(bodyOf(replay)).toMatchObject({ state });
+    expect([market.sent.length, purchases().length]).toEqual([1, 1]);
+  });
+
+  test.each([1, 2])("while it is checked, %d at once: one decides", async (count) => {
+    let others = count - 1;
+    market.findings = ["used"];
+    const checking: Context = {
+      ...ctx,
+      async evaluate(...given) {
+        expect(await recover()).toBe(1);
+        while (others-- > 0) expect(await recover()).toBe(0);
+        return ctx.evaluate(...given);
+      },
+    };
+    expect(codeOf(await pay(checking))).toBe("idempotency_in_flight");
+    expect(bodyOf(await pay())).toMatchObject({ state: "released", paid: true });
+    expect(ctx.reader.balances.list(stage)[0]!.balance).toMatchObject({ held: 0n, paid: 100n });
+    expect(ctx.reader.checks.of(warrants()[0]!.id)).toHaveLength(1);
+  });
+});
 
 describe("a recovery that has read the purchase before the request moved it on", () => {
   beforeEach(() => {

@@ -13,7 +13,7 @@ import {
   verifiers,
 } from "../tables/directory.ts";
 import { balances, warrantCounts } from "../tables/ledger.ts";
-import type { SqliteReader } from "./reader.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 

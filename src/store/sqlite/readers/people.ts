@@ -2,7 +2,7 @@ import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
 import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
-import type { SqliteReader } from "./reader.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 

@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "
 import type { Tables } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
-import type { SqliteReader } from "./reader.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
 
 export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purchases" | "contents"> {
   const rows = () => tables.select().from(purchases);

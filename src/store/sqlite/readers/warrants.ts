@@ -2,11 +2,11 @@ import { and, asc, count, desc, eq, gt, inArray, lt, lte, min, type SQL, sql } f
 import type { Escalation } from "../../../core/escalation.ts";
 import type { State } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
-import type { Scope } from "../../store.ts";
+import type { Scope } from "../../scope.ts";
 import type { Tables } from "../open.ts";
 import { traceEntryOf } from "../rows.ts";
 import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
-import type { SqliteReader } from "./reader.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 

@@ -19,7 +19,7 @@ import {
 import { alias } from "drizzle-orm/sqlite-core";
 import type { Tables } from "../open.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
-import type { SqliteReader } from "./reader.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
 
 /** Prepared where the delivering job asks, many times a second. */
 export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {

@@ -1,7 +1,7 @@
-import { agentAfter, sessionAfter, type Verdict } from "../../core/agent.ts";
-import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import { giveBack } from "../../core/session.ts";
-import { type TraceDetails, traceOf } from "../../core/trace.ts";
+import { agentAfter, sessionAfter, type Verdict } from "../core/agent.ts";
+import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
+import { giveBack } from "../core/session.ts";
+import { type TraceDetails, traceOf } from "../core/trace.ts";
 import {
   decide,
   isSettled,
@@ -10,17 +10,17 @@ import {
   type Transition,
   type Warrant,
   warrantNotFound,
-} from "../../core/warrant.ts";
-import { deliveriesOf, type WebhookEndpoint } from "../../core/webhook.ts";
-import { type Purchase, refuseMove } from "../../core/x402/purchase.ts";
-import type { Change, Put } from "../../store/change.ts";
-import type { From, Snapshot } from "../../store/needs.ts";
+} from "../core/warrant.ts";
+import { deliveriesOf, type WebhookEndpoint } from "../core/webhook.ts";
+import { type Purchase, refuseMove } from "../core/x402/purchase.ts";
+import type { Change, Put } from "../store/change.ts";
+import type { From, Snapshot } from "../store/needs.ts";
 
 /** A warrant's need: its id, or where it follows from. */
 type WarrantAsk = string | From<"escalation"> | From<"purchase">;
 
 export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
-export const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
+const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
 export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
 
 /** What the counters and the events of a move need. */

@@ -1,0 +1,171 @@
+import { canonicalJson, sha256 } from "../../core/canonical.ts";
+import { CLAUSES_MAX, type Clause, fitsSpec, parseClause } from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
+import type { Balance } from "../../core/postings.ts";
+import { actorOf, type Caller } from "../../core/roles.ts";
+import { chargeSession, type SpendSession } from "../../core/session.ts";
+import type { SavedVerifier } from "../../core/verifier.ts";
+import { openingOf, type Warrant } from "../../core/warrant.ts";
+import type { Snapshot } from "../../store/needs.ts";
+import type { CredentialNeeds } from "../caller-now.ts";
+import { changeOf, type Moved } from "../transition.ts";
+import { OF_AGENT, type Opening, type OpeningNeeds } from "./opening.ts";
+
+/** The hold of an amount, for an open and for a purchase alike. */
+
+/** Ids of a new warrant; drawn before it is decided. */
+type Ids = { readonly warrantId: string; readonly eventId: string };
+
+const HOLDING_RULES = {
+  agentPolicy: OF_AGENT,
+  callerAgentPolicy: { from: "callerAgent" },
+  organisationPolicy: true,
+  newestOfPolicy: { from: "policy" },
+  verifierSchema: { from: "verifier" },
+  webhooks: true,
+} as const;
+
+/** What a hold asks besides the opening. */
+export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance: asset });
+
+type HoldingNeeds = ReturnType<typeof holdingNeeds>;
+
+/**
+ * (none) → held for this amount, or why not: session, policy, passkey and balance, in this order.
+ *
+ * @param refuseAbove what the passkey threshold says of the amount
+ */
+export function decideHold(
+  snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
+  caller: Caller,
+  opening: Opening,
+  ids: Ids,
+  now: number,
+  refuseAbove: (threshold: bigint | null) => Refusal | null,
+): Moved | Refusal {
+  const clauses = specClauses(snapshot.verifier, opening.clauses);
+  if (isRefusal(clauses)) return clauses;
+  const { agentSession } = snapshot;
+  const session = agentSession && chargeSession(agentSession, opening.amount, opening.asset, now);
+  if (isRefusal(session)) return session;
+  const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
+  const last =
+    refusePolicy(snapshot, caller) ??
+    refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
+    refuseAbove(snapshot.organisation.passkeyThreshold) ??
+    refuseShortBalance(snapshot.balance, opening);
+  if (last) return last;
+
+  const warrant = newWarrant(
+    caller,
+    opening,
+    { clauses, session, policy },
+    ids.warrantId,
+    snapshot.recordedAt,
+  );
+  const { verifierSchema } = snapshot;
+  const schemas = verifierSchema ? [...snapshot.schemas, verifierSchema] : snapshot.schemas;
+  return changeOf(
+    openingOf(warrant),
+    null,
+    snapshot,
+    now,
+    {
+      actor: actorOf(caller),
+      eventId: ids.eventId,
+      schemaHashes: Object.fromEntries(schemas.map((schema) => [schema.name, schema.schemaHash])),
+    },
+    session ? [{ kind: "spendSession", before: agentSession, row: session }] : [],
+  );
+}
+
+function newWarrant(
+  caller: Caller,
+  opening: Opening,
+  terms: {
+    readonly clauses: readonly Clause[];
+    readonly session: SpendSession | null;
+    readonly policy: Policy | null;
+  },
+  id: string,
+  openedAt: number,
+): Warrant {
+  const spec = { clauses: terms.clauses };
+  return {
+    id,
+    organisationId: caller.organisationId,
+    mode: caller.mode,
+    state: "held",
+    version: 1,
+    amount: opening.amount,
+    asset: opening.asset,
+    releasedBps: null,
+    payee: opening.payee,
+    spec,
+    specHash: sha256(canonicalJson(spec)),
+    agentId: opening.agentId,
+    sessionId: terms.session?.id ?? null,
+    verifierId: opening.verifierId,
+    policyId: terms.policy?.id ?? null,
+    policyVersion: terms.policy?.version ?? null,
+    rulesHash: terms.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
+    traceHead: null,
+    deadline: opening.deadline,
+    openedAt,
+    verifyingSince: null,
+    settledAt: null,
+  };
+}
+
+/** A key names the newest version of a name only, and where its agent has a policy of its own, that agent's only. */
+function refusePolicy(
+  {
+    policy,
+    newestOfPolicy: newest,
+    callerAgentPolicy,
+  }: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
+  caller: Caller,
+): Refusal | null {
+  if (!policy || caller.kind !== "key") return null;
+  if (newest && newest.id !== policy.id) {
+    return refuse(
+      "policy_not_allowed",
+      `policy_id: version ${policy.version} of ${policy.name} is not the newest; a key may name ${newest.id}.`,
+    );
+  }
+  const owner = callerAgentPolicy ? caller.agentId : null;
+  return policy.agentId === owner
+    ? null
+    : refuse(
+        "policy_not_allowed",
+        owner === null
+          ? "policy_id: this policy belongs to another agent."
+          : "policy_id: this key's agent has a policy of its own, and may name no other.",
+      );
+}
+
+/** The clauses as they are hashed: a saved verifier adds its own. */
+function specClauses(
+  verifier: SavedVerifier | null,
+  clauses: readonly Clause[],
+): readonly Clause[] | Refusal {
+  if (!verifier) return clauses;
+  const saved = parseClause({ kind: verifier.type, ...verifier.config }, "verifier_id");
+  if (isRefusal(saved)) return saved;
+  const all = [...clauses, saved];
+  if (all.length > CLAUSES_MAX || !fitsSpec(all)) {
+    return refuseField(
+      "verifier_id",
+      `with the saved clause the spec has more than ${CLAUSES_MAX} clauses or 64 kB`,
+    );
+  }
+  return all;
+}
+
+function refuseShortBalance(balance: Balance | null, { amount, asset }: Opening): Refusal | null {
+  const available = balance?.available ?? 0n;
+  return available >= amount
+    ? null
+    : refuse("insufficient_funds", `${available} ${asset} is available, and ${amount} is needed.`);
+}

@@ -1,0 +1,109 @@
+import { type Clause, parseClauses, refuseJsonPath, schemaNamesOf } from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import type { NamedSchema } from "../../core/named-schema.ts";
+import type { Organisation } from "../../core/organisation.ts";
+import type { Caller } from "../../core/roles.ts";
+import type { From, Snapshot } from "../../store/needs.ts";
+import type { CredentialNeeds } from "../caller-now.ts";
+import { refuseUnacknowledged } from "../instance.ts";
+
+/** What an open and a purchase ask before an amount is held. */
+
+/** An opening whose every field has been read; times in epoch milliseconds. */
+export type Opening = {
+  readonly amount: bigint;
+  readonly asset: string;
+  readonly payee: string;
+  readonly deadline: number;
+  readonly clauses: readonly Clause[];
+  readonly agentId: string | null;
+  readonly verifierId: string | null;
+  readonly policyId: string | null;
+};
+
+/** The clauses of a spec, or what is wrong with the first that is none. */
+export function parseSpec(spec: { readonly clauses: readonly unknown[] }): readonly Clause[] | Refusal {
+  const clauses = parseClauses(spec.clauses, "spec.clauses");
+  if (isRefusal(clauses)) return clauses;
+  for (const [index, clause] of clauses.entries()) {
+    const unsupported = refuseJsonPath(clause, `spec.clauses.${index}`);
+    if (unsupported) return unsupported;
+  }
+  return clauses;
+}
+
+/** What an opening names, and what is asked of it before its amount is known. */
+export const openingNeeds = ({ agentId, policyId, verifierId, clauses }: Opening) => ({
+  agent: agentId,
+  agentSession: OF_AGENT,
+  policy: policyId,
+  verifier: verifierId,
+  schemas: schemaNamesOf(clauses),
+});
+
+export type OpeningNeeds = ReturnType<typeof openingNeeds>;
+
+export const OF_AGENT: From<"agent"> = { from: "agent" };
+
+/** Why nothing opens so, whatever it costs; null where it may. */
+export const refuseOpening = (
+  snapshot: Snapshot<OpeningNeeds & CredentialNeeds>,
+  caller: Caller,
+  opening: Opening,
+): Refusal | null =>
+  refuseUnknownResource(snapshot, opening) ??
+  refuseUnacknowledged(snapshot.instance, caller.mode) ??
+  refuseStopped(snapshot.organisation) ??
+  refuseAgent(snapshot, caller, opening);
+
+export function refuseUnknownSchema(
+  { schemas }: { readonly schemas: readonly NamedSchema[] },
+  clauses: readonly Clause[],
+): Refusal | null {
+  const known = new Set(schemas.map((schema) => schema.name));
+  for (const [index, clause] of clauses.entries()) {
+    if (clause.kind === "json.schema" && !known.has(clause.schema)) {
+      return refuseField(
+        `spec.clauses.${index}.schema`,
+        `there is no schema named ${JSON.stringify(clause.schema)}`,
+      );
+    }
+  }
+  return null;
+}
+
+function refuseUnknownResource(snapshot: Snapshot<OpeningNeeds>, opening: Opening): Refusal | null {
+  if (opening.agentId !== null && !snapshot.agent) {
+    return refuse("agent_not_found", `agent_id: there is no agent ${opening.agentId} in this mode.`);
+  }
+  if (opening.policyId !== null && !snapshot.policy) {
+    return refuse("policy_not_found", `policy_id: there is no policy ${opening.policyId}.`);
+  }
+  return opening.verifierId !== null && !snapshot.verifier
+    ? refuse("verifier_not_found", `verifier_id: there is no verifier ${opening.verifierId}.`)
+    : null;
+}
+
+/** The organisation's kill switch: nothing new opens, in either mode (interface.md, Authentication, rule 7). */
+const refuseStopped = ({ killSwitch }: Organisation): Refusal | null =>
+  killSwitch
+    ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
+    : null;
+
+/** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
+function refuseAgent(
+  { agent: named, callerAgent }: Snapshot<OpeningNeeds & CredentialNeeds>,
+  caller: Caller,
+  opening: Opening,
+): Refusal | null {
+  if (caller.kind === "key" && opening.agentId !== null && opening.agentId !== caller.agentId) {
+    return refuse("agent_key_mismatch", "agent_id: an API key opens warrants for its own agent only.");
+  }
+  if (opening.agentId === null && callerAgent?.mustBeNamed) {
+    return refuse("agent_id_required", `agent_id: this key's agent must be named; send ${callerAgent.id}.`);
+  }
+  const idle = [callerAgent, named].find((agent) => agent && agent.status !== "active");
+  return idle
+    ? refuse("agent_not_active", `The agent ${idle.id} is ${idle.status}; it cannot open warrants.`)
+    : null;
+}

@@ -1,0 +1,152 @@
+import type { Agent } from "../core/agent.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { Policy } from "../core/policy.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
+import type { Warrant } from "../core/warrant.ts";
+import type { Purchase } from "../core/x402/purchase.ts";
+import type { NeedName, NeedTable } from "./needs.ts";
+import type { Scope } from "./scope.ts";
+import type { LoadedKind, LoadedRows, View } from "./view.ts";
+
+type LookUps = {
+  readonly [Name in NeedName]: (
+    view: View,
+    scope: Scope,
+    ask: Exclude<NeedTable[Name]["ask"], null>,
+    /** The row that the need follows from, where it does. */
+    source: unknown,
+  ) => NeedTable[Name]["found"] | undefined;
+};
+
+type OfOrganisation = { readonly organisationId: string };
+type OfMode = OfOrganisation & { readonly mode: Scope["mode"] };
+
+/** The row where it belongs to the scope's organisation; else as if it were not there. */
+const inOrganisation = <Row extends OfOrganisation>(
+  row: Row | null | undefined,
+  scope: Scope,
+): Row | null | undefined => (row && row.organisationId !== scope.organisationId ? null : row);
+
+const inScope = <Row extends OfMode>(row: Row | null | undefined, scope: Scope): Row | null | undefined =>
+  row && (row.organisationId !== scope.organisationId || row.mode !== scope.mode) ? null : row;
+
+/** The row whose key an index gave. */
+const rowOf = <Kind extends LoadedKind>(
+  view: View,
+  kind: Kind,
+  key: string | null | undefined,
+): LoadedRows[Kind] | null | undefined => (key == null ? (key as null | undefined) : view.row(kind, key));
+
+/** All rows whose keys an index gave; undefined while one of them is missing. */
+function rowsOf<Kind extends LoadedKind>(
+  view: View,
+  kind: Kind,
+  keys: readonly string[] | undefined,
+): readonly LoadedRows[Kind][] | undefined {
+  if (keys === undefined) return undefined;
+  const rows = keys.map((key) => view.row(kind, key));
+  return rows.includes(undefined) ? undefined : rows.filter((row) => row != null);
+}
+
+/** Somebody who was removed acts no more, and is not acted upon. */
+const present = (user: User | null | undefined): User | null | undefined =>
+  user && user.removedAt !== null ? null : user;
+
+const agentIn = (view: View, scope: Scope, id: string) => inScope(view.row("agent", id), scope);
+const keyIn = (view: View, scope: Scope, id: string) => inScope(view.row("apiKey", id), scope);
+const policyIn = (view: View, scope: Scope, id: string | null | undefined) =>
+  inOrganisation(rowOf(view, "policy", id), scope);
+const userIn = (view: View, scope: Scope, id: string) => present(inOrganisation(view.row("user", id), scope));
+const schemaIn = (view: View, scope: Scope, name: string) =>
+  rowOf(view, "schema", view.index("schemaNamed", scope.organisationId, name));
+const newestPolicyOf = (view: View, scope: Scope, agentId: string | null) =>
+  policyIn(view, scope, view.index("newestPolicy", scope.organisationId, agentId));
+
+/** How each need is looked up: the one table of needs. */
+export const LOOK_UPS: LookUps = {
+  callerKey: keyIn,
+  callerAgent: agentIn,
+  callerUser: userIn,
+  callerSession: (view, _, hash) => view.row("authSession", hash),
+
+  idempotencyKey: (view, scope, key) =>
+    view.row("idempotencyKey", `${scope.organisationId} ${scope.mode} ${key}`),
+  heldKey: (view, scope, holder) =>
+    inScope(rowOf(view, "idempotencyKey", view.index("keyHeldBy", holder)), scope),
+
+  warrant: (view, scope, ask, source) =>
+    inScope(
+      view.row(
+        "warrant",
+        typeof ask === "string" ? ask : ((source as Escalation | Purchase).warrantId ?? ""),
+      ),
+      scope,
+    ),
+  warrantAgent: (view, scope, _, source) => {
+    const { agentId } = source as Warrant;
+    return agentId === null ? null : agentIn(view, scope, agentId);
+  },
+  warrantSession: (view, _, __, source) => rowOf(view, "spendSession", (source as Warrant).sessionId),
+  warrantPolicy: (view, scope, _, source) => policyIn(view, scope, (source as Warrant).policyId),
+  warrantPurchase: (view, _, __, source) =>
+    rowOf(view, "purchase", view.index("purchaseOfWarrant", (source as Warrant).id)),
+  warrantEscalation: (view, _, __, source) =>
+    rowOf(view, "escalation", view.index("unresolvedEscalation", (source as Warrant).id)),
+  escalation: (view, scope, id) =>
+    inScope(rowOf(view, "escalation", view.index("newestEscalation", id)), scope),
+  webhooks: (view, { organisationId, mode }) =>
+    rowsOf(view, "webhook", view.index("enabledWebhooks", organisationId, mode)),
+  purchase: (view, scope, id) => inScope(view.row("purchase", id), scope),
+
+  agent: agentIn,
+  agentSession: (view, _, __, source) =>
+    rowOf(view, "spendSession", view.index("newestSession", (source as Agent).id)),
+  agentPolicy: (view, scope, _, source) => newestPolicyOf(view, scope, (source as Agent).id),
+  callerAgentPolicy: (view, scope, _, source) => newestPolicyOf(view, scope, (source as Agent).id),
+  organisationPolicy: (view, scope) => newestPolicyOf(view, scope, null),
+  policy: policyIn,
+  newestOfPolicy: (view, scope, _, source) => {
+    const { agentId, name } = source as Policy;
+    return policyIn(view, scope, view.index("newestPolicyNamed", scope.organisationId, agentId, name));
+  },
+  verifier: (view, scope, id) => inOrganisation(view.row("verifier", id), scope),
+  verifierSchema: (view, scope, _, source) => {
+    const { type, config } = source as SavedVerifier;
+    return type === "json.schema" ? schemaIn(view, scope, String(config.schema)) : null;
+  },
+  schemas: (view, scope, names) => {
+    const found = names.map((name) => schemaIn(view, scope, name));
+    return found.includes(undefined) ? undefined : found.filter((schema) => schema != null);
+  },
+  balance: (view, { organisationId, mode }, asset) =>
+    view.row("balance", balanceRowKey(organisationId, mode, asset)),
+  hasPasskey: (view, { organisationId }) => view.index("countingPasskey", organisationId),
+  openAuthorizations: (view, _, { payer, chainId, contract, since }) =>
+    view.index("openAuthorizations", payer, chainId, contract, since),
+
+  user: userIn,
+  userByEmail: (view, _, email) => rowOf(view, "user", view.index("userByEmail", email)),
+  hasOtherOwner: (view, { organisationId }, userId) => view.index("otherOwner", organisationId, userId),
+  hasSecondPerson: (view, { organisationId }, userId) => view.index("secondPerson", organisationId, userId),
+  passkey: (view, _, id) => view.row("passkey", id),
+  passkeys: (view, _, userId) => rowsOf(view, "passkey", view.index("passkeysOf", userId)),
+  passkeyApproval: (view, _, hash) => view.row("passkeyApproval", hash),
+  userSessions: (view, _, userId) => rowsOf(view, "authSession", view.index("sessionsOf", userId)),
+  passwordReset: (view, _, hash) => view.row("passwordReset", hash),
+  unusedPasswordResets: (view, _, userId) =>
+    rowsOf(view, "passwordReset", view.index("unusedResetsOf", userId)),
+
+  apiKey: keyIn,
+  spendSession: (view, _, id) => view.row("spendSession", id),
+  policyNamed: (view, scope, { agentId, name }) =>
+    policyIn(view, scope, view.index("newestPolicyNamed", scope.organisationId, agentId, name)),
+  webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
+  delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
+};
+
+/** What is found where nothing is asked for, or where the row that a need follows from is not there. */
+export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = { openAuthorizations: 0n };
+
+export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
+  `${organisationId} ${mode} ${asset}`;

@@ -1,0 +1,88 @@
+import type { Agent } from "../core/agent.ts";
+import type { ApiKey } from "../core/api-key.ts";
+import type { AuthSession } from "../core/auth-session.ts";
+import type { Escalation } from "../core/escalation.ts";
+import type { Instance } from "../core/instance.ts";
+import type { NamedSchema } from "../core/named-schema.ts";
+import type { Organisation } from "../core/organisation.ts";
+import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
+import type { PasswordReset } from "../core/password-reset.ts";
+import type { Policy } from "../core/policy.ts";
+import type { Balance } from "../core/postings.ts";
+import type { SpendSession } from "../core/session.ts";
+import type { User } from "../core/user.ts";
+import type { SavedVerifier } from "../core/verifier.ts";
+import type { Warrant } from "../core/warrant.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Purchase } from "../core/x402/purchase.ts";
+import type { IdempotencyKey } from "./rows.ts";
+
+/** The rows and indexes that needs are looked up in: what is not known yet is noted as missing, and gives undefined. */
+export type View = {
+  row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
+  index<Name extends IndexName>(
+    name: Name,
+    ...of: IndexTable[Name]["of"]
+  ): IndexTable[Name]["gives"] | undefined;
+};
+
+/** Kinds of rows that are looked up by their key. */
+export type LoadedRows = {
+  readonly agent: Agent;
+  readonly apiKey: ApiKey;
+  readonly authSession: AuthSession;
+  /** Kept by the engine from the postings. */
+  readonly balance: Balance;
+  readonly delivery: WebhookDelivery;
+  readonly escalation: Escalation;
+  readonly idempotencyKey: IdempotencyKey;
+  readonly instance: Instance;
+  readonly organisation: Organisation;
+  readonly passkey: Passkey;
+  readonly passkeyApproval: PasskeyApproval;
+  readonly passwordReset: PasswordReset;
+  readonly policy: Policy;
+  readonly purchase: Purchase;
+  readonly schema: NamedSchema;
+  readonly spendSession: SpendSession;
+  readonly user: User;
+  readonly verifier: SavedVerifier;
+  readonly warrant: Warrant;
+  readonly webhook: WebhookEndpoint;
+};
+export type LoadedKind = keyof LoadedRows;
+
+type Index<Of extends readonly (string | number | null)[], Gives> = {
+  readonly of: Of;
+  readonly gives: Gives;
+};
+type Id = string | null;
+type Ids = readonly string[];
+
+/** What is looked up otherwise than by a row's key: it gives the keys of rows, or a fact. */
+export type IndexTable = {
+  /** Of an agent, by the order of commits. */
+  readonly newestSession: Index<[agentId: string], Id>;
+  /** By the id of an escalation or of its warrant, by the order of commits. */
+  readonly newestEscalation: Index<[id: string], Id>;
+  readonly unresolvedEscalation: Index<[warrantId: string], Id>;
+  readonly purchaseOfWarrant: Index<[warrantId: string], Id>;
+  readonly enabledWebhooks: Index<[organisationId: string, mode: string], Ids>;
+  /** The newest policy version of an agent, or (null) of the organisation itself, by the order of commits. */
+  readonly newestPolicy: Index<[organisationId: string, agentId: string | null], Id>;
+  readonly newestPolicyNamed: Index<[organisationId: string, agentId: string | null, name: string], Id>;
+  readonly schemaNamed: Index<[organisationId: string, name: string], Id>;
+  readonly countingPasskey: Index<[organisationId: string], boolean>;
+  readonly keyHeldBy: Index<[holder: string], Id>;
+  readonly openAuthorizations: Index<
+    [payer: string, chainId: number, contract: string, since: number],
+    bigint
+  >;
+  readonly userByEmail: Index<[email: string], Id>;
+  readonly otherOwner: Index<[organisationId: string, userId: string], boolean>;
+  readonly secondPerson: Index<[organisationId: string, userId: string], boolean>;
+  readonly passkeysOf: Index<[userId: string], Ids>;
+  readonly sessionsOf: Index<[userId: string], Ids>;
+  readonly unusedResetsOf: Index<[userId: string], Ids>;
+};
+export type IndexName = keyof IndexTable;

@@ -1,0 +1,84 @@
+import { join } from "node:path";
+import { type Import, importsOf } from "./imports.ts";
+import type { SourceFile } from "./source-files.ts";
+
+/** Each room of src, and the rooms that it may import from besides itself. "types of x" allows `import type` alone. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  seam: ["core"],
+  sqlite: ["core", "seam", "migrations"],
+  platform: ["core"],
+  services: ["core", "seam", "types of platform"],
+  http: ["core", "services"],
+  console: ["core", "services"],
+  cli: ["core", "services"],
+  jobs: ["core", "services"],
+  // The guided tour runs the whole service, as main does.
+  demo: ["app", "config", "core", "services"],
+  config: ["core"],
+};
+const COMPOSITION_ROOT = ["main", "app"];
+
+/** The packages that core may use. */
+const PACKAGES_OF_CORE = [
+  "@sinclair/typebox",
+  "ajv",
+  "ajv-formats",
+  "canonicalize",
+  "ipaddr.js",
+  "json-p3",
+  "multiformats",
+  "re2js",
+  "standardwebhooks",
+  "ulid",
+];
+/** Packages that only these rooms may use. Every other package is open to every room but core. */
+const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
+  "bun:sqlite": ["sqlite"],
+  "drizzle-orm": ["sqlite"],
+  "@simplewebauthn/server": ["platform"],
+  "@x402/core": ["platform"],
+  "@x402/evm": ["platform"],
+  commander: ["cli", "main"],
+  elysia: ["http", "console", "app"],
+};
+const HASHING = /^\{ (createHash|createHmac|timingSafeEqual)(, (createHash|createHmac|timingSafeEqual))* \}$/;
+
+/** Where a file of src is in no room, or imports what its room may not. */
+export function roomProblems(file: SourceFile): string[] {
+  const room = roomOf(file.path);
+  if (room === null) return [`${file.path}: this is in no room that test/tidy/rooms.ts lists`];
+  return importsOf(file).flatMap((found) => {
+    const problem = found.specifier.startsWith(".")
+      ? problemWithRoom(room, found, roomOf(join(file.path, "..", found.specifier)))
+      : problemWithPackage(room, found);
+    return problem === null ? [] : [`${file.path}:${found.line}: ${problem} (${found.specifier})`];
+  });
+}
+
+/** `src/http/routes/x.ts` is in http; the store is two rooms; null for a path that is in none. */
+function roomOf(path: string): string | null {
+  if (path.startsWith("migrations/")) return "migrations";
+  if (path.startsWith("src/store/sqlite/")) return "sqlite";
+  if (/^src\/store\/[^/]+$/.test(path)) return "seam";
+  const name = /^src\/([a-z]+)(\/|\.ts$)/.exec(path)?.[1];
+  return name !== undefined && (name in ROOMS || COMPOSITION_ROOT.includes(name)) ? name : null;
+}
+
+function problemWithRoom(from: string, found: Import, to: string | null): string | null {
+  if (from === to || COMPOSITION_ROOT.includes(from)) return null;
+  const allowed = ROOMS[from] ?? [];
+  if (to !== null && allowed.includes(to)) return null;
+  if (allowed.includes(`types of ${to}`))
+    return found.typeOnly ? null : `${from} may import only types of ${to}`;
+  return `${from} may not import ${to ?? "what is outside src"}, only ${allowed.join(", ") || "itself"}`;
+}
+
+function problemWithPackage(room: string, found: Import): string | null {
+  const name = found.specifier.split("/", found.specifier.startsWith("@") ? 2 : 1).join("/");
+  const only = PACKAGES_OF_ROOMS[name];
+  if (only !== undefined && !only.includes(room)) return `only ${only.join(" and ")} may import ${name}`;
+  if (room !== "core" || PACKAGES_OF_CORE.includes(name)) return null;
+  if (found.specifier === "node:crypto" && HASHING.test(found.clause)) return null;
+  return "core is pure: it may use the packages in test/tidy/rooms.ts, and the hashes of node:crypto";
+}

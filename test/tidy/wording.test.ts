@@ -1,0 +1,42 @@
+import { expect, test } from "bun:test";
+import { WORDING_RULES, wordingProblems } from "./wording.ts";
+
+const problemsOf = (path: string, line: string): string[] =>
+  WORDING_RULES.flatMap((rule) => wordingProblems({ path, text: line }, rule));
+
+// Each rule by a line that breaks it. The words are put together here: this file must not break the rules itself.
+const ONLY = "only";
+const BREACHES: readonly (readonly [path: string, line: string, why: string])[] = [
+  ["src/core/a.ts", "const now = Date.now();", "time is an argument"],
+  ["src/services/a.ts", "const now = new Date();", "time is an argument"],
+  ["src/core/a.ts", "const r = Math.random();", "randomness is an argument"],
+  ["src/services/a.ts", "const id = crypto.randomUUID();", "randomness is an argument"],
+  ["src/core/a.ts", "const hash = Bun.hash(text);", "of Bun, core may have the hashes"],
+  ["src/http/a.ts", "const port = process.env.PORT;", "only config.ts reads the environment"],
+  ["src/http/a.ts", "const a = b as any;", "say the type, or unknown"],
+  ["src/http/a.ts", "function a(b: any) {}", "say the type, or unknown"],
+  ["src/http/a.ts", "// @ts-ignore", "mend the type instead"],
+  ["src/http/a.ts", "// TODO: later", "do it now, or open an issue"],
+  ["src/http/a.ts", "export default a;", "named exports only"],
+  ["test/a.test.ts", `test.${ONLY}("a", () => {});`, "the other tests would not run"],
+];
+test.each(BREACHES)("in %s, %p is refused", (path, line, why) => {
+  expect(problemsOf(path, line)).toEqual([`${path}:1: ${why}: ${line}`]);
+});
+
+test("every rule has a line here that breaks it", () => {
+  const broken = WORDING_RULES.filter((rule) =>
+    BREACHES.some(([path, line]) => wordingProblems({ path, text: line }, rule).length > 0),
+  );
+  expect(broken).toEqual([...WORDING_RULES]);
+});
+
+test.each([
+  ["src/platform/a.ts", "const now = Date.now();"],
+  ["src/core/a.ts", "// Date.now() would not be pure."],
+  ["src/core/a.ts", "const hash = Bun.SHA256.hash(text);"],
+  ["src/config.ts", "const { env } = process.env;"],
+  ["src/http/a.ts", "const many = company;"],
+])("in %s, %p is allowed", (path, line) => {
+  expect(problemsOf(path, line)).toEqual([]);
+});

@@ -1,0 +1,41 @@
+import { linesOf, type SourceFile } from "./source-files.ts";
+
+/** What the text of some files may not say. */
+export type WordingRule = {
+  readonly where: RegExp;
+  readonly except?: string;
+  readonly not: RegExp;
+  readonly inComments?: true;
+  readonly why: string;
+};
+
+const PURE = /^src\/(core|services)\//;
+const SRC = /^src\//;
+const CORE_HASHES = /\bBun\.(?!SHA256\b|CryptoHasher\b|hash\.crc32\b)/;
+const ENVIRONMENT = /\b(process|Bun|import\.meta)\.env\b/;
+const ANY = /\bas any\b(?! \w)|: any\s*([;,)\]}=|&>]|$)|<any>|, any>/;
+
+export const WORDING_RULES: readonly WordingRule[] = [
+  { where: PURE, not: /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b/, why: "time is an argument" },
+  { where: PURE, not: /\bMath\.random\b|\bgetRandomValues\b/, why: "randomness is an argument" },
+  { where: PURE, not: /\brandom(UUID|UUIDv7|Bytes|Int)\(/, why: "randomness is an argument" },
+  { where: /^src\/core\//, not: CORE_HASHES, why: "of Bun, core may have the hashes" },
+  { where: SRC, except: "src/config.ts", not: ENVIRONMENT, why: "only config.ts reads the environment" },
+  { where: SRC, not: ANY, why: "say the type, or unknown" },
+  { where: SRC, not: /@ts-(ignore|nocheck)\b/, inComments: true, why: "mend the type instead" },
+  { where: SRC, not: /\b(TODO|FIXME|XXX)\b/, inComments: true, why: "do it now, or open an issue" },
+  { where: SRC, not: /^export default\b|\bas default\b/, why: "named exports only" },
+  { where: /^test\//, not: /\b(test|it|describe)\.only\(/, why: "the other tests would not run" },
+];
+
+const isComment = (line: string): boolean => /^\s*(\/\/|\/?\*)/.test(line);
+
+/** The lines of a file that break a rule. Comments may say most of what code may not. */
+export function wordingProblems(file: SourceFile, rule: WordingRule): string[] {
+  if (!rule.where.test(file.path) || file.path === rule.except) return [];
+  return linesOf(file).flatMap((line, index) =>
+    rule.not.test(line) && (rule.inComments || !isComment(line))
+      ? [`${file.path}:${index + 1}: ${rule.why}: ${line.trim()}`]
+      : [],
+  );
+}
