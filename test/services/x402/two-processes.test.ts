@@ -58,10 +58,12 @@ const recoveringAt = (x402: (real: Context["x402"]) => Partial<Context["x402"]>)
   x402: { ...market.x402, ...x402(market.x402) },
 });
 
-describe.each([
+const PAYMENTS = [
   ["voucher", asksVoucher("100")],
   ["exact", asksExact("100")],
-] as const)("%s", (kind, first) => {
+] as const;
+
+describe.each(PAYMENTS)("%s", (kind, first) => {
   beforeEach(() => {
     market.first = first;
     market.paid = () => delivers({ ok: 1 }, kind === "exact" ? RECEIPT : {});
