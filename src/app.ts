@@ -38,6 +38,7 @@ export { hasLedger, refuseHalfRestored };
 
 /** How long a stop waits for what is running (decisions.md: a stop drains). */
 const DRAIN_MS = 10 * SECOND_MS;
+const DRAIN_STEP_MS = 5;
 const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
 /**
@@ -230,7 +231,7 @@ async function startLocked(
     // A chain that hangs does not, nor a child that the disk does not let go.
     await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
   });
-  ready.resolve(
+  ready(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       pages: consolePages(baseUrl),
@@ -254,35 +255,36 @@ async function startLocked(
 
 /** The port is known, and ours, once this listens; requests wait for the shell, before which all is recovered. */
 function listen(config: Config) {
-  const inFlight = new Set<Promise<Response>>();
   const ready = Promise.withResolvers<Shell>();
+  let shell: Shell = async (request, socketAddress) => (await ready.promise)(request, socketAddress);
   const listener = Bun.serve({
     hostname: config.host,
     port: config.port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: BODY_BYTES_MAX,
-    async fetch(request, server) {
-      const answer = ready.promise.then((shell) => shell(request, () => server.requestIP(request)?.address));
-      inFlight.add(answer);
-      try {
-        return await answer;
-      } finally {
-        inFlight.delete(answer);
-      }
-    },
+    fetch: (request, server) => shell(request, () => server.requestIP(request)?.address),
   });
   return {
     listener,
-    ready,
-    /** Takes nothing new, and waits for what is running. */
+    /** Answers the requests that wait, and all that come. */
+    ready(recovered: Shell): void {
+      shell = recovered;
+      ready.resolve(recovered);
+    },
+    /** Takes nothing new, and waits until what was taken is answered. */
     async drain(deliveryPlaces: Context["deliveryPlaces"]): Promise<void> {
       const stopped = listener.stop();
-      const delivered = deliveryPlaces.close();
-      await settledWithin([...inFlight, delivered], DRAIN_MS);
+      await settledWithin([allAnswered(listener), deliveryPlaces.close()], DRAIN_MS);
       await listener.stop(true);
       await stopped;
     },
   };
+}
+
+/** Resolves when all answers have been sent, or when a stop waits no longer. Connections that are idle are not waited for. */
+async function allAnswered(listener: { readonly pendingRequests: number }): Promise<void> {
+  const deadline = Date.now() + DRAIN_MS;
+  while (listener.pendingRequests > 0 && Date.now() < deadline) await Bun.sleep(DRAIN_STEP_MS);
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {

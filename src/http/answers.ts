@@ -1,50 +1,54 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
-import type { Answer } from "../services/intent.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
-import type { Call } from "./call.ts";
-import { refusalResponse } from "./errors.ts";
 
-const JSON_HEADERS = { "Content-Type": "application/json" };
-const REPLAYED = { "Idempotent-Replayed": "true" };
+/**
+ * What a handler answers; the shell makes one response of it, and adds the headers that every response has. What a
+ * money-moving verb answers has this form already.
+ */
+export type Answer = {
+  readonly status: number;
+  /** Null where there is none, on 204. */
+  readonly body: string | null;
+  /** The body's; `application/json` where it is not said. */
+  readonly contentType?: string;
+  /** A warrant's, sent as ETag. */
+  readonly version?: number;
+  /** Whether the answer repeats that of an earlier request with the same Idempotency-Key. */
+  readonly replayed?: boolean;
+  /** Those that few answers have. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
-const etag = (version: number) => ({ ETag: `"${version}"` });
+/** A handler may refuse: the shell makes the error's body. */
+export type Result = Answer | Refusal;
 
-/** A resource or a refusal, as a response. */
-export function respond(call: Call, result: object | Refusal, status = 200): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  return Response.json(result, { status });
-}
+/** JSON of a value. */
+export const json = (value: object, status = 200): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  contentType: "application/json;charset=utf-8",
+});
 
-/** A warrant, with its version as ETag. */
-export function respondWarrant(call: Call, result: { readonly version: number } | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  return Response.json(result, { headers: etag(result.version) });
-}
+/** What a verb found or made, unless it refused. */
+export const resource = (result: object | Refusal, status = 200): Result =>
+  isRefusal(result) ? result : json(result, status);
 
-/** What a money-moving verb answered; a replay says so. */
-export function respondAnswer(call: Call, result: Answer | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  const { status, body, version, replayed } = result;
-  return new Response(body, {
-    status,
-    headers: {
-      ...JSON_HEADERS,
-      ...etag(version),
-      ...(replayed && REPLAYED),
-    },
-  });
-}
+/** A warrant with its version as ETag, unless it is refused. */
+export const warrant = (result: { readonly version: number } | Refusal): Result =>
+  isRefusal(result) ? result : { ...json(result), version: result.version };
 
-/** What a purchase came to. It has no version of its own, so no ETag. */
-export function respondPayment(call: Call, result: PaymentAnswer | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
+/** What a purchase came to, unless it is refused. It has no version of its own, so no ETag. */
+export function payment(result: PaymentAnswer | Refusal): Result {
+  if (isRefusal(result)) return result;
   const { status, body, bodyEncoding, replayed } = result;
-  return new Response(body, {
-    status,
-    headers: {
-      ...JSON_HEADERS,
-      ...(bodyEncoding && { "Service-Body-Encoding": bodyEncoding }),
-      ...(replayed && REPLAYED),
-    },
-  });
+  return bodyEncoding === null
+    ? { status, body, replayed }
+    : { status, body, replayed, headers: { "Service-Body-Encoding": bodyEncoding } };
 }
+
+/** 204: done, and nothing to say. */
+export const noContent = (headers: Readonly<Record<string, string>> = {}): Answer => ({
+  status: 204,
+  body: null,
+  headers,
+});

@@ -2,43 +2,77 @@ import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
-/** Bodies of JSON objects, read with a cap and checked so that nothing passes by mistake (decisions.md, Warrants). */
+/** Bodies of JSON objects, read with a cap on their bytes and their time (decisions.md, Warrants). */
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A body that trickles holds a connection and what has come of it. */
+/** Whoever sends a body byte by byte holds a connection, and the memory of what has come. */
 export const BODY_MS_MAX = 15 * SECOND_MS;
 export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX / SECOND_MS} s`);
 
+/** A body that was read; undefined where there is none. In a box, since what was sent may look like a refusal. */
+export type ReadBody = { readonly body: JsonObject | undefined };
+
+const NO_BODY: ReadBody = { body: undefined };
+const EMPTY_BODY: ReadBody = { body: {} };
+
 /**
- * The request's JSON object; null where it has no body; else `validation_failed`. `bytesMax` caps what is read. After
- * `msMax` it is TOOK_TOO_LONG, and the rest may still be on its way.
+ * The request's JSON object, or `validation_failed`. At most `bytesMax` are read. After `msMax` it is TOOK_TOO_LONG, and the
+ * rest may still be on its way.
  */
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
   msMax: number,
-): Promise<JsonObject | null | Refusal> {
-  if (request.body === null) return null;
-  const bytes = await withinMs(msMax, readBytes(request, bytesMax).catch(cutOff));
-  if (bytes === null) return refuseField("body", `must be at most ${bytesMax / 1024} kB`);
+): Promise<ReadBody | Refusal> {
+  const { headers } = request;
+  const length = headers.get("content-length");
+  // Asking for `body` makes a stream, which costs more than reading a body whose length is known.
+  if (length === null ? request.body === null : Number(length) === 0) return NO_BODY;
+  const reading =
+    length === null ? readChunks(request, bytesMax) : readWhole(request, Number(length), bytesMax);
+  const bytes = await withinMs(msMax, reading.catch(cutOff));
   if (isRefusal(bytes)) return bytes;
-  if (bytes.length === 0) return null;
-  if (!isJson(request.headers.get("content-type"))) {
-    return refuseField("Content-Type", "must be application/json");
-  }
-  return parseJsonObject(bytes);
+  const contentType = headers.get("content-type");
+  if (bytes.byteLength === 0) return contentType === null ? NO_BODY : EMPTY_BODY;
+  return isJson(contentType)
+    ? parseJsonObject(bytes)
+    : refuseField("Content-Type", "must be application/json");
 }
 
 const isJson = (contentType: string | null): boolean =>
   contentType !== null && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(contentType);
 
-/** The caller hung up in the middle: no fault of ours, and nobody hears the answer. */
+/** The caller hung up in the middle. Nobody reads this answer. */
 const cutOff = (): Refusal => refuseField("body", "was cut off");
 
+const tooLong = (bytesMax: number): Refusal => refuseField("body", `must be at most ${bytesMax / 1024} kB`);
+
+/** A length that is not a number, since it was sent twice, is refused too. */
+const readWhole = async (
+  request: Request,
+  length: number,
+  bytesMax: number,
+): Promise<ArrayBuffer | Uint8Array | Refusal> =>
+  length <= bytesMax ? request.arrayBuffer() : tooLong(bytesMax);
+
+async function readChunks(request: Request, bytesMax: number): Promise<Uint8Array | Refusal> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    if (size > bytesMax) return tooLong(bytesMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What is read, or TOOK_TOO_LONG. A body that came together with its head needs no timer: it is there at the end of the turn. */
 async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
+  await endOfTurn();
+  if (Bun.peek.status(reading) === "fulfilled") return reading;
   const late = Promise.withResolvers<Refusal>();
   const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);
   try {
@@ -48,22 +82,20 @@ async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Re
   }
 }
 
-async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array | null> {
-  const length = request.headers.get("content-length");
-  if (length !== null) {
-    return Number(length) <= bytesMax ? new Uint8Array(await request.arrayBuffer()) : null;
-  }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > bytesMax) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+let turn: Promise<void> | null = null;
+
+/** Resolves at the end of this turn of the event loop, when all that had come was taken in. The requests of a turn share it. */
+function endOfTurn(): Promise<void> {
+  turn ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turn = null;
+      resolve();
+    });
+  });
+  return turn;
 }
 
-function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
+function parseJsonObject(bytes: ArrayBuffer | Uint8Array): ReadBody | Refusal {
   let text: string;
   try {
     text = UTF_8.decode(bytes);
@@ -76,5 +108,5 @@ function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return refuseField("body", "must be a JSON object");
   }
-  return value as JsonObject;
+  return { body: value as JsonObject };
 }

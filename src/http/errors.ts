@@ -1,5 +1,6 @@
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { type Refusal, refuse, refuseField, statusOf, typeOf } from "../core/errors.ts";
+import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
 
 /** The one place that turns refusals and faults into the error envelope (interface.md, Errors). */
@@ -15,14 +16,15 @@ export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) 
   },
 });
 
-export const refusalResponse = (call: Call, refusal: Refusal): Response =>
-  Response.json(errorBody(refusal, call.requestId, call.docsUrl), { status: statusOf(refusal.refused) });
+/** A refusal as an answer. */
+export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answer =>
+  json(errorBody(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
 
-export const routeRefusal = (method: string, path: string): Refusal =>
+export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
-/** A fault that nobody foresaw: the log has it, the answer does not. */
-export const faultRefusal = (): Refusal =>
+/** What an unexpected error answers. Its message goes to the log only. */
+export const refuseByFault = (): Refusal =>
   refuse(
     "internal_error",
     "Something went wrong on our side. Nothing is known to have moved; retry with the same Idempotency-Key.",

@@ -1,7 +1,6 @@
 import { canonicalJson, sha256 } from "../core/canonical.ts";
 import { type Refusal, refuse, refuseField } from "../core/errors.ts";
 import type { Intent } from "../services/intent.ts";
-import type { JsonObject } from "./body.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
@@ -18,12 +17,7 @@ export function readIdempotencyKey(headers: Headers): string | Refusal {
 }
 
 /** The fingerprint is of the method, the path and the canonical JSON of the body; no body is as good as an empty one. */
-export const intentOfRequest = (
-  key: string,
-  method: string,
-  path: string,
-  body: JsonObject | null,
-): Intent => ({
+export const intentOfRequest = (key: string, method: string, path: string, body: unknown): Intent => ({
   key,
   fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
 });

@@ -115,7 +115,7 @@ export const verifyBody = Type.Object(
 
 export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
 
-/** For the routes that take no body: an empty object is as good as none, which Elysia hands over as undefined. */
+/** For the routes that take no body: an empty object is as good as none. */
 export const noBody = Type.Union([Type.Undefined(), Type.Object({}, closed)], {
   description: "an empty object, or left out",
 });

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { parseJsonText } from "../../src/core/json-text.ts";
-import { app } from "../../src/http/app.ts";
-import { type Call, calls } from "../../src/http/call.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { freshKey, type Reply, readReply } from "../support/client.ts";
 import { fastestMs } from "../support/fastest.ts";
@@ -77,21 +75,6 @@ describe("the path is found, whatever the host is", () => {
       socket.on("error", reject);
     });
     expect(line).toEndWith("200 OK");
-  });
-
-  test("what only Elysia does not find is route_not_found as well", async () => {
-    const request = new Request("http://localhost/nothing");
-    const faults: unknown[] = [];
-    const call = { requestId: "req_1", docsUrl: "", reportFault: (fault: unknown) => faults.push(fault) };
-    calls.set(request, call as unknown as Call);
-    const response = await app.handle(request);
-    const { error } = (await response.json()) as { error: { code: string; message: string } };
-    expect([response.status, error.code, error.message, faults]).toEqual([
-      404,
-      "route_not_found",
-      "There is no GET /nothing.",
-      [],
-    ]);
   });
 });
 
