@@ -1,6 +1,7 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
+import { type Count, createCounter, createHistogram, type Distribution } from "./counts.ts";
 
 /** What is read when somebody asks, rather than counted as it happens. Times are epoch milliseconds. */
 export type Figures = {
@@ -63,32 +64,21 @@ const OTHER = "other";
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const requestLabels = ["method", "route"] as const;
-  const requests = new Counter({
-    name: "holdfast_http_requests_total",
-    help: "Requests answered, by the route's pattern; route other: there is none.",
-    labelNames: [...requestLabels, "status"],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: "holdfast_http_request_duration_seconds",
-    help: "From a request's arrival to its answer, its body and what it waits for included.",
-    labelNames: requestLabels,
-    buckets: REQUEST_SECONDS,
-    registers,
-  });
-  const batches = new Histogram({
+  const countRequest = createRequestCounts(registers);
+  const batches = createHistogram({
     name: "holdfast_commit_commands",
     help: "Commands that shared a transaction and its fsync.",
+    labelNames: [],
     buckets: BATCH_SIZES,
     registers,
-  });
-  const commitSeconds = new Histogram({
+  }).series({});
+  const commitSeconds = createHistogram({
     name: "holdfast_commit_duration_seconds",
     help: "A transaction, its fsync included; the main thread waits for it.",
+    labelNames: [],
     buckets: COMMIT_SECONDS,
     registers,
-  });
+  }).series({});
   const attempts = new Counter({
     name: "holdfast_webhook_attempts_total",
     help: "Attempts to deliver an event: delivered (2xx), refused (another status), no_response.",
@@ -96,24 +86,9 @@ export function createMetrics(): Metrics {
     registers,
   });
   const show = createGauges(registers);
-  // A labelled child is looked up by text once, and then known.
-  const known = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
 
   return {
-    answered({ method, route, status, durationMs }) {
-      const key = `${method} ${route} ${status}`;
-      let child = known.get(key);
-      if (!child) {
-        const labels = { method: METHODS.has(method) ? method : OTHER, route: route ?? OTHER };
-        child = {
-          requests: requests.labels({ ...labels, status: String(status) }),
-          seconds: requestSeconds.labels(labels),
-        };
-        if (METHODS.has(method)) known.set(key, child);
-      }
-      child.requests.inc();
-      child.seconds.observe(durationMs / SECOND_MS);
-    },
+    answered: countRequest,
     committed(commands, durationMs) {
       batches.observe(commands);
       commitSeconds.observe(durationMs / SECOND_MS);
@@ -126,6 +101,48 @@ export function createMetrics(): Metrics {
       show(figures());
       return registry.metrics();
     },
+  };
+}
+
+/** The requests of a route and a method. */
+type RequestCounts = { readonly seconds: Distribution; readonly byStatus: Map<number, Count> };
+
+function createRequestCounts(registers: Registry[]): Metrics["answered"] {
+  const labelNames = ["method", "route"];
+  const requests = createCounter({
+    name: "holdfast_http_requests_total",
+    help: "Requests answered, by the route's pattern; route other: there is none.",
+    labelNames: [...labelNames, "status"],
+    registers,
+  });
+  const seconds = createHistogram({
+    name: "holdfast_http_request_duration_seconds",
+    help: "From a request's arrival to its answer, its body and what it waits for included.",
+    labelNames,
+    buckets: REQUEST_SECONDS,
+    registers,
+  });
+  const byRoute = new Map<string, Map<string, RequestCounts>>();
+
+  function newCounts(method: string, route: string): RequestCounts {
+    const counts = { seconds: seconds.series({ method, route }), byStatus: new Map<number, Count>() };
+    byRoute.set(route, (byRoute.get(route) ?? new Map<string, RequestCounts>()).set(method, counts));
+    return counts;
+  }
+
+  function newCount({ byStatus }: RequestCounts, method: string, route: string, status: number): Count {
+    const count = requests.series({ method, route, status: String(status) });
+    byStatus.set(status, count);
+    return count;
+  }
+
+  return ({ method: given, route: pattern, status, durationMs }) => {
+    const method = METHODS.has(given) ? given : OTHER;
+    const route = pattern ?? OTHER;
+    const counts = byRoute.get(route)?.get(method) ?? newCounts(method, route);
+    counts.seconds.observe(durationMs / SECOND_MS);
+    const count = counts.byStatus.get(status) ?? newCount(counts, method, route, status);
+    count.value += 1;
   };
 }
 
