@@ -7,6 +7,7 @@ import { SECOND_MS } from "../core/time.ts";
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export type JsonObject = Readonly<Record<string, unknown>>;
+type Bytes = ArrayBuffer | Uint8Array;
 
 /** Whoever sends a body byte by byte holds a connection, and the memory of what has come. */
 export const BODY_MS_MAX = 15 * SECOND_MS;
@@ -31,9 +32,15 @@ export async function readJsonBody(
   const length = headers.get("content-length");
   // Asking for `body` makes a stream, which costs more than reading a body whose length is known.
   if (length === null ? request.body === null : Number(length) === 0) return NO_BODY;
-  const reading =
-    length === null ? readChunks(request, bytesMax) : readWhole(request, Number(length), bytesMax);
-  const bytes = await withinMs(msMax, reading.catch(cutOff));
+  // A length that is not a number, since it was sent twice, is refused too.
+  if (length !== null && !(Number(length) <= bytesMax)) return tooLong(bytesMax);
+  const sent: Promise<Bytes | Refusal> =
+    length === null ? readChunks(request, bytesMax) : request.arrayBuffer();
+  const reading = sent.catch(cutOff);
+  await endOfTurn();
+  // A body that came together with its head is there by now. Any other gets a timer.
+  const isRead = Bun.peek.status(reading) === "fulfilled";
+  const bytes = await (isRead ? reading : withinMs(msMax, reading));
   if (isRefusal(bytes)) return bytes;
   const contentType = headers.get("content-type");
   if (bytes.byteLength === 0) return contentType === null ? NO_BODY : EMPTY_BODY;
@@ -50,15 +57,7 @@ const cutOff = (): Refusal => refuseField("body", "was cut off");
 
 const tooLong = (bytesMax: number): Refusal => refuseField("body", `must be at most ${bytesMax / 1024} kB`);
 
-/** A length that is not a number, since it was sent twice, is refused too. */
-const readWhole = async (
-  request: Request,
-  length: number,
-  bytesMax: number,
-): Promise<ArrayBuffer | Uint8Array | Refusal> =>
-  length <= bytesMax ? request.arrayBuffer() : tooLong(bytesMax);
-
-async function readChunks(request: Request, bytesMax: number): Promise<Uint8Array | Refusal> {
+async function readChunks(request: Request, bytesMax: number): Promise<Bytes | Refusal> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
@@ -69,10 +68,8 @@ async function readChunks(request: Request, bytesMax: number): Promise<Uint8Arra
   return Buffer.concat(chunks);
 }
 
-/** What is read, or TOOK_TOO_LONG. A body that came together with its head needs no timer: it is there at the end of the turn. */
+/** What is read, or TOOK_TOO_LONG. */
 async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
-  await endOfTurn();
-  if (Bun.peek.status(reading) === "fulfilled") return reading;
   const late = Promise.withResolvers<Refusal>();
   const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);
   try {
@@ -95,7 +92,7 @@ function endOfTurn(): Promise<void> {
   return turn;
 }
 
-function parseJsonObject(bytes: ArrayBuffer | Uint8Array): ReadBody | Refusal {
+function parseJsonObject(bytes: Bytes): ReadBody | Refusal {
   let text: string;
   try {
     text = UTF_8.decode(bytes);

@@ -124,12 +124,18 @@ async function resultOf(call: Call, request: Request, checks: Checks): Promise<R
   if (refused) return refused;
   const key = rule.idempotent ? readIdempotencyKey(call.headers) : null;
   if (isRefusal(key)) return key;
-  const unread = call.method === "GET" ? null : await readBody(call, request, rule, checks);
-  if (unread) return unread;
+  if (call.method !== "GET") {
+    const read = await readJsonBody(request, rule.bodyBytesMax, checks.bodyMsMax);
+    call.closes = read === TOOK_TOO_LONG;
+    if (isRefusal(read)) return read;
+    call.body = read.body;
+    const gone = read.body && call.signedIn ? await refuseGone(call, rule) : null;
+    if (gone) return gone;
+  }
   if (key !== null) call.intent = intentOfRequest(key, call.method, call.path, call.body);
   call.params = params;
   call.query = readQuery(call.search, models.query);
-  return refuseInput(models, call.query, call.body) ?? route.handle(call);
+  return refuseInput(models, call.query, call.body) ?? (await route.handle(call));
 }
 
 function setIdentity(call: Call, { caller, signedIn }: Identity): void {
@@ -165,19 +171,8 @@ function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
     : refuse("not_authenticated", "Send a valid API key as Authorization: Bearer, or sign in.");
 }
 
-/** Reads the call's body; why it cannot be used, or null. */
-async function readBody(
-  call: Call,
-  request: Request,
-  rule: RouteRule,
-  { bodyMsMax }: Checks,
-): Promise<Refusal | null> {
-  const read = await readJsonBody(request, rule.bodyBytesMax, bodyMsMax);
-  call.closes = read === TOOK_TOO_LONG;
-  if (isRefusal(read)) return read;
-  call.body = read.body;
-  if (!call.body || !call.signedIn) return null;
-  // While the body came, the person may have signed out. Whether a key still stands is asked by the commit itself.
+/** While the body came, the person may have signed out. Whether a key still stands is asked by the commit itself. */
+async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> {
   setIdentity(call, await identify(call));
   return refuseCaller(call, rule);
 }
