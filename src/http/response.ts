@@ -1,7 +1,7 @@
 import type { Budget } from "../core/rate.ts";
 import type { Answer } from "./answers.ts";
 
-/** The response of an answer. All headers are given at once: setting them one by one on a response costs more. */
+/** The response of an answer. Its headers are given at construction; set one by one afterwards they cost more. */
 export function responseOf(
   { status, body, contentType = "application/json", version, replayed, headers: own }: Answer,
   budget: Budget,
@@ -10,19 +10,17 @@ export function responseOf(
   closes: boolean,
 ): Response {
   const resetSeconds = String(budget.resetSeconds);
-  const headers: Record<string, string> = {
-    "X-Request-Id": requestId,
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "RateLimit-Limit": String(budget.limit),
-    "RateLimit-Remaining": String(budget.remaining),
-    "RateLimit-Reset": resetSeconds,
-  };
-  if (body !== null) headers["Content-Type"] = contentType;
+  const headers: Record<string, string> = body === null ? {} : { "Content-Type": contentType };
   if (version !== undefined) headers.ETag = `"${version}"`;
   if (replayed) headers["Idempotent-Replayed"] = "true";
+  if (own) Object.assign(headers, own);
+  headers["X-Request-Id"] = requestId;
+  headers["Cache-Control"] = "no-store";
+  headers["X-Content-Type-Options"] = "nosniff";
+  headers["RateLimit-Limit"] = String(budget.limit);
+  headers["RateLimit-Remaining"] = String(budget.remaining);
+  headers["RateLimit-Reset"] = resetSeconds;
   if (status === 429) headers["Retry-After"] = resetSeconds;
   if (closes) headers.Connection = "close";
-  if (own) Object.assign(headers, own);
   return new Response(isHead ? null : body, { status, headers });
 }
