@@ -256,14 +256,29 @@ async function startLocked(
 /** The port is known, and ours, once this listens; requests wait for the shell, before which all is recovered. */
 function listen(config: Config) {
   const ready = Promise.withResolvers<Shell>();
+  let running = 0;
   let shell: Shell = async (request, socketAddress) => (await ready.promise)(request, socketAddress);
   const listener = Bun.serve({
     hostname: config.host,
     port: config.port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: BODY_BYTES_MAX,
-    fetch: (request, server) => shell(request, () => server.requestIP(request)?.address),
+    async fetch(request, server) {
+      running += 1;
+      try {
+        return await shell(request, () => server.requestIP(request)?.address);
+      } finally {
+        running -= 1;
+      }
+    },
   });
+  /** Bun does not count a request whose client has left, though its work goes on. We do not count an answer that is being sent. */
+  async function allAnswered(): Promise<void> {
+    const deadline = Date.now() + DRAIN_MS;
+    while ((running > 0 || listener.pendingRequests > 0) && Date.now() < deadline) {
+      await Bun.sleep(DRAIN_STEP_MS);
+    }
+  }
   return {
     listener,
     /** Answers the requests that wait, and all that come. */
@@ -271,20 +286,14 @@ function listen(config: Config) {
       shell = recovered;
       ready.resolve(recovered);
     },
-    /** Takes nothing new, and waits until what was taken is answered. */
+    /** Takes nothing new, and waits for what is running. */
     async drain(deliveryPlaces: Context["deliveryPlaces"]): Promise<void> {
       const stopped = listener.stop();
-      await settledWithin([allAnswered(listener), deliveryPlaces.close()], DRAIN_MS);
+      await settledWithin([allAnswered(), deliveryPlaces.close()], DRAIN_MS);
       await listener.stop(true);
       await stopped;
     },
   };
-}
-
-/** Resolves when all answers have been sent, or when a stop waits no longer. Connections that are idle are not waited for. */
-async function allAnswered(listener: { readonly pendingRequests: number }): Promise<void> {
-  const deadline = Date.now() + DRAIN_MS;
-  while (listener.pendingRequests > 0 && Date.now() < deadline) await Bun.sleep(DRAIN_STEP_MS);
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {

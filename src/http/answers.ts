@@ -2,42 +2,42 @@ import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
 
 /**
- * What a handler answers; the shell makes one response of it, and adds the headers that every response has. What a
- * money-moving verb answers has this form already.
+ * What a handler answers. The shell makes the response and adds the headers that every response has. The answers of the
+ * money-moving verbs already have this form.
  */
 export type Answer = {
   readonly status: number;
-  /** Null where there is none, on 204. */
+  /** Null on 204, which has none. */
   readonly body: string | null;
-  /** The body's; `application/json` where it is not said. */
+  /** Of the body; `application/json` by default. */
   readonly contentType?: string;
-  /** A warrant's, sent as ETag. */
+  /** The version of a warrant. It is sent as ETag. */
   readonly version?: number;
   /** Whether the answer repeats that of an earlier request with the same Idempotency-Key. */
   readonly replayed?: boolean;
-  /** Those that few answers have. */
+  /** Headers of this answer only, such as Set-Cookie. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** A handler may refuse: the shell makes the error's body. */
+/** A handler may also refuse. The shell makes the error's body then. */
 export type Result = Answer | Refusal;
 
-/** JSON of a value. */
+/** A value as JSON. */
 export const json = (value: object, status = 200): Answer => ({
   status,
   body: JSON.stringify(value),
   contentType: "application/json;charset=utf-8",
 });
 
-/** What a verb found or made, unless it refused. */
+/** What a verb returned, as JSON, or its refusal. */
 export const resource = (result: object | Refusal, status = 200): Result =>
   isRefusal(result) ? result : json(result, status);
 
-/** A warrant with its version as ETag, unless it is refused. */
+/** A warrant with its version as ETag, or the refusal. */
 export const warrant = (result: { readonly version: number } | Refusal): Result =>
   isRefusal(result) ? result : { ...json(result), version: result.version };
 
-/** What a purchase came to, unless it is refused. It has no version of its own, so no ETag. */
+/** The result of a purchase, or the refusal. A purchase has no version, so there is no ETag. */
 export function payment(result: PaymentAnswer | Refusal): Result {
   if (isRefusal(result)) return result;
   const { status, body, bodyEncoding, replayed } = result;
@@ -46,7 +46,7 @@ export function payment(result: PaymentAnswer | Refusal): Result {
     : { status, body, replayed, headers: { "Service-Body-Encoding": bodyEncoding } };
 }
 
-/** 204: done, and nothing to say. */
+/** 204: done, without a body. */
 export const noContent = (headers: Readonly<Record<string, string>> = {}): Answer => ({
   status: 204,
   body: null,

@@ -25,29 +25,29 @@ const routes: readonly Route[] = [
   ...docsRoutes({ endpoints: () => endpointsOf(app.routes), openApi: openApiDocument }),
 ];
 
-/** The table of every route. Elysia finds the route of a path; the shell calls the route's handler itself. */
+/** The table of all routes. Elysia finds the route of a path; the shell calls the route's handler. */
 export const app = new Elysia({ aot: false, normalize: false });
 const routesByHandler = new Map<unknown, Route>();
 for (const route of routes) {
   const { method, path, handle, models, detail } = route;
-  // Elysia never calls it, so it need not be what Elysia's own handlers are.
+  // Elysia keeps the handler and never calls it, so the type that Elysia expects of a handler does not matter.
   app.route(method, path, handle as never, { ...models, detail } as never);
   routesByHandler.set(handle, route);
 }
 
 export type FoundRoute = { readonly route: Route; readonly params: Readonly<Record<string, string>> };
 
-/** The route of a method and a path, and the path's parameters, percent-decoded; null where there is none. */
+/** The route of a method and a path, with the path's parameters decoded; null where there is no such route. */
 export function findRoute(method: string, path: string): FoundRoute | null {
   const found = app.router.dynamic.find(method, path);
   const route = routesByHandler.get(found?.store.handle);
   if (!found || !route) return null;
-  // What cannot be decoded is null there. No resource has an empty name, so it is not found.
+  // A parameter with broken percent-encoding is null here. The empty text names no resource, so it is answered with 404.
   if (path.includes("%")) for (const name in found.params) found.params[name] ??= "";
   return { route, params: found.params };
 }
 
-/** The OpenAPI document of every route. */
+/** The OpenAPI document of all routes. */
 export function openApiDocument(): object {
   return describeRoutes(app.routes);
 }

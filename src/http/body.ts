@@ -9,19 +9,19 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export type JsonObject = Readonly<Record<string, unknown>>;
 type Bytes = ArrayBuffer | Uint8Array;
 
-/** Whoever sends a body byte by byte holds a connection, and the memory of what has come. */
+/** A body that is sent slowly holds a connection and memory for as long. */
 export const BODY_MS_MAX = 15 * SECOND_MS;
 export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX / SECOND_MS} s`);
 
-/** A body that was read; undefined where there is none. In a box, since what was sent may look like a refusal. */
+/** What was read; undefined where there is no body. It is wrapped, because JSON with a key `refused` would be taken for a refusal. */
 export type ReadBody = { readonly body: JsonObject | undefined };
 
 const NO_BODY: ReadBody = { body: undefined };
 const EMPTY_BODY: ReadBody = { body: {} };
 
 /**
- * The request's JSON object, or `validation_failed`. At most `bytesMax` are read. After `msMax` it is TOOK_TOO_LONG, and the
- * rest may still be on its way.
+ * Reads the request's JSON object. Refuses with `validation_failed` a body that is not one, or is longer than `bytesMax`; and
+ * with TOOK_TOO_LONG one that has not come after `msMax`, of which the rest may still come.
  */
 export async function readJsonBody(
   request: Request,
@@ -30,15 +30,15 @@ export async function readJsonBody(
 ): Promise<ReadBody | Refusal> {
   const { headers } = request;
   const length = headers.get("content-length");
-  // Asking for `body` makes a stream, which costs more than reading a body whose length is known.
+  // `request.body` makes a stream, which is slow: it is used only where the length is not known.
   if (length === null ? request.body === null : Number(length) === 0) return NO_BODY;
-  // A length that is not a number, since it was sent twice, is refused too.
+  // A length that was sent twice reads "2, 2", which is not a number. It is refused too.
   if (length !== null && !(Number(length) <= bytesMax)) return tooLong(bytesMax);
   const sent: Promise<Bytes | Refusal> =
     length === null ? readChunks(request, bytesMax) : request.arrayBuffer();
   const reading = sent.catch(cutOff);
   await endOfTurn();
-  // A body that came together with its head is there by now. Any other gets a timer.
+  // A body that came together with the head is complete by now. Any other gets a timer.
   const isRead = Bun.peek.status(reading) === "fulfilled";
   const bytes = await (isRead ? reading : withinMs(msMax, reading));
   if (isRefusal(bytes)) return bytes;
@@ -52,7 +52,7 @@ export async function readJsonBody(
 const isJson = (contentType: string | null): boolean =>
   contentType !== null && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(contentType);
 
-/** The caller hung up in the middle. Nobody reads this answer. */
+/** The caller closed the connection before the end, so nobody reads this answer. */
 const cutOff = (): Refusal => refuseField("body", "was cut off");
 
 const tooLong = (bytesMax: number): Refusal => refuseField("body", `must be at most ${bytesMax / 1024} kB`);
@@ -68,7 +68,7 @@ async function readChunks(request: Request, bytesMax: number): Promise<Bytes | R
   return Buffer.concat(chunks);
 }
 
-/** What is read, or TOOK_TOO_LONG. */
+/** What was read, or TOOK_TOO_LONG after `msMax`. */
 async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
   const late = Promise.withResolvers<Refusal>();
   const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);
@@ -81,7 +81,10 @@ async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Re
 
 let turn: Promise<void> | null = null;
 
-/** Resolves at the end of this turn of the event loop, when all that had come was taken in. The requests of a turn share it. */
+/**
+ * Resolves at the end of this turn of the event loop. What the sockets had received before it is delivered by then. All
+ * requests of a turn share one promise.
+ */
 function endOfTurn(): Promise<void> {
   turn ??= new Promise((resolve) => {
     setImmediate(() => {

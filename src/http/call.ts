@@ -8,14 +8,14 @@ import { clientAddress } from "./limits.ts";
 import type { Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
 
-/** What all requests of a shell share. */
+/** What all requests to a shell share. */
 export type Setup = {
   readonly ctx: Context;
   /** Where the links in errors lead. */
   readonly docsUrl: string;
-  /** What people see in a browser, by path; where a page is not there, its route answers 404. */
+  /** The console's pages by path. The route of a page that is missing here answers 404. */
   readonly pages: Pages;
-  /** Null where there is no running service: then there are no metrics, and nothing that could be unready. */
+  /** Null without a running service. Then there are no metrics, and /readyz always answers that it is ready. */
   readonly operation: Operation | null;
   /** Proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly Network[];
@@ -23,42 +23,42 @@ export type Setup = {
   readonly onFault: (error: unknown, requestId: string) => void;
 };
 
-/** One request: what it sends, and what the shell finds out about it. A handler's body and query have the types of its models. */
+/** One request: what was sent, and what the shell found out about it. In a handler, body and query have the types of the route's models. */
 export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   readonly ctx: Context;
   readonly setup: Setup;
   /** The service's own id of the request. */
   readonly requestId: string;
-  /** The method whose route is looked for: a HEAD is answered as a GET. */
+  /** The method whose route is looked for. For a HEAD this is GET. */
   readonly method: string;
-  /** As it was sent: percent-encoded. */
+  /** As it was sent, percent-encoded. */
   readonly path: string;
   /** The text after the URL's `?`; empty where there is none. */
   readonly search: string;
   readonly headers: Headers;
-  /** The address of the other end. Asking costs a system call. */
+  /** Asks for the address of the other end, by a system call. */
   readonly socketAddress: () => string | undefined;
-  /** The route's pattern, such as `/v1/warrants/:id`; null before it is found, and where there is none. */
+  /** The route's pattern, such as `/v1/warrants/:id`; null until it is found, and where there is no such route. */
   route: string | null;
-  /** From the path, percent-decoded. */
+  /** The parameters in the path, decoded. */
   params: Params;
   query: Query;
-  /** The JSON object; undefined where none was sent. */
+  /** The JSON object; undefined where no body was sent. */
   body: Body;
   caller: Caller | null;
-  /** Whether the worker calls, on a route of its own. */
+  /** Whether the worker calls, on a route for the worker. */
   worker: boolean;
-  /** The person and the sign-in, where a cookie was honoured. */
+  /** The person and the sign-in; null where the request has no valid cookie. */
   signedIn: { readonly user: User; readonly session: AuthSession } | null;
-  /** What is left of the caller's rate; null before it was counted. */
+  /** What is left of the caller's rate limit; null until the request was counted. */
   budget: Budget | null;
-  /** Present on the routes that move money. */
+  /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
   intent: Intent | null;
-  /** Whether the connection is closed after the answer, because the rest of the body is not waited for. */
+  /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };
 
-/** The client's address; an IPv6 one as its /64. */
+/** The client's address; for IPv6, its /64 network. */
 export const addressOf = ({ socketAddress, headers, setup }: Call): string =>
   clientAddress(socketAddress(), headers.get("x-forwarded-for"), setup.trustedProxies);
 

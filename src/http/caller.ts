@@ -18,8 +18,8 @@ const BEARER = /^Bearer [\x21-\x7e]{1,256}$/i;
 const SCHEME_LENGTH = "Bearer ".length;
 
 /**
- * Who calls. A bearer decides where both are sent: a bad one is nobody, never a fallback to the cookie. Only a cookie has to
- * be waited for, since its use may renew the sign-in.
+ * Who calls. Where a bearer and a cookie are both sent, the bearer decides: with a bad one the caller is nobody, even if the
+ * cookie is good. Only a cookie gives a promise, since its use may renew the sign-in.
  */
 export function identify({ ctx, headers, method }: Call): Identity | Promise<Identity> {
   const authorization = headers.get("authorization");
@@ -49,7 +49,7 @@ function isOwnOrigin(method: string, headers: Headers, baseUrl: string): boolean
   );
 }
 
-/** The cookie of a sign-in; without a token, the one that removes it. When the sign-in ends is kept by the server. */
+/** The cookie of a sign-in, or without a token, the one that removes it. The server keeps when the sign-in ends. */
 export const sessionCookie = (token: string | null, baseUrl: string, maxAgeSeconds: number): string =>
   new Bun.Cookie(SESSION_COOKIE, token ?? "", {
     httpOnly: true,

@@ -7,8 +7,8 @@ import { validationRefusal } from "./errors.ts";
 export type Models = { readonly query?: TSchema | undefined; readonly body?: TSchema | undefined };
 
 /**
- * The first thing that is wrong with a query, then with a body; null where nothing is. Only the first is looked for, since a
- * hostile body can be made to have very many.
+ * The first error in the query, else the first in the body; null where both are right. Other errors are not looked for: a
+ * hostile body can contain very many.
  */
 export const refuseInput = (models: Models, query: unknown, body: unknown): Refusal | null =>
   refuseValue(models.query, query) ?? refuseValue(models.body, body);
@@ -28,8 +28,8 @@ function refuseValue(model: TSchema | undefined, value: unknown): Refusal | null
 const NO_PARAMETERS: Readonly<Record<string, unknown>> = {};
 
 /**
- * The parameters of a URL's query, the text after its `?`. Digits become a number where the model asks for an integer; a
- * name that comes twice becomes an array, which no model takes.
+ * The parameters in the text after a URL's `?`. Digits become a number where the model requires an integer. A name that is
+ * sent twice becomes an array, which no model accepts.
  */
 export function readQuery(text: string, model: TSchema | undefined): Readonly<Record<string, unknown>> {
   if (text === "") return NO_PARAMETERS;

@@ -5,7 +5,7 @@ import type { Call } from "./call.ts";
 
 /** The one place that turns refusals and faults into the error envelope (interface.md, Errors). */
 
-/** The body of every error: the five fields and nothing else. */
+/** The body of every error: these five fields and no others. */
 export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) => ({
   error: {
     type: typeOf(refusal.refused),
@@ -23,14 +23,14 @@ export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answe
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
-/** What an unexpected error answers. Its message goes to the log only. */
+/** The answer to an unexpected error. Its message goes to the log only. */
 export const refuseByFault = (): Refusal =>
   refuse(
     "internal_error",
-    "Something went wrong on our side. Nothing is known to have moved; retry with the same Idempotency-Key.",
+    "Something went wrong in the service, and it is not known what was done. Retry with the same Idempotency-Key.",
   );
 
-/** A field that failed its model: the message starts with its path, such as `spec.clauses`. */
+/** The refusal of a field that does not fit its model. The message starts with the path, such as `spec.clauses`. */
 export function validationRefusal(finding: ValueError | undefined): Refusal {
   if (!finding) return refuse("validation_failed", "The request does not have the right form.");
   const path = finding.path.slice(1).replaceAll("/", ".") || "body";

@@ -2,15 +2,15 @@ import ipaddr from "ipaddr.js";
 import { type Address, isInNetwork, type Network, parseAddress } from "../core/networks.ts";
 import { type Bucket, type Budget, budgetOf, type RateLimits, windowOf } from "../core/rate.ts";
 
-/** How many callers of one kind are counted by themselves in a window. Those beyond share one counter, so memory is bounded. */
+/** How many callers of one kind have a counter of their own in a window. All others share one, so that memory is bounded. */
 const CALLERS_MAX = 200_000;
 
-/** Who is counted: a key or a person that was recognised, or else an address. A stranger may have very many addresses. */
+/** Who is counted: a known key or person, else the address. One stranger may have very many addresses. */
 export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
 /** Fixed-window counters in process memory, by bucket and caller (interface.md, Rate-limit rules). */
 export type RateCounters = {
-  /** Counts a request and says what is left. */
+  /** Counts a request, and returns what is left. */
   take(bucket: Bucket, caller: Counted, now: number): Budget;
   /** What is left, without counting. */
   peek(bucket: Bucket, caller: Counted, now: number): Budget;
@@ -20,7 +20,7 @@ type Counter = { used: number };
 
 export function createRateCounters(limits: RateLimits, callersMax = CALLERS_MAX): RateCounters {
   let window = -1;
-  // Apart, so that a flood of addresses takes no room from keys and people.
+  // Two kinds, so that very many addresses do not take the counters of keys and people.
   let counters = { account: countersOfKind(callersMax), address: countersOfKind(callersMax) };
 
   function countersAt(now: number) {
@@ -67,7 +67,7 @@ function countersOfKind(callersMax: number) {
   };
 }
 
-/** The client's address: the socket's, or what a trusted proxy in front of it says (decisions.md, Limits and errors). */
+/** The client's address: the socket's, or the one that a trusted proxy passes on (decisions.md, Limits and errors). */
 export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | null,
@@ -76,7 +76,7 @@ export function clientAddress(
   let address = plainAddress(socketAddress ?? "");
   if (address === null) return "unknown";
   const hops = forwardedFor?.split(",").map((hop) => hop.trim()) ?? [];
-  // The nearest proxy wrote the last hop. What is left of a hop that is not trusted, anybody could have written.
+  // The nearest proxy wrote the last hop. What stands before a hop that is not trusted may be invented.
   for (let hop = hops.pop(); hop !== undefined && isTrusted(address, trustedProxies); hop = hops.pop()) {
     const next = plainAddress(hop);
     if (next === null) break;
@@ -94,7 +94,7 @@ function plainAddress(text: string): Address | null {
 const isTrusted = (address: Address, networks: readonly Network[]): boolean =>
   networks.some((network) => isInNetwork(address, network));
 
-/** An IPv6 client owns its /64: counting single addresses would count nothing. */
+/** An IPv6 client has a whole /64 network, and could use a new address for each request. */
 const networkOf = (address: ipaddr.IPv6): string =>
   `${address.parts
     .slice(0, 4)

@@ -1,12 +1,12 @@
 import type { Answer } from "./answers.ts";
 
-/** The pages, scripts and stylesheets of the console, by path. The composition root hands them over. */
+/** The pages, scripts and stylesheets of the console, by path. The composition root passes them in. */
 export type Pages = Readonly<Record<string, { readonly type: string; readonly body: string }>>;
 
 /**
- * A page, which may load nothing but what its Content-Security-Policy names, and only from our own origin.
+ * A page with a Content-Security-Policy that forbids everything which the page does not need.
  *
- * @param allowed the directives of what the page needs, such as `style-src 'self'`
+ * @param allowed the directives of what the page loads, such as `style-src 'self'`
  */
 export const html = (body: string, allowed: readonly string[]): Answer => ({
   ...text("text/html", body),

@@ -1,7 +1,7 @@
 import type { Budget } from "../core/rate.ts";
 import type { Answer } from "./answers.ts";
 
-/** The response of an answer. Its headers are given at construction; set one by one afterwards they cost more. */
+/** The response of an answer. All its headers are given at construction: setting them later is slower. */
 export function responseOf(
   { status, body, contentType = "application/json", version, replayed, headers: own }: Answer,
   budget: Budget,

@@ -5,16 +5,16 @@ import type { Result } from "./answers.ts";
 import type { Call } from "./call.ts";
 import type { Models } from "./check-input.ts";
 
-/** What the shell enforces before a route's handler runs. It is part of the route's OpenAPI entry, so both say the same. */
+/** What the shell checks before it calls the route's handler. OpenAPI is made from the same rule. */
 export type RouteRule = {
   /** Null on a public route. */
   readonly access: Access | null;
-  /** Whether the worker's header is asked for instead. */
+  /** Whether only the worker may call, by its header. */
   readonly worker: boolean;
-  /** Whether an Idempotency-Key is required: on the routes that move money. */
+  /** Whether an Idempotency-Key is required, as on all routes that move money. */
   readonly idempotent: boolean;
   readonly bucket: Bucket;
-  /** Whether a request is counted against its caller's rate. Where it is not, it is never refused for the rate. */
+  /** Whether requests count against the caller's rate limit. Where they do not, the limit does not refuse them either. */
   readonly counted: boolean;
   readonly bodyBytesMax: number;
 };
@@ -64,15 +64,18 @@ export function ruleOf(detail: object): RouteRule {
 
 type Detail = ReturnType<typeof route>;
 
-/** A declared route. */
+/** A route as it is declared. */
 export type Route = {
   readonly method: "GET" | "POST" | "DELETE";
-  /** With the names of its parameters, such as `/v1/warrants/:id`. */
+  /** The pattern, such as `/v1/warrants/:id`. */
   readonly path: string;
   readonly models: Models;
   readonly detail: Detail;
   readonly rule: RouteRule;
-  /** A method, for TypeScript compares the types of a method's parameters both ways: a handler asks more of its call than this says. */
+  /**
+   * Called by the shell, after it has checked query and body with the models. Declared as a method, since TypeScript then
+   * accepts a handler whose call has a more exact type.
+   */
   handle(call: Call): Result | Promise<Result>;
 };
 
@@ -89,7 +92,7 @@ type Form<Body extends TSchema, Query extends TSchema> = {
   readonly detail: Detail;
 };
 
-/** Declares the routes of a method. A handler gets its query and its body in the types of their models, which the shell has checked. */
+/** Declares a route of this method. The types of the handler's body and query follow from the models, those of its params from the path. */
 const declare =
   (method: Route["method"]) =>
   <const Path extends string, Body extends TSchema, Query extends TSchema>(

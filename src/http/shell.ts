@@ -22,28 +22,28 @@ import { isWorker, refuseStranger } from "./worker.ts";
 export type HttpOptions = {
   /** Where the links in errors lead. */
   readonly docsUrl: string;
-  /** What people see in a browser, by path; without it those routes are not there. */
+  /** The console's pages by path. The route of a page that is missing here answers 404. */
   readonly pages?: Pages;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
-  /** SHA-256 of the worker's secret; without it the worker's route is closed. */
+  /** SHA-256 of the worker's secret. Without it the worker's route is closed. */
   readonly workerSecretHash?: string | null;
-  /** How long a body may take to come; 15 s where it is not said. */
+  /** How long a body may take to come; 15 s by default. */
   readonly bodyMsMax?: number;
   readonly onFault: (error: unknown, requestId: string) => void;
-  /** Of the running service; without it there are no metrics, and nothing to be unready for. */
+  /** Without it there are no metrics, and /readyz always answers that the service is ready. */
   readonly operation?: Operation;
-  /** Hears of every answer, once it is made. */
+  /** Called with every answer. */
   readonly onAnswered?: (answered: Answered) => void;
 };
 
-/** Answers one request. `socketAddress` tells the address of the other end, which costs a system call. */
+/** Answers one request. `socketAddress` asks for the address of the other end, by a system call. */
 export type Shell = (request: Request, socketAddress: () => string | undefined) => Promise<Response>;
 
 /**
- * The shell around the routes. It owns what every answer has, 404s and crashes included: request id, caller, rate limits, the
- * form of the body, and the answer to an unexpected error. It checks in the order of decisions.md's "The order of checks", calls
- * the route's handler, and makes the one response.
+ * The shell around the routes' handlers. It does what is the same for every request: it finds the route and the caller, makes
+ * the checks of decisions.md's "The order of checks" up to the body, calls the handler, and makes the response. Unknown routes
+ * and unexpected errors get a request id and rate-limit headers like everything else.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, operation = null, trustedProxies, onFault, onAnswered } = options;
@@ -63,7 +63,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   };
 }
 
-/** What the checks of a shell need. */
+/** What the checks work with. */
 type Checks = {
   readonly counters: RateCounters;
   readonly workerSecretHash: string | null;
@@ -96,11 +96,11 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
   };
 }
 
-/** Where a URL's path starts. Without a usable Host header, Bun's URL is the path alone. */
+/** Where the path starts in a URL. If the Host header is missing or malformed, Bun's URL is only the path. */
 const pathStartOf = (url: string): number =>
   url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
 
-/** Never throws: an unexpected error is logged, and answered without its message. */
+/** Never throws. An unexpected error is logged; the answer does not contain its message. */
 async function answerTo(call: Call, request: Request, checks: Checks): Promise<Answer> {
   try {
     const result = await resultOf(call, request, checks);
@@ -111,7 +111,7 @@ async function answerTo(call: Call, request: Request, checks: Checks): Promise<A
   }
 }
 
-/** What the route's handler answers, or the first check that refuses, in the fixed order. */
+/** The refusal of the first check that fails, else what the route's handler answers. */
 async function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
   const found = findRoute(call.method, call.path);
   const identity = identify(call);
@@ -148,7 +148,7 @@ function refuseNoRoute(call: Call, { counters }: Checks): Refusal {
   return refuseUnknownRoute(call.method, call.path);
 }
 
-/** Rate limit, credentials, role. */
+/** The checks of rate limit, credentials and role. */
 function refuseByRule(call: Call, rule: RouteRule, { counters, workerSecretHash }: Checks): Refusal | null {
   call.worker = rule.worker && isWorker(call.headers, workerSecretHash);
   const counted = rule.bucket === "bench" ? countedByAddress(call) : countedAs(call);
@@ -163,7 +163,6 @@ function refuseByRule(call: Call, rule: RouteRule, { counters, workerSecretHash 
   return refuseCaller(call, rule) ?? (rule.worker && !call.worker ? refuseStranger(workerSecretHash) : null);
 }
 
-/** Whether the route is open to whoever calls. */
 function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
   if (!access) return null;
   return caller
@@ -171,16 +170,16 @@ function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
     : refuse("not_authenticated", "Send a valid API key as Authorization: Bearer, or sign in.");
 }
 
-/** While the body came, the person may have signed out. Whether a key still stands is asked by the commit itself. */
+/** The person may have signed out while the body came. For a key, the commit checks whether it is still valid. */
 async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> {
   setIdentity(call, await identify(call));
   return refuseCaller(call, rule);
 }
 
-/** Counters are per caller: a person, a key, or an address (interface.md, Rate-limit rules). */
+/** Requests are counted by caller: a person, a key, else the address (interface.md, Rate-limit rules). */
 function countedAs(call: Call): Counted {
   const { caller, worker } = call;
-  // Not by its address, where strangers could use up its budget.
+  // Strangers at the worker's address must not use up its budget.
   if (worker) return { kind: "account", id: "worker" };
   if (caller === null) return countedByAddress(call);
   return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };

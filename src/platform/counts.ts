@@ -1,8 +1,8 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 
 /**
- * Counts of what happens with every request or commit, as plain numbers: prom-client looks up a series by the text of its
- * labels each time, which costs more than counting. It reads them when the text is asked for.
+ * Counters and histograms that are plain numbers, for what happens with every request or commit. prom-client's own look up a
+ * series by the text of its labels for each value. Here prom-client reads the numbers when it writes the text.
  */
 
 type Labels = Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ type Described = {
 /** One series of a counter. */
 export type Count = { value: number };
 
-/** A counter; `series` begins one, and its holder adds to it. */
+/** A counter. `series` makes a series; the caller keeps it and adds to it. */
 export function createCounter({ labelNames, ...described }: Described): { series(labels: Labels): Count } {
   const all: { readonly labels: Labels; readonly count: Count }[] = [];
   new Counter({
@@ -42,13 +42,13 @@ export type Distribution = { observe(value: number): void };
 
 type Observed = {
   readonly labels: Labels;
-  /** Of each bound, how many values were at most it and above the one before. */
+  /** By bound: how many values were at most this bound, and above the bound before. */
   readonly counts: number[];
   count: number;
   sum: number;
 };
 
-/** A histogram; `series` begins one. `buckets` are the upper bounds, rising. */
+/** A histogram. `series` makes a series; the caller keeps it. `buckets` are the upper bounds, rising. */
 export function createHistogram({
   buckets,
   ...described
@@ -74,7 +74,7 @@ export function createHistogram({
   };
 }
 
-/** A histogram whose figures are kept elsewhere. */
+/** A histogram of prom-client that has no values of its own. */
 class ReadHistogram extends Histogram {
   readonly #buckets: readonly number[];
   readonly #all: readonly Observed[];
@@ -90,7 +90,7 @@ class ReadHistogram extends Histogram {
     this.#described = { name: described.name, help: described.help };
   }
 
-  /** What prom-client's registry asks a histogram for, and its own `get` builds on. */
+  /** prom-client's registry calls this to write the text; `get` calls it too. */
   async getForPromString() {
     const values = this.#all.flatMap((observed) => this.#valuesOf(observed));
     return { ...this.#described, type: "histogram", values };

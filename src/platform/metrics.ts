@@ -1,7 +1,8 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
-import { type Count, createCounter, createHistogram, type Distribution } from "./counts.ts";
+import { createHistogram } from "./counts.ts";
+import { createRequestCounts, type RequestCounts } from "./request-counts.ts";
 
 /** What is read when somebody asks, rather than counted as it happens. Times are epoch milliseconds. */
 export type Figures = {
@@ -41,12 +42,7 @@ export type Figures = {
 
 /** Counts what happens, and writes all of it for Prometheus. It knows nothing of the service. */
 export type Metrics = {
-  answered(answer: {
-    readonly method: string;
-    readonly route: string | null;
-    readonly status: number;
-    readonly durationMs: number;
-  }): void;
+  readonly answered: RequestCounts;
   committed(commands: number, durationMs: number): void;
   /** An attempt of a webhook; null where no response came. */
   webhookAttempted(code: number | null): void;
@@ -54,17 +50,13 @@ export type Metrics = {
   text(figures: () => Figures): Promise<string>;
 };
 
-const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** Anybody may send any method to a route that is not there. */
-const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-const OTHER = "other";
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const countRequest = createRequestCounts(registers);
+  const answered = createRequestCounts(registers);
   const batches = createHistogram({
     name: "holdfast_commit_commands",
     help: "Commands that shared a transaction and its fsync.",
@@ -88,7 +80,7 @@ export function createMetrics(): Metrics {
   const show = createGauges(registers);
 
   return {
-    answered: countRequest,
+    answered,
     committed(commands, durationMs) {
       batches.observe(commands);
       commitSeconds.observe(durationMs / SECOND_MS);
@@ -101,48 +93,6 @@ export function createMetrics(): Metrics {
       show(figures());
       return registry.metrics();
     },
-  };
-}
-
-/** The requests of a route and a method. */
-type RequestCounts = { readonly seconds: Distribution; readonly byStatus: Map<number, Count> };
-
-function createRequestCounts(registers: Registry[]): Metrics["answered"] {
-  const labelNames = ["method", "route"];
-  const requests = createCounter({
-    name: "holdfast_http_requests_total",
-    help: "Requests answered, by the route's pattern; route other: there is none.",
-    labelNames: [...labelNames, "status"],
-    registers,
-  });
-  const seconds = createHistogram({
-    name: "holdfast_http_request_duration_seconds",
-    help: "From a request's arrival to its answer, its body and what it waits for included.",
-    labelNames,
-    buckets: REQUEST_SECONDS,
-    registers,
-  });
-  const byRoute = new Map<string, Map<string, RequestCounts>>();
-
-  function newCounts(method: string, route: string): RequestCounts {
-    const counts = { seconds: seconds.series({ method, route }), byStatus: new Map<number, Count>() };
-    byRoute.set(route, (byRoute.get(route) ?? new Map<string, RequestCounts>()).set(method, counts));
-    return counts;
-  }
-
-  function newCount({ byStatus }: RequestCounts, method: string, route: string, status: number): Count {
-    const count = requests.series({ method, route, status: String(status) });
-    byStatus.set(status, count);
-    return count;
-  }
-
-  return ({ method: given, route: pattern, status, durationMs }) => {
-    const method = METHODS.has(given) ? given : OTHER;
-    const route = pattern ?? OTHER;
-    const counts = byRoute.get(route)?.get(method) ?? newCounts(method, route);
-    counts.seconds.observe(durationMs / SECOND_MS);
-    const count = counts.byStatus.get(status) ?? newCount(counts, method, route, status);
-    count.value += 1;
   };
 }
 

@@ -19,7 +19,7 @@ import { del, get, post, type Route, route } from "../route.ts";
 
 const tags = ["Sign-in"];
 
-/** After too many failed sign-ins the headers are those of that window, which is longer than the bucket's. */
+/** After too many failed sign-ins, the headers describe the window of failed sign-ins, not that of the bucket. */
 const throttledBudget = ({ ctx }: Call): Budget => ({
   limit: FAILURES_OF_PAIR_MAX,
   remaining: 0,
@@ -27,13 +27,13 @@ const throttledBudget = ({ ctx }: Call): Budget => ({
   exceeded: true,
 });
 
-/** The refusal of a verb that counts failed sign-ins. */
+/** The refusal of a verb that counts failed sign-ins, with its budget. */
 export function refuseThrottled(call: Call, refusal: Refusal): Refusal {
   if (refusal.refused === "rate_limit_exceeded") call.budget = throttledBudget(call);
   return refusal;
 }
 
-/** Who has signed in, and the cookie; or why not. */
+/** 201 with the session and its cookie, or the refusal. */
 export function signedIn(call: Call, session: NewSession | Refusal): Result {
   if (isRefusal(session)) return refuseThrottled(call, session);
   const cookie = sessionCookie(session.token, call.ctx.baseUrl, SESSION_MAX_MS / 1_000);
@@ -42,7 +42,7 @@ export function signedIn(call: Call, session: NewSession | Refusal): Result {
 
 const signedOut = ({ ctx }: Call): Answer => noContent({ "Set-Cookie": sessionCookie(null, ctx.baseUrl, 0) });
 
-/** 204, unless it is refused. */
+/** 204, or the refusal. */
 const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>
   refusal ? refuseThrottled(call, refusal) : noContent();
 

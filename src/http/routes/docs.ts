@@ -13,16 +13,15 @@ const page = (summary: string) => ({
   }),
 });
 
-/** The pages need their stylesheet and nothing else. */
 const docsPage = (body: string): Answer => html(body, ["style-src 'self'"]);
 
-/** What the pages say of the routes. Functions, since the routes are known only once these ones are among them. */
+/** What the pages show of all routes. Called with each request, because these routes are declared before the list is complete. */
 export type DescribedRoutes = {
   readonly endpoints: () => readonly Endpoint[];
   readonly openApi: () => object;
 };
 
-/** `/docs`, where the links of errors lead, and the API's description. */
+/** `/docs`, which the links in errors lead to, and the API's description. */
 export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Route[] => [
   get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
   get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),

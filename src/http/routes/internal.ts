@@ -4,7 +4,7 @@ import { reportFault } from "../call.ts";
 import { noBody, noQuery } from "../models.ts";
 import { post, type Route, route } from "../route.ts";
 
-/** What a worker outside may start, though the service does so by itself (interface.md, Internal routes). */
+/** What an outside worker may start. The service also does it by itself (interface.md, Internal routes). */
 export const internalRoutes: readonly Route[] = [
   post(
     "/internal/jobs/webhooks",

@@ -6,7 +6,7 @@ import { mayReadMetrics } from "../operation.ts";
 import { get, type Route, route } from "../route.ts";
 
 const tags = ["Operation"];
-// A stranger behind the same proxy could use up the rate; then a healthy service would look ill.
+// Not counted: a stranger behind the same proxy could use up the rate limit, and the service would look unhealthy.
 const open = { access: null, bucket: "read", counted: false } as const;
 
 /** What an operator's tools ask: whether the service is up, whether it is fit to serve, and its figures. */
@@ -59,7 +59,7 @@ export const operationRoutes: readonly Route[] = [
       const tokenHash = operation?.metricsTokenHash ?? null;
       if (!operation || tokenHash === null) return refuseUnknownRoute("GET", "/metrics");
       if (!mayReadMetrics(headers, tokenHash)) {
-        return refuse("not_authenticated", "Send the metrics' token as a bearer.");
+        return refuse("not_authenticated", "Send the token of the metrics as Authorization: Bearer.");
       }
       const body = await operation.metrics();
       return { status: 200, body, contentType: "text/plain; version=0.0.4; charset=utf-8" };
