@@ -31,7 +31,7 @@ const routesByHandler = new Map<unknown, Route>();
 for (const route of routes) {
   const { method, path, handle, models, detail } = route;
   // Elysia keeps the handler and never calls it, so the type that Elysia expects of a handler does not matter.
-  app.route(method, path, handle as never, { ...models, detail } as never);
+  app.route(method, path, handle as never, { ...models, detail });
   routesByHandler.set(handle, route);
 }
 

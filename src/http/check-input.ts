@@ -4,7 +4,7 @@ import type { Refusal } from "../core/errors.ts";
 import { validationRefusal } from "./errors.ts";
 
 /** The forms that a route requires of its query and its body. */
-export type Models = { readonly query?: TSchema | undefined; readonly body?: TSchema | undefined };
+export type Models = { readonly query?: TSchema; readonly body?: TSchema };
 
 /**
  * The first error in the query, else the first in the body; null where both are right. Other errors are not looked for: a

@@ -97,9 +97,9 @@ const declare =
   (method: Route["method"]) =>
   <const Path extends string, Body extends TSchema, Query extends TSchema>(
     path: Path,
-    { body, query, detail }: Form<Body, Query>,
+    { detail, ...models }: Form<Body, Query>,
     handle: (call: Call<Static<Body>, Static<Query>, ParamsOf<Path>>) => Result | Promise<Result>,
-  ): Route => ({ method, path, models: { body, query }, detail, rule: ruleOf(detail), handle });
+  ): Route => ({ method, path, models, detail, rule: ruleOf(detail), handle });
 
 export const get = declare("GET");
 export const post = declare("POST");
