@@ -39,6 +39,7 @@ export { hasLedger, refuseHalfRestored };
 
 /** How long a stop waits for what is running (decisions.md: a stop drains). */
 const DRAIN_MS = 10 * SECOND_MS;
+const DRAIN_STEP_MS = 5;
 const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
 /**
@@ -235,7 +236,7 @@ async function startLocked(
     // A chain that hangs does not, nor a child that the disk does not let go.
     await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
   });
-  ready.resolve(
+  ready(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       pages: consolePages(baseUrl),
@@ -259,31 +260,41 @@ async function startLocked(
 
 /** The port is known, and ours, once this listens; requests wait for the shell, before which all is recovered. */
 function listen(config: Config) {
-  const inFlight = new Set<Promise<Response>>();
   const ready = Promise.withResolvers<Shell>();
+  let running = 0;
+  let shell: Shell = async (request, socketAddress) => (await ready.promise)(request, socketAddress);
   const listener = Bun.serve({
     hostname: config.host,
     port: config.port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: BODY_BYTES_MAX,
     async fetch(request, server) {
-      const answer = ready.promise.then((shell) => shell(request, () => server.requestIP(request)?.address));
-      inFlight.add(answer);
+      running += 1;
       try {
-        return await answer;
+        return await shell(request, () => server.requestIP(request)?.address);
       } finally {
-        inFlight.delete(answer);
+        running -= 1;
       }
     },
   });
+  /** Bun does not count a request whose client has left, though its work goes on. We do not count an answer that is being sent. */
+  async function allAnswered(): Promise<void> {
+    const deadline = Date.now() + DRAIN_MS;
+    while ((running > 0 || listener.pendingRequests > 0) && Date.now() < deadline) {
+      await Bun.sleep(DRAIN_STEP_MS);
+    }
+  }
   return {
     listener,
-    ready,
+    /** Answers the requests that wait, and all that come. */
+    ready(recovered: Shell): void {
+      shell = recovered;
+      ready.resolve(recovered);
+    },
     /** Takes nothing new, and waits for what is running. */
     async drain(deliverySlots: Context["deliverySlots"]): Promise<void> {
       const stopped = listener.stop();
-      const delivered = deliverySlots.close();
-      await settledWithin([...inFlight, delivered], DRAIN_MS);
+      await settledWithin([allAnswered(), deliverySlots.close()], DRAIN_MS);
       await listener.stop(true);
       await stopped;
     },

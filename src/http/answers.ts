@@ -1,50 +1,57 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
-import type { Answer } from "../services/idempotency.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
-import type { Call } from "./call.ts";
-import { refusalResponse } from "./errors.ts";
 
-const JSON_HEADERS = { "Content-Type": "application/json" };
-const REPLAYED = { "Idempotent-Replayed": "true" };
+/**
+ * What a handler answers. The shell makes the response and adds the headers that every response has. The answers of the
+ * money-moving verbs already have this form.
+ */
+export type Answer = {
+  readonly status: number;
+  /** Null on 204, which has none. */
+  readonly body: string | null;
+  /** Of the body; `application/json` by default. */
+  readonly contentType?: string;
+  /** The version of a warrant. It is sent as ETag. */
+  readonly version?: number;
+  /** Whether the answer repeats that of an earlier request with the same Idempotency-Key. */
+  readonly replayed?: boolean;
+  /** Headers of this answer only, such as Set-Cookie. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
-const etag = (version: number) => ({ ETag: `"${version}"` });
+/** A handler may also refuse. The shell makes the error's body then. */
+export type Result = Answer | Refusal;
 
-/** A resource or a refusal, as a response. */
-export function respond(call: Call, result: object | Refusal, status = 200): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  return Response.json(result, { status });
-}
+/** A value, and no promise of one: a promise would be answered as an empty object. */
+type Settled<Value> = Value & (Value extends PromiseLike<unknown> ? never : unknown);
 
-/** A warrant, with its version as ETag. */
-export function respondWarrant(call: Call, result: { readonly version: number } | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  return Response.json(result, { headers: etag(result.version) });
-}
+/** A value as JSON. */
+export const json = <Value extends object>(value: Settled<Value>, status = 200): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  contentType: "application/json;charset=utf-8",
+});
 
-/** What a money-moving verb answered; a replay says so. */
-export function respondAnswer(call: Call, result: Answer | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
-  const { status, body, version, replayed } = result;
-  return new Response(body, {
-    status,
-    headers: {
-      ...JSON_HEADERS,
-      ...etag(version),
-      ...(replayed && REPLAYED),
-    },
-  });
-}
+/** What a verb returned, as JSON, or its refusal. */
+export const resource = <Value extends object>(result: Settled<Value>, status = 200): Result =>
+  isRefusal(result) ? result : json<object>(result, status);
 
-/** What a purchase came to. It has no version of its own, so no ETag. */
-export function respondPayment(call: Call, result: PaymentAnswer | Refusal): Response {
-  if (isRefusal(result)) return refusalResponse(call, result);
+/** A warrant with its version as ETag, or the refusal. */
+export const warrant = (result: { readonly version: number } | Refusal): Result =>
+  isRefusal(result) ? result : { ...json(result), version: result.version };
+
+/** The result of a purchase, or the refusal. A purchase has no version, so there is no ETag. */
+export function payment(result: PaymentAnswer | Refusal): Result {
+  if (isRefusal(result)) return result;
   const { status, body, bodyEncoding, replayed } = result;
-  return new Response(body, {
-    status,
-    headers: {
-      ...JSON_HEADERS,
-      ...(bodyEncoding && { "Service-Body-Encoding": bodyEncoding }),
-      ...(replayed && REPLAYED),
-    },
-  });
+  return bodyEncoding === null
+    ? { status, body, replayed }
+    : { status, body, replayed, headers: { "Service-Body-Encoding": bodyEncoding } };
 }
+
+/** 204: done, without a body. */
+export const noContent = (headers: Readonly<Record<string, string>> = {}): Answer => ({
+  status: 204,
+  body: null,
+  headers,
+});

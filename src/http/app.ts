@@ -1,7 +1,6 @@
-import { Elysia, NotFoundError } from "elysia";
-import { calls } from "./call.ts";
-import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
-import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
+import { Elysia } from "elysia";
+import { describeRoutes, endpointsOf } from "./openapi.ts";
+import type { Route } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -13,31 +12,42 @@ import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 import { x402Routes } from "./routes/x402.ts";
 
-/** Every route. Elysia routes; the shell around it does the rest. */
-export const app = new Elysia({ aot: false, normalize: false })
-  .onError(({ error, request, path }) => {
-    const call = calls.get(request);
-    if (!call) throw error;
-    if (error instanceof NotFoundError) return refusalResponse(call, routeRefusal(request.method, path));
-    call.reportFault(error);
-    return refusalResponse(call, faultRefusal());
-  })
-  .use(warrantRoutes)
-  .use(x402Routes)
-  .use(consoleRoutes)
-  .use(authRoutes)
-  .use(passkeyRoutes)
-  .use(publicRoutes)
-  .use(operationRoutes)
-  .use(internalRoutes)
-  .use(pageRoutes)
-  .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
+const routes: readonly Route[] = [
+  ...warrantRoutes,
+  ...x402Routes,
+  ...consoleRoutes,
+  ...authRoutes,
+  ...passkeyRoutes,
+  ...publicRoutes,
+  ...operationRoutes,
+  ...internalRoutes,
+  ...pageRoutes,
+  ...docsRoutes({ endpoints: () => endpointsOf(app.routes), openApi: openApiDocument }),
+];
 
-function routes(): readonly Route[] {
-  return app.routes;
+/** The table of all routes. Elysia finds the route of a path; the shell calls the route's handler. */
+export const app = new Elysia({ aot: false, normalize: false });
+const routesByHandler = new Map<unknown, Route>();
+for (const route of routes) {
+  const { method, path, handle, models, detail } = route;
+  // Elysia keeps the handler and never calls it, so the type that Elysia expects of a handler does not matter.
+  app.route(method, path, handle as never, { ...models, detail });
+  routesByHandler.set(handle, route);
 }
 
-/** The OpenAPI document of every route. */
+export type FoundRoute = { readonly route: Route; readonly params: Readonly<Record<string, string>> };
+
+/** The route of a method and a path, with the path's parameters decoded; null where there is no such route. */
+export function findRoute(method: string, path: string): FoundRoute | null {
+  const found = app.router.dynamic.find(method, path);
+  const route = routesByHandler.get(found?.store.handle);
+  if (!found || !route) return null;
+  // A parameter with broken percent-encoding is null here. The empty text names no resource, so it is answered with 404.
+  if (path.includes("%")) for (const name in found.params) found.params[name] ??= "";
+  return { route, params: found.params };
+}
+
+/** The OpenAPI document of all routes. */
 export function openApiDocument(): object {
-  return describeRoutes(routes());
+  return describeRoutes(app.routes);
 }

@@ -2,42 +2,73 @@ import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
-/** Bodies of JSON objects, read with a cap and checked so that nothing passes by mistake (decisions.md, Warrants). */
+/** Bodies of JSON objects, read with a cap on their bytes and their time (decisions.md, Warrants). */
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export type JsonObject = Readonly<Record<string, unknown>>;
+type Bytes = ArrayBuffer | Uint8Array;
 
-/** A body that trickles holds a connection and what has come of it. */
+/** A body that is sent slowly holds a connection and memory for as long. */
 export const BODY_MS_MAX = 15 * SECOND_MS;
 export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX / SECOND_MS} s`);
 
+/** What was read; undefined where there is no body. It is wrapped, because JSON with a key `refused` would be taken for a refusal. */
+export type ReadBody = { readonly body: JsonObject | undefined };
+
+const NO_BODY: ReadBody = { body: undefined };
+const EMPTY_BODY: ReadBody = { body: {} };
+
 /**
- * The request's JSON object; null where it has no body; else `validation_failed`. `bytesMax` caps what is read. After
- * `msMax` it is TOOK_TOO_LONG, and the rest may still be on its way.
+ * Reads the request's JSON object. Refuses with `validation_failed` a body that is not one, or is longer than `bytesMax`; and
+ * with TOOK_TOO_LONG one that has not come after `msMax`, of which the rest may still come.
  */
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
   msMax: number,
-): Promise<JsonObject | null | Refusal> {
-  if (request.body === null) return null;
-  const bytes = await withinMs(msMax, readBytes(request, bytesMax).catch(cutOff));
-  if (bytes === null) return refuseField("body", `must be at most ${bytesMax / 1024} kB`);
+): Promise<ReadBody | Refusal> {
+  const { headers } = request;
+  const length = headers.get("content-length");
+  // `request.body` makes a stream, which is slow: it is used only where the length is not known.
+  if (length === null ? request.body === null : Number(length) === 0) return NO_BODY;
+  // A length that was sent twice reads "2, 2", which is not a number. It is refused too.
+  if (length !== null && !(Number(length) <= bytesMax)) return tooLong(bytesMax);
+  const sent: Promise<Bytes | Refusal> =
+    length === null ? readChunks(request, bytesMax) : request.arrayBuffer();
+  const reading = sent.catch(cutOff);
+  await endOfTurn();
+  // A body that came together with the head is complete by now. Any other gets a timer.
+  const isRead = Bun.peek.status(reading) === "fulfilled";
+  const bytes = await (isRead ? reading : withinMs(msMax, reading));
   if (isRefusal(bytes)) return bytes;
-  if (bytes.length === 0) return null;
-  if (!isJson(request.headers.get("content-type"))) {
-    return refuseField("Content-Type", "must be application/json");
-  }
-  return parseJsonObject(bytes);
+  const contentType = headers.get("content-type");
+  if (bytes.byteLength === 0) return contentType === null ? NO_BODY : EMPTY_BODY;
+  return isJson(contentType)
+    ? parseJsonObject(bytes)
+    : refuseField("Content-Type", "must be application/json");
 }
 
 const isJson = (contentType: string | null): boolean =>
   contentType !== null && /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(contentType);
 
-/** The caller hung up in the middle: no fault of ours, and nobody hears the answer. */
+/** The caller closed the connection before the end, so nobody reads this answer. */
 const cutOff = (): Refusal => refuseField("body", "was cut off");
 
+const tooLong = (bytesMax: number): Refusal => refuseField("body", `must be at most ${bytesMax / 1024} kB`);
+
+async function readChunks(request: Request, bytesMax: number): Promise<Bytes | Refusal> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    if (size > bytesMax) return tooLong(bytesMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What was read, or TOOK_TOO_LONG after `msMax`. */
 async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
   const late = Promise.withResolvers<Refusal>();
   const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);
@@ -48,22 +79,23 @@ async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Re
   }
 }
 
-async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array | null> {
-  const length = request.headers.get("content-length");
-  if (length !== null) {
-    return Number(length) <= bytesMax ? new Uint8Array(await request.arrayBuffer()) : null;
-  }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > bytesMax) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+let turn: Promise<void> | null = null;
+
+/**
+ * Resolves at the end of this turn of the event loop. What the sockets had received before it is delivered by then. All
+ * requests of a turn share one promise.
+ */
+function endOfTurn(): Promise<void> {
+  turn ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turn = null;
+      resolve();
+    });
+  });
+  return turn;
 }
 
-function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
+function parseJsonObject(bytes: Bytes): ReadBody | Refusal {
   let text: string;
   try {
     text = UTF_8.decode(bytes);
@@ -76,5 +108,5 @@ function parseJsonObject(bytes: Uint8Array): JsonObject | Refusal {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return refuseField("body", "must be a JSON object");
   }
-  return value as JsonObject;
+  return { body: value as JsonObject };
 }

@@ -1,54 +1,85 @@
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Network } from "../core/networks.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
 import type { User } from "../core/user.ts";
 import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
-import type { Models } from "./check-input.ts";
+import { clientAddress } from "./limits.ts";
 import type { Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
 
-/** One request on its way, as the shell knows it and the handlers need it. */
-export type Call = {
+/** What all requests to a shell share. */
+export type Setup = {
   readonly ctx: Context;
+  /** Where the links in errors lead. */
+  readonly docsUrl: string;
+  /** The console's pages by path. The route of a page that is missing here answers 404. */
+  readonly pages: Pages;
+  /** Null without a running service. Then there are no metrics, and /readyz always answers that it is ready. */
+  readonly operation: Operation | null;
+  /** Proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly Network[];
+  /** Logs an unexpected error with the request's id. */
+  readonly onFault: (error: unknown, requestId: string) => void;
+};
+
+/** One request: what was sent, and what the shell found out about it. In a handler, body and query have the types of the route's models. */
+export type Call<Body = unknown, Query = unknown, Params = unknown> = {
+  readonly ctx: Context;
+  readonly setup: Setup;
   /** The service's own id of the request. */
   readonly requestId: string;
-  readonly docsUrl: string;
-  readonly pages: Pages;
-  /** Logs a fault that nobody foresaw, with the request's id. */
-  readonly reportFault: (error: unknown) => void;
-  /** Of the running service; null in a shell by itself. */
-  readonly operation: Operation | null;
-  /** The client's address; an IPv6 one as its /64. Asked for where nobody is signed in. */
-  readonly address: () => string;
-  caller: Caller | null;
-  /** Whether the worker calls, on a route of its own. */
-  worker: boolean;
-  /** The person and the sign-in, where a cookie was honoured. */
-  signedIn: { readonly user: User; readonly session: AuthSession } | null;
-  budget: Budget | null;
-  /** The route's pattern, such as `/v1/warrants/:id`; null before it is found, and where there is none. */
+  /** The method whose route is looked for. For a HEAD this is GET. */
+  readonly method: string;
+  /** As it was sent, percent-encoded. */
+  readonly path: string;
+  /** The text after the URL's `?`; empty where there is none. */
+  readonly search: string;
+  readonly headers: Headers;
+  /** Asks for the address of the other end, by a system call. */
+  readonly socketAddress: () => string | undefined;
+  /** The route's pattern, such as `/v1/warrants/:id`; null until it is found, and where there is no such route. */
   route: string | null;
-  /** What the route asks of the query and the body. */
-  models: Models;
-  /** Present on the routes that move money. */
+  /** The parameters in the path, decoded. */
+  params: Params;
+  query: Query;
+  /** The JSON object; undefined where no body was sent. */
+  body: Body;
+  caller: Caller | null;
+  /** Whether the worker calls, on a route for the worker. */
+  worker: boolean;
+  /** The person and the sign-in; null where the request has no valid cookie. */
+  signedIn: { readonly user: User; readonly session: AuthSession } | null;
+  /** What is left of the caller's rate limit; null until the request was counted. */
+  budget: Budget | null;
+  /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
   intent: Idempotency | null;
-  /** The body's JSON object, read and checked in form. */
-  body: Readonly<Record<string, unknown>> | null;
-  /** Whether the connection ends with the answer: nobody waits for the rest of the body. */
+  /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };
 
-/** Calls under way. Elysia makes its own context for a request; this is how a handler finds ours. */
-export const calls = new WeakMap<Request, Call>();
+/** The client's address; for IPv6, its /64 network. */
+export const addressOf = ({ socketAddress, headers, setup }: Call): string =>
+  clientAddress(socketAddress(), headers.get("x-forwarded-for"), setup.trustedProxies);
 
-/** The caller of a route that asks for one. */
+/** Logs an unexpected error with the request's id. */
+export const reportFault = ({ setup, requestId }: Call, error: unknown): void =>
+  setup.onFault(error, requestId);
+
+/** The caller, on a route that requires one. */
 export function callerOf(call: Call): Caller {
   if (!call.caller) throw new Error("a guarded route without a caller");
   return call.caller;
 }
 
-/** The intent of a route that asks for an Idempotency-Key. */
+/** The person and the sign-in, on a route that requires a person. */
+export function signedInOf(call: Call) {
+  if (!call.signedIn) throw new Error("a person's route without a person");
+  return call.signedIn;
+}
+
+/** The Idempotency-Key and the request's fingerprint, on a route that requires the key. */
 export function intentOf(call: Call): Idempotency {
   if (!call.intent) throw new Error("a money-moving route without an intent");
   return call.intent;

@@ -3,6 +3,7 @@ import type { Caller } from "../core/roles.ts";
 import type { User } from "../core/user.ts";
 import { callerOfApiKey, signedInBy } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
+import type { Call } from "./call.ts";
 
 export const SESSION_COOKIE = "service_session";
 
@@ -14,24 +15,36 @@ export type Identity = {
 };
 
 const NOBODY: Identity = { caller: null, signedIn: null };
+const BEARER = /^Bearer [\x21-\x7e]{1,256}$/i;
+const SCHEME_LENGTH = "Bearer ".length;
 
-/** Who calls. A bearer decides where both are sent: a bad one is nobody, never a fallback to the cookie. */
-export async function identify(ctx: Context, request: Request): Promise<Identity> {
-  const authorization = request.headers.get("authorization");
+/**
+ * Who calls. Where a bearer and a cookie are both sent, the bearer decides: with a bad one the caller is nobody, even if the
+ * cookie is good. A credential gives a promise, since it is looked up.
+ */
+export function identify({ ctx, headers, method }: Call): Identity | Promise<Identity> {
+  const authorization = headers.get("authorization");
   if (authorization !== null) {
-    const secret = /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1];
-    return { caller: secret === undefined ? null : await callerOfApiKey(ctx, secret), signedIn: null };
+    if (!BEARER.test(authorization)) return NOBODY;
+    return identifyKey(ctx, authorization.slice(SCHEME_LENGTH));
   }
-  const cookies = request.headers.get("cookie");
+  const cookies = headers.get("cookie");
   if (cookies === null) return NOBODY;
   const token = new Bun.CookieMap(cookies).get(SESSION_COOKIE);
-  if (token === null || !isOwnOrigin(request, ctx.baseUrl)) return NOBODY;
+  return token !== null && isOwnOrigin(method, headers, ctx.baseUrl) ? identifyPerson(ctx, token) : NOBODY;
+}
+
+async function identifyKey(ctx: Context, secret: string): Promise<Identity> {
+  return { caller: await callerOfApiKey(ctx, secret), signedIn: null };
+}
+
+async function identifyPerson(ctx: Context, token: string): Promise<Identity> {
   const signedIn = await signedInBy(ctx, token);
   return signedIn ? { caller: signedIn.caller, signedIn } : NOBODY;
 }
 
-/** A cookie counts on an unsafe method only from our own pages, or from a program, which sends neither header. */
-function isOwnOrigin({ method, headers }: Request, baseUrl: string): boolean {
+/** A cookie counts on an unsafe method only from our own pages, or from a program, which sends neither of the two headers. */
+function isOwnOrigin(method: string, headers: Headers, baseUrl: string): boolean {
   if (SAFE_METHODS.has(method)) return true;
   const site = headers.get("sec-fetch-site");
   const origin = headers.get("origin");
@@ -41,7 +54,7 @@ function isOwnOrigin({ method, headers }: Request, baseUrl: string): boolean {
   );
 }
 
-/** The cookie of a sign-in, or (with no token) one that removes it. Its end is the session's, which the server keeps. */
+/** The cookie of a sign-in, or without a token, the one that removes it. The server keeps when the sign-in ends. */
 export const sessionCookie = (token: string | null, baseUrl: string, maxAgeSeconds: number): string =>
   new Bun.Cookie(SESSION_COOKIE, token ?? "", {
     httpOnly: true,

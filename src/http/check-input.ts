@@ -3,31 +3,42 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Refusal } from "../core/errors.ts";
 import { validationRefusal } from "./errors.ts";
 
-/** The forms that a route asks for. */
-export type Models = { readonly query?: TSchema | undefined; readonly body?: TSchema | undefined };
+/** The forms that a route requires of its query and its body. */
+export type Models = { readonly query?: TSchema; readonly body?: TSchema };
 
 /**
- * The first thing that is wrong with a query, then with a body; null where nothing is. Elysia would check the same models
- * after this, but its error prints the whole body and lists what is wrong with it, which a hostile one makes long.
+ * The first error in the query, else the first in the body; null where both are right. Other errors are not looked for: a
+ * hostile body can contain very many.
  */
-export function refuseInput(models: Models, query: Record<string, unknown>, body: unknown): Refusal | null {
-  if (models.query) readIntegers(models.query, query);
-  return refuseValue(models.query, query) ?? refuseValue(models.body, body);
-}
+export const refuseInput = (models: Models, query: unknown, body: unknown): Refusal | null =>
+  refuseValue(models.query, query) ?? refuseValue(models.body, body);
 
 const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 function refuseValue(model: TSchema | undefined, value: unknown): Refusal | null {
   if (!model) return null;
-  const check = checks.get(model) ?? TypeCompiler.Compile(model);
-  checks.set(model, check);
+  let check = checks.get(model);
+  if (!check) {
+    check = TypeCompiler.Compile(model);
+    checks.set(model, check);
+  }
   return check.Check(value) ? null : validationRefusal(check.Errors(value).First());
 }
 
-/** Parameters arrive as text; digits become the integers that the model asks for. */
-function readIntegers({ properties }: TSchema, query: Record<string, unknown>): void {
-  for (const [name, text] of Object.entries(query)) {
-    const isInteger = Object.hasOwn(properties, name) && properties[name].type === "integer";
-    if (isInteger && typeof text === "string" && /^[0-9]{1,9}$/.test(text)) query[name] = Number(text);
+const NO_PARAMETERS: Readonly<Record<string, unknown>> = {};
+
+/**
+ * The parameters in the text after a URL's `?`. Digits become a number where the model requires an integer. A name that is
+ * sent twice becomes an array, which no model accepts.
+ */
+export function readQuery(text: string, model: TSchema | undefined): Readonly<Record<string, unknown>> {
+  if (text === "") return NO_PARAMETERS;
+  const query: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(text)) {
+    query[name] = name in query ? [query[name], value].flat() : readInteger(model?.properties?.[name], value);
   }
+  return query;
 }
+
+const readInteger = (property: TSchema | undefined, value: string): string | number =>
+  property?.type === "integer" && /^[0-9]{1,9}$/.test(value) ? Number(value) : value;

@@ -1,10 +1,11 @@
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { type Refusal, refuse, refuseField, statusOf, typeOf } from "../core/errors.ts";
+import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
 
 /** The one place that turns refusals and faults into the error envelope (interface.md, Errors). */
 
-/** The body of every error: the five fields and nothing else. */
+/** The body of every error: these five fields and no others. */
 export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) => ({
   error: {
     type: typeOf(refusal.refused),
@@ -15,20 +16,21 @@ export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) 
   },
 });
 
-export const refusalResponse = (call: Call, refusal: Refusal): Response =>
-  Response.json(errorBody(refusal, call.requestId, call.docsUrl), { status: statusOf(refusal.refused) });
+/** A refusal as an answer. */
+export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answer =>
+  json(errorBody(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
 
-export const routeRefusal = (method: string, path: string): Refusal =>
+export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
-/** A fault that nobody foresaw: the log has it, the answer does not. */
-export const faultRefusal = (): Refusal =>
+/** The answer to an unexpected error. Its message goes to the log only. */
+export const refuseByFault = (): Refusal =>
   refuse(
     "internal_error",
-    "Something went wrong on our side. Nothing is known to have moved; retry with the same Idempotency-Key.",
+    "Something went wrong in the service, and it is not known what was done. Retry with the same Idempotency-Key.",
   );
 
-/** A field that failed its model: the message starts with its path, such as `spec.clauses`. */
+/** The refusal of a field that does not fit its model. The message starts with the path, such as `spec.clauses`. */
 export function validationRefusal(finding: ValueError | undefined): Refusal {
   if (!finding) return refuse("validation_failed", "The request does not have the right form.");
   const path = finding.path.slice(1).replaceAll("/", ".") || "body";

@@ -1,7 +1,6 @@
 import { canonicalJson, sha256 } from "../core/canonical.ts";
 import { type Refusal, refuse, refuseField } from "../core/errors.ts";
 import type { Idempotency } from "../services/idempotency.ts";
-import type { JsonObject } from "./body.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
@@ -17,18 +16,13 @@ export function readIdempotencyKey(headers: Headers): string | Refusal {
   return KEY.test(key) ? key : refuseField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
 }
 
-/** The fingerprint is of the method, the path and the canonical JSON of the body; no body is as good as an empty one. */
-export const intentOfRequest = (
-  key: string,
-  method: string,
-  path: string,
-  body: JsonObject | null,
-): Idempotency => ({
+/** The fingerprint covers the method, the path and the canonical JSON of the body. No body counts as an empty object. */
+export const intentOfRequest = (key: string, method: string, path: string, body: unknown): Idempotency => ({
   key,
   fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
 });
 
-/** The version that `If-Match` asks for; null where it asks for none. A malformed one is refused. */
+/** The version that `If-Match` requires; null where it requires none. A malformed header is refused. */
 export function readIfMatch(headers: Headers): number | null | Refusal {
   const tag = headers.get("if-match");
   if (tag === null || tag === "*") return null;

@@ -2,52 +2,72 @@ import ipaddr from "ipaddr.js";
 import { type Address, isInNetwork, type Network, parseAddress } from "../core/networks.ts";
 import { type Bucket, type Budget, budgetOf, type RateLimits, windowOf } from "../core/rate.ts";
 
-/** Callers of one kind counted one by one in a window; those beyond share one counter, so that memory has a bound. */
+/** How many callers of one kind have a counter of their own in a window. All others share one, so that memory is bounded. */
 const CALLERS_MAX = 200_000;
-const OVERFLOW = "*";
 
-/** Who is counted: a key or a person that was recognised, or else an address. Of addresses a stranger has very many. */
+/** Who is counted: a known key or person, else the address. One stranger may have very many addresses. */
 export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
 /** Fixed-window counters in process memory, by bucket and caller (interface.md, Rate-limit rules). */
 export type RateCounters = {
-  /** Counts a request and says what is left. */
+  /** Counts a request, and returns what is left. */
   take(bucket: Bucket, caller: Counted, now: number): Budget;
   /** What is left, without counting. */
   peek(bucket: Bucket, caller: Counted, now: number): Budget;
 };
 
+type Counter = { used: number };
+
 export function createRateCounters(limits: RateLimits, callersMax = CALLERS_MAX): RateCounters {
   let window = -1;
-  // Apart, so that a flood of addresses takes no room from keys and people.
-  const used = { account: new Map<string, number>(), address: new Map<string, number>() };
+  // Two kinds, so that very many addresses do not take the counters of keys and people.
+  let counters = { account: countersOfKind(callersMax), address: countersOfKind(callersMax) };
 
-  function counterOf(bucket: Bucket, { kind, id }: Counted, now: number) {
+  function countersAt(now: number) {
     const current = windowOf(now);
     if (current !== window) {
       window = current;
-      used.account.clear();
-      used.address.clear();
+      counters = { account: countersOfKind(callersMax), address: countersOfKind(callersMax) };
     }
-    const counts = used[kind];
-    const own = `${bucket} ${id}`;
-    const key = counts.has(own) || counts.size < callersMax ? own : `${bucket} ${OVERFLOW}`;
-    return { counts, key, count: counts.get(key) ?? 0 };
+    return counters;
   }
 
   return {
-    take(bucket, caller, now) {
-      const { counts, key, count } = counterOf(bucket, caller, now);
-      counts.set(key, count + 1);
-      return budgetOf(limits[bucket], count + 1, now);
+    take(bucket, { kind, id }, now) {
+      const counter = countersAt(now)[kind].counterOf(bucket, id);
+      counter.used += 1;
+      return budgetOf(limits[bucket], counter.used, now);
     },
-    peek(bucket, caller, now) {
-      return budgetOf(limits[bucket], counterOf(bucket, caller, now).count, now);
+    peek(bucket, { kind, id }, now) {
+      return budgetOf(limits[bucket], countersAt(now)[kind].usedBy(bucket, id), now);
     },
   };
 }
 
-/** The client's address: the socket's, or what a trusted proxy in front of it says (decisions.md, Limits and errors). */
+/** The counters of one kind of caller in one window. */
+function countersOfKind(callersMax: number) {
+  const own = {
+    read: new Map<string, Counter>(),
+    write: new Map<string, Counter>(),
+    bench: new Map<string, Counter>(),
+  };
+  const shared: Record<Bucket, Counter> = { read: { used: 0 }, write: { used: 0 }, bench: { used: 0 } };
+  const isFull = () => own.read.size + own.write.size + own.bench.size >= callersMax;
+  return {
+    counterOf(bucket: Bucket, id: string): Counter {
+      const known = own[bucket].get(id);
+      if (known) return known;
+      if (isFull()) return shared[bucket];
+      const counter = { used: 0 };
+      own[bucket].set(id, counter);
+      return counter;
+    },
+    usedBy: (bucket: Bucket, id: string): number =>
+      (own[bucket].get(id) ?? (isFull() ? shared[bucket] : undefined))?.used ?? 0,
+  };
+}
+
+/** The client's address: the socket's, or the one that a trusted proxy passes on (decisions.md, Limits and errors). */
 export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | null,
@@ -56,7 +76,7 @@ export function clientAddress(
   let address = plainAddress(socketAddress ?? "");
   if (address === null) return "unknown";
   const hops = forwardedFor?.split(",").map((hop) => hop.trim()) ?? [];
-  // The last hop was written by the nearest proxy; whoever is beyond an untrusted one could have written anything.
+  // The nearest proxy wrote the last hop. What stands before a hop that is not trusted may be invented.
   for (let hop = hops.pop(); hop !== undefined && isTrusted(address, trustedProxies); hop = hops.pop()) {
     const next = plainAddress(hop);
     if (next === null) break;
@@ -74,7 +94,7 @@ function plainAddress(text: string): Address | null {
 const isTrusted = (address: Address, networks: readonly Network[]): boolean =>
   networks.some((network) => isInNetwork(address, network));
 
-/** An IPv6 client owns its /64: counting single addresses would count nothing. */
+/** An IPv6 client has a whole /64 network, and could use a new address for each request. */
 const networkOf = (address: ipaddr.IPv6): string =>
   `${address.parts
     .slice(0, 4)

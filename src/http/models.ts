@@ -10,7 +10,7 @@ import { OFFSET_MAX } from "../services/warrants/list.ts";
 
 /**
  * The forms of bodies and queries (interface.md, Endpoints). A field's `description` completes the sentence "must be …" of
- * its refusal. Unknown fields are refused everywhere, so that nothing passes by mistake.
+ * its refusal. Unknown fields are refused everywhere, so that a misspelt field is never overlooked.
  */
 
 const closed = { additionalProperties: false } as const;
@@ -29,7 +29,7 @@ const amount = Type.String({
 
 const id = Type.String({ minLength: 1, maxLength: 64, description: "an id" });
 
-/** Each clause is checked by its kind's own rule, which names the path; `x-items` says the eight to readers. */
+/** Each clause is checked by the rule of its kind, whose refusal names the path. `x-items` is for the API's description. */
 const clauses = Type.Unsafe<readonly unknown[]>(
   Type.Array(Type.Unknown(), {
     minItems: 1,
@@ -49,7 +49,7 @@ const pageLimit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: 100, description: "an integer from 1 to 100" }),
 );
 
-/** What signs in with it may be older than the rule of new ones. */
+/** Of a sign-in. The password may be older than the rule for new ones. */
 const password = Type.String({
   minLength: 1,
   maxLength: PASSWORD_LENGTH_MAX,
@@ -115,7 +115,7 @@ export const verifyBody = Type.Object(
 
 export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
 
-/** For the routes that take no body: an empty object is as good as none, which Elysia hands over as undefined. */
+/** For routes without a body. An empty object is accepted too. */
 export const noBody = Type.Union([Type.Undefined(), Type.Object({}, closed)], {
   description: "an empty object, or left out",
 });
@@ -180,7 +180,7 @@ export const passkeyOptionsBody = Type.Object({ password }, closed);
 const base64url = (maxLength: number) =>
   Type.String({ pattern: "^[A-Za-z0-9_-]+$", maxLength, description: "base64url" });
 
-/** What browsers say of a credential, in words of their own too: those that are not read here may be there. */
+/** What a browser sends about a credential. It may send more fields than are read here. */
 const credential = {
   id: base64url(1_400),
   rawId: base64url(1_400),

@@ -1,23 +1,29 @@
-/** Pages as answers: what they may load is said with each (Content-Security-Policy), and is of our own always. */
+import type { Answer } from "./answers.ts";
 
-/** A page, a script or a stylesheet, by its path; the composition root hands them over. */
+/** The pages, scripts and stylesheets of the console, by path. The composition root passes them in. */
 export type Pages = Readonly<Record<string, { readonly type: string; readonly body: string }>>;
 
-/** @param allowed the directives of what the page needs, such as `style-src 'self'` */
-export const respondHtml = (html: string, allowed: readonly string[]): Response =>
-  new Response(html, {
-    headers: {
-      "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": [
-        "default-src 'none'",
-        ...allowed,
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-      ].join("; "),
-      "Referrer-Policy": "no-referrer",
-    },
-  });
+/**
+ * A page with a Content-Security-Policy that forbids everything which the page does not need.
+ *
+ * @param allowed the directives of what the page loads, such as `style-src 'self'`
+ */
+export const html = (body: string, allowed: readonly string[]): Answer => ({
+  ...text("text/html", body),
+  headers: {
+    "Content-Security-Policy": [
+      "default-src 'none'",
+      ...allowed,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ].join("; "),
+    "Referrer-Policy": "no-referrer",
+  },
+});
 
-export const respondText = (type: string, text: string): Response =>
-  new Response(text, { headers: { "Content-Type": `${type}; charset=utf-8` } });
+export const text = (type: string, body: string): Answer => ({
+  status: 200,
+  body,
+  contentType: `${type}; charset=utf-8`,
+});

@@ -1,16 +1,20 @@
+import type { Static, TSchema } from "@sinclair/typebox";
 import type { Bucket } from "../core/rate.ts";
 import type { Access } from "../core/roles.ts";
+import type { Result } from "./answers.ts";
+import type { Call } from "./call.ts";
+import type { Models } from "./check-input.ts";
 
-/** What the shell enforces of a route before it runs. It stands in the route's OpenAPI entry, so both say the same. */
+/** What the shell checks before it calls the route's handler. OpenAPI is made from the same rule. */
 export type RouteRule = {
   /** Null on a public route. */
   readonly access: Access | null;
-  /** Whether the worker's header is asked for instead. */
+  /** Whether only the worker may call, by its header. */
   readonly worker: boolean;
-  /** Whether an Idempotency-Key is required: on the routes that move money. */
+  /** Whether an Idempotency-Key is required, as on all routes that move money. */
   readonly idempotent: boolean;
   readonly bucket: Bucket;
-  /** Whether a request costs its caller one of the bucket; where not, it is never refused for the rate. */
+  /** Whether requests count against the caller's rate limit. Where they do not, the limit does not refuse them either. */
   readonly counted: boolean;
   readonly bodyBytesMax: number;
 };
@@ -51,9 +55,52 @@ export function route({
   };
 }
 
-/** The rule in a route's `detail`. Every route of ours has one. */
+/** The rule in a route's `detail`. */
 export function ruleOf(detail: object): RouteRule {
   const rule = (detail as { readonly [RULE]?: RouteRule })[RULE];
   if (!rule) throw new Error("a route without a rule");
   return rule;
 }
+
+type Detail = ReturnType<typeof route>;
+
+/** A route as it is declared. */
+export type Route = {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** The pattern, such as `/v1/warrants/:id`. */
+  readonly path: string;
+  readonly models: Models;
+  readonly detail: Detail;
+  readonly rule: RouteRule;
+  /**
+   * Called by the shell, after it has checked query and body with the models. Declared as a method, since TypeScript then
+   * accepts a handler whose call has a more exact type.
+   */
+  handle(call: Call): Result | Promise<Result>;
+};
+
+/** The parameters in a path: `/v1/warrants/:id` has `id`. */
+type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { readonly [Key in Name]: string } & ParamsOf<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? { readonly [Key in Name]: string }
+    : unknown;
+
+type Form<Body extends TSchema, Query extends TSchema> = {
+  readonly body?: Body;
+  readonly query?: Query;
+  readonly detail: Detail;
+};
+
+/** Declares a route of this method. The types of the handler's body and query follow from the models, those of its params from the path. */
+const declare =
+  (method: Route["method"]) =>
+  <const Path extends string, Body extends TSchema, Query extends TSchema>(
+    path: Path,
+    { detail, ...models }: Form<Body, Query>,
+    handle: (call: Call<Static<Body>, Static<Query>, ParamsOf<Path>>) => Result | Promise<Result>,
+  ): Route => ({ method, path, models, detail, rule: ruleOf(detail), handle });
+
+export const get = declare("GET");
+export const post = declare("POST");
+export const del = declare("DELETE");

@@ -1,6 +1,8 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
+import { createHistogram } from "./counts.ts";
+import { createRequestCounts, type RequestCounts } from "./request-counts.ts";
 
 /** What is read when somebody asks, rather than counted as it happens. Times are epoch milliseconds. */
 export type Figures = {
@@ -41,12 +43,7 @@ export type Figures = {
 
 /** Counts what happens, and writes all of it for Prometheus. It knows nothing of the service. */
 export type Metrics = {
-  answered(answer: {
-    readonly method: string;
-    readonly route: string | null;
-    readonly status: number;
-    readonly durationMs: number;
-  }): void;
+  readonly answered: RequestCounts;
   committed(commands: number, durationMs: number): void;
   /** An attempt of a webhook; null where no response came. */
   webhookAttempted(code: number | null): void;
@@ -54,42 +51,27 @@ export type Metrics = {
   text(figures: () => Promise<Figures>): Promise<string>;
 };
 
-const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** Anybody may send any method to a route that is not there. */
-const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-const OTHER = "other";
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const requestLabels = ["method", "route"] as const;
-  const requests = new Counter({
-    name: "holdfast_http_requests_total",
-    help: "Requests answered, by the route's pattern; route other: there is none.",
-    labelNames: [...requestLabels, "status"],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: "holdfast_http_request_duration_seconds",
-    help: "From a request's arrival to its answer, its body and what it waits for included.",
-    labelNames: requestLabels,
-    buckets: REQUEST_SECONDS,
-    registers,
-  });
-  const batches = new Histogram({
+  const answered = createRequestCounts(registers);
+  const batches = createHistogram({
     name: "holdfast_commit_commands",
     help: "Commands that shared a transaction and its fsync.",
+    labelNames: [],
     buckets: BATCH_SIZES,
     registers,
-  });
-  const commitSeconds = new Histogram({
+  }).series({});
+  const commitSeconds = createHistogram({
     name: "holdfast_commit_duration_seconds",
     help: "A transaction, its fsync included; the main thread waits for it.",
+    labelNames: [],
     buckets: COMMIT_SECONDS,
     registers,
-  });
+  }).series({});
   const attempts = new Counter({
     name: "holdfast_webhook_attempts_total",
     help: "Attempts to deliver an event: delivered (2xx), refused (another status), no_response.",
@@ -97,24 +79,9 @@ export function createMetrics(): Metrics {
     registers,
   });
   const show = createGauges(registers);
-  // A labelled child is looked up by text once, and then known.
-  const known = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
 
   return {
-    answered({ method, route, status, durationMs }) {
-      const key = `${method} ${route} ${status}`;
-      let child = known.get(key);
-      if (!child) {
-        const labels = { method: METHODS.has(method) ? method : OTHER, route: route ?? OTHER };
-        child = {
-          requests: requests.labels({ ...labels, status: String(status) }),
-          seconds: requestSeconds.labels(labels),
-        };
-        if (METHODS.has(method)) known.set(key, child);
-      }
-      child.requests.inc();
-      child.seconds.observe(durationMs / SECOND_MS);
-    },
+    answered,
     committed(commands, durationMs) {
       batches.observe(commands);
       commitSeconds.observe(durationMs / SECOND_MS);

@@ -74,6 +74,11 @@ describe("bodies that are no JSON object", () => {
       "body: ",
     ],
     ["an array", () => `[${text()}]`, "body: must be a JSON object"],
+    [
+      "a field named as our own refusals are",
+      () => withMore('"refused":"internal_error","message":"x"'),
+      "refused: unknown field",
+    ],
     ["null", () => "null", "body: must be a JSON object"],
     ["a string", () => JSON.stringify(text()), "body: must be a JSON object"],
     ["a number", () => "100", "body: must be a JSON object"],

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { connect } from "node:net";
 import { parseJsonText } from "../../src/core/json-text.ts";
-import { app } from "../../src/http/app.ts";
-import { type Call, calls } from "../../src/http/call.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { freshKey, type Reply, readReply } from "../support/client.ts";
 import { fastestMs } from "../support/fastest.ts";
@@ -78,21 +76,6 @@ describe("the path is found, whatever the host is", () => {
     });
     expect(line).toEndWith("200 OK");
   });
-
-  test("what only Elysia does not find is route_not_found as well", async () => {
-    const request = new Request("http://localhost/nothing");
-    const faults: unknown[] = [];
-    const call = { requestId: "req_1", docsUrl: "", reportFault: (fault: unknown) => faults.push(fault) };
-    calls.set(request, call as unknown as Call);
-    const response = await app.handle(request);
-    const { error } = (await response.json()) as { error: { code: string; message: string } };
-    expect([response.status, error.code, error.message, faults]).toEqual([
-      404,
-      "route_not_found",
-      "There is no GET /nothing.",
-      [],
-    ]);
-  });
 });
 
 describe("a body that trickles", () => {
@@ -100,17 +83,20 @@ describe("a body that trickles", () => {
     ["with its length", "Content-Length: 1000", " "],
     ["in chunks", "Transfer-Encoding: chunked", "1\r\n \r\n"],
   ];
+  function serveWith(bodyMsMax: number) {
+    const rates = { read: 100, write: 100, bench: 100 };
+    const options = { docsUrl: docsUrl(), rateLimits: rates, trustedProxies: [], bodyMsMax };
+    const shell = createShell(service.ctx, { ...options, onFault: (fault) => console.error(fault) });
+    return Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: (request) => shell(request, () => "192.0.2.1"),
+    });
+  }
+
   for (const [name, header, piece] of lengths) {
     test(`${name} is refused in time, and the line is cut`, async () => {
-      const bodyMsMax = 100;
-      const rates = { read: 100, write: 100, bench: 100 };
-      const options = { docsUrl: docsUrl(), rateLimits: rates, trustedProxies: [], bodyMsMax };
-      const shell = createShell(service.ctx, { ...options, onFault: (fault) => console.error(fault) });
-      const server = Bun.serve({
-        port: 0,
-        hostname: "127.0.0.1",
-        fetch: (request) => shell(request, () => "192.0.2.1"),
-      });
+      const server = serveWith(100);
       const line = ["POST /bench/run HTTP/1.1", "Host: localhost", "Content-Type: application/json", header];
       try {
         const received = await trickle(server.port ?? 0, line, piece);
@@ -119,6 +105,43 @@ describe("a body that trickles", () => {
       } finally {
         await server.stop(true);
       }
+    });
+  }
+
+  test("is timed only where it did not come together with its head", async () => {
+    const bodyMsMax = 54_321;
+    const server = serveWith(bodyMsMax);
+    const timeouts = spyOn(globalThis, "setTimeout");
+    const timed = () => timeouts.mock.calls.filter(([, ms]) => ms === bodyMsMax).length;
+    const head =
+      "POST /bench/run HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
+    try {
+      const answers: string[] = [];
+      for (const pieces of [[`${head}{}`], [head, "{}"]]) {
+        answers.push(await inPieces(server.port ?? 0, pieces), String(timed()));
+      }
+      const refused = expect.stringContaining("clauses: is required");
+      expect(answers).toEqual([refused, "0", refused, "1"]);
+    } finally {
+      timeouts.mockRestore();
+      await server.stop(true);
+    }
+  });
+
+  /** Sends the pieces one after the other; the first that comes back. */
+  function inPieces(port: number, pieces: readonly string[]): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(port, "127.0.0.1", async () => {
+        for (const piece of pieces) {
+          socket.write(piece);
+          await Bun.sleep(50);
+        }
+      });
+      socket.on("error", reject);
+      socket.on("data", (data: Buffer) => {
+        socket.destroy();
+        resolve(data.toString());
+      });
     });
   }
 

@@ -219,6 +219,13 @@ describe("parameters that are out of range, or unknown, are 400", () => {
   });
 });
 
+test("names and values of the query may be percent-encoded, and a plus is a space", async () => {
+  const plain = await list("?sort=created&limit=2&state=held");
+  expect((await list("?%73ort=cre%61ted&limit=%32&state=held")).body).toEqual(plain.body);
+  expect((await list("?&&sort=created&limit=2&state=held&")).body).toEqual(plain.body);
+  expect((await list("?state=held+")).code).toBe("validation_failed");
+});
+
 test("under sort=deadline the cursors are ignored, under sort=created the offset", async () => {
   const all = await list("?sort=deadline");
   const cursed = await list(`?sort=deadline&starting_after=${opened[2]}`);

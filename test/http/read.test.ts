@@ -71,6 +71,13 @@ describe("ids that are none", () => {
   }
 });
 
+test("an id whose letters are percent-encoded is the same id", async () => {
+  const { id } = await service.opened(home);
+  const encoded = id.replace(/./g, (letter: string) => `%${letter.charCodeAt(0).toString(16)}`);
+  const reply = await service.get(`/v1/warrants/${encoded}`, { as: home.live.as });
+  expect([reply.status, reply.body.id]).toEqual([200, id]);
+});
+
 test("every answer with a warrant has its version as ETag, and HEAD has all headers and no body", async () => {
   const { as } = home.people.operator;
   const opened = await service.post("/v1/warrants", service.body(), { as });

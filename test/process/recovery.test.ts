@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { Json } from "../support/client.ts";
@@ -125,6 +126,39 @@ test(
     expect([reply.status, reply.body.state]).toEqual([200, "released"]);
     expect(await ended).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(folder.ctx.reader.warrants.find(opened.body.id)?.state).toBe("released");
+    expect(await folder.ctx.store.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "SIGTERM lets a running verify finish also where its client has left, and waits for no half-sent request",
+  async () => {
+    const server = await folder.start("60");
+    const home = await makeOrganisation(folder.ctx, server.client);
+    const { as } = home.live;
+    const opened = await server.client.post("/v1/warrants", open(), { as });
+    const held = source.holds();
+    const left = new AbortController();
+    const running = fetch(`${server.url}/v1/warrants/${opened.body.id}/verify`, {
+      method: "POST",
+      headers: { ...as, "Content-Type": "application/json", "Idempotency-Key": "left" },
+      body: JSON.stringify({ source_url: held.url }),
+      signal: left.signal,
+    }).catch(() => "left");
+    await held.arrived;
+    left.abort();
+    expect(await running).toBe("left");
+    const halfSent = connect(Number(new URL(server.url).port), "127.0.0.1", () => halfSent.write("GET / HT"));
+    halfSent.on("error", () => {});
+    await Bun.sleep(100);
+    const startedAt = performance.now();
+    const ended = server.end("SIGTERM");
+    await Bun.sleep(300);
+    held.release("{}");
+    expect(await ended).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(9_000);
     expect(folder.ctx.reader.warrants.find(opened.body.id)?.state).toBe("released");
     expect(await folder.ctx.store.audit()).toEqual([]);
   },

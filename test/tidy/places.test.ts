@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { exceptKnown } from "./known.ts";
 import { lengthProblems, lonelyFolders, nameProblems, strangersAtTop } from "./places.ts";
 
 test("a file over the limit of lines is named", () => {
@@ -28,9 +27,4 @@ test("a folder of one file is lonely, one with a folder beside the file is not",
   expect(lonelyFolders(["src/a.ts", "src/b/c.ts", "src/d/e.ts", "src/d/f/g.ts", "src/d/f/h.ts"])).toEqual([
     "src/b",
   ]);
-});
-
-test("what is known is left out, and a known finding that is gone is named", () => {
-  expect(exceptKnown(["a", "b"], ["a"])).toEqual(["b"]);
-  expect(exceptKnown(["a"], ["a", "c"])).toEqual(["no longer found; take it off the list of known ones: c"]);
 });

@@ -1,4 +1,3 @@
-import { Elysia } from "elysia";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Budget } from "../../core/rate.ts";
 import { ACCESS } from "../../core/roles.ts";
@@ -12,23 +11,15 @@ import {
   signOutEverywhere,
 } from "../../services/auth/sign-in.ts";
 import { FAILURES_OF_PAIR_MAX } from "../../services/auth/throttle.ts";
-import { respond } from "../answers.ts";
-import type { Call } from "../call.ts";
+import { type Answer, json, noContent, type Result, resource } from "../answers.ts";
+import { addressOf, type Call, signedInOf } from "../call.ts";
 import { sessionCookie } from "../caller.ts";
-import { refusalResponse } from "../errors.ts";
 import { noBody, noQuery, passwordBody, passwordResetBody, signInBody } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { del, get, post, type Route, route } from "../route.ts";
 
 const tags = ["Sign-in"];
 
-/** The person and the sign-in of a route that asks for one. */
-export function signedInOf(call: Call) {
-  if (!call.signedIn) throw new Error("a person's route without a person");
-  return call.signedIn;
-}
-
-/** Too many failed sign-ins: the headers tell of that window, which is longer than the bucket's. */
+/** After too many failed sign-ins, the headers describe the window of failed sign-ins, not that of the bucket. */
 const throttledBudget = ({ ctx }: Call): Budget => ({
   limit: FAILURES_OF_PAIR_MAX,
   remaining: 0,
@@ -36,34 +27,29 @@ const throttledBudget = ({ ctx }: Call): Budget => ({
   exceeded: true,
 });
 
-/** The refusal of a verb that counts failed sign-ins. */
-export function respondThrottled(call: Call, refusal: Refusal): Response {
+/** The refusal of a verb that counts failed sign-ins, with its budget. */
+export function refuseThrottled(call: Call, refusal: Refusal): Refusal {
   if (refusal.refused === "rate_limit_exceeded") call.budget = throttledBudget(call);
-  return refusalResponse(call, refusal);
+  return refusal;
 }
 
-/** Who has signed in, and the cookie; or why not. */
-export function respondSignIn(call: Call, session: NewSession | Refusal): Response {
-  if (isRefusal(session)) return respondThrottled(call, session);
-  const response = respond(call, session.resource, 201);
-  response.headers.set("Set-Cookie", sessionCookie(session.token, call.ctx.baseUrl, SESSION_MAX_MS / 1_000));
-  return response;
+/** 201 with the session and its cookie, or the refusal. */
+export function signedIn(call: Call, session: NewSession | Refusal): Result {
+  if (isRefusal(session)) return refuseThrottled(call, session);
+  const cookie = sessionCookie(session.token, call.ctx.baseUrl, SESSION_MAX_MS / 1_000);
+  return { ...json(session.resource, 201), headers: { "Set-Cookie": cookie } };
 }
 
-const noContent = (): Response => new Response(null, { status: 204 });
+const signedOut = ({ ctx }: Call): Answer => noContent({ "Set-Cookie": sessionCookie(null, ctx.baseUrl, 0) });
 
-const respondSignedOut = (call: Call): Response =>
-  new Response(null, {
-    status: 204,
-    headers: { "Set-Cookie": sessionCookie(null, call.ctx.baseUrl, 0) },
-  });
+/** 204, or the refusal. */
+const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>
+  refusal ? refuseThrottled(call, refusal) : noContent();
 
 /** `/auth/session` and what belongs to it (interface.md, Sign-in; decisions.md, Sign-in, roles, passkeys). */
-export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: false })
-  .use(withCall)
-  .post(
-    "/session",
-    async ({ call, body }) => respondSignIn(call, await signIn(call.ctx, body, call.address())),
+export const authRoutes: readonly Route[] = [
+  post(
+    "/auth/session",
     {
       body: signInBody,
       query: noQuery,
@@ -75,11 +61,10 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "201": "Who is signed in; the cookie is set.", "401": "not_authenticated" },
       }),
     },
-  )
-  .get(
-    "/session",
-    async ({ call }) =>
-      respond(call, await readAuthSession(call.ctx, signedInOf(call).user, signedInOf(call).session)),
+    async (call) => signedIn(call, await signIn(call.ctx, call.body, addressOf(call))),
+  ),
+  get(
+    "/auth/session",
     {
       query: noQuery,
       detail: route({
@@ -90,14 +75,13 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "200": "Who is signed in." },
       }),
     },
-  )
-  .delete(
-    "/session",
-    async ({ call }) => {
+    async (call) => {
       const { user, session } = signedInOf(call);
-      await signOut(call.ctx, user, session);
-      return respondSignedOut(call);
+      return resource(await readAuthSession(call.ctx, user, session));
     },
+  ),
+  del(
+    "/auth/session",
     {
       body: noBody,
       query: noQuery,
@@ -109,13 +93,14 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "204": "Signed out." },
       }),
     },
-  )
-  .delete(
-    "/sessions",
-    async ({ call }) => {
-      await signOutEverywhere(call.ctx, signedInOf(call).user);
-      return respondSignedOut(call);
+    async (call) => {
+      const { user, session } = signedInOf(call);
+      await signOut(call.ctx, user, session);
+      return signedOut(call);
     },
+  ),
+  del(
+    "/auth/sessions",
     {
       body: noBody,
       query: noQuery,
@@ -127,13 +112,13 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "204": "Signed out: this sign-in and all others of the person." },
       }),
     },
-  )
-  .post(
-    "/password",
-    async ({ call, body }) => {
-      const refusal = await changePassword(call.ctx, signedInOf(call), body, call.address());
-      return refusal ? respondThrottled(call, refusal) : noContent();
+    async (call) => {
+      await signOutEverywhere(call.ctx, signedInOf(call).user);
+      return signedOut(call);
     },
+  ),
+  post(
+    "/auth/password",
     {
       body: passwordBody,
       query: noQuery,
@@ -145,13 +130,11 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "204": "Changed; the person's other sign-ins end.", "401": "not_authenticated" },
       }),
     },
-  )
-  .post(
-    "/password/reset",
-    async ({ call, body }) => {
-      const refusal = await resetPassword(call.ctx, body, call.address());
-      return refusal ? respondThrottled(call, refusal) : noContent();
-    },
+    async (call) =>
+      unlessThrottled(call, await changePassword(call.ctx, signedInOf(call), call.body, addressOf(call))),
+  ),
+  post(
+    "/auth/password/reset",
     {
       body: passwordResetBody,
       query: noQuery,
@@ -163,4 +146,6 @@ export const authRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: f
         responses: { "204": "Changed; all sign-ins of the person end.", "401": "not_authenticated" },
       }),
     },
-  );
+    async (call) => unlessThrottled(call, await resetPassword(call.ctx, call.body, addressOf(call))),
+  ),
+];

@@ -1,4 +1,3 @@
-import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
 import { ACCESS, type Access } from "../../core/roles.ts";
 import { listAgents } from "../../services/admin/agents.ts";
@@ -8,13 +7,11 @@ import { listUsers } from "../../services/admin/users.ts";
 import { listWebhooks } from "../../services/admin/webhooks.ts";
 import { readEscalations, readPolicies, readVerifiers } from "../../services/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
-import { respond, respondAnswer } from "../answers.ts";
+import { resource } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
-import { refusalResponse } from "../errors.ts";
 import { readIfMatch } from "../idempotency.ts";
 import { auditLogQuery, noQuery, resolveBody } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Console"];
 const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
@@ -28,74 +25,50 @@ const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
   }),
 });
 
-/** The organisation and mode of whoever calls, as the verbs that the command line has too take them. */
+/** The caller's organisation and mode, in the form of the verbs that the command line uses too. */
 function scopeOf(call: Call) {
   const { organisationId, mode } = callerOf(call);
   return { organisation_id: organisationId, mode };
 }
 
 /** `/v1/console` (interface.md, Console read-backs): for signed-in people. */
-export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, normalize: false })
-  .use(withCall)
-  .get(
-    "/verifiers",
-    async ({ call }) => respond(call, await readVerifiers(call.ctx, callerOf(call))),
-    readBack("Saved verifiers, and the registry of clause kinds"),
-  )
-  .get(
-    "/agents",
-    async ({ call }) => respond(call, await listAgents(call.ctx, callerOf(call), scopeOf(call))),
-    readBack("Agents, with policy, session and warrant counts"),
-  )
-  .get(
-    "/policies",
-    async ({ call }) => respond(call, await readPolicies(call.ctx, callerOf(call))),
-    readBack("Every policy version"),
-  )
-  .get(
-    "/keys",
-    async ({ call }) => respond(call, await listKeys(call.ctx, callerOf(call), scopeOf(call))),
+export const consoleRoutes: readonly Route[] = [
+  get("/v1/console/verifiers", readBack("Saved verifiers, and the registry of clause kinds"), async (call) =>
+    resource(await readVerifiers(call.ctx, callerOf(call))),
+  ),
+  get("/v1/console/agents", readBack("Agents, with policy, session and warrant counts"), async (call) =>
+    resource(await listAgents(call.ctx, callerOf(call), scopeOf(call))),
+  ),
+  get("/v1/console/policies", readBack("Every policy version"), async (call) =>
+    resource(await readPolicies(call.ctx, callerOf(call))),
+  ),
+  get(
+    "/v1/console/keys",
     readBack("API keys: their last four characters and last use, never the secret", ACCESS.administer),
-  )
-  .get(
-    "/users",
-    async ({ call }) => respond(call, await listUsers(call.ctx, callerOf(call), scopeOf(call))),
-    readBack("The organisation's people", ACCESS.administer),
-  )
-  .get(
-    "/audit-log",
-    async ({ call, query }) =>
-      respond(call, await showAuditLog(call.ctx, callerOf(call), { ...query, ...scopeOf(call) })),
+    async (call) => resource(await listKeys(call.ctx, callerOf(call), scopeOf(call))),
+  ),
+  get("/v1/console/users", readBack("The organisation's people", ACCESS.administer), async (call) =>
+    resource(await listUsers(call.ctx, callerOf(call), scopeOf(call))),
+  ),
+  get(
+    "/v1/console/audit-log",
     {
       ...readBack("Every administrative act, newest first", ACCESS.administer),
       query: auditLogQuery,
     },
-  )
-  .get(
-    "/escalations",
-    async ({ call }) => respond(call, await readEscalations(call.ctx, callerOf(call))),
-    readBack("Escalations"),
-  )
-  .get(
-    "/webhooks",
-    async ({ call }) => respond(call, await listWebhooks(call.ctx, callerOf(call), scopeOf(call))),
+    async (call) =>
+      resource(await showAuditLog(call.ctx, callerOf(call), { ...call.query, ...scopeOf(call) })),
+  ),
+  get("/v1/console/escalations", readBack("Escalations"), async (call) =>
+    resource(await readEscalations(call.ctx, callerOf(call))),
+  ),
+  get(
+    "/v1/console/webhooks",
     readBack("Webhook endpoints, and their 50 most recent deliveries", ACCESS.administer),
-  )
-  .post(
-    "/escalations/:id/resolve",
-    async ({ call, request, params, body }) => {
-      const ifMatch = readIfMatch(request.headers);
-      if (isRefusal(ifMatch)) return refusalResponse(call, ifMatch);
-      const input = {
-        id: params.id,
-        decision: body.decision,
-        releasedBps: body.released_bps ?? null,
-        note: body.note ?? null,
-        ifMatch,
-        passkeyToken: request.headers.get("service-passkey"),
-      };
-      return respondAnswer(call, await resolveEscalation(call.ctx, callerOf(call), input, intentOf(call)));
-    },
+    async (call) => resource(await listWebhooks(call.ctx, callerOf(call), scopeOf(call))),
+  ),
+  post(
+    "/v1/console/escalations/:id/resolve",
     {
       body: resolveBody,
       query: noQuery,
@@ -108,4 +81,18 @@ export const consoleRoutes = new Elysia({ prefix: "/v1/console", aot: false, nor
         responses: { "200": "The escalation, with its warrant.", "404": "escalation_not_found" },
       }),
     },
-  );
+    (call) => {
+      const ifMatch = readIfMatch(call.headers);
+      if (isRefusal(ifMatch)) return ifMatch;
+      const input = {
+        id: call.params.id,
+        decision: call.body.decision,
+        releasedBps: call.body.released_bps ?? null,
+        note: call.body.note ?? null,
+        ifMatch,
+        passkeyToken: call.headers.get("service-passkey"),
+      };
+      return resolveEscalation(call.ctx, callerOf(call), input, intentOf(call));
+    },
+  ),
+];

@@ -1,26 +1,30 @@
-import { Elysia } from "elysia";
+import { type Answer, json } from "../answers.ts";
 import { DOCS_CSS, type Endpoint, errorsPage, indexPage } from "../docs-pages.ts";
-import { respondHtml, respondText } from "../pages.ts";
-import { route } from "../route.ts";
+import { html, text } from "../pages.ts";
+import { get, type Route, route } from "../route.ts";
 
-const tags = ["Documentation"];
 const page = (summary: string) => ({
-  detail: route({ tags, summary, access: null, bucket: "read", responses: { "200": "The page." } }),
+  detail: route({
+    tags: ["Documentation"],
+    summary,
+    access: null,
+    bucket: "read",
+    responses: { "200": "The page." },
+  }),
 });
 
-/** The pages need their stylesheet and nothing else. */
-const respondPage = (html: string): Response => respondHtml(html, ["style-src 'self'"]);
+const docsPage = (body: string): Answer => html(body, ["style-src 'self'"]);
 
-/** What the pages say of the routes. Functions, since the routes are known only once these ones are among them. */
+/** What the pages show of all routes. Called with each request, because these routes are declared before the list is complete. */
 export type DescribedRoutes = {
   readonly endpoints: () => readonly Endpoint[];
   readonly openApi: () => object;
 };
 
-/** `/docs`, where the links of errors lead, and the API's description. */
-export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes) =>
-  new Elysia({ aot: false, normalize: false })
-    .get("/docs", () => respondPage(indexPage(endpoints())), page("What to know before the first call"))
-    .get("/docs/api-reference/errors", () => respondPage(errorsPage()), page("Every error code"))
-    .get("/docs/style.css", () => respondText("text/css", DOCS_CSS), page("The pages' stylesheet"))
-    .get("/openapi.json", () => Response.json(openApi()), page("This document"));
+/** `/docs`, which the links in errors lead to, and the API's description. */
+export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Route[] => [
+  get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
+  get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),
+  get("/docs/style.css", page("The pages' stylesheet"), () => text("text/css", DOCS_CSS)),
+  get("/openapi.json", page("This document"), () => json(openApi())),
+];

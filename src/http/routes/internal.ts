@@ -1,17 +1,13 @@
-import { Elysia } from "elysia";
 import { runDeliveries } from "../../services/webhooks/deliver.ts";
-import { respond } from "../answers.ts";
+import { json } from "../answers.ts";
+import { reportFault } from "../call.ts";
 import { noBody, noQuery } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { post, type Route, route } from "../route.ts";
 
-/** What a worker outside may drive, though the service does so by itself (interface.md, Internal routes). */
-export const internalRoutes = new Elysia({ prefix: "/internal", aot: false, normalize: false })
-  .use(withCall)
-  .post(
-    "/jobs/webhooks",
-    async ({ call }) =>
-      respond(call, { object: "job", ...(await runDeliveries(call.ctx, call.reportFault)) }),
+/** What an outside worker may start. The service also does it by itself (interface.md, Internal routes). */
+export const internalRoutes: readonly Route[] = [
+  post(
+    "/internal/jobs/webhooks",
     {
       body: noBody,
       query: noQuery,
@@ -28,4 +24,9 @@ export const internalRoutes = new Elysia({ prefix: "/internal", aot: false, norm
         },
       }),
     },
-  );
+    async (call) => {
+      const done = await runDeliveries(call.ctx, (error) => reportFault(call, error));
+      return json({ object: "job", ...done });
+    },
+  ),
+];

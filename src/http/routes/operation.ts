@@ -1,38 +1,31 @@
-import { Elysia } from "elysia";
 import { refuse } from "../../core/errors.ts";
-import { respond } from "../answers.ts";
-import { refusalResponse, routeRefusal } from "../errors.ts";
+import { json } from "../answers.ts";
+import { refuseUnknownRoute } from "../errors.ts";
 import { noQuery } from "../models.ts";
 import { mayReadMetrics } from "../operation.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { get, type Route, route } from "../route.ts";
 
 const tags = ["Operation"];
-// Strangers behind the same proxy must not make a healthy service look ill.
+// Not counted: a stranger behind the same proxy could use up the rate limit, and the service would look unhealthy.
 const open = { access: null, bucket: "read", counted: false } as const;
 
 /** What an operator's tools ask: whether the service is up, whether it is fit to serve, and its figures. */
-export const operationRoutes = new Elysia({ aot: false, normalize: false })
-  .use(withCall)
-  .get("/healthz", ({ call }) => respond(call, { object: "health", status: "ok" }), {
-    query: noQuery,
-    detail: route({
-      tags,
-      summary: "Whether the service answers",
-      ...open,
-      responses: { "200": "It does." },
-    }),
-  })
-  .get(
-    "/readyz",
-    async ({ call }) => {
-      const readiness = (await call.operation?.readiness()) ?? {
-        object: "readiness",
-        ready: true,
-        checks: [],
-      };
-      return respond(call, readiness, readiness.ready ? 200 : 503);
+export const operationRoutes: readonly Route[] = [
+  get(
+    "/healthz",
+    {
+      query: noQuery,
+      detail: route({
+        tags,
+        summary: "Whether the service answers",
+        ...open,
+        responses: { "200": "It does." },
+      }),
     },
+    () => json({ object: "health", status: "ok" }),
+  ),
+  get(
+    "/readyz",
     {
       query: noQuery,
       detail: route({
@@ -42,20 +35,17 @@ export const operationRoutes = new Elysia({ aot: false, normalize: false })
         responses: { "200": "It is.", "503": "It is not; the checks say why." },
       }),
     },
-  )
-  .get(
-    "/metrics",
-    async ({ call, request }) => {
-      const tokenHash = call.operation?.metricsTokenHash ?? null;
-      if (!call.operation || tokenHash === null)
-        return refusalResponse(call, routeRefusal("GET", "/metrics"));
-      if (!mayReadMetrics(request.headers, tokenHash)) {
-        return refusalResponse(call, refuse("not_authenticated", "Send the metrics' token as a bearer."));
-      }
-      return new Response(await call.operation.metrics(), {
-        headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" },
-      });
+    async ({ setup }) => {
+      const readiness = (await setup.operation?.readiness()) ?? {
+        object: "readiness",
+        ready: true,
+        checks: [],
+      };
+      return json(readiness, readiness.ready ? 200 : 503);
     },
+  ),
+  get(
+    "/metrics",
     {
       query: noQuery,
       detail: route({
@@ -69,4 +59,14 @@ export const operationRoutes = new Elysia({ aot: false, normalize: false })
         },
       }),
     },
-  );
+    async ({ setup: { operation }, headers }) => {
+      const tokenHash = operation?.metricsTokenHash ?? null;
+      if (!operation || tokenHash === null) return refuseUnknownRoute("GET", "/metrics");
+      if (!mayReadMetrics(headers, tokenHash)) {
+        return refuse("not_authenticated", "Send the token of the metrics as Authorization: Bearer.");
+      }
+      const body = await operation.metrics();
+      return { status: 200, body, contentType: "text/plain; version=0.0.4; charset=utf-8" };
+    },
+  ),
+];

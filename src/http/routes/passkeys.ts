@@ -1,4 +1,3 @@
-import { Elysia } from "elysia";
 import { isRefusal } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { approveDecision, challengeDecision } from "../../services/auth/passkeys/approve.ts";
@@ -6,9 +5,8 @@ import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import { beginRegistration, finishRegistration } from "../../services/auth/passkeys/register.ts";
 import { removePasskey } from "../../services/auth/passkeys/remove.ts";
 import { beginPasskeySignIn, signInByPasskey } from "../../services/auth/passkeys/sign-in.ts";
-import { respond } from "../answers.ts";
-import { callerOf } from "../call.ts";
-import { refusalResponse } from "../errors.ts";
+import { json, noContent, resource } from "../answers.ts";
+import { addressOf, callerOf } from "../call.ts";
 import {
   assertionBody,
   decisionBody,
@@ -18,9 +16,8 @@ import {
   passkeyOptionsBody,
   passkeySignInBody,
 } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
-import { respondSignIn, respondThrottled } from "./auth.ts";
+import { del, get, post, type Route, route } from "../route.ts";
+import { refuseThrottled, signedIn } from "./auth.ts";
 
 const tags = ["Passkeys"];
 const own = { tags, access: ACCESS.keepOwnSignIn } as const;
@@ -28,14 +25,9 @@ const signsIn = { tags, access: null, bucket: "write" } as const;
 const approves = { tags, access: ACCESS.settleWarrant, bucket: "write" } as const;
 
 /** `/auth/passkeys` and `/auth/passkey` (decisions.md, Sign-in, roles, passkeys). */
-export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize: false })
-  .use(withCall)
-  .post(
-    "/passkeys/options",
-    async ({ call, body }) => {
-      const options = await beginRegistration(call.ctx, callerOf(call), body, call.address());
-      return isRefusal(options) ? respondThrottled(call, options) : respond(call, options);
-    },
+export const passkeyRoutes: readonly Route[] = [
+  post(
+    "/auth/passkeys/options",
     {
       body: passkeyOptionsBody,
       query: noQuery,
@@ -46,10 +38,13 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "200": "Options for navigator.credentials.create.", "403": "passkey_unavailable" },
       }),
     },
-  )
-  .post(
-    "/passkeys",
-    async ({ call, body }) => respond(call, await finishRegistration(call.ctx, callerOf(call), body), 201),
+    async (call) => {
+      const options = await beginRegistration(call.ctx, callerOf(call), call.body, addressOf(call));
+      return isRefusal(options) ? refuseThrottled(call, options) : json(options);
+    },
+  ),
+  post(
+    "/auth/passkeys",
     {
       body: passkeyBody,
       query: noQuery,
@@ -60,22 +55,23 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "201": "The passkey." },
       }),
     },
-  )
-  .get("/passkeys", async ({ call }) => respond(call, await listPasskeys(call.ctx, callerOf(call))), {
-    query: noQuery,
-    detail: route({
-      ...own,
-      bucket: "read",
-      summary: "List one's own passkeys",
-      responses: { "200": "Oldest first." },
-    }),
-  })
-  .delete(
-    "/passkeys/:id",
-    async ({ call, params }) => {
-      const refused = await removePasskey(call.ctx, callerOf(call), params.id);
-      return refused ? refusalResponse(call, refused) : new Response(null, { status: 204 });
+    async (call) => resource(await finishRegistration(call.ctx, callerOf(call), call.body), 201),
+  ),
+  get(
+    "/auth/passkeys",
+    {
+      query: noQuery,
+      detail: route({
+        ...own,
+        bucket: "read",
+        summary: "List one's own passkeys",
+        responses: { "200": "Oldest first." },
+      }),
     },
+    async (call) => resource(await listPasskeys(call.ctx, callerOf(call))),
+  ),
+  del(
+    "/auth/passkeys/:id",
     {
       body: noBody,
       query: noQuery,
@@ -86,10 +82,10 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "204": "Removed.", "404": "passkey_not_found" },
       }),
     },
-  )
-  .post(
-    "/passkey/sign-in/options",
-    ({ call }) => respond(call, beginPasskeySignIn(call.ctx, call.address())),
+    async (call) => (await removePasskey(call.ctx, callerOf(call), call.params.id)) ?? noContent(),
+  ),
+  post(
+    "/auth/passkey/sign-in/options",
     {
       body: noBody,
       query: noQuery,
@@ -99,10 +95,10 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "200": "Options for navigator.credentials.get.", "403": "passkey_unavailable" },
       }),
     },
-  )
-  .post(
-    "/passkey/sign-in",
-    async ({ call, body }) => respondSignIn(call, await signInByPasskey(call.ctx, body, call.address())),
+    async (call) => resource(await beginPasskeySignIn(call.ctx, addressOf(call))),
+  ),
+  post(
+    "/auth/passkey/sign-in",
     {
       body: passkeySignInBody,
       query: noQuery,
@@ -112,18 +108,10 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "201": "Who is signed in; the cookie is set.", "401": "not_authenticated" },
       }),
     },
-  )
-  .post(
-    "/passkey/challenge",
-    async ({ call, body }) => {
-      const input = {
-        warrantId: body.warrant_id,
-        version: body.version,
-        decision: body.decision,
-        releasedBps: body.released_bps ?? null,
-      };
-      return respond(call, await challengeDecision(call.ctx, callerOf(call), input));
-    },
+    async (call) => signedIn(call, await signInByPasskey(call.ctx, call.body, addressOf(call))),
+  ),
+  post(
+    "/auth/passkey/challenge",
     {
       body: decisionBody,
       query: noQuery,
@@ -133,10 +121,14 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "200": "Options for navigator.credentials.get.", "403": "passkey_unavailable" },
       }),
     },
-  )
-  .post(
-    "/passkey/assertion",
-    async ({ call, body }) => respond(call, await approveDecision(call.ctx, callerOf(call), body), 201),
+    async (call) => {
+      const { warrant_id: warrantId, version, decision, released_bps: releasedBps = null } = call.body;
+      const input = { warrantId, version, decision, releasedBps };
+      return resource(await challengeDecision(call.ctx, callerOf(call), input));
+    },
+  ),
+  post(
+    "/auth/passkey/assertion",
     {
       body: assertionBody,
       query: noQuery,
@@ -146,4 +138,6 @@ export const passkeyRoutes = new Elysia({ prefix: "/auth", aot: false, normalize
         responses: { "201": "The token, for Service-Passkey: good once, within 120 seconds." },
       }),
     },
-  );
+    async (call) => resource(await approveDecision(call.ctx, callerOf(call), call.body), 201),
+  ),
+];

@@ -1,4 +1,3 @@
-import { Elysia } from "elysia";
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
@@ -7,13 +6,11 @@ import { openWarrant } from "../../services/warrants/open.ts";
 import { readTrace, readWarrant } from "../../services/warrants/read.ts";
 import { settleWarrant } from "../../services/warrants/settle.ts";
 import { verifyWarrant } from "../../services/warrants/verify.ts";
-import { respond, respondAnswer, respondWarrant } from "../answers.ts";
+import { type Result, resource, warrant } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
-import { refusalResponse } from "../errors.ts";
 import { readIfMatch } from "../idempotency.ts";
 import { listQuery, noBody, noQuery, openBody, partialBody, verifyBody } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Warrants"];
 const moves = { tags, idempotent: true, bucket: "write" } as const;
@@ -23,28 +20,23 @@ const MOVED = {
   "409": "illegal_transition, version_conflict, …",
 };
 
-/** A person settles directly; the three routes differ in the decision alone. */
-async function settle(
-  call: Call,
-  request: Request,
-  warrantId: string,
+/** A person settles directly. The three routes differ in the decision only. */
+function settle(
+  call: Call<unknown, unknown, { readonly id: string }>,
   decision: "release" | "partial_release" | "refund",
   releasedBps: number | null = null,
-): Promise<Response> {
-  const ifMatch = readIfMatch(request.headers);
-  if (isRefusal(ifMatch)) return refusalResponse(call, ifMatch);
-  const passkeyToken = request.headers.get("service-passkey");
-  const input = { warrantId, decision, releasedBps, ifMatch, passkeyToken };
-  return respondAnswer(call, await settleWarrant(call.ctx, callerOf(call), input, intentOf(call)));
+): Result | Promise<Result> {
+  const ifMatch = readIfMatch(call.headers);
+  if (isRefusal(ifMatch)) return ifMatch;
+  const passkeyToken = call.headers.get("service-passkey");
+  const input = { warrantId: call.params.id, decision, releasedBps, ifMatch, passkeyToken };
+  return settleWarrant(call.ctx, callerOf(call), input, intentOf(call));
 }
 
 /** `/v1/warrants` (interface.md, Warrant endpoints). */
-export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, normalize: false })
-  .use(withCall)
-  .post(
-    "",
-    async ({ call, body }) =>
-      respondAnswer(call, await openWarrant(call.ctx, callerOf(call), body, intentOf(call))),
+export const warrantRoutes: readonly Route[] = [
+  post(
+    "/v1/warrants",
     {
       body: openBody,
       query: noQuery,
@@ -55,20 +47,24 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
         responses: { "201": "The warrant, held.", "402": "insufficient_funds" },
       }),
     },
-  )
-  .get("", async ({ call, query }) => respond(call, await listWarrants(call.ctx, callerOf(call), query)), {
-    query: listQuery,
-    detail: route({
-      tags,
-      bucket: "read",
-      summary: "List warrants",
-      access: ACCESS.readWarrants,
-      responses: { "200": "A page of warrants." },
-    }),
-  })
-  .get(
-    "/:id",
-    async ({ call, params }) => respondWarrant(call, await readWarrant(call.ctx, callerOf(call), params.id)),
+    (call) => openWarrant(call.ctx, callerOf(call), call.body, intentOf(call)),
+  ),
+  get(
+    "/v1/warrants",
+    {
+      query: listQuery,
+      detail: route({
+        tags,
+        bucket: "read",
+        summary: "List warrants",
+        access: ACCESS.readWarrants,
+        responses: { "200": "A page of warrants." },
+      }),
+    },
+    async (call) => resource(await listWarrants(call.ctx, callerOf(call), call.query)),
+  ),
+  get(
+    "/v1/warrants/:id",
     {
       query: noQuery,
       detail: route({
@@ -79,10 +75,10 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
         responses: { "200": "The warrant.", "404": "warrant_not_found" },
       }),
     },
-  )
-  .get(
-    "/:id/trace",
-    async ({ call, params }) => respond(call, await readTrace(call.ctx, callerOf(call), params.id)),
+    async (call) => warrant(await readWarrant(call.ctx, callerOf(call), call.params.id)),
+  ),
+  get(
+    "/v1/warrants/:id/trace",
     {
       query: noQuery,
       detail: route({
@@ -93,17 +89,10 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
         responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
       }),
     },
-  )
-  .post(
-    "/:id/verify",
-    async ({ call, request, params, body }) => {
-      const problem = checkSourceUrl(body.source_url);
-      if (problem !== null) return refusalResponse(call, refuseField("source_url", problem));
-      const ifMatch = readIfMatch(request.headers);
-      if (isRefusal(ifMatch)) return refusalResponse(call, ifMatch);
-      const input = { warrantId: params.id, sourceUrl: body.source_url, ifMatch };
-      return respondAnswer(call, await verifyWarrant(call.ctx, callerOf(call), input, intentOf(call)));
-    },
+    async (call) => resource(await readTrace(call.ctx, callerOf(call), call.params.id)),
+  ),
+  post(
+    "/v1/warrants/:id/verify",
     {
       body: verifyBody,
       query: noQuery,
@@ -114,24 +103,41 @@ export const warrantRoutes = new Elysia({ prefix: "/v1/warrants", aot: false, no
         responses: MOVED,
       }),
     },
-  )
-  .post("/:id/release", ({ call, request, params }) => settle(call, request, params.id, "release"), {
-    body: noBody,
-    query: noQuery,
-    detail: route({ ...moves, summary: "Release in full", access: ACCESS.settleWarrant, responses: MOVED }),
-  })
-  .post(
-    "/:id/partial",
-    ({ call, request, params, body }) =>
-      settle(call, request, params.id, "partial_release", body.released_bps),
+    (call) => {
+      const sourceUrl = call.body.source_url;
+      const problem = checkSourceUrl(sourceUrl);
+      if (problem !== null) return refuseField("source_url", problem);
+      const ifMatch = readIfMatch(call.headers);
+      if (isRefusal(ifMatch)) return ifMatch;
+      const input = { warrantId: call.params.id, sourceUrl, ifMatch };
+      return verifyWarrant(call.ctx, callerOf(call), input, intentOf(call));
+    },
+  ),
+  post(
+    "/v1/warrants/:id/release",
+    {
+      body: noBody,
+      query: noQuery,
+      detail: route({ ...moves, summary: "Release in full", access: ACCESS.settleWarrant, responses: MOVED }),
+    },
+    (call) => settle(call, "release"),
+  ),
+  post(
+    "/v1/warrants/:id/partial",
     {
       body: partialBody,
       query: noQuery,
       detail: route({ ...moves, summary: "Release a share", access: ACCESS.settleWarrant, responses: MOVED }),
     },
-  )
-  .post("/:id/refund", ({ call, request, params }) => settle(call, request, params.id, "refund"), {
-    body: noBody,
-    query: noQuery,
-    detail: route({ ...moves, summary: "Refund", access: ACCESS.settleWarrant, responses: MOVED }),
-  });
+    (call) => settle(call, "partial_release", call.body.released_bps),
+  ),
+  post(
+    "/v1/warrants/:id/refund",
+    {
+      body: noBody,
+      query: noQuery,
+      detail: route({ ...moves, summary: "Refund", access: ACCESS.settleWarrant, responses: MOVED }),
+    },
+    (call) => settle(call, "refund"),
+  ),
+];

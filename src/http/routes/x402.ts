@@ -1,19 +1,14 @@
-import { Elysia } from "elysia";
 import { ACCESS } from "../../core/roles.ts";
 import { payForUrl } from "../../services/x402/pay.ts";
-import { respondPayment } from "../answers.ts";
+import { payment } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
 import { noQuery, payBody } from "../models.ts";
-import { route } from "../route.ts";
-import { withCall } from "../with-call.ts";
+import { post, type Route, route } from "../route.ts";
 
 /** `/v1/x402` (interface.md, x402 payment). */
-export const x402Routes = new Elysia({ prefix: "/v1/x402", aot: false, normalize: false })
-  .use(withCall)
-  .post(
-    "/pay",
-    async ({ call, body }) =>
-      respondPayment(call, await payForUrl(call.ctx, callerOf(call), body, intentOf(call))),
+export const x402Routes: readonly Route[] = [
+  post(
+    "/v1/x402/pay",
     {
       body: payBody,
       query: noQuery,
@@ -30,4 +25,6 @@ export const x402Routes = new Elysia({ prefix: "/v1/x402", aot: false, normalize
         },
       }),
     },
-  );
+    async (call) => payment(await payForUrl(call.ctx, callerOf(call), call.body, intentOf(call))),
+  ),
+];

@@ -1,0 +1,26 @@
+import type { Budget } from "../core/rate.ts";
+import type { Answer } from "./answers.ts";
+
+/** The response of an answer. All its headers are given at construction: setting them later is slower. */
+export function responseOf(
+  { status, body, contentType = "application/json", version, replayed, headers: own }: Answer,
+  budget: Budget,
+  requestId: string,
+  isHead: boolean,
+  closes: boolean,
+): Response {
+  const resetSeconds = String(budget.resetSeconds);
+  const headers: Record<string, string> = body === null ? {} : { "Content-Type": contentType };
+  if (version !== undefined) headers.ETag = `"${version}"`;
+  if (replayed) headers["Idempotent-Replayed"] = "true";
+  if (own) Object.assign(headers, own);
+  headers["X-Request-Id"] = requestId;
+  headers["Cache-Control"] = "no-store";
+  headers["X-Content-Type-Options"] = "nosniff";
+  headers["RateLimit-Limit"] = String(budget.limit);
+  headers["RateLimit-Remaining"] = String(budget.remaining);
+  headers["RateLimit-Reset"] = resetSeconds;
+  if (status === 429) headers["Retry-After"] = resetSeconds;
+  if (closes) headers.Connection = "close";
+  return new Response(isHead ? null : body, { status, headers });
+}
