@@ -55,6 +55,18 @@ describe("requests", () => {
     expect(seriesOf(text, `${histogram}_bucket{le="0.05",${route}}`)).toBe("3");
   });
 
+  test("are counted once, however often the text is asked for, and a time at a bound is within it", async () => {
+    const metrics = createMetrics();
+    for (const durationMs of [1, 1.001, 60_001]) metrics.answered({ ...answered, durationMs });
+    await textOf(metrics);
+    const text = await textOf(metrics);
+    const route = 'method="GET",route="/v1/warrants/:id"';
+    expect(seriesOf(text, `holdfast_http_requests_total{${route},status="200"}`)).toBe("3");
+    const bucket = (le: string) =>
+      seriesOf(text, `holdfast_http_request_duration_seconds_bucket{le="${le}",${route}}`);
+    expect(["0.001", "0.0025", "60", "+Inf"].map(bucket)).toEqual(["1", "2", "2", "3"]);
+  });
+
   test("of strangers make no series of their own", async () => {
     const metrics = createMetrics();
     for (let count = 0; count < 100; count++)
