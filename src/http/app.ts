@@ -1,7 +1,7 @@
 import { Elysia, NotFoundError } from "elysia";
 import { calls } from "./call.ts";
 import { faultRefusal, refusalResponse, routeRefusal } from "./errors.ts";
-import { describeRoutes, endpointsOf, type Route } from "./openapi.ts";
+import type { Route } from "./openapi.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -13,7 +13,10 @@ import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 import { x402Routes } from "./routes/x402.ts";
 
-/** Every route. Elysia routes; the shell around it does the rest. */
+/** To describe every model takes 5 ms, so the first request for the documentation does it, and not the start. */
+const openApi = (): typeof import("./openapi.ts") => require("./openapi.ts");
+
+/** Every route. Elysia only routes and validates; the shell around it does the rest. */
 export const app = new Elysia({ aot: false, normalize: false })
   .onError(({ error, request, path }) => {
     const call = calls.get(request);
@@ -31,7 +34,7 @@ export const app = new Elysia({ aot: false, normalize: false })
   .use(operationRoutes)
   .use(internalRoutes)
   .use(pageRoutes)
-  .use(docsRoutes({ endpoints: () => endpointsOf(routes()), openApi: openApiDocument }));
+  .use(docsRoutes({ endpoints: () => openApi().endpointsOf(routes()), openApi: openApiDocument }));
 
 function routes(): readonly Route[] {
   return app.routes;
@@ -39,5 +42,5 @@ function routes(): readonly Route[] {
 
 /** The OpenAPI document of every route. */
 export function openApiDocument(): object {
-  return describeRoutes(routes());
+  return openApi().describeRoutes(routes());
 }
