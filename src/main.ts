@@ -1,206 +1,32 @@
 import packageJson from "../package.json" with { type: "json" };
-import { backUpFolder, restoreFolder } from "./app/backups.ts";
-import { refuseUnopened } from "./app/keys.ts";
-import { AUDIT_ARGUMENT, auditFolder, JOBS } from "./app/operation.ts";
-import { WAL_CHECKPOINT_ARGUMENT } from "./app/wal-checkpoint.ts";
-import {
-  docsUrlOf,
-  EVALUATOR_ARGUMENT,
-  hasLedger,
-  openForCommands,
-  refuseHalfRestored,
-  startServer,
-} from "./app.ts";
-import { runCommandLine } from "./cli/program.ts";
-import type { CommandLineTools, OpenLedger } from "./cli/tools.ts";
-import {
-  type Config,
-  DEFAULTS,
-  type Given,
-  NO_SECRETS,
-  readConfig,
-  readSecrets,
-  type Secrets,
-} from "./config.ts";
-import { isRefusal, type Refusal, refuseField, rootCause } from "./core/errors.ts";
-import { createIds } from "./core/ids.ts";
-import { runDemo } from "./demo/demo.ts";
-import { createPaint } from "./demo/paint.ts";
-import { inJson } from "./demo/record.ts";
-import { inWords } from "./demo/tell.ts";
-import { openApiDocument } from "./http/app.ts";
-import { errorBody } from "./http/errors.ts";
-import { runAuditChild } from "./platform/audit-child.ts";
-import { runEvaluatorChild } from "./platform/evaluator-child.ts";
-import { logInfo } from "./platform/log.ts";
-import { random40 } from "./platform/random.ts";
-import { runWalCheckpointChild } from "./platform/wal-checkpoint-child.ts";
-import { createWalCheckpoint } from "./store/sqlite/wal-checkpoint.ts";
+import { AUDIT_ARGUMENT, EVALUATOR_ARGUMENT, WAL_CHECKPOINT_ARGUMENT } from "./app/children.ts";
 
-const newId = createIds(Date.now, random40);
-
-const tools: CommandLineTools = {
-  version: packageJson.version,
-  async open({ data, create }) {
-    const config = ledgerConfig(data, create);
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    return isRefusal(secrets) ? secrets : opened(config, secrets);
-  },
-  async serve(options) {
-    const config = readConfig(
-      flags({
-        DATA: options.data,
-        HOST: options.host,
-        PORT: options.port,
-        BASE_URL: options.baseUrl,
-        DOCS_URL: options.docsUrl,
-        ALLOW_NETWORKS: options.allowNetworks,
-        FETCH_SECONDS: options.fetchSeconds,
-        TRUST_PROXY: options.trustProxy,
-        LOG: options.log,
-      }),
-    );
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    if (isRefusal(secrets)) return secrets;
-    const server = await startServer(config, secrets).catch(settingRefusal);
-    if (isRefusal(server)) return server;
-    const about = { version: packageJson.version, url: server.url, data_folder: config.data };
-    logInfo("started", about);
-    return {
-      url: server.url,
-      dataFolder: config.data,
-      stopped: untilSignal()
-        .then(server.stop)
-        .then(() => logInfo("stopped", about))
-        .then(exitSoon),
-    };
-  },
-  async backUp({ data, ...input }) {
-    const config = ledgerConfig(data, false);
-    if (isRefusal(config)) return config;
-    const ledger = opened(config, NO_SECRETS);
-    return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
-  },
-  async restore({ data, file }) {
-    const config = readConfig(flags({ DATA: data }));
-    return isRefusal(config) ? config : restoreFolder(config, file);
-  },
-  async runJob({ data, job }) {
-    const config = ledgerConfig(data, false);
-    if (isRefusal(config)) return config;
-    const secrets = readSecrets();
-    if (isRefusal(secrets)) return secrets;
-    const ledger = opened(config, secrets);
-    if (isRefusal(ledger)) return ledger;
-    const { ctx, close } = ledger;
-    try {
-      // An attempt that is begun and cannot be signed holds its delivery up, for the server too.
-      const refused =
-        job === "webhooks" ? refuseUnopened(config, secrets, ctx.store.reader.webhooks.enabled()) : null;
-      if (refused) return refused;
-      return { object: "job", job, done: await JOBS[job](ctx, config) };
-    } finally {
-      await close();
-    }
-  },
-  async demo({ data, exit, json }) {
-    const config = readConfig({});
-    if (isRefusal(config)) return config;
-    return runDemo({
-      config,
-      data: data ?? null,
-      keepServing: !exit,
-      telling: json ? inJson(tools.print) : inWords({ paint: createPaint(hasColours()), print: tools.print }),
-      untilStopped: untilSignal,
-    });
-  },
-  openApiDocument,
-  serverAddress({ host, port }) {
-    const config = readConfig(flags({ HOST: host, PORT: port }));
-    return isRefusal(config) ? config : { host: config.host, port: config.port };
-  },
-  errorBody: (refusal) => errorBody(refusal, newId("request"), docsUrl()),
-  print: (text) => void process.stdout.write(`${text}\n`),
-  printError: (text) => void process.stderr.write(`${text}\n`),
-};
-
-/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
-function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
-  const config = readConfig(flags({ DATA: data }));
-  if (isRefusal(config)) return config;
-  const refused = refuseHalfRestored(config.data);
-  if (refused) return refused;
-  return create || hasLedger(config.data)
-    ? config
-    : refuseField(
-        "HOLDFAST_DATA",
-        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
-      );
-}
-
-function opened(config: Config, secrets: Secrets): OpenLedger | Refusal {
-  try {
-    return openForCommands(config, secrets);
-  } catch (error) {
-    return settingRefusal(error);
+// Modules are imported where they are needed: several children run beside a server, and each would pay for all of them.
+const [command, folder = ""] = process.argv.slice(2);
+switch (command) {
+  case EVALUATOR_ARGUMENT: {
+    const { runEvaluatorChild } = await import("./platform/evaluator-child.ts");
+    await runEvaluatorChild();
+    break;
+  }
+  case AUDIT_ARGUMENT: {
+    const { runAuditChild } = await import("./platform/audit-child.ts");
+    const { auditFolder } = await import("./app/audit-folder.ts");
+    await runAuditChild(() => auditFolder(folder));
+    break;
+  }
+  case WAL_CHECKPOINT_ARGUMENT: {
+    const { runWalCheckpointChild } = await import("./platform/wal-checkpoint-child.ts");
+    const { createWalCheckpoint } = await import("./store/sqlite/wal-checkpoint.ts");
+    await runWalCheckpointChild(createWalCheckpoint(folder));
+    break;
+  }
+  case "--version":
+  case "-V":
+    console.log(packageJson.version);
+    break;
+  default: {
+    const { runProgram } = await import("./app/command-line.ts");
+    process.exitCode = await runProgram(packageJson.version, process.argv.slice(2));
   }
 }
-
-/** Where the links in a command's error lead: the server's own pages, as the API's do. */
-function docsUrl(): string {
-  const config = readConfig({});
-  return docsUrlOf(isRefusal(config) ? DEFAULTS : config);
-}
-
-const hasColours = (): boolean => process.stdout.isTTY && process.stdout.hasColors();
-
-/** Flags that were given. */
-const flags = (given: Given): Given =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-
-/** Resolves when the operator or the system asks for a stop. */
-const untilSignal = (): Promise<void> =>
-  new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
-  });
-
-/** After a stop, a source that hangs would keep the process alive: what it would answer is undone at the next start. */
-const exitSoon = (): void => void setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
-const EXIT_AFTER_MS = 200;
-
-/** What the machine refused of the settings: the folder, or the address. */
-function settingRefusal(error: unknown): Refusal {
-  const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
-  if (code === "EADDRINUSE") {
-    return refuseField("HOLDFAST_PORT", "another program listens there already; choose another with --port");
-  }
-  if (syscall === "listen" || code === "EADDRNOTAVAIL" || (code === "EACCES" && syscall !== "mkdir")) {
-    return refuseField(
-      "HOLDFAST_HOST",
-      `must be an address of this machine that it may listen on (${message})`,
-    );
-  }
-  if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
-    return refuseField(
-      "HOLDFAST_DATA",
-      `the ledger in it, holdfast.db, is damaged (${message}); restore a backup into another, empty folder`,
-    );
-  }
-  if (FOLDER_SYSCALLS.has(syscall) || code.startsWith("SQLITE_")) {
-    return refuseField("HOLDFAST_DATA", `must be a folder that can be written (${message})`);
-  }
-  throw error;
-}
-
-const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
-
-// Who reads us may stop early, as `head` does.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
-
-if (process.argv[2] === EVALUATOR_ARGUMENT) await runEvaluatorChild();
-if (process.argv[2] === AUDIT_ARGUMENT) await runAuditChild(() => auditFolder(process.argv[3] ?? ""));
-if (process.argv[2] === WAL_CHECKPOINT_ARGUMENT)
-  await runWalCheckpointChild(createWalCheckpoint(process.argv[3] ?? ""));
-process.exitCode = await runCommandLine(tools, process.argv.slice(2));

@@ -17,7 +17,7 @@ export type CommandLineTools = {
   runJob(options: DataOption & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /** Tells its story through `print`, with `json` as one object. Resolves when it is over, or when a signal has stopped the server that it keeps. */
   demo(options: DemoOptions): Promise<Refusal | null>;
-  openApiDocument(): unknown;
+  openApiDocument(): Promise<object>;
   /** Where a server with this configuration listens. */
   serverAddress(options: AddressOptions): ServerAddress | Refusal;
   /** The envelope of a refusal, as the API answers it. */

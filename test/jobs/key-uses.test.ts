@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openForCommands, type RunningServer, startServer } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
+import { type RunningServer, startServer } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { writeKeyUses } from "../../src/jobs/key-uses.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";

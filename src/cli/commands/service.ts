@@ -66,9 +66,9 @@ export function addOpenApi(program: Command, tools: CommandLineTools): void {
     .command("openapi")
     .summary("print the OpenAPI document")
     .description("Prints the description of the API as an OpenAPI document.");
-  withCommonFlags(openApi).action(() => {
+  withCommonFlags(openApi).action(async () => {
     const { json } = openApi.opts<CommonFlags>();
-    tools.print(JSON.stringify(tools.openApiDocument(), null, json ? 0 : 2));
+    tools.print(JSON.stringify(await tools.openApiDocument(), null, json ? 0 : 2));
   });
 }
 
