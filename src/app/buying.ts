@@ -3,33 +3,47 @@ import { SECOND_MS } from "../core/time.ts";
 import { KNOWN_ASSETS } from "../core/x402/assets.ts";
 import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "../jobs/purchases.ts";
 import type { Job } from "../jobs/scheduler.ts";
-import { createEvmChains, findingOf } from "../platform/evm-chain.ts";
-import { createEvmPayer } from "../platform/evm-payer.ts";
+import type { EvmChains } from "../platform/evm-chain.ts";
 import { logFault } from "../platform/log.ts";
 import { createX402Client } from "../platform/x402-request.ts";
 import type { Buying, Context } from "../services/context.ts";
+
+/**
+ * viem takes 20 ms to load, so it is loaded when it is first needed: at the start of a server that has a wallet, else by the
+ * first question to a chain. By `require`, for the reason in `platform/passkeys.ts`.
+ */
+const evmChain = (): typeof import("../platform/evm-chain.ts") => require("../platform/evm-chain.ts");
+const evmPayer = (): typeof import("../platform/evm-payer.ts") => require("../platform/evm-payer.ts");
 
 export function buyingWith(
   config: Config,
   secrets: Secrets,
   listeners: () => readonly { readonly address: string; readonly port: number }[],
 ): Buying {
-  const chains = createEvmChains(config.evmRpc);
+  let chains: EvmChains | null = null;
+  const chainsOnce = (): EvmChains => {
+    chains ??= evmChain().createEvmChains(config.evmRpc);
+    return chains;
+  };
   const { x402SandboxKey, x402LiveKey } = secrets;
   return {
     ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners }),
     wallets: {
-      sandbox: x402SandboxKey && createEvmPayer("sandbox", x402SandboxKey),
-      live: x402LiveKey && createEvmPayer("live", x402LiveKey),
+      sandbox: x402SandboxKey && evmPayer().createEvmPayer("sandbox", x402SandboxKey),
+      live: x402LiveKey && evmPayer().createEvmPayer("live", x402LiveKey),
     },
-    // Of two rules for a token the first counts, so the operator's come first.
+    // The first rule for a token counts, so the operator's rules come first.
     assets: [...config.x402Assets, ...KNOWN_ASSETS],
     chains: {
       ids: [...config.evmRpc.keys()],
       find: async (question, at) =>
-        findingOf(await chains.authorizationState(question, at), question.validBefore, Date.now()),
+        evmChain().findingOf(
+          await chainsOnce().authorizationState(question, at),
+          question.validBefore,
+          Date.now(),
+        ),
       async balanceOf(...question) {
-        const found = await chains.balanceOf(...question);
+        const found = await chainsOnce().balanceOf(...question);
         return "away" in found ? null : found;
       },
     },
@@ -41,7 +55,7 @@ export function buyingWith(
 const onPurchaseFault = (error: unknown, purchaseId: string): void =>
   logFault("a purchase could not be ended", error, { purchase_id: purchaseId });
 
-/** What a crash cut off of purchases, as far as it needs no chain. */
+/** Finishes the purchases that a crash interrupted, where no chain has to be asked. */
 export const recoverPurchasesSoon = (ctx: Context) => recoverPurchasesAtStart(ctx, onPurchaseFault);
 
 export const purchaseJobs = (ctx: Context): readonly Job[] => [

@@ -21,14 +21,9 @@ import type { Context } from "../services/context.ts";
 import { isReadable, ledgerFigures } from "../services/figures.ts";
 import { rememberServer } from "../services/instance.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
-import { openStore } from "./store.ts";
+import { AUDIT_ARGUMENT } from "./children.ts";
 
-/** What runs beside the requests, and what the service tells of itself. */
-
-export const AUDIT_ARGUMENT = "audit-child";
-
-/** What the hidden audit command does: the same as `holdfast audit`, on a folder that a server may be running on. */
-export const auditFolder = (dataFolder: string): Promise<readonly string[]> => openStore(dataFolder).audit();
+/** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
 
 export type OperationOptions = {
   readonly config: Config;
@@ -36,21 +31,21 @@ export type OperationOptions = {
   readonly ctx: Context;
   readonly metrics: Metrics;
   readonly evaluators: () => Figures["evaluators"];
-  /** When the ledger was last at work before this start, epoch milliseconds. */
+  /** The time of the newest id before this start, epoch milliseconds. */
   readonly lastSeenAt: number;
   /** A clock that never jumps, in milliseconds. */
   readonly monotonicNow: () => number;
   /** How to start this executable again. */
   readonly self: readonly string[];
   readonly newestBackupAt: () => Figures["newestBackupAt"];
-  /** Those that need more than the context. */
+  /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
 
 export type RunningOperation = {
   readonly operation: Operation;
   readonly onAnswered: (answered: Answered) => void;
-  /** Starts no job any more, and resolves when those that run are done. */
+  /** Starts no further job, and resolves when the running ones have ended. */
   stop(): Promise<void>;
 };
 
@@ -119,7 +114,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     async stop() {
       auditChild.stop();
       await scheduler.stop();
-      // What was used since the last run would be forgotten.
+      // Else the uses of keys since the job's last run would be lost.
       await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
     },
   };
@@ -128,7 +123,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
 const LEDGER_JOB = "ledger";
 const KEY_USES_JOB = "key-uses";
 
-/** The jobs that the command line may run by hand. They answer how many they found to do, where they count. */
+/** The jobs that the command line may run by hand. They answer how many items they worked on; null where they do not count. */
 export const JOBS = {
   deadlines: (ctx: Context) => sweepDeadlines(ctx, onExpiryFault),
   async agents(ctx: Context) {
@@ -137,7 +132,7 @@ export const JOBS = {
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
   retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
-  // By hand: of all that have waited for a day, since nobody knows when this one ran last.
+  // By hand it names every escalation that has waited for a day: when it ran last is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
@@ -154,7 +149,7 @@ export const onRecoveryFault = (error: unknown, warrantId: string): void =>
 const onDeliveryFault = (error: unknown, deliveryId: string): void =>
   logFault("a webhook could not be delivered", error, { delivery_id: deliveryId });
 
-/** A server that started on a full disk also writes down here, once there is space, where it is reached. */
+/** A server that started on a full disk could not store its address. It is stored here, once there is space. */
 async function tryLedger(ctx: Context): Promise<void> {
   await ctx.store.probe();
   await rememberServer(ctx);

@@ -2,15 +2,14 @@ import type { Config } from "../config.ts";
 import { SECOND_MS } from "../core/time.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import { createWalCheckpointChild } from "../platform/wal-checkpoint-child.ts";
+import { WAL_CHECKPOINT_ARGUMENT } from "./children.ts";
 
-export const WAL_CHECKPOINT_ARGUMENT = "wal-checkpoint-child";
-
-/** A log of fewer pages than these, 4 MB, may grow on. */
+/** A log of fewer pages, 4 MB, is left to grow. */
 const LOG_PAGES_LONG = 1_024;
 
 /**
- * Keeps the ledger's write-ahead log short without holding up requests: a child copies nearly all of it, and the writer only
- * the rest, after which it starts the log anew. Without a child the writer copies all of it.
+ * Keeps the ledger's write-ahead log short without holding up requests: a child copies nearly all of it. The writer
+ * copies the rest and starts the log anew. Where the child fails, the writer copies all of it.
  *
  * @param command how this executable is started
  */

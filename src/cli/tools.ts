@@ -18,7 +18,7 @@ export type CommandLineTools = {
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /** Plays the demo and prints its story, with `json` as one object. Resolves when the story is over, or, without `exit`, when a signal has stopped the server. */
   demo(flags: DemoFlags): Promise<Refusal | null>;
-  openApiDocument(): unknown;
+  openApiDocument(): Promise<object>;
   /** The address at which a server with this configuration listens. */
   serverAddress(flags: AddressFlags): ServerAddress | Refusal;
   /** The error's body for a refusal, as the API answers it. */

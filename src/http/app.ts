@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import { describeRoutes, endpointsOf } from "./openapi.ts";
 import type { Route } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
@@ -12,6 +11,9 @@ import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
 import { x402Routes } from "./routes/x402.ts";
 
+/** To describe every model takes 5 ms, so the first request for the documentation does it, and not the start. */
+const openApi = (): typeof import("./openapi.ts") => require("./openapi.ts");
+
 const routes: readonly Route[] = [
   ...warrantRoutes,
   ...x402Routes,
@@ -22,7 +24,7 @@ const routes: readonly Route[] = [
   ...operationRoutes,
   ...internalRoutes,
   ...pageRoutes,
-  ...docsRoutes({ endpoints: () => endpointsOf(app.routes), openApi: openApiDocument }),
+  ...docsRoutes({ endpoints: () => openApi().endpointsOf(app.routes), openApi: openApiDocument }),
 ];
 
 /** The table of all routes. Elysia finds the route of a path; the shell calls the route's handler. */
@@ -49,5 +51,5 @@ export function findRoute(method: string, path: string): FoundRoute | null {
 
 /** The OpenAPI document of all routes. */
 export function openApiDocument(): object {
-  return describeRoutes(app.routes);
+  return openApi().describeRoutes(app.routes);
 }

@@ -1,7 +1,7 @@
 import { setPriority } from "node:os";
 import { Script } from "node:vm";
 import { documentOf } from "../core/clauses/document.ts";
-import { evaluateClause } from "../core/clauses/evaluate.ts";
+import { evaluateClause, loadDocumentPackages } from "../core/clauses/evaluate.ts";
 import type { ReachedEvidence } from "../core/clauses/evidence.ts";
 import type { ClauseCode } from "../core/clauses/reason-codes.ts";
 import type { Clause } from "../core/clauses/registry.ts";
@@ -9,7 +9,7 @@ import { type JsonSchema, parseSchema, type Schemas } from "../core/clauses/sche
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { liveAsLongAsParent } from "./child-life.ts";
 
-/** What the parent asks: clauses over one body, or whether a schema can be saved. One at a time. */
+/** What the parent asks, one request at a time: to evaluate clauses over one body, or whether a schema can be saved. */
 export type ChildRequest =
   | {
       readonly ask: "evaluate";
@@ -20,14 +20,14 @@ export type ChildRequest =
     }
   | { readonly ask: "schema"; readonly schema: unknown };
 
-/** What the child says. After `begun` each answer has to come within the clause's time. */
+/** What the child answers. After `begun`, each answer must come within the time limit of a clause. */
 export type ChildAnswer =
   | { readonly say: "ready" }
   | { readonly say: "begun" }
   | { readonly say: "clause"; readonly code: ClauseCode | null; readonly observed: unknown }
   | { readonly say: "schema"; readonly outcome: { readonly schema: JsonSchema } | Refusal };
 
-/** The parent kills a slow child far sooner: this ends one whose parent is gone. */
+/** Ends a child whose parent has ended. A living parent kills a slow child much earlier. */
 const ORPHAN_TIMEOUT_MS = 5_000;
 const PRIORITY_LOWERED = 10;
 
@@ -36,20 +36,21 @@ declare global {
 }
 
 /**
- * The hidden `evaluator` command: evaluates what its parent sends, until the parent goes. It has no secrets, no
- * environment and nothing to write; its parent may kill it at any moment. Resolves never.
+ * The hidden command of an evaluator: evaluates what its parent sends, until the parent ends. It has no secrets and no
+ * environment, and writes nothing; its parent may kill it at any moment. Never resolves.
  */
 export function runEvaluatorChild(): Promise<never> {
   try {
     setPriority(PRIORITY_LOWERED);
   } catch {
-    // Some systems forbid it; the time limits hold all the same.
+    // Some systems forbid it. The time limits hold without it.
   }
   const task = new Script("holdfastTask()");
   const runBounded = (work: () => void): void => {
     globalThis.holdfastTask = work;
     task.runInThisContext({ timeout: ORPHAN_TIMEOUT_MS });
   };
+  loadDocumentPackages();
   liveAsLongAsParent();
   process.on("message", (request: ChildRequest) => {
     try {
@@ -76,7 +77,7 @@ function answer(request: ChildRequest, runBounded: (work: () => void) => void): 
     return;
   }
   const { clauses, evidence, schemas, now } = request;
-  // Read before the first clause's time begins: that takes as long as the body is, and no longer.
+  // The body is read before the time of the first clause begins: reading depends only on the length of the body.
   runBounded(() => documentOf(evidence.body));
   say({ say: "begun" });
   for (const clause of clauses) {

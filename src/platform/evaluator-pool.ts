@@ -4,10 +4,10 @@ import type { Subprocess } from "bun";
 import type { Refusal } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 
-/** Nobody could take the work: nothing was evaluated, so nothing was decided. */
+/** There was no child for the work. Nothing was evaluated, so nothing is decided. */
 export class EvaluatorUnavailable extends Error {}
 
-/** All children are busy with others' work, and will not be for long. A `Refusal` too: who is refused may retry. */
+/** All children are busy, and soon one will be free. It is a `Refusal` too: the caller may retry. */
 export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
   readonly refused = "rate_limit_exceeded";
 }
@@ -15,14 +15,14 @@ export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
 export type PoolOptions = {
   /** The executable and its arguments. */
   readonly command: readonly string[];
-  /** Children that are kept warm. */
+  /** How many children are kept running, once `warmUp` has started them. */
   readonly size: number;
   readonly sizeMax: number;
-  /** Those who may wait for a child; half of them for one caller. */
+  /** How many evaluations may wait for a child. One caller may have half of them. */
   readonly queueMax: number;
-  /** After this, an idle child beyond `size` is ended. */
+  /** An idle child beyond `size` is ended after this time. */
   readonly idleMs: number;
-  /** Resident bytes: a busy child above is killed. Known on Linux only. */
+  /** A busy child with more resident bytes is killed. Only Linux tells how many it has. */
   readonly memoryBytesMax: number;
 };
 
@@ -30,12 +30,12 @@ export type PoolStats = {
   readonly size: number;
   readonly busy: number;
   readonly waiting: number;
-  /** Children that ended at work or as they started: they crashed, or took too long or too much. */
+  /** Children that ended while they worked or started: they crashed, or took too much time or memory. */
   readonly restarts: number;
   readonly processIds: readonly number[];
 };
 
-/** Resident bytes above which a child is replaced once its work is done. */
+/** A child with more resident bytes is replaced when its work is done. */
 const MEMORY_BYTES_TIRED = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
 const START_FAILURES_MAX = 3;
@@ -53,7 +53,7 @@ export class PoolChild {
   state: ChildState = "starting";
   callerKey: string | null = null;
   idleTimer: Timer | null = null;
-  /** Hears the answers of the work at hand, and null when the child is gone. */
+  /** Receives the answers to the current request, and null when the child has ended. */
   listener: ((answer: ChildAnswer | null) => void) | null = null;
   private readonly process: Subprocess;
   private memoryTimer: Timer | null = null;
@@ -63,7 +63,7 @@ export class PoolChild {
     private readonly onChange: (child: PoolChild, was: ChildState) => void,
   ) {
     this.process = Bun.spawn([...options.command], {
-      // Nothing of the server's is inherited: no secrets, and no settings of the folder it was started in.
+      // The child inherits nothing: no secrets, and no settings of the folder that the server was started in.
       env: {},
       cwd: parsePath(process.execPath).root,
       stdio: ["ignore", "ignore", "ignore"],
@@ -150,8 +150,8 @@ function residentBytes(pid: number): number {
 }
 
 /**
- * Children that evaluate. A few are warm; more come while all are busy, up to `sizeMax`, of which one caller gets at
- * most half. Who waits longest goes first, past callers that have their share.
+ * Children that evaluate. A few are kept running. While all are busy more are started, up to `sizeMax`; one caller gets at most
+ * half of them. Whoever has waited longest is served first, except callers that have their share.
  */
 export class EvaluatorPool {
   private readonly children = new Set<PoolChild>();
@@ -160,13 +160,17 @@ export class EvaluatorPool {
   private restarts = 0;
   private closed = false;
 
-  constructor(private readonly options: PoolOptions) {
-    for (let count = 0; count < options.size; count++) this.spawn();
+  constructor(private readonly options: PoolOptions) {}
+
+  /** Starts the children that are kept warm. Before that, work starts a child when it comes. */
+  warmUp(): void {
+    if (this.closed) return;
+    for (let count = this.children.size; count < this.options.size; count++) this.spawn();
   }
 
   /**
-   * A child for one piece of work, to be given back by `release`. Rejects with `EvaluatorUnavailable`; that is
-   * `EvaluatorBusy` where too many wait, or where none is free within `waitTimeoutMs`.
+   * A child for one piece of work; give it back with `release`. Rejects with `EvaluatorBusy` where too many wait, or where no
+   * child is free within `waitTimeoutMs`; with `EvaluatorUnavailable` where children do not start, or the pool is closed.
    */
   acquire(callerKey: string | null, waitTimeoutMs = Number.POSITIVE_INFINITY): Promise<PoolChild> {
     if (this.closed) return Promise.reject(new EvaluatorUnavailable("closed"));
@@ -190,12 +194,12 @@ export class EvaluatorPool {
 
   private giveUp(waiter: Waiter): void {
     this.waiters.splice(this.waiters.indexOf(waiter), 1);
-    // Where nobody works, children do not come up: that is a fault, and no retry will mend it.
+    // Where no child is busy, children do not start. That is a fault, and a retry does not help.
     const Reason = this.stats().busy > 0 ? EvaluatorBusy : EvaluatorUnavailable;
     waiter.reject(new Reason("no child was free in time"));
   }
 
-  /** Gives a child back, alive or gone. */
+  /** Gives a child back, whether it still runs or has ended. */
   release(child: PoolChild): void {
     if (child.state !== "busy") return;
     if (residentBytes(child.pid) > MEMORY_BYTES_TIRED) {
@@ -214,19 +218,19 @@ export class EvaluatorPool {
     return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
   }
 
-  /** Whether it was closed: then a child that is gone is nobody's fault. */
+  /** Whether the pool was closed. A child that ended because of that is no clause's fault. */
   get isClosed(): boolean {
     return this.closed;
   }
 
-  /** Ends every child; whoever used one hears that it is gone. */
+  /** Ends every child. Listeners of busy ones are told. */
   close(): void {
     this.closed = true;
     for (const child of [...this.children]) child.kill();
     for (const waiter of this.waiters.splice(0)) waiter.reject(new EvaluatorUnavailable("closed"));
   }
 
-  /** A command that does not start is not tried for ever: who waits is told, and the next request tries again. */
+  /** After some failures it stops trying to start a child: waiting work is rejected, and the next request tries again. */
   private spawn(): void {
     if (this.startFailures < START_FAILURES_MAX) {
       try {
@@ -269,7 +273,7 @@ export class EvaluatorPool {
       const own = waiter.callerKey === null ? 0 : (held.get(waiter.callerKey) ?? 0);
       if (own >= share) continue;
       const idles = [...this.children].filter((child) => child.state === "idle");
-      // The last one is left to whoever holds none: a new one takes its time to start.
+      // A caller that holds a child leaves the last idle one to others: a new child needs time to start.
       const idle = own > 0 && idles.length === 1 ? undefined : idles[0];
       if (waiter.callerKey !== null) held.set(waiter.callerKey, own + 1);
       if (idle) {

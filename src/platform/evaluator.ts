@@ -23,41 +23,43 @@ import {
 export { EvaluatorBusy, EvaluatorUnavailable } from "./evaluator-pool.ts";
 
 export type EvaluatorOptions = {
-  /** What starts a child: the executable again, with the hidden argument that calls `runEvaluatorChild`. */
+  /** The command that starts a child: this executable, with the hidden argument that calls `runEvaluatorChild`. */
   readonly command: readonly string[];
   readonly clauseTimeoutMs: number;
-  /** For all clauses of one evaluation, from when it gets a child; none by default. */
+  /** The time for all clauses of one evaluation, from when it has a child. No limit by default. */
   readonly runTimeoutMs?: number;
-  /** For a free child, then `EvaluatorBusy`; none by default. The run's own limit comes first where it is shorter. */
+  /** How long to wait for a free child, before `EvaluatorBusy`. No limit by default; `runTimeoutMs` may end the wait earlier. */
   readonly waitTimeoutMs?: number;
 } & Partial<Omit<PoolOptions, "command">>;
 
 export type EvaluationRequest = {
   readonly clauses: readonly Clause[];
   readonly evidence: Evidence;
-  /** Those that the clauses name; others are ignored. */
+  /** The schemas that the clauses name. Others are ignored. */
   readonly schemas: Schemas;
   /** Epoch ms. */
   readonly now: number;
-  /** Who asks, for the share of the pool that one caller may hold; without it there is none. */
+  /** Who asks: one caller may hold only a share of the pool. Without it there is no such limit. */
   readonly callerKey?: string;
 };
 
 export type Evaluator = {
   /**
-   * Every clause's result, in order. A clause that takes too long, or takes its process down, fails with
-   * `clause_timeout`. Rejects with `EvaluatorUnavailable` where nothing could be evaluated: then nothing is decided.
-   * It is `EvaluatorBusy` where a retry may find a child free.
+   * The result of every clause, in order. A clause that takes too long, or that crashes its process, fails with
+   * `clause_timeout`. Rejects with `EvaluatorUnavailable` where nothing could be evaluated, so that nothing is decided; with
+   * `EvaluatorBusy` where a retry may find a free child.
    */
   evaluate(request: EvaluationRequest): Promise<Evaluation>;
-  /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate`. */
+  /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate` does. */
   parseSchema(schema: unknown): Promise<{ readonly schema: JsonSchema } | Refusal>;
+  /** Starts the children that are kept warm. Before that, work starts a child when it comes. */
+  warmUp(): void;
   stats(): PoolStats;
-  /** Ends the children. What they have not answered yet rejects with `EvaluatorUnavailable`. */
+  /** Ends the children. Evaluations that are under way reject with `EvaluatorUnavailable`. */
   close(): void;
 };
 
-/** More than the cores: those that burn run at a low priority, and one caller has no more than half. */
+/** More children than cores: they run at a low priority, and one caller has at most half of them. */
 const SIZE_MAX = Math.min(32, Math.max(4, 4 * availableParallelism()));
 
 const POOL_DEFAULTS = {
@@ -68,19 +70,20 @@ const POOL_DEFAULTS = {
   memoryBytesMax: 1024 * 1024 * 1024,
 } as const;
 
-/** Until a child has received a body and read it: 10 MiB take about 0.2 s. */
+/** How long a child may take to receive a body and read it. 10 MiB take about 0.2 s. */
 const BEGIN_TIMEOUT_MS = 5_000;
-/** So many clauses of one evaluation may cost a child; the rest fail unseen, or 64 hostile ones would take a minute. */
+/** After so many clauses that ended a child, the rest of the evaluation fails: 64 hostile clauses would take a minute. */
 const LOST_CHILDREN_MAX = 3;
-/** An answer may be here already, unread because this process was busy: it gets one more turn. */
+/** An answer may have come in time, and this process was too busy to read it. So it gets this much longer. */
 const LATE_ANSWER_MS = 20;
 
-/** Evaluates in child processes (architecture.md, Evidence): a hostile pattern, path or document stalls nobody else. */
+/** Evaluates in child processes: a hostile pattern, path or document holds up nobody else, and its process can be ended. */
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const pool = new EvaluatorPool({ ...POOL_DEFAULTS, ...options });
   return {
     evaluate: (request) => evaluateIn(pool, options, request),
     parseSchema: (schema) => parseSchemaIn(pool, options, schema),
+    warmUp: () => pool.warmUp(),
     stats: () => pool.stats(),
     close: () => pool.close(),
   };
@@ -101,7 +104,7 @@ async function evaluateIn(
   return summarise(details, evidenceHashOf(evidence), now);
 }
 
-/** Fills the gaps in `results`; what is still missing afterwards ran out of time. */
+/** Fills the gaps in `results`. Clauses that have no result afterwards ran out of time. */
 async function evaluateInChildren(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
@@ -137,7 +140,7 @@ async function evaluateInChildren(
   }
 }
 
-/** A child, waited for no longer than may be; null where the run's time is up meanwhile. */
+/** A free child; null where the run's time is up before there is one. */
 async function childBefore(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
@@ -147,7 +150,7 @@ async function childBefore(
   const { waitTimeoutMs = Number.POSITIVE_INFINITY } = options;
   if (endsAt === null) return pool.acquire(callerKey, waitTimeoutMs);
   try {
-    // A timer may be early by a fraction: the millisecond lets the run's time be up when it fires.
+    // A timer may fire a little early. With one millisecond more, the run's time is up when it does.
     return await pool.acquire(callerKey, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
   } catch (error) {
     if (performance.now() >= endsAt && !pool.isClosed) return null;
@@ -155,7 +158,7 @@ async function childBefore(
   }
 }
 
-/** A view may share its buffer with bytes that are no business of the child's, and all of it would be sent. */
+/** A copy where the bytes are a part of a larger buffer: the whole buffer would be sent to the child. */
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.length === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 
@@ -185,8 +188,8 @@ type Limits = { readonly clauseTimeoutMs: number; readonly endsAt: number };
 type End = { readonly begun: boolean; readonly answered: number };
 
 /**
- * Sends a request, hears `count` answers, and gives the child back. Resolves when all are heard, or when the child is gone;
- * rejects with `EvaluatorUnavailable` where it is gone because the pool was closed: that is no clause's fault.
+ * Sends a request, receives `count` answers, and gives the child back. Resolves when all have come, or when the child has
+ * ended. Rejects with `EvaluatorUnavailable` where it ended because the pool was closed: no clause is to blame then.
  */
 async function converse(
   pool: EvaluatorPool,
@@ -202,7 +205,7 @@ async function converse(
   return end;
 }
 
-/** Each answer has its own time; who misses it is killed. */
+/** Each answer has a time limit. A child that exceeds it is killed. */
 function hearAnswers(
   child: PoolChild,
   request: ChildRequest,

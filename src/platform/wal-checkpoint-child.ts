@@ -1,23 +1,27 @@
 import { liveAsLongAsParent } from "./child-life.ts";
 
 /**
- * Copies the ledger's write-ahead log into its file, in a process of its own: on the main thread that holds up every request
- * for as long as the disk takes (https://sqlite.org/wal.html, Performance Considerations).
+ * Copies the ledger's write-ahead log into its file, in a process of its own. On the main thread it would hold up every
+ * request for as long as the disk takes (https://sqlite.org/wal.html, Performance Considerations).
  */
 export type WalCheckpointChild = {
-  /** Copies the log, and answers how many pages it had. Rejects where that failed; the next call begins anew. */
+  /**
+   * Copies the log, and answers how many pages it had. The first call starts the child. Rejects where the copy failed; after the
+   * child has ended, the next call starts another.
+   */
   checkpoint(): Promise<number>;
   /** Ends the child, and resolves when it is gone. */
   stop(): Promise<void>;
 };
 
-/** A checkpoint that has not ended by then will not. */
+/** A child that has not answered by then is killed. */
 const CHECKPOINT_MS_MAX = 60_000;
 
 type Said = { readonly pages: number } | { readonly problem: string };
 
-/** @param command how this executable is started so that it calls `runWalCheckpointChild` on the right folder */
+/** @param command starts this executable so that it calls `runWalCheckpointChild` on the data folder */
 export function createWalCheckpointChild(command: readonly string[]): WalCheckpointChild {
+  let child: Bun.Subprocess | null = null;
   let waiting: { resolve(pages: number): void; reject(error: Error): void } | null = null;
   let stopped = false;
 
@@ -29,7 +33,7 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
 
   function start(): Bun.Subprocess {
     return Bun.spawn([...command], {
-      // Nothing of the server's is inherited: no secrets, and no settings.
+      // The child inherits nothing: no secrets, and no settings.
       env: {},
       stdio: ["ignore", "ignore", "ignore"],
       ipc: hear,
@@ -39,8 +43,6 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
       },
     });
   }
-
-  let child: Bun.Subprocess | null = start();
 
   return {
     checkpoint() {
@@ -55,14 +57,14 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
     },
     async stop() {
       stopped = true;
-      // Halfway through is no harm: the log still has all of it.
+      // An unfinished copy does no harm: the log still holds everything.
       child?.kill("SIGKILL");
       await child?.exited;
     },
   };
 }
 
-/** The hidden command behind it: copies whenever its parent asks, until the parent goes. Resolves never. */
+/** The hidden command: copies the log whenever its parent asks, until the parent ends. Never resolves. */
 export function runWalCheckpointChild(checkpoint: () => number): Promise<never> {
   liveAsLongAsParent();
   process.on("message", () => void process.send?.(attempt(checkpoint)));

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { openForCommands } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
 import { readConfig } from "../../src/config.ts";
 import { createAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";

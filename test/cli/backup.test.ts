@@ -15,10 +15,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
-import { openForCommands, refuseHalfRestored, startServer } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
+import { startServer } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
+import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
 import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";

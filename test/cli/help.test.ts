@@ -46,6 +46,19 @@ function commandsInReadme(): ReadonlySet<string> {
 const isGroup = (name: string): boolean =>
   LEAVES.some(([first, second]) => first === name && second !== undefined);
 
+test("a command that is named is built alone, and as it is among all", () => {
+  const tools = { version: "0" } as CommandLineTools;
+  const all = buildProgram(tools);
+  expect(all.commands.length).toBeGreaterThan(15);
+  for (const command of all.commands) {
+    const program = buildProgram(tools, command.name());
+    expect(program.commands.map((child) => child.name())).toEqual([command.name()]);
+    expect(program.commands[0]?.helpInformation()).toBe(command.helpInformation());
+  }
+  for (const name of ["help", "--help", "no-such-command"])
+    expect(buildProgram(tools, name).helpInformation()).toBe(all.helpInformation());
+});
+
 describe("the help", () => {
   test("has the commands that the README lists, each of them, and no other", () => {
     expect(LEAVES.map((leaf) => leaf.join(" ")).sort()).toEqual([...commandsInReadme()].sort());

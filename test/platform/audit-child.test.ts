@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
-import { AUDIT_ARGUMENT } from "../../src/app/operation.ts";
+import { AUDIT_ARGUMENT } from "../../src/app/children.ts";
 import { createAuditChild } from "../../src/platform/audit-child.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { createStage } from "../support/stage.ts";

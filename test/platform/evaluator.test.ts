@@ -35,6 +35,7 @@ function evaluatorOf(options: Partial<EvaluatorOptions> = {}): Evaluator {
     ...options,
   });
   evaluators.push(evaluator);
+  evaluator.warmUp();
   return evaluator;
 }
 
@@ -289,6 +290,25 @@ describe("a process that fails", () => {
 });
 
 describe("the pool", () => {
+  test("has no child before it is told to warm up, and serves what comes earlier", async () => {
+    const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 1_000, size: 2, sizeMax: 4 });
+    evaluators.push(evaluator);
+    expect(evaluator.stats().size).toBe(0);
+    expect((await evaluator.evaluate(work([object], {}))).passed).toBe(true);
+    expect(evaluator.stats()).toMatchObject({ size: 1, restarts: 0 });
+    evaluator.warmUp();
+    expect(evaluator.stats().size).toBe(2);
+    evaluator.warmUp();
+    expect(evaluator.stats().size).toBe(2);
+  });
+
+  test("that is closed does not warm up", () => {
+    const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 1_000, size: 2, sizeMax: 4 });
+    evaluator.close();
+    evaluator.warmUp();
+    expect(evaluator.stats().size).toBe(0);
+  });
+
   test("does not let innocents wait for who burns", async () => {
     const evaluator = evaluatorOf({ size: 2, sizeMax: 4, clauseTimeoutMs: MINUTE_MS });
     await Promise.all([1, 2].map(() => evaluator.evaluate(work([object], {}))));

@@ -43,7 +43,7 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
       restore: () => Promise.reject(new Error("no restore here")),
       runJob: () => Promise.reject(new Error("no jobs here")),
       demo: () => Promise.reject(new Error("no demo here")),
-      openApiDocument: () => ({ openapi: "3.1.0", paths: {} }),
+      openApiDocument: async () => ({ openapi: "3.1.0", paths: {} }),
       serverAddress: () => ({ host: "127.0.0.1", port: 1 }),
       errorBody: ({ refused: code, message }) => ({
         error: { type: typeOf(code), code, message, doc_url: `/docs#${code}`, request_id: "req_1" },

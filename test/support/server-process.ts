@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { openForCommands } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
 import { type Given, readConfig } from "../../src/config.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type Client, createClient } from "./client.ts";

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { docsUrlOf, openForCommands } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
+import { docsUrlOf } from "../../src/app/urls.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import type { Purchase } from "../../src/core/x402/purchase.ts";
 import { createShell } from "../../src/http/shell.ts";

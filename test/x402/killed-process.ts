@@ -1,5 +1,6 @@
 /** One request to the service in a process of its own, which is killed right after so many commits. */
-import { docsUrlOf, openForCommands } from "../../src/app.ts";
+import { openForCommands } from "../../src/app/ledger.ts";
+import { docsUrlOf } from "../../src/app/urls.ts";
 import { readConfig, readSecrets } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { withCommands } from "../support/failing-commands.ts";

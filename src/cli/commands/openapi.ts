@@ -8,8 +8,8 @@ export function addOpenApi(program: Command, tools: CommandLineTools): void {
     .summary("print the OpenAPI document")
     .description("Prints the description of the HTTP API as an OpenAPI document.");
   examples(openApi, "holdfast openapi > openapi.json");
-  withCommonFlags(openApi).action(() => {
+  withCommonFlags(openApi).action(async () => {
     const { json } = openApi.opts<CommonFlags>();
-    tools.print(JSON.stringify(tools.openApiDocument(), null, json ? 0 : 2));
+    tools.print(JSON.stringify(await tools.openApiDocument(), null, json ? 0 : 2));
   });
 }

@@ -15,20 +15,34 @@ import {
   type ReachedEvidence,
   summarise,
 } from "./evidence.ts";
-import { parseJsonPath, select } from "./jsonpath.ts";
 import type { ClauseCode } from "./reason-codes.ts";
 import type { Clause } from "./registry.ts";
-import { compileSchema, type Schemas } from "./schema.ts";
+import type { Schemas } from "./schema.ts";
 
-/** How far ahead of the clock evidence may be dated (decisions.md, Verification). */
+/**
+ * The packages behind these two take 10 ms to load. A server does not wait for them at its start: it evaluates only clauses that
+ * need no document (`needsDocument`), and its children evaluate the others.
+ */
+const jsonPaths = (): typeof import("./jsonpath.ts") => require("./jsonpath.ts");
+const jsonSchemas = (): typeof import("./schema.ts") => require("./schema.ts");
+
+/** Loads both, in a process that evaluates documents: the first clause has a time limit, which should not run meanwhile. */
+export function loadDocumentPackages(): void {
+  jsonPaths();
+  jsonSchemas();
+}
+
+/** How far in the future the time of evidence may be: clocks differ. */
 const FUTURE_MAX_MS = 300 * SECOND_MS;
 
 type Finding = { readonly code: ClauseCode | null; readonly observed: unknown };
 const found = (code: ClauseCode | null, observed: unknown = null): Finding => ({ code, observed });
 
 /**
- * Every clause against the evidence; it never stops early. Hostile schemas, paths and documents can take long:
- * services go through platform/evaluator.ts. `now` is in epoch ms.
+ * Evaluates every clause against the evidence, also after one has failed. Hostile schemas, paths and documents can take long,
+ * so services use `platform/evaluator.ts`.
+ *
+ * @param now epoch milliseconds
  */
 export function evaluate(
   clauses: readonly Clause[],
@@ -40,7 +54,7 @@ export function evaluate(
   return summarise(details, evidenceHashOf(evidence), now);
 }
 
-/** One clause against the evidence. Whatever goes wrong on the way fails it. */
+/** Evaluates one clause against the evidence. An error on the way fails the clause. */
 export function evaluateClause(
   clause: Clause,
   evidence: Evidence,
@@ -56,7 +70,7 @@ export function evaluateClause(
   return resultOf(clause, finding.code, finding.observed);
 }
 
-/** The result of a clause; it passed where there is no code. */
+/** The result of a clause. It passed where `code` is null. */
 export const resultOf = (
   clause: Clause,
   code: ClauseCode | null,
@@ -69,14 +83,14 @@ export const resultOf = (
   observed,
 });
 
-/** Whether a clause reads the body as JSON: a hostile one then takes as long as it likes. */
+/** Whether a clause reads the body as JSON. A hostile body can make that take very long. */
 export function needsDocument(clause: Clause, evidence: Evidence): boolean {
   if (!evidence.reached) return false;
   if (clause.kind === "json.schema" || clause.kind === "json.jsonpath") return true;
   return clause.kind === "data.freshness" && evidence.generatedAt === null && mayBeObject(evidence.body);
 }
 
-/** What a clause fails with when its evaluation broke down: a stack too deep, a pattern beyond limits. */
+/** The code of a clause whose evaluation threw, because the stack was too deep or a pattern too large. */
 function failureOf(clause: Clause): ClauseCode {
   if (clause.kind === "json.schema") return "schema_mismatch";
   return clause.kind === "json.jsonpath" ? "path_not_found" : "body_not_json";
@@ -142,11 +156,11 @@ function validates(evidence: ReachedEvidence, name: string, schemas: Schemas): F
   if (schema === undefined) return found("schema_not_found");
   const document = documentOf(evidence.body);
   if (document === null) return found("body_not_json");
-  return found(compileSchema(schema)(document.value) ? null : "schema_mismatch");
+  return found(jsonSchemas().compileSchema(schema)(document.value) ? null : "schema_mismatch");
 }
 
 function resolves(evidence: ReachedEvidence, clause: Clause<"json.jsonpath">): Finding {
-  if (parseJsonPath(clause.path) !== null) return found("path_unsupported");
+  if (jsonPaths().parseJsonPath(clause.path) !== null) return found("path_unsupported");
   const document = documentOf(evidence.body);
   if (document === null) return found("body_not_json");
   return Object.hasOwn(clause, "equals")
@@ -154,16 +168,16 @@ function resolves(evidence: ReachedEvidence, clause: Clause<"json.jsonpath">): F
     : selectsSomething(clause.path, document);
 }
 
-/** Without `equals`, one node is enough; the first is what was observed. */
+/** Without `equals`, one node is enough. The first one is what was observed. */
 function selectsSomething(path: string, document: JsonDocument): Finding {
-  const first = select(path, document.value).next();
+  const first = jsonPaths().select(path, document.value).next();
   return first.done ? found("path_not_found") : found(null, observedOf(first.value));
 }
 
 /** With `equals`, the path must select one node only. */
 function selectsExactly(path: string, document: JsonDocument, wanted: unknown): Finding {
   const values: unknown[] = [];
-  for (const value of select(path, document.value)) {
+  for (const value of jsonPaths().select(path, document.value)) {
     values.push(value);
     if (values.length === 2) return found("value_mismatch", observedOf(values));
   }

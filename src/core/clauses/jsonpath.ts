@@ -5,12 +5,13 @@ import {
   type JSONValue,
   jsonpath,
 } from "json-p3";
+import { JSONPATH_LENGTH_MAX } from "./limits.ts";
 import { compilePattern, type Pattern, PatternProblem } from "./pattern.ts";
 
-/** RFC 9535 through json-p3, less what could answer wrongly: its native regular expressions. Nothing runs code. */
-export const JSONPATH_LENGTH_MAX = 1_024;
+// JSONPath of RFC 9535 by json-p3. Its native regular expressions are replaced: they can give wrong answers (see pattern.ts). No
+// path runs code.
 
-/** Levels that `..` goes down; a deeper document fails the clause. */
+/** How many levels `..` goes down. A deeper document fails the clause. */
 const DEPTH_MAX = 512;
 const PATTERNS_MAX = 256;
 
@@ -48,7 +49,7 @@ function patternFunction(name: "match" | "search"): FilterFunction {
   };
 }
 
-/** Whether json-p3 takes it for an I-Regexp (RFC 9485): a pattern that is none is false to both functions. */
+/** Whether json-p3 accepts it as an I-Regexp (RFC 9485). For any other pattern both functions answer false. */
 function isIRegexp(source: string): boolean {
   const checker = new jsonpath.functions.Match({ cacheSize: 0, throwErrors: true });
   try {

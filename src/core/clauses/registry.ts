@@ -1,10 +1,10 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isRefusal, type Refusal, refuseField } from "../errors.ts";
-import { JSONPATH_LENGTH_MAX, parseJsonPath } from "./jsonpath.ts";
+import { JSONPATH_LENGTH_MAX } from "./limits.ts";
 
 export const CLAUSES_MAX = 64;
-/** Bytes of a spec's canonical JSON (decisions.md, Warrants: 64 kB, 1 kB = 1,024 bytes). */
+/** Bytes of a spec's canonical JSON. */
 const SPEC_BYTES_MAX = 64 * 1024;
 export const SCHEMA_NAME_LENGTH_MAX = 128;
 
@@ -22,7 +22,7 @@ const text = (lengthMax: number) =>
     description: `a string of 1 to ${lengthMax} characters`,
   });
 
-/** The closed registry (interface.md): what each kind says, and its fields apart from `kind`. */
+/** The closed registry of clauses: what each kind asserts, and its fields besides `kind`. */
 const REGISTRY = {
   "http.status": {
     description: "The response status equals `equals` exactly.",
@@ -76,7 +76,7 @@ export type ClauseKind = keyof Registry;
 type ClauseOf<Kind extends ClauseKind> = Kind extends ClauseKind
   ? { readonly kind: Kind } & Readonly<Static<TObject<Registry[Kind]["fields"]>>>
   : never;
-/** One clause of any kind, or of those named. */
+/** A clause of any kind, or of the given kinds. */
 export type Clause<Kind extends ClauseKind = ClauseKind> = ClauseOf<Kind>;
 
 export const CLAUSE_KINDS = Object.keys(REGISTRY) as readonly ClauseKind[];
@@ -84,7 +84,7 @@ export const CLAUSE_KINDS = Object.keys(REGISTRY) as readonly ClauseKind[];
 export const isClauseKind = (value: unknown): value is ClauseKind =>
   typeof value === "string" && Object.hasOwn(REGISTRY, value);
 
-/** The registry as the verifiers' read-back returns it. */
+/** The registry as the list of verifiers shows it. */
 export const clauseTemplates: readonly { readonly kind: ClauseKind; readonly description: string }[] =
   CLAUSE_KINDS.map((kind) => ({ kind, description: REGISTRY[kind].description }));
 
@@ -100,7 +100,7 @@ function modelOf(kind: ClauseKind, entry: { description: string; fields: TProper
 
 /**
  * The clauses of a spec, or `validation_failed` whose message starts with the path of what is wrong.
- * Whether a named schema exists is for the caller, who knows them: see `schemaNamesOf`.
+ * The caller checks whether the named schemas exist (`schemaNamesOf`).
  */
 export function parseClauses(value: unknown, path: string): readonly Clause[] | Refusal {
   if (!Array.isArray(value)) return refuseField(path, "must be an array of clauses");
@@ -116,7 +116,7 @@ export function parseClauses(value: unknown, path: string): readonly Clause[] | 
   return clauses;
 }
 
-/** Whether a spec of these clauses is within 64 kB. Its canonical form is as long: it differs in the order of keys alone. */
+/** Whether a spec of these clauses is within 64 kB. Plain JSON is as long as canonical JSON: only the order of keys differs. */
 export const fitsSpec = (clauses: readonly Clause[]): boolean =>
   Buffer.byteLength(JSON.stringify({ clauses })) <= SPEC_BYTES_MAX;
 
@@ -154,13 +154,16 @@ function checkOf(model: TSchema): TypeCheck<TSchema> {
   return known;
 }
 
-/** A JSONPath that is not supported is refused where a clause is saved or held against; the bench reports it instead. */
+/** The package is loaded by the first clause with a JSONPath, so that no start waits for it. */
+const jsonPaths = (): typeof import("./jsonpath.ts") => require("./jsonpath.ts");
+
+/** Refuses a JSONPath that is not supported. For clauses that are stored: the bench reports it as a failed clause instead. */
 export function refuseJsonPath(clause: Clause, path: string): Refusal | null {
-  const problem = clause.kind === "json.jsonpath" ? parseJsonPath(clause.path) : null;
+  const problem = clause.kind === "json.jsonpath" ? jsonPaths().parseJsonPath(clause.path) : null;
   return problem === null ? null : refuseField(`${path}.path`, problem);
 }
 
-/** The schemas that the clauses name, each once. */
+/** The names of the schemas in the clauses, each once. */
 export const schemaNamesOf = (clauses: readonly Clause[]): readonly string[] => [
   ...new Set(clauses.flatMap((clause) => (clause.kind === "json.schema" ? [clause.schema] : []))),
 ];

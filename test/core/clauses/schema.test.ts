@@ -1,5 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
+import { RE2JS } from "re2js";
 import { hashJson } from "../../../src/core/canonical.ts";
 import { benchSchemas } from "../../../src/core/clauses/bench-schemas.ts";
 import { jsonEquals } from "../../../src/core/clauses/document.ts";
@@ -182,6 +183,20 @@ test.each<[string, readonly string[], readonly string[]]>([
   const check = textFormats[name] as (text: string) => boolean;
   for (const text of good) expect([text, check(text)]).toEqual([text, true]);
   for (const text of bad) expect([text, check(text)]).toEqual([text, false]);
+});
+
+test("a format's pattern is compiled for its first text, once, and no other format's with it", async () => {
+  const compile = spyOn(RE2JS, "compile");
+  try {
+    const freshFormats = `${import.meta.dir}/../../../src/core/clauses/formats.ts?fresh`;
+    const { textFormats: fresh }: { textFormats: typeof textFormats } = await import(freshFormats);
+    expect(compile).toHaveBeenCalledTimes(0);
+    const isIpv4 = fresh.ipv4 as (text: string) => boolean;
+    expect([isIpv4("127.0.0.1"), isIpv4("127.0.0.256")]).toEqual([true, false]);
+    expect(compile).toHaveBeenCalledTimes(1);
+  } finally {
+    compile.mockRestore();
+  }
 });
 
 test("the number formats", () => {

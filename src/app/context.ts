@@ -1,0 +1,117 @@
+import type { Config, Secrets } from "../config.ts";
+import { createIds } from "../core/ids.ts";
+import { SECOND_MS } from "../core/time.ts";
+import { ATTEMPT_TIMEOUT_MS } from "../core/webhook.ts";
+import { createEvaluator } from "../platform/evaluator.ts";
+import { createFetcher } from "../platform/fetcher.ts";
+import type { Figures, Metrics } from "../platform/metrics.ts";
+import { createPasskeyVerifier } from "../platform/passkeys.ts";
+import { createPasswords } from "../platform/passwords.ts";
+import { random40, randomByte } from "../platform/random.ts";
+import { createWebhookSender } from "../platform/webhook-sender.ts";
+import { createKeyUses } from "../services/auth/key-uses.ts";
+import { createPendingChallenges } from "../services/auth/passkeys/challenges.ts";
+import { createSignInThrottle } from "../services/auth/throttle.ts";
+import type { Context } from "../services/context.ts";
+import { createCheckLimiter } from "../services/warrants/check-limiter.ts";
+import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
+import { createDeliverySlots } from "../services/webhooks/slots.ts";
+import type { SqliteStore } from "../store/sqlite/store.ts";
+import { buyingWith } from "./buying.ts";
+import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
+import type { Keys } from "./keys.ts";
+
+const CLAUSE_TIMEOUT_MS = SECOND_MS;
+const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
+const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
+
+type Listener = { readonly address: string; readonly port: number };
+
+export type ContextParts = {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly store: SqliteStore;
+  readonly keys: Keys;
+  /** Where people reach the server of the folder: links that are written down lead there. */
+  readonly baseUrl: string;
+  /** Evaluators of checks that are kept running for the next check. */
+  readonly warmChildren: number;
+  readonly listeners: () => readonly Listener[];
+  readonly metrics: Metrics | null;
+};
+
+type Composed = {
+  readonly ctx: Context;
+  /** Starts the evaluators that are kept warm. A check that comes earlier starts its own. */
+  warmUp(): void;
+  readonly evaluators: () => Figures["evaluators"];
+};
+
+/** Makes the context that every verb works with, from the configuration and the adapters. `opened` closes what has to be closed. */
+export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
+  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics } = parts;
+  const newId = createIds(Date.now, random40, store.newestIdTime);
+  const evaluator = createEvaluator({
+    command: EVALUATOR_COMMAND,
+    clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
+    runTimeoutMs: CHECK_RUN_MS_MAX,
+    waitTimeoutMs: CHECK_WAIT_MS_MAX,
+    size: warmChildren,
+  });
+  opened.defer(evaluator.close);
+  const benchEvaluator = createEvaluator({
+    command: EVALUATOR_COMMAND,
+    clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
+    runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
+    size: Math.min(warmChildren, 1),
+    sizeMax: 4,
+  });
+  opened.defer(benchEvaluator.close);
+  const fetcher = createFetcher({
+    allowNetworks: config.allowNetworks,
+    timeoutMs: config.fetchSeconds * SECOND_MS,
+    ownListeners: listeners,
+  });
+  const webhookSender = createWebhookSender({
+    allowNetworks: config.allowNetworks,
+    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    ownListeners: listeners,
+  });
+  const ctx: Context = {
+    store,
+    now: Date.now,
+    newId,
+    randomByte,
+    passwords: createPasswords(),
+    signInThrottle: createSignInThrottle(),
+    passkeys: createPasskeyVerifier(),
+    passkeyChallenges: createPendingChallenges(),
+    keyUses: createKeyUses(),
+    checkLimiter: createCheckLimiter(),
+    fetchEvidence: fetcher.fetch,
+    evaluate: evaluator.evaluate,
+    parseSchema: evaluator.parseSchema,
+    evaluateBench: benchEvaluator.evaluate,
+    ...keys,
+    x402: buyingWith(config, secrets, listeners),
+    async sendWebhook(request) {
+      const result = await webhookSender.send(request);
+      metrics?.webhookAttempted(result.code);
+      return result;
+    },
+    deliverySlots: createDeliverySlots(),
+    deliveryFailures: { exhausted: 0, notSent: 0 },
+    baseUrl,
+  };
+  return {
+    ctx,
+    warmUp() {
+      evaluator.warmUp();
+      benchEvaluator.warmUp();
+    },
+    evaluators: () => [
+      { pool: "verify", ...evaluator.stats() },
+      { pool: "bench", ...benchEvaluator.stats() },
+    ],
+  };
+}

@@ -1,0 +1,87 @@
+import type { CommandLineTools, OpenLedger } from "../cli/tools.ts";
+import { type Config, NO_SECRETS, readConfig, readSecrets, type Secrets } from "../config.ts";
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { serverHasRun } from "../services/instance.ts";
+import { hasLedger } from "../store/sqlite/open.ts";
+import { refuseHalfRestored } from "../store/sqlite/restore.ts";
+import { backUpFolder, restoreFolder } from "./backups.ts";
+import { composeContext } from "./context.ts";
+import { keysOfCommand, refuseUnopened } from "./keys.ts";
+import { JOBS } from "./operation.ts";
+import { settingRefusal } from "./setting-refusal.ts";
+import { openStore } from "./store.ts";
+import { baseUrlOf } from "./urls.ts";
+
+/** The ledger without a server, for the command line. A server may be running on the same folder. */
+export async function openForCommands(config: Config, secrets = NO_SECRETS): Promise<OpenLedger> {
+  await using opening = new AsyncDisposableStack();
+  const store = openStore(config.data);
+  opening.defer(store.close);
+  const instance = await store.read((reader) => reader.instance.get());
+  const keys = keysOfCommand(config, secrets, serverHasRun(instance));
+  // Links that a command writes lead to the server of the same folder.
+  const baseUrl = config.baseUrl ?? instance.baseUrl ?? baseUrlOf(config);
+  // What a command sends must not reach that server either.
+  const listeners = () => [{ address: config.host, port: config.port }];
+  const alone = { warmChildren: 0, listeners, metrics: null };
+  const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);
+  const opened = opening.move();
+  return { ctx, close: () => opened.disposeAsync() };
+}
+
+/** What the command line does on a data folder. */
+export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" | "runJob"> = {
+  async open({ data, create }) {
+    const config = ledgerConfig(data, create);
+    if (isRefusal(config)) return config;
+    const secrets = readSecrets();
+    return isRefusal(secrets) ? secrets : opened(config, secrets);
+  },
+  async backUp({ data, ...input }) {
+    const config = ledgerConfig(data, false);
+    if (isRefusal(config)) return config;
+    const ledger = await opened(config, NO_SECRETS);
+    return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
+  },
+  async restore({ data, file }) {
+    const config = readConfig({ DATA: data });
+    return isRefusal(config) ? config : restoreFolder(config, file);
+  },
+  async runJob({ data, job }) {
+    const config = ledgerConfig(data, false);
+    if (isRefusal(config)) return config;
+    const secrets = readSecrets();
+    if (isRefusal(secrets)) return secrets;
+    const ledger = await opened(config, secrets);
+    if (isRefusal(ledger)) return ledger;
+    const { ctx, close } = ledger;
+    try {
+      // An attempt that is claimed and cannot be signed delays its delivery, for the server too.
+      if (job === "webhooks") {
+        const endpoints = await ctx.store.read((reader) => reader.webhooks.enabled());
+        const refused = refuseUnopened(config, secrets, endpoints);
+        if (refused) return refused;
+      }
+      return { object: "job", job, done: await JOBS[job](ctx, config) };
+    } finally {
+      await close();
+    }
+  },
+};
+
+/** The configuration for a folder that has a ledger, or where `create` says that one may be made. */
+function ledgerConfig(data: string | undefined, create: boolean): Config | Refusal {
+  const config = readConfig({ DATA: data });
+  if (isRefusal(config)) return config;
+  const refused = refuseHalfRestored(config.data);
+  if (refused) return refused;
+  return create || hasLedger(config.data)
+    ? config
+    : refuseField(
+        "HOLDFAST_DATA",
+        `there is no ledger in ${config.data}; holdfast organisations create makes one`,
+      );
+}
+
+const opened = (config: Config, secrets: Secrets): Promise<OpenLedger | Refusal> =>
+  openForCommands(config, secrets).catch(settingRefusal);

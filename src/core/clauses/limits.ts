@@ -1,0 +1,2 @@
+/** Characters of a clause's JSONPath. */
+export const JSONPATH_LENGTH_MAX = 1_024;

@@ -1,0 +1,39 @@
+import type { AuditOutcome, JobState } from "../core/operation.ts";
+
+/** Figures that are read when somebody asks for the metrics; `counters.ts` counts the others. Times are epoch milliseconds. */
+export type Figures = {
+  readonly warrantsByState: Readonly<Record<string, number>>;
+  readonly warrantsOverdue: number;
+  /** In the asset's smallest unit. `state` is `available`, `held` or `paid`. */
+  readonly money: readonly {
+    readonly mode: string;
+    readonly asset: string;
+    readonly state: string;
+    readonly amount: bigint;
+  }[];
+  readonly escalations: { readonly count: number; readonly oldestMs: number };
+  /** `exhausted` and `notSent` count since this process started. */
+  readonly deliveries: {
+    readonly waiting: number;
+    readonly lateMs: number;
+    readonly exhausted: number;
+    readonly notSent: number;
+  };
+  /** `unfinished` purchases have not ended; of `unknown` payments nobody knows yet whether they were made. */
+  readonly purchases: { readonly unfinished: number; readonly unknown: number; readonly lateMs: number };
+  readonly jobs: readonly JobState[];
+  readonly evaluators: readonly {
+    readonly pool: string;
+    readonly size: number;
+    readonly busy: number;
+    readonly waiting: number;
+    readonly restarts: number;
+  }[];
+  readonly audit: AuditOutcome | null;
+  readonly freeBytes: number | null;
+  /** When the newest nightly backup was made; 0 where there is none; null without a backup folder, or before it was read. */
+  readonly newestBackupAt: number | null;
+  readonly ready: boolean;
+  /** Whether the clock is behind the ledger's last commit, or has jumped. */
+  readonly clockDisagrees: boolean;
+};

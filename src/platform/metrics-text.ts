@@ -1,0 +1,254 @@
+import { Counter, Gauge, type Histogram, Registry } from "prom-client";
+import type { AuditOutcome, JobState } from "../core/operation.ts";
+import { SECOND_MS } from "../core/time.ts";
+import type { Count, Counters, Distribution } from "./counters.ts";
+import type { Figures } from "./figures.ts";
+
+/**
+ * Writes what was counted, and what is read now, as Prometheus text.
+ *
+ * @param startedAt when the process started, epoch milliseconds
+ */
+export function createMetricsText(
+  counters: Pick<Counters, "requests" | "requestSeconds" | "commitCommands" | "commitSeconds" | "attempts">,
+  startedAt: number,
+): (figures: Figures) => Promise<string> {
+  const { requests, requestSeconds, commitCommands, commitSeconds, attempts } = counters;
+  const registry = new Registry();
+  const registers = [registry];
+  const showRequests = countsOf(
+    new Counter({
+      name: "holdfast_http_requests_total",
+      help: "Requests answered, by the route's pattern; route other: there is none.",
+      labelNames: ["method", "route", "status"],
+      registers,
+    }),
+    requests,
+  );
+  registry.registerMetric(
+    histogram(
+      "holdfast_http_request_duration_seconds",
+      "From a request's arrival to its answer, its body and what it waits for included.",
+      () => requestSeconds,
+    ),
+  );
+  registry.registerMetric(
+    histogram("holdfast_commit_commands", "Commands that shared a transaction and its fsync.", () => [
+      commitCommands,
+    ]),
+  );
+  registry.registerMetric(
+    histogram(
+      "holdfast_commit_duration_seconds",
+      "A transaction, its fsync included; the main thread waits for it.",
+      () => [commitSeconds],
+    ),
+  );
+  const showAttempts = countsOf(
+    new Counter({
+      name: "holdfast_webhook_attempts_total",
+      help: "Attempts to deliver an event: delivered (2xx), refused (another status), no_response.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    attempts,
+  );
+  const show = createGauges(registers, startedAt);
+  return (figures) => {
+    showRequests();
+    showAttempts();
+    show(figures);
+    return registry.metrics();
+  };
+}
+
+const countsOf = (counter: Counter, counts: readonly Count[]) => () => {
+  counter.reset();
+  for (const { labels, value } of counts) counter.inc(labels, value);
+};
+
+/** A histogram from our own counters. The registry needs no more of a metric than its name and `get`. */
+function histogram(name: string, help: string, distributions: () => readonly Distribution[]): Histogram {
+  const valuesOf = ({ labels, bounds, counts, sum }: Distribution) => {
+    let count = 0;
+    const buckets = [...bounds, "+Inf"].map((le, index) => {
+      count += counts[index] ?? 0;
+      return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
+  };
+  const get = async () => ({ name, help, type: "histogram", values: distributions().flatMap(valuesOf) });
+  return { name, get } as unknown as Histogram;
+}
+
+/** So many assets are shown, in order of mode and name: whoever records deposits may invent as many assets as they like. */
+const MONEY_MAX = 300;
+
+/** The gauges, which are set each time the text is asked for. */
+function createGauges(registers: Registry[], startedAt: number): (figures: Figures) => void {
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge<Label>({ name, help, labelNames: [...labelNames], registers });
+  /** A counter whose value is kept elsewhere. */
+  const total = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) => {
+    const counter = new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
+    return (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => {
+      counter.reset();
+      for (const [labels, value] of values) counter.inc(labels, value);
+    };
+  };
+  const inUnits =
+    "in the asset's smallest unit. A figure above 2^53 is rounded here, since Prometheus counts in doubles; the books are not.";
+  const warrants = gauge("holdfast_warrants", "Warrants by state, of both modes.", ["state"]);
+  const overdue = gauge("holdfast_warrants_overdue", "Held warrants past their deadline, not yet swept.");
+  const money = gauge("holdfast_money", `Money on the books, ${inUnits}`, ["mode", "asset", "state"]);
+  const escalations = gauge("holdfast_escalations_open", "Escalations that wait for a person.");
+  const oldest = gauge("holdfast_escalation_oldest_seconds", "How long the first of them has waited.");
+  const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that are not over.");
+  const late = gauge("holdfast_webhook_late_seconds", "How long the longest due attempt has waited.");
+  const showExhausted = total(
+    "holdfast_webhook_exhausted_total",
+    "Deliveries given up after their fourth attempt: events that their endpoint has not heard of.",
+  );
+  const showNotSent = total(
+    "holdfast_webhook_not_sent_total",
+    "Attempts that failed on this side, before anything was sent; the log says why.",
+  );
+  const unfinished = gauge("holdfast_purchases_unfinished", "Purchases under way, or cut off.");
+  const unknown = gauge("holdfast_payments_unknown", "Payments that the chain is still to be asked about.");
+  const unknownLate = gauge(
+    "holdfast_payments_late_seconds",
+    "How long the longest due question about a payment has waited.",
+  );
+  const free = gauge("holdfast_disk_free_bytes", "What is left on the disk of the data folder.");
+  const newestBackup = gauge(
+    "holdfast_backup_newest_timestamp_seconds",
+    "When the newest nightly backup was made; 0 where there is none. Only where a folder for them has been looked into.",
+  );
+  // Without a backup folder, or before it was read, the series is missing, so that no alert fires.
+  newestBackup.remove();
+  const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
+  const clockDisagrees = gauge(
+    "holdfast_clock_disagrees",
+    "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention and recovery wait.",
+  );
+  const showJobs = createJobGauges(gauge, total);
+  const showEvaluators = createEvaluatorGauges(gauge, total);
+  const showAudit = createAuditGauges(gauge);
+  const showProcess = createProcessGauges(gauge, total, startedAt);
+  return (figures) => {
+    for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
+    overdue.set(figures.warrantsOverdue);
+    money.reset();
+    for (const { amount, ...labels } of figures.money.slice(0, MONEY_MAX)) money.set(labels, Number(amount));
+    escalations.set(figures.escalations.count);
+    oldest.set(figures.escalations.oldestMs / SECOND_MS);
+    waiting.set(figures.deliveries.waiting);
+    late.set(figures.deliveries.lateMs / SECOND_MS);
+    showExhausted([[{}, figures.deliveries.exhausted]]);
+    showNotSent([[{}, figures.deliveries.notSent]]);
+    unfinished.set(figures.purchases.unfinished);
+    unknown.set(figures.purchases.unknown);
+    unknownLate.set(figures.purchases.lateMs / SECOND_MS);
+    if (figures.newestBackupAt !== null) newestBackup.set(figures.newestBackupAt / SECOND_MS);
+    if (figures.freeBytes !== null) free.set(figures.freeBytes);
+    ready.set(figures.ready ? 1 : 0);
+    clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
+    showJobs(figures.jobs);
+    showEvaluators(figures.evaluators);
+    showAudit(figures.audit);
+    showProcess();
+  };
+}
+
+type MakeGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labelNames?: readonly Label[],
+) => Gauge<Label>;
+
+type MakeTotal = <Label extends string>(
+  name: string,
+  help: string,
+  labelNames?: readonly Label[],
+) => (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => void;
+
+function createJobGauges(gauge: MakeGauge, total: MakeTotal): (jobs: readonly JobState[]) => void {
+  const labels = ["job"] as const;
+  const showRuns = total("holdfast_job_runs_total", "Runs that ended.", labels);
+  const showFailures = total("holdfast_job_failures_total", "Runs that failed.", labels);
+  const running = gauge("holdfast_job_running", "1 while it runs.", labels);
+  const lastRun = gauge("holdfast_job_last_run_timestamp_seconds", "When its last run began.", labels);
+  const duration = gauge("holdfast_job_last_duration_seconds", "How long its last run took.", labels);
+  const failed = gauge("holdfast_job_last_failed", "1 where its last run failed.", labels);
+  const lag = gauge("holdfast_job_lag_seconds", "How long its next run is overdue.", labels);
+  const stuck = gauge("holdfast_job_stuck", "1 where no run has succeeded for too long.", labels);
+  return (jobs) => {
+    showRuns(jobs.map(({ name, runs }) => [{ job: name }, runs]));
+    showFailures(jobs.map(({ name, failures }) => [{ job: name }, failures]));
+    for (const state of jobs) {
+      const job = { job: state.name };
+      running.set(job, state.running ? 1 : 0);
+      if (state.lastStartedAt !== null) lastRun.set(job, state.lastStartedAt / SECOND_MS);
+      if (state.lastDurationMs !== null) duration.set(job, state.lastDurationMs / SECOND_MS);
+      failed.set(job, state.lastOutcome === "failed" ? 1 : 0);
+      lag.set(job, state.lagMs / SECOND_MS);
+      stuck.set(job, state.stuck ? 1 : 0);
+    }
+  };
+}
+
+function createEvaluatorGauges(
+  gauge: MakeGauge,
+  total: MakeTotal,
+): (evaluators: Figures["evaluators"]) => void {
+  const labels = ["pool"] as const;
+  const children = gauge("holdfast_evaluator_children", "Evaluator processes.", labels);
+  const busy = gauge("holdfast_evaluator_busy", "Those at work.", labels);
+  const waiting = gauge("holdfast_evaluator_waiting", "Evaluations that wait for one.", labels);
+  const showRestarts = total(
+    "holdfast_evaluator_restarts_total",
+    "Processes that died, or were ended for their time or memory.",
+    labels,
+  );
+  return (evaluators) => {
+    showRestarts(evaluators.map(({ pool, restarts }) => [{ pool }, restarts]));
+    for (const stats of evaluators) {
+      const pool = { pool: stats.pool };
+      children.set(pool, stats.size);
+      busy.set(pool, stats.busy);
+      waiting.set(pool, stats.waiting);
+    }
+  };
+}
+
+function createAuditGauges(gauge: MakeGauge): (audit: AuditOutcome | null) => void {
+  const disagreements = gauge(
+    "holdfast_audit_disagreements",
+    "What the last audit of the books found; -1 before the first.",
+  );
+  const endedAt = gauge("holdfast_audit_last_timestamp_seconds", "When the last audit ended; 0 before it.");
+  const duration = gauge("holdfast_audit_duration_seconds", "How long the last audit took.");
+  return (audit) => {
+    disagreements.set(audit?.disagreements ?? -1);
+    endedAt.set((audit?.endedAt ?? 0) / SECOND_MS);
+    duration.set((audit?.durationMs ?? 0) / SECOND_MS);
+  };
+}
+
+function createProcessGauges(gauge: MakeGauge, total: MakeTotal, startedAt: number): () => void {
+  const resident = gauge("process_resident_memory_bytes", "Memory of the server's process.");
+  const heap = gauge("process_heap_bytes", "Of it, what its objects take.");
+  const showCpu = total("process_cpu_seconds_total", "Time on a processor.");
+  gauge("process_start_time_seconds", "When it started.").set(startedAt / SECOND_MS);
+  return () => {
+    const { rss, heapUsed } = process.memoryUsage();
+    const { user, system } = process.cpuUsage();
+    resident.set(rss);
+    heap.set(heapUsed);
+    showCpu([[{}, (user + system) / 1_000_000]]);
+  };
+}

@@ -1,0 +1,38 @@
+import { expect, spyOn, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startServer } from "../../src/app.ts";
+import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import { must } from "../support/organisations.ts";
+import { testSettings } from "../support/server.ts";
+
+const TOKEN = "the-token-of-a-prometheus";
+
+test("a server is ready before it starts its children, and starts them then", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-start-"));
+  const spawn = spyOn(Bun, "spawn");
+  const config = must(readConfig(testSettings(folder), {}));
+  const { url, stop } = must(await startServer(config, { ...NO_SECRETS, metricsToken: TOKEN }));
+  try {
+    expect(spawn).not.toHaveBeenCalled();
+    const evaluators = async () => {
+      const response = await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${TOKEN}` } });
+      const lines = (await response.text()).split("\n");
+      return lines.filter((line) => line.startsWith("holdfast_evaluator_children{"));
+    };
+    const wanted = ['{pool="verify"} 2', '{pool="bench"} 1'].map(
+      (series) => `holdfast_evaluator_children${series}`,
+    );
+    let found = await evaluators();
+    for (let tries = 0; !Bun.deepEquals(found, wanted) && tries < 100; tries++) {
+      await Bun.sleep(20);
+      found = await evaluators();
+    }
+    expect(found).toEqual(wanted);
+  } finally {
+    spawn.mockRestore();
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
