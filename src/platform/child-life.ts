@@ -8,4 +8,5 @@ export function liveAsLongAsParent(): void {
   for (const signal of SIGNALS_OF_PARENT) process.on(signal, () => {});
   // Without a parent nothing is left to do; a closed channel would otherwise spin.
   process.on("disconnect", () => process.exit(0));
+  if (!process.connected) process.exit(0); // it went before anybody listened
 }

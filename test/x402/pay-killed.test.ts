@@ -120,12 +120,10 @@ for (const version of [1, 2] as const) {
       home = await makeOrganisation(machine.ctx, first.client, FUNDS);
       ({ as } = await home.addAgent({ mode: "sandbox", failure_budget: 100 }));
       admin = await home.signIn(home.people.admin, "sandbox");
-      const kills = Object.entries(KILLS);
-      await cutOffServer(
-        first,
-        kills.filter(([, { commits }]) => commits === 0),
-      );
-      for (const [what, kill] of kills) if (kill.commits > 0) await cutOffAfter(what, kill);
+      const kills = Object.keys(KILLS);
+      const isInTheServer = (what: string) => KILLS[what]?.commits === 0;
+      await cutOffServer(first, kills.filter(isInTheServer));
+      for (const what of kills) if (!isInTheServer(what)) await cutOffAfter(what);
     }, ALL_MS);
     afterAll(async () => {
       await machine?.close();
@@ -134,25 +132,31 @@ for (const version of [1, 2] as const) {
       await chain?.close();
     });
 
-    const bodyOf = ({ fault }: Kill) => ({ url: seller.urlOf(fault), max_amount: PRICE, spec: SPEC });
+    /** Of one purchase alone. */
+    const urlOf = (what: string): string => {
+      const url = new URL(seller.urlOf(KILLS[what]?.fault));
+      url.searchParams.set("kill", what);
+      return url.href;
+    };
+    const bodyOf = (what: string) => ({ url: urlOf(what), max_amount: PRICE, spec: SPEC });
 
     /** Buys in a process of its own, which ends after so many commits. */
-    async function cutOffAfter(what: string, kill: Kill): Promise<void> {
+    async function cutOffAfter(what: string): Promise<void> {
       const headers = { ...as, "content-type": "application/json", "idempotency-key": what };
       const child = machine.spawn([
-        ...[KILLED, `${kill.commits}`, `${machine.ctx.baseUrl}/v1/x402/pay`],
-        ...[JSON.stringify(headers), JSON.stringify(bodyOf(kill))],
+        ...[KILLED, `${KILLS[what]?.commits}`, `${machine.ctx.baseUrl}/v1/x402/pay`],
+        ...[JSON.stringify(headers), JSON.stringify(bodyOf(what))],
       ]);
       await child.exited;
       expect([what, child.signalCode]).toEqual([what, "SIGKILL"]);
     }
 
     /** Buys from a server, which is killed while the sellers have the payments. */
-    async function cutOffServer(server: Server, kills: readonly (readonly [string, Kill])[]): Promise<void> {
+    async function cutOffServer(server: Server, kills: readonly string[]): Promise<void> {
       const bought: Promise<string>[] = [];
-      for (const [what, kill] of kills) {
+      for (const what of kills) {
         const left = seller.leavesOne();
-        const reply = server.client.post("/v1/x402/pay", bodyOf(kill), { as, key: what });
+        const reply = server.client.post("/v1/x402/pay", bodyOf(what), { as, key: what });
         bought.push(reply.then(() => "answered").catch(() => "cut off"));
         await left;
       }
@@ -162,7 +166,7 @@ for (const version of [1, 2] as const) {
 
     const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
     const purchases = () => machine.ctx.reader.purchases.list(scope(), null, 100);
-    const purchaseOf = (what: string) => purchases().find(({ idempotencyKey }) => idempotencyKey === what);
+    const purchaseOf = (what: string) => purchases().find(({ url }) => url === urlOf(what));
     const stateOf = (what: string) =>
       machine.ctx.reader.warrants.find(purchaseOf(what)?.warrantId ?? "")?.state;
     const books = () => machine.ctx.reader.balances.list(scope())[0]?.balance;
@@ -189,7 +193,7 @@ for (const version of [1, 2] as const) {
         for (const [what, kill] of Object.entries(KILLS)) {
           const { answer } = kill;
           const reply = await machine.untilSome(async () => {
-            const one = await client.post("/v1/x402/pay", bodyOf(kill), { as, key: what });
+            const one = await client.post("/v1/x402/pay", bodyOf(what), { as, key: what });
             return one.code === "idempotency_in_flight" ? null : one;
           });
           expect([what, reply.status, reply.body.state]).toEqual([what, 200, answer.state]);
