@@ -261,7 +261,7 @@ describe("sending again", () => {
     await run();
     const all = ctx.reader.deliveries.list(own, 10_000, webhook.id);
     expect(all.filter(({ status }) => status === "delivered")).toHaveLength(600);
-  });
+  }, 30_000);
 
   test("an example is of an event that the endpoint hears, says what it is, and may be sent again the same", async () => {
     const all = await create();
