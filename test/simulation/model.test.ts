@@ -5,6 +5,7 @@ import { SCRIPTED } from "../support/stage.ts";
 import { firstSteps, setting, step } from "./commands.ts";
 import { counts, type Gates, Run } from "./run.ts";
 import { createWorld } from "./service.ts";
+import { watchStoreOrder } from "./store-order.ts";
 
 /**
  * Random histories, run against the service with its store and against a plain model, which must agree after every step.
@@ -29,7 +30,7 @@ function createSimulation() {
       return SCRIPTED.fetchEvidence(url);
     },
   });
-  return { ctx, gates, runs: 0 };
+  return { ctx, gates, store: watchStoreOrder(ctx), runs: 0 };
 }
 
 let simulation = createSimulation();
@@ -48,8 +49,8 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
       }
       simulation.runs += 1;
       simulation.gates.clear();
-      const { ctx, gates } = simulation;
-      const run = new Run(await createWorld(ctx, given), ctx, gates);
+      const { ctx, gates, store } = simulation;
+      const run = new Run(await createWorld(ctx, given), ctx, gates, store);
       try {
         for (const next of [...firstSteps(given), ...steps]) await run.step(next);
         await run.finishAll();

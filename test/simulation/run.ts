@@ -27,6 +27,7 @@ import type {
 } from "./plain-model.ts";
 import { snapshotOf, snapshotOfModel, type World } from "./service.ts";
 import { createSessionLaws } from "./session-laws.ts";
+import type { StoreOrder } from "./store-order.ts";
 
 /** How often each outcome was met: a simulation that refuses everything agrees with anything. */
 export const counts = new Map<string, number>();
@@ -43,13 +44,15 @@ type Pending = {
   readonly release: () => void;
 };
 
-/** A command is with the service: waits for its answer, and lets the model decide the same. */
-type Sent = () => Promise<void>;
-const NOTHING: Sent = async () => {};
+/** Lets the model decide what the service has answered. */
+type Judge = () => Promise<void> | void;
+/** A command that is with the service. Resolves when it has answered. */
+type Sent = Promise<Judge>;
+const NOTHING: Judge = () => {};
 
 /**
  * Runs commands against both. Those of a burst are all sent before the first is answered, and so meet in one commit of the
- * service; the model takes them in the order in which they were sent. Checks that hang overlap with what comes after.
+ * service; the model takes them in the order in which they came to the store. Checks that hang overlap with what comes after.
  */
 export class Run {
   private readonly requests: Request[] = [];
@@ -62,6 +65,7 @@ export class Run {
     private readonly world: World,
     private readonly ctx: TestContext,
     private readonly gates: Gates,
+    private readonly store: StoreOrder,
   ) {
     this.model = world.model;
     this.checkSessions = createSessionLaws(world);
@@ -71,10 +75,11 @@ export class Run {
     if (given.do === "burst") {
       // A check that is let go completes some turns later: after all that is sent in this one.
       const order = given.steps.toSorted((a, b) => Number(a.do === "finish") - Number(b.do === "finish"));
-      const sent = order.map((command) => this.send(command, true));
-      for (const answered of sent) await answered();
+      const judges = await this.store.inOrder(order.map((command) => () => this.send(command, true)));
+      for (const judge of judges) await judge();
     } else {
-      await this.send(given, false)();
+      const judge = await this.send(given, false);
+      await judge();
     }
     for (const agentId of this.world.agentIds) this.model.followStatus(agentId);
     met(`step: ${given.do}`);
@@ -99,7 +104,7 @@ export class Run {
   }
 
   /** Every check of a burst hangs: how far one gets by itself within a turn is nobody's promise. */
-  private send(given: Command, isBurst: boolean): Sent {
+  private async send(given: Command, isBurst: boolean): Sent {
     switch (given.do) {
       case "open":
         return this.sendOpen(this.openRequest(given));
@@ -186,22 +191,22 @@ export class Run {
     };
   }
 
-  private sendBySystem(given: Extract<Command, { do: "interrupt" | "expire" }>): Sent {
+  private async sendBySystem(given: Extract<Command, { do: "interrupt" | "expire" }>): Sent {
     const { ctx, model } = this;
     if (given.do === "expire") {
       const warrant = ctx.reader.warrants.find(pick(this.newestWarrants(), given.warrant) ?? "");
       if (!warrant) return NOTHING;
-      const answer = expireWarrant(ctx, warrant);
-      return async () => expect(await answer).toBe(model.expire(warrant.id, ctx.now()));
+      const answer = await expireWarrant(ctx, warrant);
+      return () => expect(answer).toBe(model.expire(warrant.id, ctx.now()));
     }
     const check = pick(this.pending, given.check);
     const warrant = check && ctx.reader.warrants.find(check.request.warrantId);
     if (!check || !warrant) return NOTHING;
-    const answer = interruptCheck(ctx, { ...warrant, version: check.version });
-    return async () => expect(await answer).toBe(model.interrupt(warrant.id, check.version));
+    const answer = await interruptCheck(ctx, { ...warrant, version: check.version });
+    return () => expect(answer).toBe(model.interrupt(warrant.id, check.version));
   }
 
-  private sendByAdmin(
+  private async sendByAdmin(
     given: Extract<Command, { do: "status" | "session" | "revoke" | "policy" | "switch" | "fund" }>,
   ): Sent {
     const { ctx, model, world } = this;
@@ -209,9 +214,9 @@ export class Run {
     switch (given.do) {
       case "status": {
         const agent_id = pick(world.agentIds, given.agent) ?? "";
-        const answer = setAgentStatus(ctx, MACHINE, { agent_id, status: given.status });
-        return async () => {
-          must(await answer);
+        const answer = await setAgentStatus(ctx, MACHINE, { agent_id, status: given.status });
+        return () => {
+          must(answer);
           model.setStatus(agent_id, given.status);
         };
       }
@@ -219,24 +224,24 @@ export class Run {
         const agent_id = pick(world.agentIds, given.agent) ?? "";
         const expiresAt = ctx.now() + given.minutes * 60_000;
         const { ceiling, limit, budget } = given;
-        const answer = createSession(ctx, MACHINE, {
+        const answer = await createSession(ctx, MACHINE, {
           agent_id,
           amount_ceiling: ceiling.toString(),
           ...(limit !== null && { warrant_limit: limit }),
           failure_budget: budget,
           expires_at: new Date(expiresAt).toISOString(),
         });
-        return async () => {
-          const { id } = must(await answer);
+        return () => {
+          const { id } = must(answer);
           model.addSession({ id, agentId: agent_id, ceiling, limit, budget, expiresAt }, ctx.now());
         };
       }
       case "revoke": {
         const session = pick(model.sessions, given.session);
         if (!session) return NOTHING;
-        const answer = revokeSession(ctx, MACHINE, { session_id: session.id });
-        return async () => {
-          must(await answer);
+        const answer = await revokeSession(ctx, MACHINE, { session_id: session.id });
+        return () => {
+          must(answer);
           model.revokeSession(session.id, ctx.now());
         };
       }
@@ -248,27 +253,26 @@ export class Run {
           rules: given.rules,
           ...(agentId !== null && { agent_id: agentId }),
         };
-        const answer = createPolicy(ctx, MACHINE, input);
-        return async () => {
-          const { id } = must(await answer);
+        const answer = await createPolicy(ctx, MACHINE, input);
+        return () => {
+          const { id } = must(answer);
           model.policies.push({ id, agentId, name: given.name, rules: given.rules });
         };
       }
       case "switch": {
-        const answer = setKillSwitch(ctx, MACHINE, { organisation_id, on: given.on });
-        return async () => {
-          must(await answer);
+        const answer = await setKillSwitch(ctx, MACHINE, { organisation_id, on: given.on });
+        return () => {
+          must(answer);
           model.killSwitch = given.on;
         };
       }
       case "fund": {
         const { asset, amount } = given;
         const input = { organisation_id, mode, asset, amount: amount.toString() };
-        const answer = fundBalance(ctx, MACHINE, input);
-        return async () => {
-          const funded = await answer;
+        const answer = await fundBalance(ctx, MACHINE, input);
+        return () => {
           const expected = model.fund(asset, amount);
-          expect(isRefusal(funded) ? funded.refused : "funded").toBe(
+          expect(isRefusal(answer) ? answer.refused : "funded").toBe(
             typeof expected === "string" ? expected : "funded",
           );
         };
@@ -293,7 +297,7 @@ export class Run {
     return given === null ? null : given === "current" ? version : version + 1;
   }
 
-  private sendOpen(request: OpenRequest): Sent {
+  private async sendOpen(request: OpenRequest): Sent {
     this.requests.push(request);
     const { caller, amount, asset, agentId, policyId, deadline, ...intent } = request;
     const named = {
@@ -307,26 +311,24 @@ export class Run {
       deadline: new Date(deadline).toISOString(),
     };
     const input = { ...terms, spec: { clauses: FOUR_CLAUSES }, ...named };
-    const sent = openWarrant(this.ctx, caller, input, intent);
-    return async () => {
-      const answer = await sent;
+    const answer = await openWarrant(this.ctx, caller, input, intent);
+    return () => {
       const id = isRefusal(answer) ? "" : (JSON.parse(answer.body) as { id: string }).id;
       this.compare(request, answer, this.model.open(request, id, this.ctx.now()));
     };
   }
 
-  private sendDecision(request: DecideRequest): Sent {
+  private async sendDecision(request: DecideRequest): Sent {
     this.requests.push(request);
     const { verb, caller, warrantId, decision, releasedBps, ifMatch, ...intent } = request;
     const input = { releasedBps, ifMatch };
-    const sent =
-      verb === "resolve"
-        ? resolveEscalation(this.ctx, caller, { ...input, id: warrantId, decision, note: null }, intent)
-        : settleWarrant(this.ctx, caller, { ...input, warrantId, decision: decision as "release" }, intent);
-    return async () => this.compare(request, await sent, this.model.decide(request, this.ctx.now()));
+    const answer = await (verb === "resolve"
+      ? resolveEscalation(this.ctx, caller, { ...input, id: warrantId, decision, note: null }, intent)
+      : settleWarrant(this.ctx, caller, { ...input, warrantId, decision: decision as "release" }, intent));
+    return () => this.compare(request, answer, this.model.decide(request, this.ctx.now()));
   }
 
-  private sendVerify(request: VerifyRequest, hangs: boolean): Sent {
+  private async sendVerify(request: VerifyRequest, hangs: boolean): Sent {
     this.requests.push(request);
     const { caller, warrantId, passes, code: failure, ifMatch, ...intent } = request;
     const script = Array.from({ length: 4 }, (_, at) => (at < passes ? null : failure));
@@ -337,8 +339,8 @@ export class Run {
     if (!hangs) gate.resolve();
     const sourceUrl = `http://source.example/?${encodeURIComponent(name)}#${encodeURIComponent(JSON.stringify(script))}`;
     const answer = verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, intent);
+    const first = await Promise.race([answer, begun.promise]);
     return async () => {
-      const first = await Promise.race([answer, begun.promise]);
       const expected = this.model.beginVerify(request, this.ctx.now());
       if (expected !== "begun" || first !== "begun") {
         if (first === "begun")
@@ -348,19 +350,19 @@ export class Run {
       const version = this.model.warrants.get(warrantId)?.version ?? 0;
       const check = { request, version, answer, release: gate.resolve };
       this.pending.push(check);
-      if (!hangs) await this.sendFinish(check)();
+      if (hangs) return;
+      const judge = await this.sendFinish(check);
+      await judge();
     };
   }
 
-  private sendFinish(check: Pending | undefined): Sent {
+  private async sendFinish(check: Pending | undefined): Sent {
     if (!check) return NOTHING;
     const { request, version } = check;
     this.pending = this.pending.filter((other) => other !== check);
     check.release();
-    return async () => {
-      const answer = await check.answer;
-      this.compare(request, answer, this.model.completeVerify(request, version, this.ctx.now()));
-    };
+    const answer = await check.answer;
+    return () => this.compare(request, answer, this.model.completeVerify(request, version, this.ctx.now()));
   }
 
   /** The same refusal, or the same answer: a new one says what the warrant is now, a replay what was said before. */
