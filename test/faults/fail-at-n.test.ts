@@ -558,10 +558,11 @@ test("a check whose end fails for as long as its interruption does is undone whe
 });
 
 test("what is on disk is answered where the reads beside it cannot be ended, and reads go on", async () => {
-  const { reader } = service.ctx;
+  const { reader, store } = service.ctx;
   const { send, state, current } = openAttempt({}, home.live.as);
-  const { result, sql } = await statements.whileReading("COMMIT", () => {
-    return send();
+  const { result, sql } = await statements.whileReading("COMMIT", async () => {
+    const [answer] = await Promise.all([send(), store.read(() => null)]);
+    return answer;
   });
   expect([sql, result, current()]).toEqual(["COMMIT", "done", state]);
   expect(reader.warrants.countsByState()).toEqual({ held: 1 });

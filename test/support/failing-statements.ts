@@ -70,13 +70,18 @@ export function watchStatements(): FailingStatements {
   }
 
   const watched = new WeakSet<object>();
-  const { prepare, query } = Database.prototype;
+  const { prepare, query, run } = Database.prototype;
   Database.prototype.prepare = function (this: Database, sql: string, ...rest: never[]) {
     return watch(this, sql, prepare.call(this, sql, ...rest));
   } as typeof prepare;
   Database.prototype.query = function (this: Database, sql: string) {
     return watch(this, sql, query.call(this, sql));
   } as typeof query;
+  Database.prototype.run = function (this: Database, sql: string, ...rest: never[]) {
+    if (!isDue(this, sql)) return run.call(this, sql, ...rest);
+    struck ??= sql;
+    throw new Error(`injected: ${sql}`);
+  } as typeof run;
 
   async function striking<T>(run: () => Promise<T>) {
     [transaction, statement, struck] = [0, 0, null];
@@ -99,7 +104,7 @@ export function watchStatements(): FailingStatements {
       return striking(run);
     },
     restore() {
-      Object.assign(Database.prototype, { prepare, query });
+      Object.assign(Database.prototype, { prepare, query, run });
     },
   };
 }
