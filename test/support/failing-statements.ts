@@ -78,7 +78,8 @@ export function watchStatements(): FailingStatements {
     return watch(this, sql, query.call(this, sql));
   } as typeof query;
   Database.prototype.run = function (this: Database, sql: string, ...rest: never[]) {
-    if (!isDue(this, sql)) return run.call(this, sql, ...rest);
+    // Of what is written, only what is prepared is counted.
+    if (text === null || !isDue(this, sql)) return run.call(this, sql, ...rest);
     struck ??= sql;
     throw new Error(`injected: ${sql}`);
   } as typeof run;
