@@ -1,10 +1,11 @@
 import { hashJson, sha256 } from "./canonical.ts";
+import type { Check } from "./check.ts";
 import { derivedId, timeOfId } from "./ids.ts";
 import { BPS_WHOLE } from "./money.ts";
 import { BUILT_IN_RULES_HASH } from "./policy.ts";
 import { SYSTEM } from "./roles.ts";
 import { HOUR_MS } from "./time.ts";
-import { type CheckedPayload, traceOf } from "./trace.ts";
+import { traceOf } from "./trace.ts";
 import type { EventType, State, Warrant } from "./warrant.ts";
 import { eventBody, type WebhookDelivery } from "./webhook.ts";
 
@@ -28,12 +29,21 @@ const MOVES = {
 >;
 
 /** What the check before a settlement adds. */
-const checkOf = (eventId: string, score: number): CheckedPayload => ({
-  check_id: derivedId("check", eventId, "example"),
+const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt: number): Check => ({
+  id: derivedId("check", eventId, "example"),
+  warrantId,
+  sourceUrl: "https://example.com/deliverable.json",
+  httpStatus: 200,
+  bytes: 2,
+  durationMs: 12,
   score,
-  reason_codes: score === BPS_WHOLE ? [] : ["status_mismatch"],
-  evidence_hash: sha256("{}"),
-  check_hash: hashJson({ example: eventId }),
+  passed: score === BPS_WHOLE,
+  reasonCodes: score === BPS_WHOLE ? [] : ["status_mismatch"],
+  evidenceHash: sha256("{}"),
+  details: [],
+  outcome: score === BPS_WHOLE ? "release" : score > 0 ? "partial_release" : "refund",
+  bandLabel: null,
+  evaluatedAt,
 });
 
 const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
@@ -72,7 +82,12 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
   const { payload } = traceOf(
     { from, warrant, legs: null },
     from === "verifying"
-      ? { actor: SYSTEM, eventId, recordedAt: now, checked: checkOf(eventId, releasedBps ?? 0) }
+      ? {
+          actor: SYSTEM,
+          eventId,
+          recordedAt: now,
+          check: checkOf(warrant.id, eventId, releasedBps ?? 0, now),
+        }
       : { actor: { kind: "agent", id: derivedId("apiKey", eventId, "example") }, eventId, recordedAt: now },
   );
   return eventBody({ id: eventId, type: event }, mode, now, payload, true);

@@ -42,6 +42,15 @@ export const warrantResource = (warrant: Warrant) => ({
   created_at: isoTime(warrant.openedAt),
 });
 
+/**
+ * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
+ * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
+ */
+export const WARRANT_ENCODINGS: Readonly<Record<number, (warrant: Warrant) => object>> = {
+  1: warrantResource,
+};
+export const WARRANT_ENCODING = 1;
+
 export const traceResource = (entry: TraceEntry) => ({
   to: entry.to,
   from: entry.from,
