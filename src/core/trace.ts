@@ -15,12 +15,12 @@ export type CheckedPayload = {
 };
 
 /**
- * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
- * `event` are the outbox of the webhooks.
+ * One entry of a warrant's trace, which is a hash chain (README, "Trace"). Webhooks are sent for the entries that have an
+ * `event`.
  */
 export type TraceEntry = {
   readonly warrantId: string;
-  /** Counts from 0 in the warrant: its version less one. */
+  /** Counts from 0 in each warrant: its version minus one. */
   readonly sequence: number;
   readonly from: State | null;
   readonly to: State;
@@ -35,7 +35,7 @@ export type TraceEntry = {
   readonly event: { readonly id: string; readonly type: EventType } | null;
 };
 
-/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
+/** The entry hash: SHA-256 of these four fields as canonical JSON (README, "Trace"). */
 export const entryHashOf = (
   entry: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">,
 ): string =>
@@ -48,10 +48,10 @@ export const entryHashOf = (
 
 export type TraceDetails = {
   readonly actor: Actor;
-  /** Never before the entry that was recorded last, whatever the clock says. */
+  /** Never earlier than the ledger's newest entry, even where the clock was set back. */
   readonly recordedAt: number;
   readonly eventId: string;
-  /** Name → hash of the named schemas; at open only. */
+  /** The hashes of the named schemas, by name. Only the entry of the open has them. */
   readonly schemaHashes?: Readonly<Record<string, string>>;
   readonly checked?: CheckedPayload;
 };

@@ -56,7 +56,7 @@ const CHECKED: CheckedPayload = {
   check_hash: hex("check"),
 };
 
-/** The fields of every payload (decisions.md, Webhooks), those at open, and those after a check. */
+/** The fields of every payload (README, "Trace"), those at the open, and those after a check. */
 const ALWAYS = [
   ...["warrant_id", "mode", "from", "to", "version", "actor", "recorded_at", "amount", "asset", "payee"],
   ...["released_bps", "spec_hash", "agent_id", "policy_id", "policy_version", "rules_hash"],
@@ -161,7 +161,7 @@ describe("the hashes", () => {
     );
   });
 
-  test("of the entry's parts each count", () => {
+  test("of an entry change with each of its parts", () => {
     const link = { warrantId: "wrt_1", sequence: 1, previous: hex("a"), payloadHash: hex("b") };
     const others = [
       { warrantId: "wrt_2" },
