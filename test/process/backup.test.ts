@@ -113,6 +113,6 @@ test("a backup that does not end is a failure, and so is the next one while it c
   const hangs = ["sh", "-c", `exec cat '${gate}'`];
   const child = createBackupChild(hangs, folder.folder, 200);
   const first = child.make(join(beside, "one"));
-  await expect(child.make(join(beside, "two"))).rejects.toThrow("the backup before still hangs");
+  await expect(child.make(join(beside, "two"))).rejects.toThrow("the previous backup still hangs");
   await expect(first).rejects.toThrow("the backup did not end within 0.2 s");
 });
