@@ -168,7 +168,7 @@ test(
 );
 
 test(
-  "another master key, given or in the folder, is refused as long as one endpoint was sealed with the old one",
+  "another master key, given or in the folder, is refused as long as one endpoint was encrypted with the old one",
   async () => {
     const keys = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
     const [HOLDFAST_MASTER_KEY, other] = keys as [string, string];
@@ -176,7 +176,7 @@ test(
     await withProgram((program) => program.command("webhooks", "disable", disabled!));
     const given = await refusal({ HOLDFAST_MASTER_KEY: other });
     expect(given).toStartWith(
-      "HOLDFAST_MASTER_KEY: is not the key that these webhook secrets were sealed with",
+      "HOLDFAST_MASTER_KEY: is not the key that these webhook secrets were encrypted with",
     );
     expect([given.includes(kept!), given.includes(disabled!)]).toEqual([true, false]);
     for (const key of keys) expect(given).not.toContain(key);
@@ -200,7 +200,7 @@ test(
 );
 
 test(
-  "later commands make no keys: a secret is sealed with the server's, or not at all, and a backup says which it has",
+  "later commands make no keys: a secret is encrypted with the server's or not at all, and a backup says which it has",
   async () => {
     const HOLDFAST_MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
     const [id] = await makeEndpoints({ HOLDFAST_MASTER_KEY });
