@@ -22,11 +22,11 @@ import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
 import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
+import { openAllRows } from "../support/all-rows.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import { must } from "../support/organisations.ts";
-import { openWorld } from "../support/world.ts";
 
 /** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 
@@ -74,7 +74,7 @@ const holdsKey = (path: string): boolean => readFileSync(path).includes(KEY);
 
 /** Every row of a folder's ledger, and apart from them the instance, which a restore changes. */
 function ledgerIn(folder: string) {
-  const reader = openWorld(folder);
+  const reader = openAllRows(folder);
   const { instances, ...rest } = reader.all();
   reader.close();
   return { instances, rest };

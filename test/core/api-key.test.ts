@@ -82,7 +82,7 @@ describe("looksLikeApiKey", () => {
   const OTHERS: readonly (readonly [name: string, text: string])[] = [
     ["nothing", ""],
     ["a prefix alone", "hf_test_"],
-    ["the other world's prefix", secret.replace("hf_test_", "hf_live_")],
+    ["the other mode's prefix", secret.replace("hf_test_", "hf_live_")],
     ["an unknown prefix", secret.replace("hf_test_", "hf_prod_")],
     ["no prefix", secret.slice(8)],
     ["a digit less", secret.slice(0, -1)],

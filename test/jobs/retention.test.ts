@@ -45,14 +45,14 @@ test("a key is replayed for 30 days, and is free after that", async () => {
   await forget();
   const replay = await openAs("the key", sent);
   expect([replay.body.id, replay.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
-  expect(service.books(home).held).toBe(100n);
+  expect(service.balance(home).held).toBe(100n);
 
   service.clock.now += 1;
   await forget();
   const anew = await openAs("the key", sent);
   expect([anew.status, anew.headers.get("idempotent-replayed")]).toEqual([201, null]);
   expect(anew.body.id).not.toBe(first.body.id);
-  expect(service.books(home).held).toBe(200n);
+  expect(service.balance(home).held).toBe(200n);
 });
 
 test("the operator may set a longer or shorter time", async () => {

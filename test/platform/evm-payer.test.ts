@@ -152,7 +152,7 @@ describe("nothing is signed", () => {
     "for half a chain": chain(84_532.5),
     "of nothing": { amount: 0n },
     "of less than nothing": { amount: -1n },
-    "of more than the books can hold": { amount: 2n ** 63n },
+    "of more than the ledger can hold": { amount: 2n ** 63n },
     "that holds longer than a minute": { validBefore: NOW + AUTHORIZATION_MS_MAX + 1 },
     "that has expired": { validBefore: NOW },
     "without an expiry": { validBefore: Number.NaN },

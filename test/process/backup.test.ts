@@ -39,7 +39,7 @@ async function holdfast(...args: readonly string[]): Promise<Record<string, unkn
 }
 
 test(
-  "a backup under load has every open that was acknowledged before it began, and its books balance",
+  "a backup under load has every open that was acknowledged before it began, and its ledger balances",
   async () => {
     const { client } = await folder.start("1");
     const home = await makeOrganisation(folder.ctx, client);

@@ -136,9 +136,9 @@ const makeEndpoints = (settings = {}, served = true): Promise<readonly string[]>
     const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse battery"];
     const server = served ? await program.serve() : null;
     const { organisation } = await program.command("organisations", "create", "--name", "Acme", ...owner);
-    const books = ["--organisation", organisation.id, "--mode", "live"];
+    const account = ["--organisation", organisation.id, "--mode", "live"];
     const create = (): Promise<Json> =>
-      program.command("webhooks", "create", ...books, "--url", "https://hook.example/");
+      program.command("webhooks", "create", ...account, "--url", "https://hook.example/");
     const made = [await create(), await create()];
     await server?.stop();
     return made.map(({ id }) => id);
