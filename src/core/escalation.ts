@@ -4,7 +4,7 @@ import type { Mode } from "./roles.ts";
 export const DECISIONS = ["release", "partial_release", "refund", "dispute"] as const;
 export type Decision = (typeof DECISIONS)[number];
 
-/** A warrant that waits for a person. `raisedBy` is who disputed it: somebody else must resolve it then. */
+/** A warrant that waits for a person. `raisedBy` is the person who disputed it: another person must then resolve it. */
 export type Escalation = {
   readonly id: string;
   readonly organisationId: string;

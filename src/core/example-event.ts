@@ -9,7 +9,7 @@ import { traceOf } from "./trace.ts";
 import type { EventType, State, Warrant } from "./warrant.ts";
 import { eventBody, type WebhookDelivery } from "./webhook.ts";
 
-/** Where the example's warrant came from and went, for each event. */
+/** The move of the example's warrant, for each event. */
 const MOVES = {
   "warrant.opened": { from: null, to: "held", version: 1, releasedBps: null },
   "warrant.verifying": { from: "held", to: "verifying", version: 2, releasedBps: null },
@@ -49,8 +49,8 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
 const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
 
 /**
- * The body of an example's delivery: of the same form as a real event's, about a warrant that does not exist. It follows from
- * the delivery, so that every attempt sends the same.
+ * The body of an example. It has the form of a real event, about a warrant that does not exist. It is computed from the
+ * delivery alone, so every attempt sends the same bytes.
  */
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];

@@ -5,8 +5,8 @@ import { isoTime } from "./time.ts";
 import { type EventType, eventOf, isSettled, type State, type Transition, type Warrant } from "./warrant.ts";
 
 /**
- * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
- * `event` are the outbox of the webhooks.
+ * One entry of a warrant's trace, which is a hash chain (README, "Trace"). Webhooks are sent for the entries that have an
+ * `event`.
  */
 export type TraceEntry = TraceStep & {
   /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
@@ -20,7 +20,7 @@ export type TraceEntry = TraceStep & {
 /** What is kept of an entry. The rest follows from it, from the warrant's terms, and from the check. */
 export type TraceStep = {
   readonly warrantId: string;
-  /** Counts from 0 in the warrant: its version less one. */
+  /** Counts from 0 in each warrant: its version minus one. */
   readonly sequence: number;
   readonly from: State | null;
   readonly to: State;
@@ -38,7 +38,7 @@ export type TraceStep = {
   readonly entryHash: string;
 };
 
-/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
+/** The entry hash: SHA-256 of these four fields as canonical JSON (README, "Trace"). */
 export const entryHashOf = ({
   warrantId,
   sequence,
@@ -90,6 +90,7 @@ export type TraceDetails = {
   readonly actor: Actor;
   readonly recordedAt: number;
   readonly eventId: string;
+  /** The hashes of the named schemas, by name. Only the entry of the open has them. */
   readonly schemaHashes?: Readonly<Record<string, string>>;
   /** The check that led to the move. */
   readonly check?: Check;

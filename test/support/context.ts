@@ -29,7 +29,7 @@ export type TestContext = Context & {
   readonly store: SqliteStore;
   /** Reads the ledger at once, on a connection of its own: what is committed, and nothing else. */
   readonly reader: TestReader["reader"];
-  /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
+  /** Closes the store and removes the folder. A test that moved money audits the ledger here, and it must have no disagreement. */
   close(): Promise<void>;
 };
 

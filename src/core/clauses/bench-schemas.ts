@@ -1,7 +1,7 @@
 import { hashJson } from "../canonical.ts";
 import type { JsonSchema, Schemas } from "./schema.ts";
 
-/** The built-in schemas that the bench knows (decisions.md, Verification). */
+/** The built-in schemas that a bench run knows (README, "Bench"). */
 
 const digest = { type: "string", pattern: "^[0-9a-f]{64}$" };
 const amount = { type: "string", pattern: "^[0-9]+$" };
