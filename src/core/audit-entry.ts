@@ -34,6 +34,7 @@ export const AUDIT_ACTIONS = [
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** Who did it: a signed-in person, or whoever works on the machine itself. */
+export const ADMINISTRATOR_KINDS = ["user", "machine"] as const;
 export type Administrator =
   | { readonly kind: "user"; readonly id: string }
   | { readonly kind: "machine"; readonly id: null };

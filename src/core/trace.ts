@@ -1,9 +1,12 @@
 import { canonicalJson, hashJson, sha256 } from "./canonical.ts";
 import type { ReasonCode } from "./clauses/reason-codes.ts";
-import type { Actor } from "./roles.ts";
+import { object, oneOf, orNull, text } from "./form.ts";
+import { ACTOR_KINDS, type Actor } from "./roles.ts";
 import { isoTime } from "./time.ts";
 import type { EventType, State, Transition } from "./warrant.ts";
 import { eventOf } from "./warrant.ts";
+
+export const actorForm = () => object({ kind: oneOf(ACTOR_KINDS), id: orNull(text) });
 
 /** What a check adds to the payload of the outcome that followed it. */
 export type CheckedPayload = {

@@ -1,10 +1,10 @@
 import { Type } from "@sinclair/typebox";
-import { clauseModels } from "../core/clauses/registry.ts";
 import { DECISIONS } from "../core/escalation.ts";
 import { ASSET_PATTERN, BPS_WHOLE, PAYEE_PATTERN } from "../core/money.ts";
 import { SETTLEMENTS } from "../core/passkey.ts";
 import { MODES } from "../core/roles.ts";
 import { STATES } from "../core/warrant.ts";
+import { clauseForm } from "../resources/clause.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../services/fields.ts";
 import { OFFSET_MAX } from "../services/warrants/list.ts";
 
@@ -34,7 +34,7 @@ const clauses = Type.Unsafe<readonly unknown[]>(
   Type.Array(Type.Unknown(), {
     minItems: 1,
     maxItems: 64,
-    "x-items": { anyOf: Object.values(clauseModels) },
+    "x-items": clauseForm,
     description: "an array of 1 to 64 clauses",
   }),
 );

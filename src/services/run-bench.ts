@@ -3,8 +3,8 @@ import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../core
 import { parseClauses } from "../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseTime } from "../core/time.ts";
+import { checkResultResource } from "../resources/bench.ts";
 import { type Context, refusedBusy } from "./context.ts";
-import { checkResultResource } from "./resources.ts";
 
 /** The body of `POST /bench/run`: clauses, and a deliverable that is described, not fetched. */
 export type BenchInput = {

@@ -4,9 +4,11 @@ import { Value } from "@sinclair/typebox/value";
 import { sha256 } from "../../src/core/canonical.ts";
 import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
+import { nameOf } from "../../src/core/form.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
-import { responseModels } from "../../src/http/response-models.ts";
+import { answersOf } from "../../src/http/route.ts";
 import { createShell, type Shell } from "../../src/http/shell.ts";
+import { errorForm } from "../../src/resources/error.ts";
 import { createAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
@@ -288,19 +290,26 @@ function closed<Part>(part: Part): Part {
   return (isOpen ? { ...copy, additionalProperties: false } : copy) as Part;
 }
 
+/** The forms of all answers, by their names. */
+const forms = new Map(
+  [errorForm, ...app.routes.map(({ hooks }) => answersOf(hooks.detail as object))]
+    .filter((answers) => typeof answers === "function")
+    .map((answers) => [nameOf(answers()), answers()]),
+);
+
 /** The models describe real answers: each is held against one. */
 describe("the named models fit what is answered", () => {
   let agent: Record<string, string>;
   let person: Record<string, string>;
   const answered = async (
-    model: keyof typeof responseModels,
+    model: string,
     status: number,
     response: Response | Promise<Response>,
   ): Promise<Json> => {
     const { status: got, headers } = await response;
     const body = (await (await response).json()) as Json;
     expect([got, body]).toEqual([status, expect.anything()]);
-    const schema = closed(responseModels[model]);
+    const schema = closed(forms.get(model)!);
     expect([...Value.Errors(schema, body)].map(({ path, message }) => `${path}: ${message}`)).toEqual([]);
     expect(headers.get("x-request-id")).toBeString();
     return body;

@@ -42,7 +42,11 @@ export const RECOVERY: Readonly<Record<Phase, Readonly<Record<Pays["kind"], Reco
 };
 
 /** What is known of money outside the books. A voucher moves none, so it is `unpaid` for good. */
-export type Known = "paid" | "unpaid" | "unknown";
+export const KNOWN = ["paid", "unpaid", "unknown"] as const;
+export type Known = (typeof KNOWN)[number];
+
+/** What says so. */
+export const WITNESSES = ["receipt", "chain", "person"] as const;
 
 /** How the paid request went. `receipted`: answered, with a settlement receipt that holds (see readReceipt). */
 export const ATTEMPTS = ["never_connected", "no_answer", "answered", "receipted"] as const;
@@ -180,8 +184,7 @@ export type Purchase = {
   readonly header: PaymentHeader | null;
   readonly attempt: Attempt | null;
   readonly known: Known | null;
-  /** What says so. */
-  readonly knownBy: "receipt" | "chain" | "person" | null;
+  readonly knownBy: (typeof WITNESSES)[number] | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
   /** Of the paid answer; null where none came. */

@@ -1,6 +1,8 @@
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { traceListForm } from "../../resources/trace-entry.ts";
+import { warrantForm, warrantListForm } from "../../resources/warrant.ts";
 import { listWarrants } from "../../services/warrants/list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
 import { readTrace, readWarrant } from "../../services/warrants/read.ts";
@@ -44,6 +46,7 @@ export const warrantRoutes: readonly Route[] = [
         ...moves,
         summary: "Open a warrant: hold its amount",
         access: ACCESS.openWarrant,
+        answers: warrantForm,
         responses: { "201": "The warrant, held.", "402": "insufficient_funds" },
       }),
     },
@@ -58,6 +61,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "List warrants",
         access: ACCESS.readWarrants,
+        answers: warrantListForm,
         responses: { "200": "A page of warrants." },
       }),
     },
@@ -72,6 +76,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "Read a warrant",
         access: ACCESS.readWarrants,
+        answers: warrantForm,
         responses: { "200": "The warrant.", "404": "warrant_not_found" },
       }),
     },
@@ -86,6 +91,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "Read a warrant's trace",
         access: ACCESS.readWarrants,
+        answers: traceListForm,
         responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
       }),
     },
@@ -100,6 +106,7 @@ export const warrantRoutes: readonly Route[] = [
         ...moves,
         summary: "Fetch the deliverable, evaluate every clause, let the policy decide",
         access: ACCESS.verifyWarrant,
+        answers: warrantForm,
         responses: MOVED,
       }),
     },
@@ -118,7 +125,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: noBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Release in full", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Release in full",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "release"),
   ),
@@ -127,7 +140,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: partialBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Release a share", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Release a share",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "partial_release", call.body.released_bps),
   ),
@@ -136,7 +155,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: noBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Refund", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Refund",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "refund"),
   ),

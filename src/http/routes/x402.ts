@@ -1,4 +1,5 @@
 import { ACCESS } from "../../core/roles.ts";
+import { paymentForm } from "../../resources/purchase.ts";
 import { payForUrl } from "../../services/x402/pay.ts";
 import { payment } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
@@ -18,6 +19,7 @@ export const x402Routes: readonly Route[] = [
         access: ACCESS.openWarrant,
         idempotent: true,
         bucket: "write",
+        answers: paymentForm,
         responses: {
           "200": "What came of it: paid or not, and the seller's answer.",
           "400": "upstream_unreachable, x402_challenge_invalid, …",

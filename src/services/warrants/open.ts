@@ -3,9 +3,9 @@ import { parseAmount } from "../../core/money.ts";
 import { refuseOpenAbove } from "../../core/passkey.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
+import { warrantResource } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
-import { warrantResource } from "../resources.ts";
 import { decideHold, holdingNeeds } from "./hold.ts";
 import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSchema } from "./opening.ts";
 

@@ -1,0 +1,88 @@
+import { Type } from "@sinclair/typebox";
+import {
+  amount,
+  boolean,
+  form,
+  hash,
+  integer,
+  is,
+  object,
+  oneOf,
+  orNull,
+  share,
+  text,
+  time,
+  type Wire,
+} from "../core/form.ts";
+import { isoTime, isoTimeOrNull } from "../core/time.ts";
+import { STATES, type Warrant } from "../core/warrant.ts";
+import { specForm } from "./clause.ts";
+import { listForm } from "./list.ts";
+
+/** A warrant (interface.md, Warrant), and a page of them. */
+
+export const warrantForm = form("Warrant", () =>
+  object({
+    id: text,
+    object: is("warrant"),
+    state: oneOf(STATES),
+    version: Type.Integer({ minimum: 1 }),
+    amount,
+    asset: text,
+    released_bps: share,
+    payee: text,
+    spec_hash: hash,
+    spec: specForm(),
+    agent_id: orNull(text),
+    verifier_id: orNull(text),
+    policy_id: orNull(text),
+    policy_version: orNull(integer),
+    deadline: time,
+    opened_at: time,
+    settled_at: orNull(time),
+    created_at: time,
+  }),
+);
+
+export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => ({
+  id: warrant.id,
+  object: "warrant",
+  state: warrant.state,
+  version: warrant.version,
+  amount: warrant.amount.toString(),
+  asset: warrant.asset,
+  released_bps: warrant.releasedBps,
+  payee: warrant.payee,
+  spec_hash: warrant.specHash,
+  spec: warrant.spec,
+  agent_id: warrant.agentId,
+  verifier_id: warrant.verifierId,
+  policy_id: warrant.policyId,
+  policy_version: warrant.policyVersion,
+  deadline: isoTime(warrant.deadline),
+  opened_at: isoTime(warrant.openedAt),
+  settled_at: isoTimeOrNull(warrant.settledAt),
+  created_at: isoTime(warrant.openedAt),
+});
+
+export const warrantListForm = form("WarrantList", () =>
+  listForm(warrantForm(), {
+    has_more: boolean,
+    sort: oneOf(["deadline", "created"]),
+    next_offset: orNull(integer),
+    next_cursor: orNull(text),
+  }),
+);
+type WarrantList = Wire<typeof warrantListForm>;
+
+export const warrantListResource = (
+  warrants: readonly Warrant[],
+  { has_more, sort, next_offset, next_cursor }: Omit<WarrantList, "object" | "data">,
+): WarrantList => ({
+  object: "list",
+  data: warrants.map(warrantResource),
+  has_more,
+  sort,
+  next_offset,
+  next_cursor,
+});
