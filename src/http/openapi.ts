@@ -1,8 +1,8 @@
 import type { TSchema } from "@sinclair/typebox";
 import { errorForm } from "../resources/error.ts";
+import { noBody } from "../resources/input.ts";
 import { readinessForm } from "../resources/operation.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { noBody } from "./models.ts";
 import { createSchemas, type OpenApiSchema } from "./openapi-schema.ts";
 import { type Answers, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";

@@ -1,9 +1,11 @@
+import { Type } from "@sinclair/typebox";
 import type { AuthSession } from "../core/auth-session.ts";
 import { form, is, object, oneOf, text, time, type Wire } from "../core/form.ts";
 import type { Organisation } from "../core/organisation.ts";
 import { MODES, ROLES } from "../core/roles.ts";
 import { isoTime } from "../core/time.ts";
 import type { User } from "../core/user.ts";
+import { closed, literals, password } from "./input.ts";
 
 /** A sign-in as its person sees it. */
 
@@ -28,3 +30,12 @@ export const authSessionResource = (
   mode: session.mode,
   expires_at: isoTime(session.expiresAt),
 });
+
+export const signInBody = Type.Object(
+  {
+    email: Type.String({ minLength: 1, maxLength: 254, description: "an e-mail address" }),
+    password,
+    mode: Type.Optional(literals(MODES)),
+  },
+  closed,
+);

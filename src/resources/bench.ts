@@ -16,6 +16,7 @@ import {
 } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
 import { clauseForm, reasonCodesForm } from "./clause.ts";
+import { clauses, closed } from "./input.ts";
 
 /** The bench's answer (interface.md, Check result), in the engine's scale: a score from 0 to 1. */
 
@@ -48,3 +49,28 @@ export const checkResultResource = (evaluation: Evaluation): Wire<typeof checkRe
   evaluated_at: isoTime(evaluation.evaluatedAt),
   details: evaluation.details,
 });
+
+export const benchBody = Type.Object(
+  {
+    clauses,
+    deliverable: Type.Object(
+      {
+        reached: Type.Boolean({ description: "true or false" }),
+        status: Type.Optional(Type.Integer({ description: "an integer" })),
+        raw: Type.Optional(Type.String({ description: "a string of at most 128 kB" })),
+        generated_at: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+        uptime_ratio: Type.Optional(Type.Number({ description: "a number" })),
+        emitted_topics: Type.Optional(
+          Type.Array(Type.String({ maxLength: 512 }), {
+            maxItems: 10_000,
+            description: "an array of strings",
+          }),
+        ),
+        judge_score: Type.Optional(Type.Number({ description: "a number" })),
+      },
+      { ...closed, description: "an object with reached" },
+    ),
+    now: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+  },
+  closed,
+);

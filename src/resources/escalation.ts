@@ -1,8 +1,10 @@
+import { Type } from "@sinclair/typebox";
 import { DECISIONS, ESCALATION_STATUSES, type Escalation } from "../core/escalation.ts";
 import { form, is, object, oneOf, orNull, score, share, text, time, type Wire } from "../core/form.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { reasonCodesForm } from "./clause.ts";
+import { closed, literals, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 import { warrantForm, warrantResource } from "./warrant.ts";
 
@@ -57,3 +59,14 @@ export const resolvedEscalationResource = (
   ...escalationResource(escalation),
   warrant: warrantResource(warrant),
 });
+
+export const resolveBody = Type.Object(
+  {
+    decision: literals(DECISIONS),
+    released_bps: Type.Optional(releasedBps),
+    note: Type.Optional(
+      Type.String({ maxLength: 2_000, description: "a string of at most 2000 characters" }),
+    ),
+  },
+  closed,
+);

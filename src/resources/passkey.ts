@@ -1,7 +1,10 @@
+import { Type } from "@sinclair/typebox";
 import { arrayOf, boolean, form, integer, is, object, orNull, text, time, type Wire } from "../core/form.ts";
-import { ALGORITHMS, type Passkey, userHandleOf } from "../core/passkey.ts";
+import { ALGORITHMS, type Passkey, SETTLEMENTS, userHandleOf } from "../core/passkey.ts";
+import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { User } from "../core/user.ts";
+import { closed, id, literals, password, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 
 /** Passkeys, and what browsers are asked about them: WebAuthn's own options, as its JSON functions take them. */
@@ -119,3 +122,73 @@ export const approvalResource = (token: string, expiresAt: number): Approval => 
   token,
   expires_at: isoTime(expiresAt),
 });
+
+export const passkeyOptionsBody = Type.Object({ password }, closed);
+
+const base64url = (maxLength: number) =>
+  Type.String({ pattern: "^[A-Za-z0-9_-]+$", maxLength, description: "base64url" });
+
+/** What a browser sends about a credential. It may send more fields than are read here. */
+const credential = {
+  id: base64url(1_400),
+  rawId: base64url(1_400),
+  type: literals(["public-key"]),
+};
+const registrationResponse = Type.Object(
+  {
+    ...credential,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(16_384),
+        attestationObject: base64url(65_536),
+        transports: Type.Optional(
+          Type.Array(Type.String({ maxLength: 32 }), { maxItems: 16, description: "an array of strings" }),
+        ),
+      },
+      { description: "an AuthenticatorAttestationResponse as JSON" },
+    ),
+  },
+  { description: "what PublicKeyCredential.toJSON() gave" },
+);
+const assertionResponse = Type.Object(
+  {
+    ...credential,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(16_384),
+        authenticatorData: base64url(16_384),
+        signature: base64url(4_096),
+        userHandle: Type.Optional(Type.Union([base64url(128), Type.Null()], { description: "base64url" })),
+      },
+      { description: "an AuthenticatorAssertionResponse as JSON" },
+    ),
+  },
+  { description: "what PublicKeyCredential.toJSON() gave" },
+);
+
+export const passkeyBody = Type.Object(
+  {
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: "a string of 1 to 200 characters" }),
+    ),
+    response: registrationResponse,
+  },
+  closed,
+);
+
+export const passkeySignInBody = Type.Object(
+  { response: assertionResponse, mode: Type.Optional(literals(MODES)) },
+  closed,
+);
+
+export const decisionBody = Type.Object(
+  {
+    warrant_id: id,
+    version: Type.Integer({ minimum: 1, description: "the warrant's version, an integer from 1" }),
+    decision: literals(SETTLEMENTS),
+    released_bps: Type.Optional(releasedBps),
+  },
+  closed,
+);
+
+export const assertionBody = Type.Object({ response: assertionResponse }, closed);

@@ -21,6 +21,7 @@ import { caip2Of } from "../core/x402/chains.ts";
 import { ATTEMPTS, KNOWN, PHASES, type Purchase, WITNESSES } from "../core/x402/purchase.ts";
 import type { Pays, Quote } from "../core/x402/quote.ts";
 import { reasonCodesForm } from "./clause.ts";
+import { amountInput, assetInput, closed, id, literals, specInput } from "./input.ts";
 
 /** A purchase: what `POST /v1/x402/pay` answers, and how its operator sees it. */
 
@@ -150,3 +151,27 @@ export const purchaseResource = (
   ended_at: isoTimeOrNull(purchase.endedAt),
   next_check_at: isoTimeOrNull(purchase.nextCheckAt),
 });
+
+export const payBody = Type.Object(
+  {
+    url: Type.String({ maxLength: 8_192, description: "an http or https URL" }),
+    method: Type.Optional(literals(["GET", "POST"])),
+    headers: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, string>>>(
+        Type.Object(
+          {},
+          {
+            additionalProperties: Type.String({ description: "a string" }),
+            description: "an object of names and strings",
+          },
+        ),
+      ),
+    ),
+    /** In the smallest unit of `asset`, the ledger's asset that is paid in. */
+    max_amount: amountInput,
+    asset: assetInput,
+    spec: specInput,
+    agent_id: Type.Optional(id),
+  },
+  closed,
+);

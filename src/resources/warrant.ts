@@ -14,9 +14,11 @@ import {
   time,
   type Wire,
 } from "../core/form.ts";
+import { PAYEE_PATTERN } from "../core/money.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import { STATES, type Warrant } from "../core/warrant.ts";
 import { specForm } from "./clause.ts";
+import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
 import { listForm } from "./list.ts";
 
 /** A warrant (interface.md, Warrant), and a page of them. */
@@ -86,3 +88,45 @@ export const warrantListResource = (
   next_offset,
   next_cursor,
 });
+
+export const openBody = Type.Object(
+  {
+    amount: amountInput,
+    asset: assetInput,
+    payee: Type.String({
+      pattern: PAYEE_PATTERN,
+      description: "1 to 512 characters, none of them a control character",
+    }),
+    deadline: Type.String({ maxLength: 64, description: "an ISO 8601 time with a zone" }),
+    spec: specInput,
+    agent_id: Type.Optional(id),
+    verifier_id: Type.Optional(id),
+    policy_id: Type.Optional(id),
+  },
+  closed,
+);
+
+export const verifyBody = Type.Object(
+  { source_url: Type.String({ maxLength: 8_192, description: "an http or https URL" }) },
+  closed,
+);
+
+export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
+
+/** The deepest offset that a list takes; `sort=created` goes further. */
+export const OFFSET_MAX = 100_000;
+
+export const listQuery = Type.Object(
+  {
+    state: Type.Optional(literals(STATES)),
+    agent_id: Type.Optional(id),
+    sort: Type.Optional(literals(["deadline", "created"])),
+    limit: pageLimit,
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: OFFSET_MAX, description: "an integer from 0 to 100000" }),
+    ),
+    starting_after: Type.Optional(id),
+    ending_before: Type.Optional(id),
+  },
+  closed,
+);

@@ -1,7 +1,9 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Budget } from "../../core/rate.ts";
 import { ACCESS } from "../../core/roles.ts";
-import { authSessionForm } from "../../resources/auth-session.ts";
+import { authSessionForm, signInBody } from "../../resources/auth-session.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
+import { passwordBody, passwordResetBody } from "../../resources/password.ts";
 import { SESSION_MAX_MS } from "../../services/auth/callers.ts";
 import { changePassword, resetPassword } from "../../services/auth/password.ts";
 import {
@@ -15,7 +17,6 @@ import { FAILURES_OF_PAIR_MAX } from "../../services/auth/throttle.ts";
 import { type Answer, json, noContent, type Result, resource } from "../answers.ts";
 import { addressOf, type Call, signedInOf } from "../call.ts";
 import { sessionCookie } from "../caller.ts";
-import { noBody, noQuery, passwordBody, passwordResetBody, signInBody } from "../models.ts";
 import { del, get, post, type Route, route } from "../route.ts";
 
 const tags = ["Sign-in"];

@@ -1,8 +1,8 @@
 import { deliveryJobForm, deliveryJobResource } from "../../resources/delivery.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
 import { runDeliveries } from "../../services/webhooks/deliver.ts";
 import { json } from "../answers.ts";
 import { reportFault } from "../call.ts";
-import { noBody, noQuery } from "../models.ts";
 import { post, type Route, route } from "../route.ts";
 
 /** What an outside worker may start. The service also does it by itself (interface.md, Internal routes). */

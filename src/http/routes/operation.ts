@@ -1,8 +1,8 @@
 import { refuse } from "../../core/errors.ts";
+import { noQuery } from "../../resources/input.ts";
 import { healthForm, healthResource, readinessForm, readinessResource } from "../../resources/operation.ts";
 import { json } from "../answers.ts";
 import { refuseUnknownRoute } from "../errors.ts";
-import { noQuery } from "../models.ts";
 import { mayReadMetrics } from "../operation.ts";
 import { get, type Route, route } from "../route.ts";
 

@@ -1,5 +1,5 @@
+import { noQuery } from "../../resources/input.ts";
 import { refuseUnknownRoute } from "../errors.ts";
-import { noQuery } from "../models.ts";
 import { html, text } from "../pages.ts";
 import { get, type Route, route } from "../route.ts";
 

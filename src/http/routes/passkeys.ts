@@ -1,11 +1,17 @@
 import { isRefusal } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { authSessionForm } from "../../resources/auth-session.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
 import {
   approvalForm,
+  assertionBody,
   creationOptionsForm,
+  decisionBody,
+  passkeyBody,
   passkeyForm,
   passkeyListForm,
+  passkeyOptionsBody,
+  passkeySignInBody,
   requestOptionsForm,
 } from "../../resources/passkey.ts";
 import { approveDecision, challengeDecision } from "../../services/auth/passkeys/approve.ts";
@@ -15,15 +21,6 @@ import { removePasskey } from "../../services/auth/passkeys/remove.ts";
 import { beginPasskeySignIn, signInByPasskey } from "../../services/auth/passkeys/sign-in.ts";
 import { json, noContent, resource } from "../answers.ts";
 import { addressOf, callerOf } from "../call.ts";
-import {
-  assertionBody,
-  decisionBody,
-  noBody,
-  noQuery,
-  passkeyBody,
-  passkeyOptionsBody,
-  passkeySignInBody,
-} from "../models.ts";
 import { del, get, post, type Route, route } from "../route.ts";
 import { refuseThrottled, signedIn } from "./auth.ts";
 

@@ -1,11 +1,11 @@
-import { checkResultForm } from "../../resources/bench.ts";
+import { benchBody, checkResultForm } from "../../resources/bench.ts";
+import { noQuery } from "../../resources/input.ts";
 import { jsonWebKeySetForm, jsonWebKeySetResource } from "../../resources/json-web-keys.ts";
 import { receiptForm } from "../../resources/receipt.ts";
 import { runBench } from "../../services/run-bench.ts";
 import { readReceipt } from "../../services/warrants/read.ts";
 import { json, resource } from "../answers.ts";
 import { addressOf } from "../call.ts";
-import { benchBody, noQuery } from "../models.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;

@@ -1,8 +1,16 @@
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
 import { traceListForm } from "../../resources/trace-entry.ts";
-import { warrantForm, warrantListForm } from "../../resources/warrant.ts";
+import {
+  listQuery,
+  openBody,
+  partialBody,
+  verifyBody,
+  warrantForm,
+  warrantListForm,
+} from "../../resources/warrant.ts";
 import { listWarrants } from "../../services/warrants/list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
 import { readTrace, readWarrant } from "../../services/warrants/read.ts";
@@ -11,7 +19,6 @@ import { verifyWarrant } from "../../services/warrants/verify.ts";
 import { type Result, resource, warrant } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
 import { readIfMatch } from "../idempotency.ts";
-import { listQuery, noBody, noQuery, openBody, partialBody, verifyBody } from "../models.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Warrants"];

@@ -1,9 +1,9 @@
 import { ACCESS } from "../../core/roles.ts";
-import { paymentForm } from "../../resources/purchase.ts";
+import { noQuery } from "../../resources/input.ts";
+import { payBody, paymentForm } from "../../resources/purchase.ts";
 import { payForUrl } from "../../services/x402/pay.ts";
 import { payment } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
-import { noQuery, payBody } from "../models.ts";
 import { post, type Route, route } from "../route.ts";
 
 /** `/v1/x402` (interface.md, x402 payment). */

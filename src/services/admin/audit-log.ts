@@ -1,6 +1,7 @@
 import type { AuditEntry } from "../../core/audit-entry.ts";
 import { type Refusal, refuseField } from "../../core/errors.ts";
-import { type AuditLog, auditLogResource } from "../../resources/audit-log.ts";
+import type { Wire } from "../../core/form.ts";
+import { type AuditLog, type auditLogQuery, auditLogResource } from "../../resources/audit-log.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
@@ -8,11 +9,7 @@ import { type Authority, refuseAuthority, refuseOrganisation } from "./authority
 const AUDIT_LOG_PAGE_MAX = 100;
 const PAGE_DEFAULT = 25;
 
-export type AuditLogPage = {
-  readonly limit?: number;
-  /** The id of an entry: the page begins with the one before it in time. */
-  readonly starting_after?: string;
-};
+export type AuditLogPage = Wire<typeof auditLogQuery>;
 
 /**
  * What was done to an organisation and by whom, in both modes, newest first. An entry that is not there to continue from is

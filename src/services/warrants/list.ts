@@ -1,24 +1,14 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
-import type { State } from "../../core/warrant.ts";
-import { warrantListResource } from "../../resources/warrant.ts";
+import { type listQuery, OFFSET_MAX, warrantListResource } from "../../resources/warrant.ts";
 import type { Reader, WarrantFilter } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
 /** The query of `GET /v1/warrants`, its values already in range (interface.md, list). */
-export type ListInput = {
-  readonly state?: State;
-  readonly agent_id?: string;
-  readonly sort?: "deadline" | "created";
-  readonly limit?: number;
-  readonly offset?: number;
-  readonly starting_after?: string;
-  readonly ending_before?: string;
-};
+export type ListInput = Wire<typeof listQuery>;
 
 const PAGE_DEFAULT = 25;
-/** The deepest offset that a list takes; `sort=created` goes further. */
-export const OFFSET_MAX = 100_000;
 
 /** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created`. */
 export async function listWarrants(ctx: Context, caller: Caller, input: ListInput) {

@@ -1,9 +1,14 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
+import type { Wire } from "../../../core/form.ts";
 import type { Passkey } from "../../../core/passkey.ts";
 import { countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
-import type { RegistrationResponse } from "../../../platform/passkeys.ts";
-import { type CreationOptions, creationOptions, passkeyResource } from "../../../resources/passkey.ts";
+import {
+  type CreationOptions,
+  creationOptions,
+  type passkeyBody,
+  passkeyResource,
+} from "../../../resources/passkey.ts";
 import { type Audited, executeAudited } from "../../audited.ts";
 import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
@@ -44,7 +49,7 @@ export async function beginRegistration(
   return creationOptions(user, party.id, challenge, PASSKEY_TTL_MS, passkeys);
 }
 
-export type RegistrationInput = { readonly name?: string; readonly response: RegistrationResponse };
+export type RegistrationInput = Wire<typeof passkeyBody>;
 
 /** Keeps the passkey that the browser made, once all that it says verifies. */
 export async function finishRegistration(

@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
+import type { Wire } from "../../../core/form.ts";
 import {
   counterRose,
   PASSKEY_TTL_MS,
@@ -6,10 +7,8 @@ import {
   relyingPartyOf,
   userHandleOf,
 } from "../../../core/passkey.ts";
-import type { Mode } from "../../../core/roles.ts";
-import type { AssertionResponse } from "../../../platform/passkeys.ts";
 import { authSessionResource } from "../../../resources/auth-session.ts";
-import { type RequestOptions, requestOptions } from "../../../resources/passkey.ts";
+import { type passkeySignInBody, type RequestOptions, requestOptions } from "../../../resources/passkey.ts";
 import type { Decision } from "../../../store/store.ts";
 import type { Context } from "../../context.ts";
 import { type NewSession, newAuthSession } from "../sign-in.ts";
@@ -26,7 +25,7 @@ export function beginPasskeySignIn(ctx: Context, address: string): RequestOption
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS);
 }
 
-export type PasskeySignInInput = { readonly response: AssertionResponse; readonly mode?: Mode };
+export type PasskeySignInInput = Wire<typeof passkeySignInBody>;
 
 /**
  * Signs the owner of a passkey in. Whatever is wrong is `not_authenticated` and does not say what, and counts as a failed
