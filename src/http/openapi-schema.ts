@@ -1,6 +1,6 @@
 import { type Form, nameOf } from "../core/form.ts";
 
-/** A schema of OpenAPI 3.0: JSON Schema as it was, without `const`, `null` types and numeric exclusive bounds. */
+/** A schema of OpenAPI 3.1, which is JSON Schema 2020-12. */
 export type OpenApiSchema = {
   readonly [keyword: string]: unknown;
   readonly properties?: Readonly<Record<string, OpenApiSchema>>;
@@ -11,7 +11,6 @@ export type OpenApiSchema = {
 export function createSchemas() {
   const named: Record<string, OpenApiSchema> = {};
 
-  /** A form in OpenAPI 3.0's dialect; what is named in it is referred to. */
   function describe(schema: object): OpenApiSchema {
     const name = nameOf(schema);
     if (name === null) return convert(schema as OpenApiSchema, describe);
@@ -24,45 +23,34 @@ export function createSchemas() {
 
 type Describe = (schema: object) => OpenApiSchema;
 
+/** TypeBox writes JSON Schema already. What is in a schema is described in turn, and a union is written short. */
 function convert(model: OpenApiSchema, describe: Describe): OpenApiSchema {
-  const { anyOf, const: only, exclusiveMinimum, exclusiveMaximum, "x-items": items, ...rest } = model;
-  const schema: Record<string, unknown> = {
-    ...rest,
-    ...(items !== undefined && { items: (items as Form)() }),
-  };
-  if (only !== undefined) schema.enum = [only];
-  if (typeof exclusiveMinimum === "number") {
-    Object.assign(schema, { minimum: exclusiveMinimum, exclusiveMinimum: true });
-  }
-  if (typeof exclusiveMaximum === "number") {
-    Object.assign(schema, { maximum: exclusiveMaximum, exclusiveMaximum: true });
-  }
-  if (rest.properties) schema.properties = mapValues(rest.properties, describe);
+  const { anyOf, "x-items": items, ...schema } = model;
+  const inner: Record<string, unknown> = items === undefined ? {} : { items: describe((items as Form)()) };
+  if (schema.properties) inner.properties = mapValues(schema.properties, describe);
   for (const keyword of ["items", "additionalProperties"]) {
-    const inner = schema[keyword];
-    if (typeof inner === "object" && inner !== null) schema[keyword] = describe(inner);
+    const value = schema[keyword];
+    if (typeof value === "object" && value !== null) inner[keyword] ??= describe(value);
   }
-  return anyOf === undefined
-    ? schema
-    : { ...schema, ...convertUnion(anyOf as readonly OpenApiSchema[], describe) };
+  return {
+    ...schema,
+    ...inner,
+    ...(anyOf !== undefined && convertUnion(anyOf as readonly OpenApiSchema[], describe)),
+  };
 }
 
-/** A union of constants is an enum; one with null is nullable. */
+/** A union of constants is an enum, and one of a type with null is a list of types. */
 function convertUnion(members: readonly OpenApiSchema[], describe: Describe): OpenApiSchema {
-  const solid = members.filter(({ type }) => type !== "null");
-  const nullable = solid.length < members.length ? { nullable: true } : {};
-  if (solid.every((member) => "const" in member)) {
-    const values = solid.map((member) => member.const);
-    // A null value must stand in the enum too.
-    return { type: "string", ...nullable, enum: solid.length < members.length ? [...values, null] : values };
+  const converted = members.map(describe);
+  if (converted.every((member) => "const" in member)) {
+    return { type: "string", enum: converted.map((member) => member.const) };
   }
-  const converted = solid.map(describe);
-  const [single] = converted;
-  if (converted.length > 1 || !single) return { ...nullable, anyOf: converted };
-  if ("$ref" in single) return { ...nullable, allOf: [single] };
-  return Array.isArray(single.enum)
-    ? { ...single, ...nullable, enum: [...single.enum, null] }
-    : { ...single, ...nullable };
+  const [first, second] = converted;
+  if (converted.length !== 2 || typeof first?.type !== "string" || second?.type !== "null") {
+    return { anyOf: converted };
+  }
+  const values = Array.isArray(first.enum) ? { enum: [...first.enum, null] } : {};
+  return { ...first, type: [first.type, "null"], ...values };
 }
 
 function mapValues<Value, To>(values: Readonly<Record<string, Value>>, map: (value: Value) => To) {

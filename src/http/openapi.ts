@@ -31,7 +31,7 @@ const COMMON_HEADERS = {
 };
 const integerHeader = (description: string) => ({ description, schema: { type: "integer" } });
 
-/** The OpenAPI 3.0 document of the given routes, made from the routes themselves. */
+/** The OpenAPI 3.1 document of the given routes, made from the routes themselves. */
 export function describeRoutes(routes: readonly Route[]): object {
   const paths: Record<string, Record<string, object>> = {};
   const { describe, named } = createSchemas();
@@ -41,12 +41,12 @@ export function describeRoutes(routes: readonly Route[]): object {
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, describe) };
   }
   return {
-    openapi: "3.0.3",
+    openapi: "3.1.1",
     info: {
       title: "Holdfast",
       version: "0.1",
       description: "Holds money against a promise, checks the deliverable itself, and settles by policy.",
-      license: { name: "MIT", url: "https://spdx.org/licenses/MIT.html" },
+      license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/" }],
     tags: [...new Set(routes.flatMap((route) => detailOf(route).tags))].map((name) => ({ name })),

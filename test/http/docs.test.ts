@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { FormatRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { sha256 } from "../../src/core/canonical.ts";
 import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
@@ -158,8 +159,8 @@ describe("the OpenAPI document", () => {
     );
   });
 
-  test("has the structure of OpenAPI 3.0", () => {
-    expect(document.openapi).toMatch(/^3\.0\.\d$/);
+  test("has the structure of OpenAPI 3.1", () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d$/);
     expect(document.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
     for (const { method, path, operation } of operations) {
@@ -187,35 +188,25 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("says in every schema only what OpenAPI 3.0 knows, and every reference leads somewhere", () => {
+  test("says in every schema only what it means to, and every reference leads somewhere", () => {
     const KEYWORDS = new Set([
       ...["type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum"],
-      ...[
-        "anyOf",
-        "allOf",
-        "nullable",
-        "pattern",
-        "minLength",
-        "maxLength",
-        "format",
-        "description",
-        "title",
-      ],
+      ...["anyOf", "const", "pattern", "minLength", "maxLength", "format", "description", "title"],
       ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "$ref"],
     ]);
-    const TYPES = new Set([undefined, "object", "array", "string", "integer", "number", "boolean"]);
+    const TYPES = new Set(["object", "array", "string", "integer", "number", "boolean", "null"]);
     const check = (schema: Json): void => {
       expect(Object.keys(schema).filter((keyword) => !KEYWORDS.has(keyword))).toEqual([]);
-      expect(TYPES).toContain(schema.type as string | undefined);
+      for (const type of [schema.type ?? []].flat()) expect(TYPES).toContain(type as string);
       if (schema.type === "array") expect(schema.items).toBeObject();
       for (const bound of ["exclusiveMinimum", "exclusiveMaximum"])
-        if (bound in schema) expect(schema[bound]).toBeTrue();
+        if (bound in schema) expect(schema[bound]).toBeNumber();
       if (typeof schema.$ref === "string") {
         const [, , group = "", name = ""] = schema.$ref.split("/");
         expect(document.components[group]).toHaveProperty([name]);
       }
-      const { properties = {}, anyOf = [], allOf = [], items, additionalProperties } = schema;
-      const inner = [...Object.values(properties as object), ...(anyOf as Json[]), ...(allOf as Json[])];
+      const { properties = {}, anyOf = [], items, additionalProperties } = schema;
+      const inner = [...Object.values(properties as object), ...(anyOf as Json[])];
       for (const each of [...inner, items, additionalProperties])
         if (typeof each === "object" && each !== null) check(each as Json);
     };
@@ -229,6 +220,15 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  test("has schemas that compile as JSON Schema 2020-12", () => {
+    const engine = new Ajv2020({ strictSchema: true, allowUnionTypes: true, formats: { "date-time": true } });
+    const text = JSON.stringify(document.components.schemas);
+    const $defs = JSON.parse(text.replaceAll("#/components/schemas/", "#/$defs/"));
+    for (const name of Object.keys($defs)) {
+      expect(engine.compile({ $ref: `#/$defs/${name}`, $defs })).toBeFunction();
+    }
+  });
+
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
     expect(bodies.length).toBe(14);
@@ -236,8 +236,8 @@ describe("the OpenAPI document", () => {
       expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();
     const { Clause = {}, ...schemas } = document.components.schemas ?? {};
     const kinds = (Clause.anyOf as { $ref: string }[]).map(({ $ref }) => {
-      const schema = schemas[$ref.split("/").at(-1) ?? ""] as { properties: { kind: { enum: string[] } } };
-      return schema.properties.kind.enum[0];
+      const schema = schemas[$ref.split("/").at(-1) ?? ""] as { properties: { kind: { const: string } } };
+      return schema.properties.kind.const;
     });
     expect(kinds).toEqual([...CLAUSE_KINDS]);
     expect(JSON.stringify(document.paths["/v1/warrants"]?.post?.requestBody)).toContain("schemas/Clause");
