@@ -1,5 +1,7 @@
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
+import { ID_PREFIXES, type Noun } from "./ids.ts";
+
 /**
  * The form of something on the wire, as a TypeBox schema. It is built when it is first asked for: only the API's description
  * and the bench read the forms of answers, and no start waits for them.
@@ -52,6 +54,9 @@ export const anyObject = <Value extends object>(description: string, values: TSc
 
 export const is = <const Value extends string>(value: Value) => Type.Literal(value);
 export const text = Type.String();
+/** An id with its noun's prefix. */
+export const idOf = (noun: Noun) => Type.String({ pattern: `^${ID_PREFIXES[noun]}` });
+
 export const boolean = Type.Boolean();
 export const integer = Type.Integer();
 export const count = Type.Integer({ minimum: 0 });

@@ -18,7 +18,7 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
+export const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
 export type SettledState = (typeof SETTLED_STATES)[number];
 
 /** Settled is final: it has `settled_at` and a receipt. */

@@ -1,9 +1,9 @@
 import type { TSchema } from "@sinclair/typebox";
 import { errorForm } from "../resources/error.ts";
 import { noBody } from "../resources/input.ts";
+import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { createSchemas, type OpenApiSchema } from "./openapi-schema.ts";
 import { type Answers, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
 
@@ -129,7 +129,7 @@ function parametersOf(
   isSettlement: boolean,
   describe: Describe,
 ): readonly object[] {
-  const query = route.hooks.query as OpenApiSchema | undefined;
+  const query = route.hooks.query as DescribedSchema | undefined;
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: "path",

@@ -11,6 +11,7 @@ import {
   count,
   form,
   hash,
+  idOf,
   integer,
   is,
   object,
@@ -26,7 +27,7 @@ import { OUTCOMES } from "../core/policy.ts";
 import { MODES } from "../core/roles.ts";
 import { isoTime } from "../core/time.ts";
 import type { TraceEntry } from "../core/trace.ts";
-import { STATES, type Warrant } from "../core/warrant.ts";
+import { isSettled, SETTLED_STATES, type Warrant } from "../core/warrant.ts";
 import { reasonCodesForm, specForm } from "./clause.ts";
 import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
@@ -75,8 +76,8 @@ export const receiptForm = form("Receipt", () =>
     object: is("receipt"),
     mode: oneOf(MODES),
     warrant: object({
-      id: text,
-      state: oneOf(STATES),
+      id: idOf("warrant"),
+      state: oneOf(SETTLED_STATES),
       amount,
       asset: text,
       released_bps: share,
@@ -89,52 +90,57 @@ export const receiptForm = form("Receipt", () =>
       settled_at: time,
     }),
     checks: arrayOf(receiptCheckForm()),
-    trace: arrayOf(
+    trace: Type.Array(
       object({
         ...traceEntryForm().properties,
         sequence: count,
         payload: anyObject<object>("What payload_hash hashes."),
         entry_hash: hash,
       }),
+      { minItems: 1 },
     ),
-    anchor: Type.Unknown({ description: "Null until there is one." }),
+    anchor: orNull(anyObject<object>("Null until there is one.")),
     signature: orNull(text),
   }),
 );
 
-export const receiptResource = (
+export function receiptResource(
   warrant: Warrant,
   checks: readonly Check[],
   trace: readonly TraceEntry[],
-): Wire<typeof receiptForm> => ({
-  object: "receipt",
-  mode: warrant.mode,
-  warrant: {
-    id: warrant.id,
-    state: warrant.state,
-    amount: warrant.amount.toString(),
-    asset: warrant.asset,
-    released_bps: warrant.releasedBps,
-    payee: warrant.payee,
-    spec_hash: warrant.specHash,
-    spec: warrant.spec,
-    policy_version: warrant.policyVersion,
-    rules_hash: warrant.rulesHash,
-    opened_at: isoTime(warrant.openedAt),
-    settled_at: isoTime(settledAtOf(warrant)),
-  },
-  checks: checks.map(receiptCheck),
-  trace: trace.map((entry) => ({
-    ...traceEntryResource(entry),
-    sequence: entry.sequence,
-    payload: JSON.parse(entry.payload) as object,
-    entry_hash: entry.entryHash,
-  })),
-  anchor: null,
-  signature: null,
-});
+): Wire<typeof receiptForm> {
+  const { state, settledAt } = settlementOf(warrant);
+  return {
+    object: "receipt",
+    mode: warrant.mode,
+    warrant: {
+      id: warrant.id,
+      state,
+      amount: warrant.amount.toString(),
+      asset: warrant.asset,
+      released_bps: warrant.releasedBps,
+      payee: warrant.payee,
+      spec_hash: warrant.specHash,
+      spec: warrant.spec,
+      policy_version: warrant.policyVersion,
+      rules_hash: warrant.rulesHash,
+      opened_at: isoTime(warrant.openedAt),
+      settled_at: isoTime(settledAt),
+    },
+    checks: checks.map(receiptCheck),
+    trace: trace.map((entry) => ({
+      ...traceEntryResource(entry),
+      sequence: entry.sequence,
+      payload: JSON.parse(entry.payload) as object,
+      entry_hash: entry.entryHash,
+    })),
+    anchor: null,
+    signature: null,
+  };
+}
 
-function settledAtOf({ settledAt, id }: Warrant): number {
-  if (settledAt === null) throw new Error(`the warrant ${id} is not settled: it has no receipt`);
-  return settledAt;
+/** @throws for a warrant that is not settled: it has no receipt */
+function settlementOf({ id, state, settledAt }: Warrant) {
+  if (!isSettled(state) || settledAt === null) throw new Error(`the warrant ${id} is not settled`);
+  return { state, settledAt };
 }

@@ -1,10 +1,10 @@
-import { benchSchemas } from "../core/clauses/bench-schemas.ts";
 import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { parseClauses } from "../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import type { Wire } from "../core/form.ts";
 import { parseTime } from "../core/time.ts";
 import { type benchBody, checkResultResource } from "../resources/bench.ts";
+import { benchSchemas } from "../resources/bench-schemas.ts";
 import { type Context, refusedBusy } from "./context.ts";
 
 /** The body of `POST /bench/run`: clauses, and a deliverable that is described, not fetched. */

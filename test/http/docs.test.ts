@@ -4,11 +4,13 @@ import { Value } from "@sinclair/typebox/value";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { sha256 } from "../../src/core/canonical.ts";
 import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
+import { compileSchema } from "../../src/core/clauses/schema.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
 import { nameOf } from "../../src/core/form.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
 import { answersOf } from "../../src/http/route.ts";
 import { createShell, type Shell } from "../../src/http/shell.ts";
+import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 import { errorForm } from "../../src/resources/error.ts";
 import { createAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
@@ -348,7 +350,10 @@ describe("the named models fit what is answered", () => {
     await answered("WarrantList", 200, send("GET", "/v1/warrants?sort=created", agent));
     await answered("WarrantList", 200, send("GET", "/v1/warrants?limit=1", agent));
     await answered("TraceList", 200, send("GET", `/v1/warrants/${id}/trace`, agent));
-    await answered("Receipt", 200, get(`/t/${id}`));
+    const receipt = await answered("Receipt", 200, get(`/t/${id}`));
+    const takes = compileSchema(benchSchemas["holdfast.receipt"]!);
+    expect(takes(receipt)).toBe(true);
+    expect(takes({ ...receipt, trace: [] })).toBe(false);
   });
 
   test("Payment", async () => {

@@ -1,12 +1,52 @@
-import { hashJson, sha256 } from "./canonical.ts";
-import { derivedId, timeOfId } from "./ids.ts";
-import { BPS_WHOLE } from "./money.ts";
-import { BUILT_IN_RULES_HASH } from "./policy.ts";
-import { SYSTEM } from "./roles.ts";
-import { HOUR_MS } from "./time.ts";
-import { type CheckedPayload, traceOf } from "./trace.ts";
-import type { EventType, State, Warrant } from "./warrant.ts";
-import { eventBody, type WebhookDelivery } from "./webhook.ts";
+import { Type } from "@sinclair/typebox";
+import { hashJson, sha256 } from "../core/canonical.ts";
+import { form, idOf, is, object, oneOf, time, type Wire } from "../core/form.ts";
+import { derivedId, timeOfId } from "../core/ids.ts";
+import { BPS_WHOLE } from "../core/money.ts";
+import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
+import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
+import { HOUR_MS, isoTime } from "../core/time.ts";
+import { type CheckedPayload, traceOf, tracePayloadForm } from "../core/trace.ts";
+import { EVENT_TYPES, type EventType, type State, type Warrant } from "../core/warrant.ts";
+import type { WebhookDelivery } from "../core/webhook.ts";
+
+/** The body of a webhook (decisions.md, Webhooks), and an example of each. */
+
+export const eventForm = form("Event", () =>
+  object({
+    id: idOf("event"),
+    object: is("event"),
+    type: oneOf(EVENT_TYPES),
+    mode: oneOf(MODES),
+    created_at: time,
+    data: tracePayloadForm(),
+    example: Type.Optional(Type.Literal(true, { description: "Of an example, for which nothing happened." })),
+  }),
+);
+type Event = Wire<typeof eventForm>;
+
+/**
+ * `data` is the trace payload, as `payload_hash` hashes it. Of an example, for which nothing happened, it says
+ * `"example": true`.
+ */
+export function eventBody(
+  { id, type }: { readonly id: string; readonly type: EventType },
+  mode: Mode,
+  recordedAt: number,
+  payload: string,
+  example = false,
+): string {
+  const event: Event = {
+    id,
+    object: "event",
+    type,
+    mode,
+    created_at: isoTime(recordedAt),
+    data: JSON.parse(payload) as Event["data"],
+    ...(example && { example }),
+  };
+  return JSON.stringify(event);
+}
 
 /** Where the example's warrant came from and went, for each event. */
 const MOVES = {
