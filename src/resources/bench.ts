@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import type { Evaluation } from "../core/clauses/evidence.ts";
+import type { Evaluation, SuppliedValues } from "../core/clauses/evidence.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
 import {
@@ -48,6 +48,13 @@ export const checkResultResource = (evaluation: Evaluation): Wire<typeof checkRe
   evidence_hash: evaluation.evidenceHash,
   evaluated_at: isoTime(evaluation.evaluatedAt),
   details: evaluation.details,
+});
+
+/** What a bench run supplies for the kinds that look at more than a fetch brings. */
+export const suppliedValuesOf = ({ deliverable }: Wire<typeof benchBody>): SuppliedValues => ({
+  uptimeRatio: deliverable.uptime_ratio ?? null,
+  emittedTopics: deliverable.emitted_topics ?? null,
+  judgeScore: deliverable.judge_score ?? null,
 });
 
 export const benchBody = Type.Object(

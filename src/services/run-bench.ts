@@ -1,9 +1,9 @@
-import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { parseClauses } from "../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import type { Wire } from "../core/form.ts";
 import { parseTime } from "../core/time.ts";
-import { type benchBody, checkResultResource } from "../resources/bench.ts";
+import { type benchBody, checkResultResource, suppliedValuesOf } from "../resources/bench.ts";
 import { benchSchemas } from "../resources/bench-schemas.ts";
 import { type Context, refusedBusy } from "./context.ts";
 
@@ -23,11 +23,7 @@ export async function runBench(ctx: Context, input: BenchInput, callerKey: strin
   if (isRefusal(generatedAt)) return generatedAt;
   const now = optionalTime(input.now, "now");
   if (isRefusal(now)) return now;
-  const supplied: SuppliedValues = {
-    uptimeRatio: deliverable.uptime_ratio ?? null,
-    emittedTopics: deliverable.emitted_topics ?? null,
-    judgeScore: deliverable.judge_score ?? null,
-  };
+  const supplied = suppliedValuesOf(input);
   const evaluation = await ctx
     .evaluateBench({
       clauses,
