@@ -7,7 +7,7 @@ import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
 import { HOUR_MS, isoTime } from "../core/time.ts";
 import { type CheckedPayload, traceOf, tracePayloadForm } from "../core/trace.ts";
-import { EVENT_TYPES, type EventType, type State, type Warrant } from "../core/warrant.ts";
+import { EVENT_TYPES, type EventType, heldWarrant, type State, type Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery } from "../core/webhook.ts";
 
 /** The body of a webhook (decisions.md, Webhooks), and an example of each. */
@@ -76,8 +76,6 @@ const checkOf = (eventId: string, score: number): CheckedPayload => ({
   check_hash: hashJson({ example: eventId }),
 });
 
-const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
-
 /**
  * The body of an example's delivery: of the same form as a real event's, about a warrant that does not exist. It follows from
  * the delivery, so that every attempt sends the same.
@@ -85,28 +83,28 @@ const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];
   const now = timeOfId(eventId);
-  const warrant: Warrant = {
+  const opened = heldWarrant({
     id: derivedId("warrant", eventId, "example"),
     organisationId,
     mode,
-    state: to,
-    version,
     amount: 8_400_000n,
     asset: "USDC",
-    releasedBps,
     payee: "example-payee",
-    spec: SPEC,
-    specHash: hashJson(SPEC),
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
     agentId: null,
     sessionId: null,
     verifierId: null,
     policyId: null,
     policyVersion: null,
     rulesHash: BUILT_IN_RULES_HASH,
-    traceHead: null,
     deadline: now + HOUR_MS,
     openedAt: now,
-    verifyingSince: null,
+  });
+  const warrant: Warrant = {
+    ...opened,
+    state: to,
+    version,
+    releasedBps,
     settledAt: version === 3 ? now : null,
   };
   const { payload } = traceOf(
