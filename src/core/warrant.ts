@@ -65,6 +65,13 @@ export type Terms = Omit<
   "state" | "version" | "releasedBps" | "specHash" | "traceHead" | "verifyingSince" | "settledAt"
 >;
 
+/** The terms that a caller may leave out. */
+export const NOTHING_CHOSEN = {
+  agentId: null,
+  verifierId: null,
+  policyId: null,
+} as const satisfies Partial<Terms>;
+
 /** A new warrant, whose amount is held. */
 export const heldWarrant = (terms: Terms): Warrant => ({
   ...terms,

@@ -7,7 +7,14 @@ import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
 import { HOUR_MS, isoTime } from "../core/time.ts";
 import { type CheckedPayload, traceOf, tracePayloadForm } from "../core/trace.ts";
-import { EVENT_TYPES, type EventType, heldWarrant, type State, type Warrant } from "../core/warrant.ts";
+import {
+  EVENT_TYPES,
+  type EventType,
+  heldWarrant,
+  NOTHING_CHOSEN,
+  type State,
+  type Warrant,
+} from "../core/warrant.ts";
 import type { WebhookDelivery } from "../core/webhook.ts";
 
 /** The body of a webhook (decisions.md, Webhooks), and an example of each. */
@@ -91,10 +98,8 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
     asset: "USDC",
     payee: "example-payee",
     spec: { clauses: [{ kind: "http.status", equals: 200 }] },
-    agentId: null,
+    ...NOTHING_CHOSEN,
     sessionId: null,
-    verifierId: null,
-    policyId: null,
     policyVersion: null,
     rulesHash: BUILT_IN_RULES_HASH,
     deadline: now + HOUR_MS,

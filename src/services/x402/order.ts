@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { Wire } from "../../core/form.ts";
 import { parseAmount } from "../../core/money.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { NOTHING_CHOSEN } from "../../core/warrant.ts";
 import type { payBody } from "../../resources/purchase.ts";
 import { type Opening, parseSpec } from "../warrants/opening.ts";
 
@@ -69,6 +70,6 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
 export const openingFor = (
   { asset, clauses, agentId }: Order,
   quoted: Pick<Opening, "amount" | "payee" | "deadline"> = NOTHING_QUOTED,
-): Opening => ({ ...quoted, asset, clauses, agentId, policyId: null, verifierId: null });
+): Opening => ({ ...NOTHING_CHOSEN, ...quoted, asset, clauses, agentId });
 
 const NOTHING_QUOTED = { amount: 0n, payee: "", deadline: 0 };
