@@ -5,9 +5,9 @@ import { clearsLines, DEFAULTS, readConfig, readSecrets } from "../config.ts";
 import { isRefusal } from "../core/errors.ts";
 import { createIds } from "../core/ids.ts";
 import { NO_PROGRESS, type StartProgress } from "../core/progress.ts";
-import { errorBody } from "../http/errors.ts";
 import { logInfo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
+import { errorResource } from "../resources/error.ts";
 import { settingRefusal } from "./setting-refusal.ts";
 import { docsUrlOf } from "./urls.ts";
 
@@ -84,7 +84,7 @@ const toolsOf = (version: string): CommandLineTools => ({
     return isRefusal(config) ? config : { host: config.host, port: config.port };
   },
   startProgress: startProgressOnTerminal,
-  errorBody: (refusal) => errorBody(refusal, newId("request"), docsUrl()),
+  errorBody: (refusal) => errorResource(refusal, newId("request"), docsUrl()),
   print,
   printError: (text) => void process.stderr.write(`${text}\n`),
 });

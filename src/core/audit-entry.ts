@@ -34,6 +34,7 @@ export const AUDIT_ACTIONS = [
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** Who made a change: a signed-in person, or somebody at the command line of the machine itself. */
+export const ADMINISTRATOR_KINDS = ["user", "machine"] as const;
 export type Administrator =
   | { readonly kind: "user"; readonly id: string }
   | { readonly kind: "machine"; readonly id: null };

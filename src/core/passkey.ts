@@ -3,6 +3,7 @@ import { type Refusal, refuse } from "./errors.ts";
 import type { Decision } from "./escalation.ts";
 import { parseAddress } from "./networks.ts";
 import { DAY_MS, SECOND_MS } from "./time.ts";
+import type { User } from "./user.ts";
 import type { Warrant } from "./warrant.ts";
 
 /** A person's WebAuthn credential. */
@@ -22,6 +23,9 @@ export type Passkey = {
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
 };
+
+/** What the authenticator keeps beside the key, and says again at a sign-in. */
+export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
 
 /** A person's signature over one decision on one version of a warrant. It is good for one use, within 120 s. */
 export type PasskeyApproval = {

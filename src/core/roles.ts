@@ -61,8 +61,9 @@ export function refuseAccess(caller: Caller, access: Access): Refusal | null {
 }
 
 /** Who moved a warrant, as the trace records it. The id of an `agent` is that of its API key (README, "Trace"). */
+export const ACTOR_KINDS = ["agent", "user", "system"] as const;
 export type Actor =
-  | { readonly kind: "agent" | "user"; readonly id: string }
+  | { readonly kind: Exclude<(typeof ACTOR_KINDS)[number], "system">; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
 
 export const SYSTEM: Actor = { kind: "system", id: null };

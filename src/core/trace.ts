@@ -1,8 +1,71 @@
+import { Type } from "@sinclair/typebox";
 import { canonicalJson, sha256 } from "./canonical.ts";
 import { type Check, checkHashOf } from "./check.ts";
-import type { Actor } from "./roles.ts";
+import { REASON_CODES } from "./clauses/reason-codes.ts";
+import {
+  amount,
+  anyObject,
+  arrayOf,
+  hash,
+  integer,
+  object,
+  oneOf,
+  orNull,
+  score,
+  share,
+  text,
+  time,
+  type Wire,
+} from "./form.ts";
+import { ACTOR_KINDS, type Actor, MODES } from "./roles.ts";
 import { isoTime } from "./time.ts";
-import { type EventType, eventOf, isSettled, type State, type Transition, type Warrant } from "./warrant.ts";
+import {
+  type EventType,
+  eventOf,
+  isSettled,
+  STATES,
+  type State,
+  type Transition,
+  type Warrant,
+} from "./warrant.ts";
+
+export const actorForm = () => object({ kind: oneOf(ACTOR_KINDS), id: orNull(text) });
+
+/** What a check adds to the payload of the outcome that followed it. */
+const checkedForm = () =>
+  object({
+    check_id: text,
+    score,
+    reason_codes: arrayOf(oneOf(REASON_CODES)),
+    evidence_hash: hash,
+    check_hash: hash,
+  });
+
+/** What a trace entry hashes, a webhook's body carries and a receipt shows. It stands here, not in `resources`: hashes depend on it. */
+export const tracePayloadForm = () =>
+  object({
+    warrant_id: text,
+    mode: oneOf(MODES),
+    from: orNull(oneOf(STATES)),
+    to: oneOf(STATES),
+    version: Type.Integer({ minimum: 1 }),
+    actor: actorForm(),
+    recorded_at: time,
+    amount,
+    asset: text,
+    payee: text,
+    released_bps: share,
+    spec_hash: hash,
+    agent_id: orNull(text),
+    policy_id: orNull(text),
+    policy_version: orNull(integer),
+    rules_hash: hash,
+    schema_hashes: Type.Optional(anyObject<SchemaHashes>("At open: the hash of each named schema.", hash)),
+    ...Type.Partial(checkedForm()).properties,
+  });
+
+/** The hash of each named schema, by its name. */
+type SchemaHashes = Readonly<Record<string, string>>;
 
 /**
  * One entry of a warrant's trace, which is a hash chain (README, "Trace"). Webhooks are sent for the entries that have an
@@ -48,12 +111,16 @@ export const entryHashOf = ({
   // In canonical order; a test compares it with the canonicaliser.
   sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
 
+/** Every field of a payload; undefined where it is left out. */
+type Written = {
+  readonly [Name in keyof Wire<typeof tracePayloadForm>]-?: Wire<typeof tracePayloadForm>[Name] | undefined;
+};
 type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 
 /** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
 const ENCODINGS: Readonly<Record<number, (warrant: Warrant, told: Told, check: Check | null) => string>> = {
   1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
-    const payload = {
+    const payload: Written = {
       actor: { id: actor.id, kind: actor.kind },
       agent_id: warrant.agentId,
       amount: warrant.amount.toString(),

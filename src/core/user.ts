@@ -15,3 +15,7 @@ export type User = {
   readonly removedAt: number | null;
   readonly createdAt: number;
 };
+
+/** In characters, of a password that is chosen now. */
+export const PASSWORD_LENGTH_MIN = 8;
+export const PASSWORD_LENGTH_MAX = 256;

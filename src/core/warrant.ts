@@ -1,3 +1,4 @@
+import { hashJson } from "./canonical.ts";
 import type { Clause } from "./clauses/registry.ts";
 import { type Refusal, refuse, refuseField } from "./errors.ts";
 import { BPS_WHOLE, shareOf } from "./money.ts";
@@ -18,7 +19,7 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
-const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
+export const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
 export type SettledState = (typeof SETTLED_STATES)[number];
 
 /** A settled state is final: the warrant has `settled_at` and a receipt. */
@@ -57,6 +58,31 @@ export type Warrant = {
   readonly verifyingSince: number | null;
   readonly settledAt: number | null;
 };
+
+/** What a warrant is opened with. The other fields are the same in every new one, or follow from these. */
+export type Terms = Omit<
+  Warrant,
+  "state" | "version" | "releasedBps" | "specHash" | "traceHead" | "verifyingSince" | "settledAt"
+>;
+
+/** The terms that a caller may leave out. */
+export const NOTHING_CHOSEN = {
+  agentId: null,
+  verifierId: null,
+  policyId: null,
+} as const satisfies Partial<Terms>;
+
+/** A new warrant, whose amount is held. */
+export const heldWarrant = (terms: Terms): Warrant => ({
+  ...terms,
+  state: "held",
+  version: 1,
+  releasedBps: null,
+  specHash: hashJson(terms.spec),
+  traceHead: null,
+  verifyingSince: null,
+  settledAt: null,
+});
 
 /**
  * Who moves a warrant. `caller`: a key or an operator who opens or verifies. `operator`: a person's own decision.

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { derivedId } from "./ids.ts";
 import type { Mode } from "./roles.ts";
-import { isoTime, SECOND_MS } from "./time.ts";
+import { SECOND_MS } from "./time.ts";
 import type { TraceEntry } from "./trace.ts";
 import type { EventType } from "./warrant.ts";
 
@@ -177,27 +177,6 @@ export function reschedule(delivery: WebhookDelivery, now: number): WebhookDeliv
     ? { ...delivery, nextAttemptAt: now }
     : null;
 }
-
-/**
- * The body of an event (README, "Webhooks"). `data` is the trace payload, whose hash is `payload_hash`. The body of an example
- * says `"example": true`.
- */
-export const eventBody = (
-  event: { readonly id: string; readonly type: EventType },
-  mode: Mode,
-  recordedAt: number,
-  payload: string,
-  example = false,
-): string =>
-  JSON.stringify({
-    id: event.id,
-    object: "event",
-    type: event.type,
-    mode,
-    created_at: isoTime(recordedAt),
-    data: JSON.parse(payload) as unknown,
-    ...(example && { example }),
-  });
 
 const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;

@@ -1,5 +1,6 @@
 import type { RunningServer } from "../app.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
+import type { organisationResource } from "../resources/organisation.ts";
 import { createAgent } from "../services/admin/agents.ts";
 import { MACHINE } from "../services/admin/authority.ts";
 import { fundBalance, showBalances } from "../services/admin/balances.ts";
@@ -8,7 +9,6 @@ import { createOrganisation } from "../services/admin/organisations.ts";
 import { createPolicy } from "../services/admin/policies.ts";
 import { createSchema } from "../services/admin/schemas.ts";
 import type { Context } from "../services/context.ts";
-import type { organisationResource } from "../services/resources.ts";
 import { type Balance, FUNDS, POLICY_NAME, RULES, SCHEMA, SCHEMA_NAME } from "./scenes.ts";
 import type { Seller } from "./seller.ts";
 

@@ -1,8 +1,9 @@
 import type { Check } from "../core/check.ts";
 import type { Progress } from "../core/progress.ts";
 import type { VoucherClaims } from "../core/x402/voucher.ts";
-import type { receiptResource, warrantResource } from "../services/resources.ts";
-import type { paymentResource } from "../services/x402/resources.ts";
+import type { paymentResource } from "../resources/purchase.ts";
+import type { receiptResource } from "../resources/receipt.ts";
+import type { warrantResource } from "../resources/warrant.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
 import { same } from "./same.ts";
 import { type Balance, CLAUSES, FUNDS, JUDGEMENT, PAYEE, PURCHASE, SCENES, type Scene } from "./scenes.ts";

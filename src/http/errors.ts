@@ -1,24 +1,14 @@
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
-import { type Refusal, refuse, refuseField, statusOf, typeOf } from "../core/errors.ts";
+import { type Refusal, refuse, refuseField, statusOf } from "../core/errors.ts";
+import { errorResource } from "../resources/error.ts";
 import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
 
 /** The one place that turns refusals and faults into the error envelope (interface.md, Errors). */
 
-/** The body of every error: these five fields and no others. */
-export const errorBody = (refusal: Refusal, requestId: string, docsUrl: string) => ({
-  error: {
-    type: typeOf(refusal.refused),
-    code: refusal.refused,
-    message: refusal.message,
-    doc_url: `${docsUrl}/api-reference/errors#${refusal.refused}`,
-    request_id: requestId,
-  },
-});
-
 /** A refusal as an answer. */
 export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answer =>
-  json(errorBody(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
+  json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
 
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);

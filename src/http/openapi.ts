@@ -1,10 +1,13 @@
 import type { TSchema } from "@sinclair/typebox";
+import { errorForm } from "../resources/error.ts";
+import { noBody } from "../resources/input.ts";
+import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
+import { readinessForm } from "../resources/operation.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { noBody } from "./models.ts";
-import { namedSchemas, type OpenApiSchema, openApiSchema } from "./openapi-schema.ts";
-import { responseModels } from "./response-models.ts";
-import { type RouteRule, ruleOf } from "./route.ts";
+import { type Answers, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
+
+type Describe = ReturnType<typeof createSchemas>["describe"];
 
 /** A route as Elysia lists it. */
 export type Route = {
@@ -20,61 +23,6 @@ type Detail = {
   readonly responses: Readonly<Record<string, { readonly description: string }>>;
 };
 
-/** What each operation answers when it succeeds: a named model, a media type of text, or nothing. */
-const ANSWERS: Readonly<
-  Record<
-    string,
-    keyof typeof responseModels | "text/html" | "text/css" | "text/plain" | "text/javascript" | null
-  >
-> = {
-  "POST /v1/warrants": "Warrant",
-  "GET /v1/warrants": "WarrantList",
-  "GET /v1/warrants/{id}": "Warrant",
-  "GET /v1/warrants/{id}/trace": "TraceList",
-  "POST /v1/warrants/{id}/verify": "Warrant",
-  "POST /v1/warrants/{id}/release": "Warrant",
-  "POST /v1/warrants/{id}/partial": "Warrant",
-  "POST /v1/warrants/{id}/refund": "Warrant",
-  "POST /v1/x402/pay": "Payment",
-  "GET /v1/console/verifiers": "VerifierList",
-  "GET /v1/console/agents": "AgentList",
-  "GET /v1/console/policies": "PolicyList",
-  "GET /v1/console/keys": "ApiKeyList",
-  "GET /v1/console/users": "UserList",
-  "GET /v1/console/audit-log": "AuditLog",
-  "GET /v1/console/escalations": "EscalationList",
-  "GET /v1/console/webhooks": "WebhookList",
-  "POST /v1/console/escalations/{id}/resolve": "ResolvedEscalation",
-  "POST /auth/session": "AuthSession",
-  "GET /auth/session": "AuthSession",
-  "DELETE /auth/session": null,
-  "DELETE /auth/sessions": null,
-  "POST /auth/password": null,
-  "POST /auth/password/reset": null,
-  "POST /auth/passkeys/options": "PasskeyCreationOptions",
-  "POST /auth/passkeys": "Passkey",
-  "GET /auth/passkeys": "PasskeyList",
-  "DELETE /auth/passkeys/{id}": null,
-  "POST /auth/passkey/sign-in/options": "PasskeyRequestOptions",
-  "POST /auth/passkey/sign-in": "AuthSession",
-  "POST /auth/passkey/challenge": "PasskeyRequestOptions",
-  "POST /auth/passkey/assertion": "PasskeyApproval",
-  "GET /t/{id}": "Receipt",
-  "POST /bench/run": "CheckResult",
-  "GET /.well-known/jwks.json": "JsonWebKeySet",
-  "POST /internal/jobs/webhooks": "DeliveryJob",
-  "GET /healthz": "Health",
-  "GET /readyz": "Readiness",
-  "GET /metrics": "text/plain",
-  "GET /account": "text/html",
-  "GET /reset-password": "text/html",
-  "GET /console/account.js": "text/javascript",
-  "GET /console/account.css": "text/css",
-  "GET /docs": "text/html",
-  "GET /docs/api-reference/errors": "text/html",
-  "GET /docs/style.css": "text/css",
-};
-
 const COMMON_HEADERS = {
   "X-Request-Id": { $ref: "#/components/headers/X-Request-Id" },
   "RateLimit-Limit": { $ref: "#/components/headers/RateLimit-Limit" },
@@ -83,31 +31,33 @@ const COMMON_HEADERS = {
 };
 const integerHeader = (description: string) => ({ description, schema: { type: "integer" } });
 
-/** The OpenAPI 3.0 document of the given routes, made from the routes themselves. */
+/** The OpenAPI 3.1 document of the given routes, made from the routes themselves. */
 export function describeRoutes(routes: readonly Route[]): object {
   const paths: Record<string, Record<string, object>> = {};
+  const { describe, named } = createSchemas();
+  const error = describe(errorForm());
   for (const route of routes) {
     const path = pathOf(route);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, describe) };
   }
   return {
-    openapi: "3.0.3",
+    openapi: "3.1.1",
     info: {
       title: "Holdfast",
       version: "0.1",
       description: "Holds money against a promise, checks the deliverable itself, and settles by policy.",
-      license: { name: "MIT", url: "https://spdx.org/licenses/MIT.html" },
+      license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/" }],
     tags: [...new Set(routes.flatMap((route) => detailOf(route).tags))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: namedSchemas,
+      schemas: named,
       responses: {
         Error: {
           description: "A refusal: nothing moved. Branch on `code`.",
           headers: COMMON_HEADERS,
-          content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+          content: { "application/json": { schema: error } },
         },
       },
       headers: {
@@ -140,13 +90,13 @@ function detailOf({ method, path, hooks }: Route): Detail {
   return hooks.detail as Detail;
 }
 
-function operationOf(route: Route): object {
+function operationOf(route: Route, describe: Describe): object {
   const { summary, tags } = detailOf(route);
   const rule = ruleOf(detailOf(route));
   const { access, idempotent } = rule;
   const isSettlement = idempotent && access?.keys === false;
   const body = route.hooks.body as TSchema | undefined;
-  const parameters = parametersOf(route, idempotent, isSettlement);
+  const parameters = parametersOf(route, idempotent, isSettlement, describe);
   return {
     operationId: operationIdOf(route),
     summary,
@@ -156,9 +106,9 @@ function operationOf(route: Route): object {
     // An empty object is accepted where no body is asked for; there is nothing to describe in it.
     ...(body &&
       body !== noBody && {
-        requestBody: { required: true, content: { "application/json": { schema: openApiSchema(body) } } },
+        requestBody: { required: true, content: { "application/json": { schema: describe(body) } } },
       }),
-    responses: responsesOf(route),
+    responses: responsesOf(route, describe),
   };
 }
 
@@ -173,8 +123,13 @@ function securityOf({ access, worker }: RouteRule): readonly object[] {
   return access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
 }
 
-function parametersOf(route: Route, idempotent: boolean, isSettlement: boolean): readonly object[] {
-  const query = route.hooks.query as OpenApiSchema | undefined;
+function parametersOf(
+  route: Route,
+  idempotent: boolean,
+  isSettlement: boolean,
+  describe: Describe,
+): readonly object[] {
+  const query = route.hooks.query as DescribedSchema | undefined;
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -185,7 +140,7 @@ function parametersOf(route: Route, idempotent: boolean, isSettlement: boolean):
     name,
     in: "query",
     required: query?.required?.includes(name) ?? false,
-    schema: openApiSchema(schema),
+    schema: describe(schema),
   }));
   return [
     ...inPath,
@@ -226,23 +181,21 @@ const headersOfMoves = (hasVersion: boolean): readonly object[] => [
     : []),
 ];
 
-function responsesOf(route: Route): object {
-  const operation = `${route.method} ${pathOf(route)}`;
-  const answer = ANSWERS[operation];
-  const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
-  const described = Object.entries(detailOf(route).responses).map(([status, { description }]) => {
+function responsesOf(route: Route, describe: Describe): object {
+  const detail = detailOf(route);
+  const answers = answersOf(detail);
+  const described = Object.entries(detail.responses).map(([status, { description }]) => {
     // Whoever asks whether the service is ready is answered the same whether it is or not.
-    const isRefused = Number(status) >= 400 && answer !== "Readiness";
-    const content = isRefused ? error : contentOf(answer);
+    const isRefused = Number(status) >= 400 && answers !== readinessForm;
+    const content = contentOf(isRefused ? errorForm : answers, describe);
     return [status, { description, headers: COMMON_HEADERS, ...(content && { content }) }];
   });
   return { ...Object.fromEntries(described), default: { $ref: "#/components/responses/Error" } };
 }
 
-function contentOf(answer: (typeof ANSWERS)[string] | undefined): object | null {
-  if (answer === null) return null;
-  if (answer === undefined) return { "application/json": { schema: { type: "object" } } };
-  return answer in responseModels
-    ? { "application/json": { schema: { $ref: `#/components/schemas/${answer}` } } }
-    : { [answer]: { schema: { type: "string" } } };
+function contentOf(answers: Answers, describe: Describe): object | null {
+  if (answers === null) return null;
+  return typeof answers === "function"
+    ? { "application/json": { schema: describe(answers()) } }
+    : { [answers]: { schema: { type: "string" } } };
 }

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from "@sinclair/typebox";
+import type { Form } from "../core/form.ts";
 import type { Bucket } from "../core/rate.ts";
 import type { Access } from "../core/roles.ts";
 import type { Result } from "./answers.ts";
@@ -21,6 +22,10 @@ export type RouteRule = {
 
 const BODY_BYTES_MAX = 256 * 1024;
 const RULE = "x-holdfast-rule";
+const ANSWERS = "x-holdfast-answers";
+
+/** What a route answers when it succeeds: a resource, text of a media type, or nothing. For the API's description alone. */
+export type Answers = Form | `text/${string}` | null;
 
 type Description = {
   readonly summary: string;
@@ -31,6 +36,7 @@ type Description = {
   readonly bucket: Bucket;
   readonly counted?: boolean;
   readonly bodyBytesMax?: number;
+  readonly answers: Answers;
   readonly responses: Readonly<Record<string, string>>;
 };
 
@@ -52,6 +58,7 @@ export function route({
       Object.entries(description.responses).map(([status, text]) => [status, { description: text }]),
     ),
     [RULE]: rule,
+    [ANSWERS]: description.answers,
   };
 }
 
@@ -60,6 +67,13 @@ export function ruleOf(detail: object): RouteRule {
   const rule = (detail as { readonly [RULE]?: RouteRule })[RULE];
   if (!rule) throw new Error("a route without a rule");
   return rule;
+}
+
+/** What a route answers, by its `detail`. */
+export function answersOf(detail: object): Answers {
+  const answers = (detail as { readonly [ANSWERS]?: Answers })[ANSWERS];
+  if (answers === undefined) throw new Error("a route without an answer");
+  return answers;
 }
 
 type Detail = ReturnType<typeof route>;
@@ -86,7 +100,7 @@ type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${inf
     ? { readonly [Key in Name]: string }
     : unknown;
 
-type Form<Body extends TSchema, Query extends TSchema> = {
+type Inputs<Body extends TSchema, Query extends TSchema> = {
   readonly body?: Body;
   readonly query?: Query;
   readonly detail: Detail;
@@ -97,7 +111,7 @@ const declare =
   (method: Route["method"]) =>
   <const Path extends string, Body extends TSchema, Query extends TSchema>(
     path: Path,
-    { detail, ...models }: Form<Body, Query>,
+    { detail, ...models }: Inputs<Body, Query>,
     handle: (call: Call<Static<Body>, Static<Query>, ParamsOf<Path>>) => Result | Promise<Result>,
   ): Route => ({ method, path, models, detail, rule: ruleOf(detail), handle });
 

@@ -1,7 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import type { Policy } from "../core/policy.ts";
+import { agentResource } from "../resources/agent.ts";
 import type { Reader } from "../store/reader.ts";
-import { agentResource } from "./resources.ts";
 
 /**
  * An agent as it is read back: with the policy that applies to it, its live session and the counts of its warrants.

@@ -1,13 +1,12 @@
 import { type Refusal, refuseField } from "../core/errors.ts";
 import { ASSET_PATTERN } from "../core/money.ts";
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 
 /** The rules of single fields. Each gives null, or `validation_failed` naming the field as the API does. */
 
 const TEXT_LENGTH_MAX = 200;
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 const EMAIL_LENGTH_MAX = 254;
-export const PASSWORD_LENGTH_MIN = 8;
-export const PASSWORD_LENGTH_MAX = 256;
 const ASSET = new RegExp(ASSET_PATTERN);
 const CONTROL = /\p{Cc}/u;
 

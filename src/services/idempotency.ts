@@ -2,12 +2,12 @@ import { type Refusal, refuse } from "../core/errors.ts";
 import type { Access, Caller } from "../core/roles.ts";
 import { warrantAt } from "../core/trace.ts";
 import type { Warrant } from "../core/warrant.ts";
+import { WARRANT_ENCODING, WARRANT_ENCODINGS, warrantResource } from "../resources/warrant.ts";
 import type { Change, Deletion, Put } from "../store/change.ts";
 import type { Complete, From, Needs, Snapshot } from "../store/needs.ts";
 import type { IdempotencyKey, RecordedOutcome } from "../store/rows.ts";
 import type { Decision, ScopedCommand, Store } from "../store/store.ts";
 import { type CredentialNeeds, callerNow, credentialOf } from "./caller-now.ts";
-import { WARRANT_ENCODING, WARRANT_ENCODINGS, warrantResource } from "./resources.ts";
 
 /** The Idempotency-Key of a request, and the SHA-256 of its method, path and canonical body. */
 export type Idempotency = { readonly key: string; readonly fingerprint: string };

@@ -1,7 +1,9 @@
-import { clauseTemplates } from "../core/clauses/registry.ts";
 import { ACCESS, type Caller, refuseAccess } from "../core/roles.ts";
+import { escalationResource } from "../resources/escalation.ts";
+import { listResource } from "../resources/list.ts";
+import { policyResource } from "../resources/policy.ts";
+import { verifierListResource } from "../resources/verifier.ts";
 import type { Context } from "./context.ts";
-import { escalationResource, listResource, policyResource, verifierResource } from "./resources.ts";
 
 /** What only the console shows, to a signed-in person from viewer up. */
 
@@ -12,7 +14,7 @@ export async function readVerifiers(ctx: Context, caller: Caller) {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
   const verifiers = await ctx.store.read((reader) => reader.verifiers.list(caller.organisationId));
-  return listResource(verifiers.map(verifierResource), { templates: clauseTemplates });
+  return verifierListResource(verifiers);
 }
 
 /** Every policy version, newest first within each name. */

@@ -1,25 +1,14 @@
-import { benchSchemas } from "../core/clauses/bench-schemas.ts";
-import { reachedEvidence, type SuppliedValues, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { parseClauses } from "../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import type { Wire } from "../core/form.ts";
 import { parseTime } from "../core/time.ts";
+import { type benchBody, checkResultResource, suppliedValuesOf } from "../resources/bench.ts";
+import { benchSchemas } from "../resources/bench-schemas.ts";
 import { type Context, refusedBusy } from "./context.ts";
-import { checkResultResource } from "./resources.ts";
 
 /** The body of `POST /bench/run`: clauses, and a deliverable that is described, not fetched. */
-export type BenchInput = {
-  readonly clauses: readonly unknown[];
-  readonly deliverable: {
-    readonly reached: boolean;
-    readonly status?: number;
-    readonly raw?: string;
-    readonly generated_at?: string;
-    readonly uptime_ratio?: number;
-    readonly emitted_topics?: readonly string[];
-    readonly judge_score?: number;
-  };
-  readonly now?: string;
-};
+export type BenchInput = Wire<typeof benchBody>;
 
 const RAW_BYTES_MAX = 128 * 1024;
 
@@ -34,11 +23,7 @@ export async function runBench(ctx: Context, input: BenchInput, callerKey: strin
   if (isRefusal(generatedAt)) return generatedAt;
   const now = optionalTime(input.now, "now");
   if (isRefusal(now)) return now;
-  const supplied: SuppliedValues = {
-    uptimeRatio: deliverable.uptime_ratio ?? null,
-    emittedTopics: deliverable.emitted_topics ?? null,
-    judgeScore: deliverable.judge_score ?? null,
-  };
+  const supplied = suppliedValuesOf(input);
   const evaluation = await ctx
     .evaluateBench({
       clauses,

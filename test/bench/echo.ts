@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { openBody } from "../../src/http/models.ts";
+import { openBody } from "../../src/resources/warrant.ts";
 
 /** A bare Elysia that validates the body of an open and sends it back: what routing and validation alone cost. */
 const [, , port, compiled] = process.argv;

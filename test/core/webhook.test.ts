@@ -1,8 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import { benchSchemas } from "../../src/core/clauses/bench-schemas.ts";
 import { compileSchema } from "../../src/core/clauses/schema.ts";
-import { exampleBody } from "../../src/core/example-event.ts";
 import { EVENT_TYPES } from "../../src/core/warrant.ts";
 import {
   attemptHeaders,
@@ -10,7 +8,6 @@ import {
   CUT_OFF,
   deliveriesOf,
   endAttempt,
-  eventBody,
   giveUp,
   listensTo,
   newDelivery,
@@ -19,6 +16,8 @@ import {
   type WebhookDelivery,
   type WebhookEndpoint,
 } from "../../src/core/webhook.ts";
+import { benchSchemas } from "../../src/resources/bench-schemas.ts";
+import { eventBody, exampleBody } from "../../src/resources/event.ts";
 
 const NOW = Date.UTC(2030, 0, 15, 12);
 const ENDPOINT: WebhookEndpoint = {

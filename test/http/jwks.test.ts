@@ -9,8 +9,8 @@ import {
   voucherClaims,
   voucherHeader,
 } from "../../src/core/x402/voucher.ts";
-import { responseModels } from "../../src/http/response-models.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
+import { jsonWebKeySetForm } from "../../src/resources/json-web-keys.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
 /** `GET /.well-known/jwks.json`, and the README's seller, who knows nothing else of us. */
@@ -46,7 +46,7 @@ afterAll(async () => {
 test("the keys need no credential, and say no secret", async () => {
   const { status, body, headers } = await service.get("/.well-known/jwks.json");
   expect([status, headers.get("content-type")]).toEqual([200, "application/json;charset=utf-8"]);
-  expect([...Value.Errors(responseModels.JsonWebKeySet, body)]).toEqual([]);
+  expect([...Value.Errors(jsonWebKeySetForm(), body)]).toEqual([]);
   expect(body).toEqual(service.ctx.tokens.jwks);
   expect(body.keys).toHaveLength(1);
   expect(body.keys[0].d).toBeUndefined();

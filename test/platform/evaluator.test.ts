@@ -2,7 +2,6 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { benchSchemas } from "../../src/core/clauses/bench-schemas.ts";
 import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
 import type { Clause } from "../../src/core/clauses/registry.ts";
@@ -14,6 +13,7 @@ import {
   type EvaluatorOptions,
   EvaluatorUnavailable,
 } from "../../src/platform/evaluator.ts";
+import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
 const COMMAND = [process.execPath, MAIN];

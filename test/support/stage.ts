@@ -4,6 +4,7 @@ import { evidenceHashOf, reachedEvidence, summarise } from "../../src/core/claus
 import type { ClauseCode } from "../../src/core/clauses/reason-codes.ts";
 import { type ErrorCode, isRefusal, type Refusal } from "../../src/core/errors.ts";
 import type { KeyCaller, Mode, PersonCaller, Role } from "../../src/core/roles.ts";
+import type { warrantResource } from "../../src/resources/warrant.ts";
 import { type AgentInput, createAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
@@ -12,7 +13,6 @@ import { createOrganisation } from "../../src/services/admin/organisations.ts";
 import { createUser } from "../../src/services/admin/users.ts";
 import type { Context } from "../../src/services/context.ts";
 import type { Answer, Idempotency } from "../../src/services/idempotency.ts";
-import type { warrantResource } from "../../src/services/resources.ts";
 import { type OpenInput, openWarrant } from "../../src/services/warrants/open.ts";
 import { settleWarrant } from "../../src/services/warrants/settle.ts";
 import { verifyWarrant } from "../../src/services/warrants/verify.ts";

@@ -8,13 +8,15 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   seam: ["core"],
   sqlite: ["core", "seam", "migrations"],
   platform: ["core"],
-  services: ["core", "seam", "types of platform"],
-  http: ["core", "services"],
+  // A verb answers with a resource, and every room that shows answers reads them; the ledger keeps domain types alone.
+  resources: ["core"],
+  services: ["core", "resources", "seam", "types of platform"],
+  http: ["core", "resources", "services"],
   console: ["core", "services"],
-  cli: ["core", "services"],
+  cli: ["core", "types of resources", "services"],
   jobs: ["core", "services"],
   // The guided tour runs the whole service, as main does.
-  demo: ["app", "config", "core", "services"],
+  demo: ["app", "config", "core", "types of resources", "services"],
   config: ["core"],
 };
 const COMPOSITION_ROOT = ["main", "app"];

@@ -9,7 +9,7 @@ export type WordingRule = {
   readonly why: string;
 };
 
-const PURE = /^src\/(core|services)\//;
+const PURE = /^src\/(core|resources|services)\//;
 const SRC = /^src\//;
 const CORE_HASHES = /\bBun\.(?!SHA256\b|CryptoHasher\b|hash\.crc32\b)/;
 const ENVIRONMENT = /\b(process|Bun|import\.meta)\.env\b/;

@@ -1,9 +1,9 @@
 import { Argument, type Command, Option } from "commander";
 import { ROLES, type Role } from "../../core/roles.ts";
+import type { userResource } from "../../resources/user.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { issuePasswordReset } from "../../services/admin/password-resets.ts";
 import { createUser, listUsers, removeUser, resetPasskeys, setUserRole } from "../../services/admin/users.ts";
-import type { userResource } from "../../services/resources.ts";
 import { examples, group, runsOnLedger } from "../command.ts";
 import { given, readSecret } from "../input.ts";
 import { report, table } from "../output.ts";

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Mode } from "../../core/roles.ts";
 import { EVENT_TYPES } from "../../core/warrant.ts";
+import type { deliveryRecord } from "../../resources/delivery.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { recoverWebhook, redeliver, sendExample } from "../../services/admin/deliveries.ts";
 import {
@@ -10,7 +11,6 @@ import {
   listWebhooks,
   type NewWebhook,
 } from "../../services/admin/webhooks.ts";
-import type { deliveryRecord } from "../../services/resources.ts";
 import { examples, group, modeOption, runsOnLedger } from "../command.ts";
 import { given } from "../input.ts";
 import { report, table } from "../output.ts";

@@ -1,3 +1,5 @@
+import { CODES_OF_KINDS } from "./registry.ts";
+
 /** The closed list of reasons why a clause failed, or why a decision differs from what the clauses alone would give. */
 
 /** Why nothing could be read from the source. */
@@ -8,28 +10,8 @@ export const SOURCE_CODES = [
   "source_blocked",
 ] as const;
 
-/** Why a clause failed. */
-export const CLAUSE_CODES = [
-  "status_mismatch",
-  "source_not_found",
-  ...SOURCE_CODES,
-  "body_not_json",
-  "schema_mismatch",
-  "schema_not_found",
-  "path_not_found",
-  "path_unsupported",
-  "value_mismatch",
-  "digest_mismatch",
-  "data_stale",
-  "no_timestamp",
-  "uptime_below_minimum",
-  "no_uptime_data",
-  "event_not_emitted",
-  "no_event_log",
-  "score_below_minimum",
-  "no_judgement",
-  "clause_timeout",
-] as const;
+/** Why a clause failed: by its own kind, by its source, or by its time. */
+export const CLAUSE_CODES = [...CODES_OF_KINDS, ...SOURCE_CODES, "clause_timeout"] as const;
 
 /** Why a decision differs from what the clauses alone would give. */
 const DECISION_CODES = [

@@ -22,7 +22,7 @@ const text = (lengthMax: number) =>
     description: `a string of 1 to ${lengthMax} characters`,
   });
 
-/** The closed registry of clauses: what each kind asserts, and its fields besides `kind`. */
+/** The closed registry of clauses: what each kind asserts, its fields besides `kind`, and the reason codes that it fails with. */
 const REGISTRY = {
   "http.status": {
     description: "The response status equals `equals` exactly.",
@@ -33,10 +33,12 @@ const REGISTRY = {
         description: "an integer",
       }),
     },
+    codes: ["status_mismatch", "source_not_found"],
   },
   "json.schema": {
     description: "The body is JSON and validates against the named schema.",
     fields: { schema: text(SCHEMA_NAME_LENGTH_MAX) },
+    codes: ["body_not_json", "schema_mismatch", "schema_not_found"],
   },
   "json.jsonpath": {
     description: "The JSONPath resolves in the body; with `equals`, to exactly one value, equal to it.",
@@ -48,28 +50,37 @@ const REGISTRY = {
       }),
       equals: Type.Optional(Type.Unknown({ description: "a JSON value" })),
     },
+    codes: ["body_not_json", "path_not_found", "path_unsupported", "value_mismatch"],
   },
   "file.sha256": {
     description: "The bytes hash to the given SHA-256 digest.",
     fields: { digest: Type.String({ pattern: "^[0-9A-Fa-f]{64}$", description: "64 hex digits" }) },
+    codes: ["digest_mismatch"],
   },
   "data.freshness": {
     description: "The payload is no older than `maxAgeSeconds`.",
     fields: { maxAgeSeconds: positiveSeconds },
+    codes: ["data_stale", "no_timestamp"],
   },
   "uptime.window": {
     description: "Coming soon: a supplied uptime ratio over the window reaches `minRatio`.",
     fields: { windowSeconds: positiveSeconds, minRatio: fraction },
+    codes: ["uptime_below_minimum", "no_uptime_data"],
   },
   "chain.event": {
     description: "Coming soon: the supplied event log contains `topic`.",
     fields: { topic: text(512) },
+    codes: ["event_not_emitted", "no_event_log"],
   },
   "llm.judge": {
     description: "Coming soon: a supplied judgement of the rubric reaches `minScore`.",
     fields: { rubric: text(8_192), minScore: fraction },
+    codes: ["score_below_minimum", "no_judgement"],
   },
-} as const satisfies Record<string, { description: string; fields: Record<string, TSchema> }>;
+} as const satisfies Record<
+  string,
+  { description: string; fields: Record<string, TSchema>; codes: readonly string[] }
+>;
 
 type Registry = typeof REGISTRY;
 export type ClauseKind = keyof Registry;
@@ -83,6 +94,11 @@ export const CLAUSE_KINDS = Object.keys(REGISTRY) as readonly ClauseKind[];
 
 export const isClauseKind = (value: unknown): value is ClauseKind =>
   typeof value === "string" && Object.hasOwn(REGISTRY, value);
+
+/** The reason codes of all kinds, each once. */
+export const CODES_OF_KINDS: readonly Registry[ClauseKind]["codes"][number][] = [
+  ...new Set(CLAUSE_KINDS.flatMap((kind) => [...REGISTRY[kind].codes])),
+];
 
 /** The registry as the list of verifiers shows it. */
 export const clauseTemplates: readonly { readonly kind: ClauseKind; readonly description: string }[] =

@@ -43,7 +43,11 @@ export const RECOVERY: Readonly<Record<Phase, Readonly<Record<Pays["kind"], Reco
 };
 
 /** What is known of the payment on the chain. A voucher moves nothing there, so it is always `unpaid`. */
-export type Known = "paid" | "unpaid" | "unknown";
+export const KNOWN = ["paid", "unpaid", "unknown"] as const;
+export type Known = (typeof KNOWN)[number];
+
+/** What says so. */
+export const WITNESSES = ["receipt", "chain", "person"] as const;
 
 /** How the paid request went. `receipted`: answered, with a valid settlement receipt (see readReceipt). */
 export const ATTEMPTS = ["never_connected", "no_answer", "answered", "receipted"] as const;
@@ -184,7 +188,7 @@ export type Purchase = {
   readonly attempt: Attempt | null;
   readonly known: Known | null;
   /** Who said what is known. */
-  readonly knownBy: "receipt" | "chain" | "person" | null;
+  readonly knownBy: (typeof WITNESSES)[number] | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
   /** Of the paid answer; null where none came. */

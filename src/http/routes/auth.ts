@@ -1,6 +1,9 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Budget } from "../../core/rate.ts";
 import { ACCESS } from "../../core/roles.ts";
+import { authSessionForm, signInBody } from "../../resources/auth-session.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
+import { passwordBody, passwordResetBody } from "../../resources/password.ts";
 import { SESSION_MAX_MS } from "../../services/auth/callers.ts";
 import { changePassword, resetPassword } from "../../services/auth/password.ts";
 import {
@@ -14,7 +17,6 @@ import { FAILURES_OF_PAIR_MAX } from "../../services/auth/throttle.ts";
 import { type Answer, json, noContent, type Result, resource } from "../answers.ts";
 import { addressOf, type Call, signedInOf } from "../call.ts";
 import { sessionCookie } from "../caller.ts";
-import { noBody, noQuery, passwordBody, passwordResetBody, signInBody } from "../models.ts";
 import { del, get, post, type Route, route } from "../route.ts";
 
 const tags = ["Sign-in"];
@@ -58,6 +60,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Sign a person in",
         access: null,
         bucket: "write",
+        answers: authSessionForm,
         responses: { "201": "Who is signed in; the cookie is set.", "401": "not_authenticated" },
       }),
     },
@@ -72,6 +75,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Who is signed in",
         access: ACCESS.keepOwnSignIn,
         bucket: "read",
+        answers: authSessionForm,
         responses: { "200": "Who is signed in." },
       }),
     },
@@ -90,6 +94,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Sign out",
         access: ACCESS.keepOwnSignIn,
         bucket: "write",
+        answers: null,
         responses: { "204": "Signed out." },
       }),
     },
@@ -109,6 +114,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Sign out everywhere",
         access: ACCESS.keepOwnSignIn,
         bucket: "write",
+        answers: null,
         responses: { "204": "Signed out: this sign-in and all others of the person." },
       }),
     },
@@ -127,6 +133,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Change one's password",
         access: ACCESS.keepOwnSignIn,
         bucket: "write",
+        answers: null,
         responses: { "204": "Changed; the person's other sign-ins end.", "401": "not_authenticated" },
       }),
     },
@@ -143,6 +150,7 @@ export const authRoutes: readonly Route[] = [
         summary: "Choose a new password by a one-time link",
         access: null,
         bucket: "write",
+        answers: null,
         responses: { "204": "Changed; all sign-ins of the person end.", "401": "not_authenticated" },
       }),
     },

@@ -1,5 +1,15 @@
 import { isRefusal } from "../../core/errors.ts";
+import type { Form } from "../../core/form.ts";
 import { ACCESS, type Access } from "../../core/roles.ts";
+import { agentListForm } from "../../resources/agent.ts";
+import { apiKeyListForm } from "../../resources/api-key.ts";
+import { auditLogForm, auditLogQuery } from "../../resources/audit-log.ts";
+import { escalationListForm, resolveBody, resolvedEscalationForm } from "../../resources/escalation.ts";
+import { noQuery } from "../../resources/input.ts";
+import { policyListForm } from "../../resources/policy.ts";
+import { userListForm } from "../../resources/user.ts";
+import { verifierListForm } from "../../resources/verifier.ts";
+import { webhookListForm } from "../../resources/webhook.ts";
 import { listAgents } from "../../services/admin/agents.ts";
 import { showAuditLog } from "../../services/admin/audit-log.ts";
 import { listKeys } from "../../services/admin/keys.ts";
@@ -10,17 +20,17 @@ import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { resource } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
 import { readIfMatch } from "../idempotency.ts";
-import { auditLogQuery, noQuery, resolveBody } from "../models.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Console"];
-const readBack = (summary: string, access: Access = ACCESS.readConsole) => ({
+const readBack = (summary: string, answers: Form, access: Access = ACCESS.readConsole) => ({
   query: noQuery,
   detail: route({
     tags,
     summary,
     bucket: "read",
     access,
+    answers,
     responses: { "200": "A list." },
   }),
 });
@@ -33,38 +43,48 @@ function scopeOf(call: Call) {
 
 /** `/v1/console` (interface.md, Console read-backs): for signed-in people. */
 export const consoleRoutes: readonly Route[] = [
-  get("/v1/console/verifiers", readBack("Saved verifiers, and the registry of clause kinds"), async (call) =>
-    resource(await readVerifiers(call.ctx, callerOf(call))),
+  get(
+    "/v1/console/verifiers",
+    readBack("Saved verifiers, and the registry of clause kinds", verifierListForm),
+    async (call) => resource(await readVerifiers(call.ctx, callerOf(call))),
   ),
-  get("/v1/console/agents", readBack("Agents, with policy, session and warrant counts"), async (call) =>
-    resource(await listAgents(call.ctx, callerOf(call), scopeOf(call))),
+  get(
+    "/v1/console/agents",
+    readBack("Agents, with policy, session and warrant counts", agentListForm),
+    async (call) => resource(await listAgents(call.ctx, callerOf(call), scopeOf(call))),
   ),
-  get("/v1/console/policies", readBack("Every policy version"), async (call) =>
+  get("/v1/console/policies", readBack("Every policy version", policyListForm), async (call) =>
     resource(await readPolicies(call.ctx, callerOf(call))),
   ),
   get(
     "/v1/console/keys",
-    readBack("API keys: their last four characters and last use, never the secret", ACCESS.administer),
+    readBack(
+      "API keys: their last four characters and last use, never the secret",
+      apiKeyListForm,
+      ACCESS.administer,
+    ),
     async (call) => resource(await listKeys(call.ctx, callerOf(call), scopeOf(call))),
   ),
-  get("/v1/console/users", readBack("The organisation's people", ACCESS.administer), async (call) =>
-    resource(await listUsers(call.ctx, callerOf(call), scopeOf(call))),
+  get(
+    "/v1/console/users",
+    readBack("The organisation's people", userListForm, ACCESS.administer),
+    async (call) => resource(await listUsers(call.ctx, callerOf(call), scopeOf(call))),
   ),
   get(
     "/v1/console/audit-log",
     {
-      ...readBack("Every administrative act, newest first", ACCESS.administer),
+      ...readBack("Every administrative act, newest first", auditLogForm, ACCESS.administer),
       query: auditLogQuery,
     },
     async (call) =>
       resource(await showAuditLog(call.ctx, callerOf(call), { ...call.query, ...scopeOf(call) })),
   ),
-  get("/v1/console/escalations", readBack("Escalations"), async (call) =>
+  get("/v1/console/escalations", readBack("Escalations", escalationListForm), async (call) =>
     resource(await readEscalations(call.ctx, callerOf(call))),
   ),
   get(
     "/v1/console/webhooks",
-    readBack("Webhook endpoints, and their 50 most recent deliveries", ACCESS.administer),
+    readBack("Webhook endpoints, and their 50 most recent deliveries", webhookListForm, ACCESS.administer),
     async (call) => resource(await listWebhooks(call.ctx, callerOf(call), scopeOf(call))),
   ),
   post(
@@ -78,6 +98,7 @@ export const consoleRoutes: readonly Route[] = [
         bucket: "write",
         idempotent: true,
         access: ACCESS.resolveEscalation,
+        answers: resolvedEscalationForm,
         responses: { "200": "The escalation, with its warrant.", "404": "escalation_not_found" },
       }),
     },

@@ -1,17 +1,21 @@
+import { Type } from "@sinclair/typebox";
 import { type Answer, json } from "../answers.ts";
 import { DOCS_CSS, type Endpoint, errorsPage, indexPage } from "../docs-pages.ts";
 import { html, text } from "../pages.ts";
-import { get, type Route, route } from "../route.ts";
+import { type Answers, get, type Route, route } from "../route.ts";
 
-const page = (summary: string) => ({
+const page = (summary: string, answers: Answers = "text/html") => ({
   detail: route({
     tags: ["Documentation"],
     summary,
+    answers,
     access: null,
     bucket: "read",
     responses: { "200": "The page." },
   }),
 });
+
+const documentForm = () => Type.Unsafe<object>({ type: "object" });
 
 const docsPage = (body: string): Answer => html(body, ["style-src 'self'"]);
 
@@ -25,6 +29,6 @@ export type DescribedRoutes = {
 export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Route[] => [
   get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
   get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),
-  get("/docs/style.css", page("The pages' stylesheet"), () => text("text/css", DOCS_CSS)),
-  get("/openapi.json", page("This document"), () => json(openApi())),
+  get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", DOCS_CSS)),
+  get("/openapi.json", page("This document", documentForm), () => json(openApi())),
 ];

@@ -1,7 +1,8 @@
+import { deliveryJobForm, deliveryJobResource } from "../../resources/delivery.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
 import { runDeliveries } from "../../services/webhooks/deliver.ts";
 import { json } from "../answers.ts";
 import { reportFault } from "../call.ts";
-import { noBody, noQuery } from "../models.ts";
 import { post, type Route, route } from "../route.ts";
 
 /** What an outside worker may start. The service also does it by itself (interface.md, Internal routes). */
@@ -17,6 +18,7 @@ export const internalRoutes: readonly Route[] = [
         access: null,
         worker: true,
         bucket: "write",
+        answers: deliveryJobForm,
         responses: {
           "200": "What was attempted, and how many deliveries are not over.",
           "401": "invalid_worker_secret",
@@ -26,7 +28,7 @@ export const internalRoutes: readonly Route[] = [
     },
     async (call) => {
       const done = await runDeliveries(call.ctx, (error) => reportFault(call, error));
-      return json({ object: "job", ...done });
+      return json(deliveryJobResource(done));
     },
   ),
 ];

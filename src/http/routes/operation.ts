@@ -1,7 +1,8 @@
 import { refuse } from "../../core/errors.ts";
+import { noQuery } from "../../resources/input.ts";
+import { healthForm, healthResource, readinessForm, readinessResource } from "../../resources/operation.ts";
 import { json } from "../answers.ts";
 import { refuseUnknownRoute } from "../errors.ts";
-import { noQuery } from "../models.ts";
 import { mayReadMetrics } from "../operation.ts";
 import { get, type Route, route } from "../route.ts";
 
@@ -19,10 +20,11 @@ export const operationRoutes: readonly Route[] = [
         tags,
         summary: "Whether the service answers",
         ...open,
+        answers: healthForm,
         responses: { "200": "It does." },
       }),
     },
-    () => json({ object: "health", status: "ok" }),
+    () => json(healthResource()),
   ),
   get(
     "/readyz",
@@ -32,16 +34,13 @@ export const operationRoutes: readonly Route[] = [
         tags,
         summary: "Whether the service is fit to serve: ledger, disk, jobs, books and clock",
         ...open,
+        answers: readinessForm,
         responses: { "200": "It is.", "503": "It is not; the checks say why." },
       }),
     },
     async ({ setup }) => {
-      const readiness = (await setup.operation?.readiness()) ?? {
-        object: "readiness",
-        ready: true,
-        checks: [],
-      };
-      return json(readiness, readiness.ready ? 200 : 503);
+      const readiness = (await setup.operation?.readiness()) ?? { ready: true, checks: [] };
+      return json(readinessResource(readiness), readiness.ready ? 200 : 503);
     },
   ),
   get(
@@ -52,6 +51,7 @@ export const operationRoutes: readonly Route[] = [
         tags,
         summary: "Figures for Prometheus, to whoever has HOLDFAST_METRICS_TOKEN",
         ...open,
+        answers: "text/plain",
         responses: {
           "200": "Prometheus text.",
           "401": "not_authenticated",

@@ -1,11 +1,11 @@
+import { noQuery } from "../../resources/input.ts";
 import { refuseUnknownRoute } from "../errors.ts";
-import { noQuery } from "../models.ts";
 import { html, text } from "../pages.ts";
 import { get, type Route, route } from "../route.ts";
 
 const ALLOWED = ["script-src 'self'", "style-src 'self'", "connect-src 'self'"];
 
-const page = (path: string, summary: string): Route =>
+const page = (path: string, summary: string, answers: `text/${string}` = "text/html"): Route =>
   get(
     path,
     {
@@ -13,6 +13,7 @@ const page = (path: string, summary: string): Route =>
       detail: route({
         tags: ["Pages"],
         summary,
+        answers,
         access: null,
         bucket: "read",
         responses: { "200": "The page." },
@@ -29,6 +30,6 @@ const page = (path: string, summary: string): Route =>
 export const pageRoutes: readonly Route[] = [
   page("/account", "Sign in; one's own passkeys and password"),
   page("/reset-password", "Choose a new password by a one-time link"),
-  page("/console/account.js", "The pages' script"),
-  page("/console/account.css", "The pages' stylesheet, beside /docs/style.css"),
+  page("/console/account.js", "The pages' script", "text/javascript"),
+  page("/console/account.css", "The pages' stylesheet, beside /docs/style.css", "text/css"),
 ];

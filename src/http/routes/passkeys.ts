@@ -1,5 +1,19 @@
 import { isRefusal } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
+import { authSessionForm } from "../../resources/auth-session.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
+import {
+  approvalForm,
+  assertionBody,
+  creationOptionsForm,
+  decisionBody,
+  passkeyBody,
+  passkeyForm,
+  passkeyListForm,
+  passkeyOptionsBody,
+  passkeySignInBody,
+  requestOptionsForm,
+} from "../../resources/passkey.ts";
 import { approveDecision, challengeDecision } from "../../services/auth/passkeys/approve.ts";
 import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import { beginRegistration, finishRegistration } from "../../services/auth/passkeys/register.ts";
@@ -7,15 +21,6 @@ import { removePasskey } from "../../services/auth/passkeys/remove.ts";
 import { beginPasskeySignIn, signInByPasskey } from "../../services/auth/passkeys/sign-in.ts";
 import { json, noContent, resource } from "../answers.ts";
 import { addressOf, callerOf } from "../call.ts";
-import {
-  assertionBody,
-  decisionBody,
-  noBody,
-  noQuery,
-  passkeyBody,
-  passkeyOptionsBody,
-  passkeySignInBody,
-} from "../models.ts";
 import { del, get, post, type Route, route } from "../route.ts";
 import { refuseThrottled, signedIn } from "./auth.ts";
 
@@ -35,6 +40,7 @@ export const passkeyRoutes: readonly Route[] = [
         ...own,
         bucket: "write",
         summary: "Begin to register a passkey",
+        answers: creationOptionsForm,
         responses: { "200": "Options for navigator.credentials.create.", "403": "passkey_unavailable" },
       }),
     },
@@ -52,6 +58,7 @@ export const passkeyRoutes: readonly Route[] = [
         ...own,
         bucket: "write",
         summary: "Register the passkey that the browser made",
+        answers: passkeyForm,
         responses: { "201": "The passkey." },
       }),
     },
@@ -65,6 +72,7 @@ export const passkeyRoutes: readonly Route[] = [
         ...own,
         bucket: "read",
         summary: "List one's own passkeys",
+        answers: passkeyListForm,
         responses: { "200": "Oldest first." },
       }),
     },
@@ -79,6 +87,7 @@ export const passkeyRoutes: readonly Route[] = [
         ...own,
         bucket: "write",
         summary: "Remove a passkey",
+        answers: null,
         responses: { "204": "Removed.", "404": "passkey_not_found" },
       }),
     },
@@ -92,6 +101,7 @@ export const passkeyRoutes: readonly Route[] = [
       detail: route({
         ...signsIn,
         summary: "Begin to sign in by passkey",
+        answers: requestOptionsForm,
         responses: { "200": "Options for navigator.credentials.get.", "403": "passkey_unavailable" },
       }),
     },
@@ -105,6 +115,7 @@ export const passkeyRoutes: readonly Route[] = [
       detail: route({
         ...signsIn,
         summary: "Sign a person in by passkey",
+        answers: authSessionForm,
         responses: { "201": "Who is signed in; the cookie is set.", "401": "not_authenticated" },
       }),
     },
@@ -118,6 +129,7 @@ export const passkeyRoutes: readonly Route[] = [
       detail: route({
         ...approves,
         summary: "Begin to sign a decision on a warrant",
+        answers: requestOptionsForm,
         responses: { "200": "Options for navigator.credentials.get.", "403": "passkey_unavailable" },
       }),
     },
@@ -135,6 +147,7 @@ export const passkeyRoutes: readonly Route[] = [
       detail: route({
         ...approves,
         summary: "Turn the signature into a token for that decision",
+        answers: approvalForm,
         responses: { "201": "The token, for Service-Passkey: good once, within 120 seconds." },
       }),
     },

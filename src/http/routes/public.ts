@@ -1,8 +1,11 @@
+import { benchBody, checkResultForm } from "../../resources/bench.ts";
+import { noQuery } from "../../resources/input.ts";
+import { jsonWebKeySetForm, jsonWebKeySetResource } from "../../resources/json-web-keys.ts";
+import { receiptForm } from "../../resources/receipt.ts";
 import { runBench } from "../../services/run-bench.ts";
 import { readReceipt } from "../../services/warrants/read.ts";
 import { json, resource } from "../answers.ts";
 import { addressOf } from "../call.ts";
-import { benchBody, noQuery } from "../models.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
@@ -18,6 +21,7 @@ export const publicRoutes: readonly Route[] = [
         summary: "The public receipt of a settled warrant",
         access: null,
         bucket: "read",
+        answers: receiptForm,
         responses: { "200": "The receipt.", "404": "warrant_not_found" },
       }),
     },
@@ -34,6 +38,7 @@ export const publicRoutes: readonly Route[] = [
         access: null,
         bucket: "bench",
         bodyBytesMax: BENCH_BYTES_MAX,
+        answers: checkResultForm,
         responses: { "200": "The check result." },
       }),
     },
@@ -48,9 +53,10 @@ export const publicRoutes: readonly Route[] = [
         summary: "The public keys of vouchers and receipts, those that were rotated out among them",
         access: null,
         bucket: "read",
+        answers: jsonWebKeySetForm,
         responses: { "200": "A JSON Web Key Set." },
       }),
     },
-    (call) => json(call.ctx.tokens.jwks),
+    (call) => json(jsonWebKeySetResource(call.ctx.tokens.jwks)),
   ),
 ];

@@ -1,6 +1,16 @@
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { noBody, noQuery } from "../../resources/input.ts";
+import { traceListForm } from "../../resources/trace-entry.ts";
+import {
+  listQuery,
+  openBody,
+  partialBody,
+  verifyBody,
+  warrantForm,
+  warrantListForm,
+} from "../../resources/warrant.ts";
 import { listWarrants } from "../../services/warrants/list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
 import { readTrace, readWarrant } from "../../services/warrants/read.ts";
@@ -9,7 +19,6 @@ import { verifyWarrant } from "../../services/warrants/verify.ts";
 import { type Result, resource, warrant } from "../answers.ts";
 import { type Call, callerOf, intentOf } from "../call.ts";
 import { readIfMatch } from "../idempotency.ts";
-import { listQuery, noBody, noQuery, openBody, partialBody, verifyBody } from "../models.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Warrants"];
@@ -44,6 +53,7 @@ export const warrantRoutes: readonly Route[] = [
         ...moves,
         summary: "Open a warrant: hold its amount",
         access: ACCESS.openWarrant,
+        answers: warrantForm,
         responses: { "201": "The warrant, held.", "402": "insufficient_funds" },
       }),
     },
@@ -58,6 +68,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "List warrants",
         access: ACCESS.readWarrants,
+        answers: warrantListForm,
         responses: { "200": "A page of warrants." },
       }),
     },
@@ -72,6 +83,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "Read a warrant",
         access: ACCESS.readWarrants,
+        answers: warrantForm,
         responses: { "200": "The warrant.", "404": "warrant_not_found" },
       }),
     },
@@ -86,6 +98,7 @@ export const warrantRoutes: readonly Route[] = [
         bucket: "read",
         summary: "Read a warrant's trace",
         access: ACCESS.readWarrants,
+        answers: traceListForm,
         responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
       }),
     },
@@ -100,6 +113,7 @@ export const warrantRoutes: readonly Route[] = [
         ...moves,
         summary: "Fetch the deliverable, evaluate every clause, let the policy decide",
         access: ACCESS.verifyWarrant,
+        answers: warrantForm,
         responses: MOVED,
       }),
     },
@@ -118,7 +132,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: noBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Release in full", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Release in full",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "release"),
   ),
@@ -127,7 +147,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: partialBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Release a share", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Release a share",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "partial_release", call.body.released_bps),
   ),
@@ -136,7 +162,13 @@ export const warrantRoutes: readonly Route[] = [
     {
       body: noBody,
       query: noQuery,
-      detail: route({ ...moves, summary: "Refund", access: ACCESS.settleWarrant, responses: MOVED }),
+      detail: route({
+        ...moves,
+        summary: "Refund",
+        access: ACCESS.settleWarrant,
+        answers: warrantForm,
+        responses: MOVED,
+      }),
     },
     (call) => settle(call, "refund"),
   ),

@@ -1,8 +1,9 @@
 import { ACCESS } from "../../core/roles.ts";
+import { noQuery } from "../../resources/input.ts";
+import { payBody, paymentForm } from "../../resources/purchase.ts";
 import { payForUrl } from "../../services/x402/pay.ts";
 import { payment } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
-import { noQuery, payBody } from "../models.ts";
 import { post, type Route, route } from "../route.ts";
 
 /** `/v1/x402` (interface.md, x402 payment). */
@@ -18,6 +19,7 @@ export const x402Routes: readonly Route[] = [
         access: ACCESS.openWarrant,
         idempotent: true,
         bucket: "write",
+        answers: paymentForm,
         responses: {
           "200": "What came of it: paid or not, and the seller's answer.",
           "400": "upstream_unreachable, x402_challenge_invalid, …",

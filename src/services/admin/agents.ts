@@ -2,12 +2,13 @@ import { AGENT_STATUSES, type Agent, type AgentStatus, withStatus } from "../../
 import { isDidKey } from "../../core/did-key.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
+import { agentRecord } from "../../resources/agent.ts";
+import { listResource } from "../../resources/list.ts";
 import type { Reader } from "../../store/reader.ts";
 import { agentDetails } from "../agent-details.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
-import { agentRecord, listResource } from "../resources.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 

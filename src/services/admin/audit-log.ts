@@ -1,19 +1,15 @@
+import type { AuditEntry } from "../../core/audit-entry.ts";
 import { type Refusal, refuseField } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
+import { type AuditLog, type auditLogQuery, auditLogResource } from "../../resources/audit-log.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
-import { auditEntryResource } from "../resources.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
 const AUDIT_LOG_PAGE_MAX = 100;
 const PAGE_DEFAULT = 25;
 
-export type AuditLogPage = {
-  readonly limit?: number;
-  /** The id of an entry: the page begins with the one before it in time. */
-  readonly starting_after?: string;
-};
-
-export type AuditLog = ReturnType<typeof auditLogOf>;
+export type AuditLogPage = Wire<typeof auditLogQuery>;
 
 /**
  * What was done to an organisation and by whom, in both modes, newest first. An entry that is not there to continue from is
@@ -32,24 +28,16 @@ export async function showAuditLog(
       refuseOrganisation(authority, await organisations.get(organisationId));
     if (refused) return refused;
     if (after === undefined) {
-      return auditLogOf(await auditEntries.list(organisationId, null, limit + 1), limit);
+      return pageOf(await auditEntries.list(organisationId, null, limit + 1), limit);
     }
     // Just above the cursor: the first row is the cursor itself, where it is there.
     const [cursor, ...rows] = await auditEntries.list(organisationId, `${after}~`, limit + 2);
     return cursor?.id === after
-      ? auditLogOf(rows, limit)
+      ? pageOf(rows, limit)
       : refuseField("starting_after", "there is no such entry to continue from");
   });
 }
 
 /** One row more than the page says whether there is another. */
-function auditLogOf(rows: readonly Parameters<typeof auditEntryResource>[0][], limit: number) {
-  const hasMore = rows.length > limit;
-  const data = rows.slice(0, limit).map(auditEntryResource);
-  return {
-    object: "list" as const,
-    data,
-    has_more: hasMore,
-    next_cursor: hasMore ? (data.at(-1)?.id ?? null) : null,
-  };
-}
+const pageOf = (entries: readonly AuditEntry[], limit: number): AuditLog =>
+  auditLogResource(entries.slice(0, limit), entries.length > limit);

@@ -3,11 +3,12 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
+import { balanceResource } from "../../resources/balance.ts";
+import { depositResource } from "../../resources/deposit.ts";
 import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "../fields.ts";
-import { balanceResource, depositResource } from "../resources.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {

@@ -1,11 +1,11 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { isoTime, parseTime } from "../../core/time.ts";
 import { newDelivery, type WebhookDelivery, type WebhookEndpoint } from "../../core/webhook.ts";
+import { deliveryRecord } from "../../resources/delivery.ts";
 import type { Put } from "../../store/change.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Audited, Entry } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { deliveryRecord } from "../resources.ts";
 import { type Authority, administer, reaches, refuseAuthority } from "./authority.ts";
 import { findWebhook, webhookNotFound } from "./webhooks.ts";
 

@@ -2,11 +2,12 @@ import { type ApiKey, endOf, hashSecret, newApiKeySecret } from "../../core/api-
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Mode } from "../../core/roles.ts";
 import { DAY_MS, SECOND_MS } from "../../core/time.ts";
+import { apiKeyResource } from "../../resources/api-key.ts";
+import { listResource } from "../../resources/list.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
-import { apiKeyResource, listResource } from "../resources.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
 import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 

@@ -1,9 +1,11 @@
 import type { Refusal } from "../../core/errors.ts";
 import { type Organisation, organisationNotFound } from "../../core/organisation.ts";
+import { listResource } from "../../resources/list.ts";
+import { organisationResource } from "../../resources/organisation.ts";
+import { userResource } from "../../resources/user.ts";
 import { type Audited, executeAuditedOfNew } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseEmail, refusePassword, refuseText } from "../fields.ts";
-import { listResource, organisationResource, userResource } from "../resources.ts";
 import { type Authority, administratorOf, MACHINE, reaches, refuseAuthority } from "./authority.ts";
 import { newUser, refuseTakenEmail } from "./users.ts";
 

@@ -1,10 +1,10 @@
 import { hashJson } from "../../core/canonical.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { type Policy, parsePolicyRules } from "../../core/policy.ts";
+import { policyResource } from "../../resources/policy.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseText } from "../fields.ts";
-import { policyResource } from "../resources.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 

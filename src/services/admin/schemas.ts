@@ -2,9 +2,9 @@ import { hashJson } from "../../core/canonical.ts";
 import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { NamedSchema } from "../../core/named-schema.ts";
+import { schemaResource } from "../../resources/named-schema.ts";
 import type { Audited } from "../audited.ts";
 import { type Context, refusedBusy } from "../context.ts";
-import { schemaResource } from "../resources.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 const NAME = new RegExp(`^[A-Za-z0-9._-]{1,${SCHEMA_NAME_LENGTH_MAX}}$`);

@@ -2,11 +2,11 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.
 import { parseAmount } from "../../core/money.ts";
 import type { SpendSession } from "../../core/session.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
+import { spendSessionRecord } from "../../resources/spend-session.ts";
 import type { Put } from "../../store/change.ts";
 import type { Audited, Entry } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
-import { spendSessionRecord } from "../resources.ts";
 import { agentNotFound, FAILURE_BUDGET_MAX, findAgent } from "./agents.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 

@@ -3,9 +3,9 @@ import { type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import type { Organisation } from "../../core/organisation.ts";
 import type { Role } from "../../core/roles.ts";
+import { organisationResource } from "../../resources/organisation.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { organisationResource } from "../resources.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 type OrganisationResource = ReturnType<typeof organisationResource>;

@@ -2,6 +2,8 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Passkey } from "../../core/passkey.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
+import { listResource } from "../../resources/list.ts";
+import { userResource } from "../../resources/user.ts";
 import type { Deletion } from "../../store/change.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
@@ -9,7 +11,6 @@ import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
-import { listResource, userResource } from "../resources.ts";
 import {
   type Authority,
   administer,

@@ -7,10 +7,10 @@ import {
 } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
+import { verifierResource } from "../../resources/verifier.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseText, refuseUnlisted } from "../fields.ts";
-import { verifierResource } from "../resources.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 export type VerifierInput = {

@@ -3,11 +3,13 @@ import { MODES, type Mode } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
 import { EVENT_TYPES, type EventType } from "../../core/warrant.ts";
 import { newWebhookSecret, type WebhookEndpoint } from "../../core/webhook.ts";
+import { deliveryRecord } from "../../resources/delivery.ts";
+import { listResource } from "../../resources/list.ts";
+import { webhookListResource, webhookResource } from "../../resources/webhook.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseUnlisted } from "../fields.ts";
-import { deliveryRecord, deliveryResource, listResource, webhookResource } from "../resources.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 /** Endpoints of an organisation that are not disabled, in one mode: each event is sent to all of them. */
@@ -126,7 +128,7 @@ export async function listWebhooks(
     if (isRefusal(scope)) return scope;
     const webhooks = await reader.webhooks.list(scope);
     const deliveries = await reader.deliveries.list(scope, DELIVERIES_MAX);
-    return listResource(webhooks.map(webhookResource), { deliveries: deliveries.map(deliveryResource) });
+    return webhookListResource(webhooks, deliveries);
   });
 }
 

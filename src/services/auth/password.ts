@@ -1,7 +1,9 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
 import type { User } from "../../core/user.ts";
+import type { passwordResetBody } from "../../resources/password.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
@@ -62,7 +64,7 @@ export async function changePassword(
 }
 
 /** The body of `POST /auth/password/reset`. */
-export type PasswordResetInput = { readonly token: string; readonly new_password: string };
+export type PasswordResetInput = Wire<typeof passwordResetBody>;
 
 /**
  * Whoever holds a one-time link chooses a new password; all sign-ins of the person end. The link is used up in the same

@@ -1,10 +1,10 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
-import type { Organisation } from "../../core/organisation.ts";
+import type { Wire } from "../../core/form.ts";
 import type { Mode } from "../../core/roles.ts";
-import { isoTime } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
+import { authSessionResource, type signInBody } from "../../resources/auth-session.ts";
 import type { Decision } from "../../store/store.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
@@ -15,7 +15,7 @@ import { attemptSignIn } from "./throttle.ts";
 import { newToken } from "./tokens.ts";
 
 /** The body of `POST /auth/session`. */
-export type SignInInput = { readonly email: string; readonly password: string; readonly mode?: Mode };
+export type SignInInput = Wire<typeof signInBody>;
 
 /** A person's sign-in: the resource to answer, and the token that goes into the cookie and nowhere else. */
 export type NewSession = {
@@ -106,12 +106,3 @@ export async function readAuthSession(ctx: Context, user: User, session: AuthSes
   if (!organisation) throw new Error("a person without an organisation");
   return authSessionResource(organisation, user, session);
 }
-
-/** A sign-in as its person sees it. */
-export const authSessionResource = (organisation: Organisation, user: User, session: AuthSession) => ({
-  object: "auth_session" as const,
-  user: { id: user.id, email: user.email, name: user.name, role: user.role },
-  organisation: { id: organisation.id, name: organisation.name },
-  mode: session.mode,
-  expires_at: isoTime(session.expiresAt),
-});

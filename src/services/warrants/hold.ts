@@ -1,4 +1,3 @@
-import { canonicalJson, sha256 } from "../../core/canonical.ts";
 import { CLAUSES_MAX, type Clause, fitsSpec, parseClause } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { BUILT_IN_RULES, BUILT_IN_RULES_HASH, type Policy, refuseAboveMaximum } from "../../core/policy.ts";
@@ -6,7 +5,7 @@ import type { Balance } from "../../core/postings.ts";
 import { actorOf, type Caller } from "../../core/roles.ts";
 import { chargeSession, type SpendSession } from "../../core/session.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
-import { openingOf, type Warrant } from "../../core/warrant.ts";
+import { heldWarrant, openingOf, type Warrant } from "../../core/warrant.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { CredentialNeeds } from "../caller-now.ts";
 import { changeOf, type Moved } from "../transition.ts";
@@ -81,9 +80,9 @@ export function decideHold(
 }
 
 function newWarrant(
-  caller: Caller,
-  opening: Opening,
-  terms: {
+  { organisationId, mode }: Caller,
+  { clauses: _, ...opening }: Opening,
+  held: {
     readonly clauses: readonly Clause[];
     readonly session: SpendSession | null;
     readonly policy: Policy | null;
@@ -91,31 +90,18 @@ function newWarrant(
   id: string,
   openedAt: number,
 ): Warrant {
-  const spec = { clauses: terms.clauses };
-  return {
+  return heldWarrant({
+    ...opening,
     id,
-    organisationId: caller.organisationId,
-    mode: caller.mode,
-    state: "held",
-    version: 1,
-    amount: opening.amount,
-    asset: opening.asset,
-    releasedBps: null,
-    payee: opening.payee,
-    spec,
-    specHash: sha256(canonicalJson(spec)),
-    agentId: opening.agentId,
-    sessionId: terms.session?.id ?? null,
-    verifierId: opening.verifierId,
-    policyId: terms.policy?.id ?? null,
-    policyVersion: terms.policy?.version ?? null,
-    rulesHash: terms.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
-    traceHead: null,
-    deadline: opening.deadline,
+    organisationId,
+    mode,
+    spec: { clauses: held.clauses },
+    sessionId: held.session?.id ?? null,
+    policyId: held.policy?.id ?? null,
+    policyVersion: held.policy?.version ?? null,
+    rulesHash: held.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
     openedAt,
-    verifyingSince: null,
-    settledAt: null,
-  };
+  });
 }
 
 /** A key names the newest version of a name only, and where its agent has a policy of its own, that agent's only. */

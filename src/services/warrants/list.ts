@@ -1,24 +1,14 @@
 import { type Refusal, refuseField } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
-import type { State } from "../../core/warrant.ts";
+import { type listQuery, OFFSET_MAX, warrantListResource } from "../../resources/warrant.ts";
 import type { Reader, WarrantFilter } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
-import { warrantResource } from "../resources.ts";
 
 /** The query of `GET /v1/warrants`, its values already in range (interface.md, list). */
-export type ListInput = {
-  readonly state?: State;
-  readonly agent_id?: string;
-  readonly sort?: "deadline" | "created";
-  readonly limit?: number;
-  readonly offset?: number;
-  readonly starting_after?: string;
-  readonly ending_before?: string;
-};
+export type ListInput = Wire<typeof listQuery>;
 
 const PAGE_DEFAULT = 25;
-/** The deepest offset that a list takes; `sort=created` goes further. */
-export const OFFSET_MAX = 100_000;
 
 /** A page of warrants: by offset under `sort=deadline`, by cursor under `sort=created`. */
 export async function listWarrants(ctx: Context, caller: Caller, input: ListInput) {
@@ -40,14 +30,12 @@ async function listByDeadline(reader: Reader, caller: Caller, filter: WarrantFil
   // One row more than the page says whether there is another.
   const rows = await reader.warrants.byDeadline(caller, filter, offset, limit + 1);
   const hasMore = rows.length > limit;
-  return {
-    object: "list" as const,
-    data: rows.slice(0, limit).map(warrantResource),
+  return warrantListResource(rows.slice(0, limit), {
     has_more: hasMore,
-    sort: "deadline" as const,
+    sort: "deadline",
     next_offset: hasMore && offset + limit <= OFFSET_MAX ? offset + limit : null,
     next_cursor: null,
-  };
+  });
 }
 
 async function listByCreation(reader: Reader, caller: Caller, filter: WarrantFilter, input: ListInput) {
@@ -69,14 +57,12 @@ async function listByCreation(reader: Reader, caller: Caller, filter: WarrantFil
   // Going back, the row too many is the newest, at the front; going on, the oldest, at the end.
   const page = before === undefined || !hasMore ? rows.slice(0, limit) : rows.slice(1);
   const next = before === undefined ? page.at(-1) : page.at(0);
-  return {
-    object: "list" as const,
-    data: page.map(warrantResource),
+  return warrantListResource(page, {
     has_more: hasMore,
-    sort: "created" as const,
+    sort: "created",
     next_offset: null,
     next_cursor: hasMore && next ? next.id : null,
-  };
+  });
 }
 
 async function refuseUnknownCursor(

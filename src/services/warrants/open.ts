@@ -1,8 +1,10 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
 import { parseAmount } from "../../core/money.ts";
 import { refuseOpenAbove } from "../../core/passkey.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
+import type { openBody } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
 import { decideHold, holdingNeeds } from "./hold.ts";
@@ -11,16 +13,7 @@ import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSche
 const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
 
 /** The body of `POST /v1/warrants` (interface.md, Warrant endpoints). */
-export type OpenInput = {
-  readonly amount: string;
-  readonly asset?: string;
-  readonly payee: string;
-  readonly deadline: string;
-  readonly spec: { readonly clauses: readonly unknown[] };
-  readonly agent_id?: string;
-  readonly verifier_id?: string;
-  readonly policy_id?: string;
-};
+export type OpenInput = Wire<typeof openBody>;
 
 function parseOpening(input: OpenInput): Opening | Refusal {
   const amount = parseAmount(input.amount);

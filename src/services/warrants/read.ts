@@ -1,9 +1,12 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { isSettled, type Warrant, warrantNotFound } from "../../core/warrant.ts";
+import { listResource } from "../../resources/list.ts";
+import { receiptResource } from "../../resources/receipt.ts";
+import { traceEntryResource } from "../../resources/trace-entry.ts";
+import { warrantResource } from "../../resources/warrant.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
-import { listResource, receiptResource, traceResource, warrantResource } from "../resources.ts";
 
 async function findWarrant(reader: Reader, caller: Caller, id: string): Promise<Warrant | Refusal> {
   return (
@@ -23,7 +26,7 @@ export function readTrace(ctx: Context, caller: Caller, id: string) {
     const warrant = await findWarrant(reader, caller, id);
     return isRefusal(warrant)
       ? warrant
-      : listResource((await reader.trace.of(warrant.id)).map(traceResource));
+      : listResource((await reader.trace.of(warrant.id)).map(traceEntryResource));
   });
 }
 

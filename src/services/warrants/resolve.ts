@@ -1,9 +1,9 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Decision } from "../../core/escalation.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { resolvedEscalationResource } from "../../resources/escalation.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
-import { escalationResource, warrantResource } from "../resources.ts";
 import { OF_ESCALATION } from "../transition.ts";
 import { decideByPerson, type PersonSnapshot } from "./decide-by-person.ts";
 
@@ -42,10 +42,10 @@ export async function resolveEscalation(
       refuseMissing: ({ escalation }) =>
         escalation ? null : refuse("escalation_not_found", "There is no such escalation."),
       refuseDecided,
-      resource: (warrant, escalation) => ({
-        ...(escalation && escalationResource(escalation)),
-        warrant: warrantResource(warrant),
-      }),
+      resource(warrant, escalation) {
+        if (!escalation) throw new Error(`the escalation of ${warrant.id} is decided, and not there`);
+        return resolvedEscalationResource(escalation, warrant);
+      },
     },
     input,
     idempotency,

@@ -1,9 +1,9 @@
 import type { Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { warrantNotFound } from "../../core/warrant.ts";
+import { warrantResource } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
-import { warrantResource } from "../resources.ts";
 import { decideByPerson } from "./decide-by-person.ts";
 
 export type SettleInput = {

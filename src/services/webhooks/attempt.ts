@@ -1,17 +1,16 @@
 import { isRefusal } from "../../core/errors.ts";
-import { exampleBody } from "../../core/example-event.ts";
 import {
   type AttemptResult,
   attemptHeaders,
   beginAttempt,
   endAttempt,
-  eventBody,
   giveUp,
   NOT_SENT,
   returnAttempt,
   type WebhookDelivery,
   type WebhookEndpoint,
 } from "../../core/webhook.ts";
+import { eventBody, exampleBody } from "../../resources/event.ts";
 import type { Needs } from "../../store/needs.ts";
 import type { Decision, ScopedCommand } from "../../store/store.ts";
 import type { Context } from "../context.ts";

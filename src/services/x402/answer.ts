@@ -2,12 +2,12 @@ import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { type Refusal, refuse } from "../../core/errors.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
+import { paymentResource } from "../../resources/purchase.ts";
 import type { Change } from "../../store/change.ts";
 import type { IdempotencyKey } from "../../store/rows.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, finish } from "../idempotency.ts";
-import { paymentResource } from "./resources.ts";
 
 /** What a purchase came to, for who waits for it and for every replay. */
 export type Result = { readonly passed: boolean; readonly reasonCodes: readonly ReasonCode[] };

@@ -1,21 +1,14 @@
 import type { Clause } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import type { Wire } from "../../core/form.ts";
 import { parseAmount } from "../../core/money.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { NOTHING_CHOSEN } from "../../core/warrant.ts";
+import type { payBody } from "../../resources/purchase.ts";
 import { type Opening, parseSpec } from "../warrants/opening.ts";
 
 /** The body of `POST /v1/x402/pay`. */
-export type PayInput = {
-  readonly url: string;
-  readonly method?: "GET" | "POST";
-  readonly headers?: Readonly<Record<string, string>>;
-  /** In the smallest unit of `asset`. */
-  readonly max_amount: string;
-  /** The ledger's asset that is paid in; USDC where it is not said. */
-  readonly asset?: string;
-  readonly spec: { readonly clauses: readonly unknown[] };
-  readonly agent_id?: string;
-};
+export type PayInput = Wire<typeof payBody>;
 
 /** What is to be bought, every field read. */
 export type Order = {
@@ -77,6 +70,6 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
 export const openingFor = (
   { asset, clauses, agentId }: Order,
   quoted: Pick<Opening, "amount" | "payee" | "deadline"> = NOTHING_QUOTED,
-): Opening => ({ ...quoted, asset, clauses, agentId, policyId: null, verifierId: null });
+): Opening => ({ ...NOTHING_CHOSEN, ...quoted, asset, clauses, agentId });
 
 const NOTHING_QUOTED = { amount: 0n, payee: "", deadline: 0 };

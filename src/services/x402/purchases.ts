@@ -3,6 +3,8 @@ import { MODES, type Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
 import { decideAttestation, type Known, type Purchase } from "../../core/x402/purchase.ts";
+import { listResource } from "../../resources/list.ts";
+import { purchaseResource } from "../../resources/purchase.ts";
 import type { Reader } from "../../store/reader.ts";
 import {
   type Authority,
@@ -14,9 +16,7 @@ import {
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
-import { listResource } from "../resources.ts";
 import { decideLearnt, learningNeeds, newLearningIds } from "./reconcile.ts";
-import { purchaseResource } from "./resources.ts";
 
 export type ListPurchasesInput = {
   readonly organisation_id: string;

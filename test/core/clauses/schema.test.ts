@@ -2,10 +2,10 @@ import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { hashJson } from "../../../src/core/canonical.ts";
-import { benchSchemas } from "../../../src/core/clauses/bench-schemas.ts";
 import { jsonEquals } from "../../../src/core/clauses/document.ts";
 import { numberFormats, textFormats } from "../../../src/core/clauses/formats.ts";
 import { compileSchema, type JsonSchema, parseSchema } from "../../../src/core/clauses/schema.ts";
+import { benchSchemas } from "../../../src/resources/bench-schemas.ts";
 
 const validates = (schema: JsonSchema, value: unknown): boolean =>
   compileSchema({ hash: hashJson(schema), schema })(value);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { isRefusal, type Refusal } from "../../../src/core/errors.ts";
 import { ASSET_PATTERN, PAYEE_PATTERN } from "../../../src/core/money.ts";
 import { type Challenge, type ChallengeEntry, parseChallenge } from "../../../src/core/x402/challenge.ts";
-import { openBody } from "../../../src/http/models.ts";
+import { openBody } from "../../../src/resources/warrant.ts";
 
 const PAY_TO = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C";
 const ASSET = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";

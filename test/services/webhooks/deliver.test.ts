@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
-import { benchSchemas } from "../../../src/core/clauses/bench-schemas.ts";
 import { compileSchema } from "../../../src/core/clauses/schema.ts";
 import type { KeyCaller, Mode } from "../../../src/core/roles.ts";
 import { createWebhookSender } from "../../../src/platform/webhook-sender.ts";
+import { benchSchemas } from "../../../src/resources/bench-schemas.ts";
 import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";

@@ -12,9 +12,14 @@ import {
   statementOf,
 } from "../../../core/passkey.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
-import { isoTime } from "../../../core/time.ts";
 import { refuseOtherVersion, warrantNotFound } from "../../../core/warrant.ts";
 import type { AssertionResponse } from "../../../platform/passkeys.ts";
+import {
+  type Approval,
+  approvalResource,
+  type RequestOptions,
+  requestOptions,
+} from "../../../resources/passkey.ts";
 import type { Reader } from "../../../store/reader.ts";
 import type { Decision } from "../../../store/store.ts";
 import { callerNow, credentialOf } from "../../caller-now.ts";
@@ -22,7 +27,7 @@ import type { Context } from "../../context.ts";
 import { personOf } from "../person.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
-import { challengeGone, passkeyNotFound, type RequestOptions, requestOptions } from "./resources.ts";
+import { challengeGone, passkeyNotFound } from "./refusals.ts";
 import { countingOf } from "./use-approval.ts";
 
 /** What is about to be decided, and on which version of the warrant. */
@@ -68,13 +73,6 @@ async function findDecided(reader: Reader, caller: Caller, input: DecisionInput)
   const other = refuseOtherVersion(warrant, input.version);
   return other ?? { userId: user.id, passkeys: countingOf(await reader.passkeys.of(user.id)) };
 }
-
-export type Approval = {
-  readonly object: "passkey_approval";
-  /** Goes into `Service-Passkey` of that one decision. Shown once; only its hash is kept. */
-  readonly token: string;
-  readonly expires_at: string;
-};
 
 /** Turns the signature into a token for that one decision, once, within 120 s. */
 export async function approveDecision(
@@ -143,7 +141,7 @@ function keep(
         usedAt: null,
       };
       return {
-        answer: { object: "passkey_approval", token, expires_at: isoTime(expiresAt) },
+        answer: approvalResource(token, expiresAt),
         change: {
           put: [
             { kind: "passkey", before: passkey, row: { ...passkey, counter, lastUsedAt: now } },

@@ -1,9 +1,9 @@
 import { isRefusal } from "../../../core/errors.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
+import { listResource } from "../../../resources/list.ts";
+import { passkeyResource } from "../../../resources/passkey.ts";
 import type { Context } from "../../context.ts";
-import { listResource } from "../../resources.ts";
 import { personOf } from "../person.ts";
-import { passkeyResource } from "./resources.ts";
 
 /** The caller's own passkeys, oldest first. */
 export function listPasskeys(ctx: Context, caller: Caller) {

@@ -1,9 +1,14 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
+import type { Wire } from "../../../core/form.ts";
 import type { Passkey } from "../../../core/passkey.ts";
-import { ALGORITHMS, countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
+import { countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
-import type { User } from "../../../core/user.ts";
-import type { RegistrationResponse } from "../../../platform/passkeys.ts";
+import {
+  type CreationOptions,
+  creationOptions,
+  type passkeyBody,
+  passkeyResource,
+} from "../../../resources/passkey.ts";
 import { type Audited, executeAudited } from "../../audited.ts";
 import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
@@ -12,28 +17,10 @@ import { confirmPassword } from "../confirm-password.ts";
 import { personOf } from "../person.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
-import { challengeGone, descriptorOf, passkeyResource } from "./resources.ts";
+import { challengeGone } from "./refusals.ts";
 
 /** One person's; a browser is told of all of them. */
 const PASSKEYS_MAX = 32;
-
-const creationOptions = (user: User, rpId: string, challenge: string, passkeys: readonly Passkey[]) => ({
-  challenge,
-  rp: { id: rpId, name: "Holdfast" },
-  user: { id: userHandleOf(user), name: user.email, displayName: user.name },
-  pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key" as const, alg })),
-  timeout: PASSKEY_TTL_MS,
-  attestation: "none" as const,
-  authenticatorSelection: {
-    residentKey: "required" as const,
-    requireResidentKey: true,
-    userVerification: "required" as const,
-  },
-  excludeCredentials: passkeys.map(descriptorOf),
-});
-
-/** What the authenticator keeps beside the key, and says again at a sign-in. */
-export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
 
 /**
  * Begins the registration of a passkey. The password is asked for again, so that a stolen cookie enrols nothing. Answers
@@ -44,7 +31,7 @@ export async function beginRegistration(
   caller: Caller,
   input: { readonly password: string },
   address: string,
-): Promise<ReturnType<typeof creationOptions> | Refusal> {
+): Promise<CreationOptions | Refusal> {
   const found = await ctx.store.read(async (reader) => {
     const user = await personOf(reader, caller, ACCESS.keepOwnSignIn);
     return isRefusal(user) ? user : { user, passkeys: await reader.passkeys.of(user.id) };
@@ -59,10 +46,10 @@ export async function beginRegistration(
   const challenge = newToken(ctx);
   const asker = { kind: "person", id: user.id } as const;
   ctx.passkeyChallenges.add(challenge, asker, { kind: "registration", userId: user.id }, ctx.now());
-  return creationOptions(user, party.id, challenge, passkeys);
+  return creationOptions(user, party.id, challenge, PASSKEY_TTL_MS, passkeys);
 }
 
-export type RegistrationInput = { readonly name?: string; readonly response: RegistrationResponse };
+export type RegistrationInput = Wire<typeof passkeyBody>;
 
 /** Keeps the passkey that the browser made, once all that it says verifies. */
 export async function finishRegistration(

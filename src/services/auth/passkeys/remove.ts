@@ -1,10 +1,11 @@
 import { isRefusal, type Refusal } from "../../../core/errors.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
+import { passkeyResource } from "../../../resources/passkey.ts";
 import { type Audited, executeAudited } from "../../audited.ts";
 import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
 import { personOf } from "../person.ts";
-import { passkeyNotFound, passkeyResource } from "./resources.ts";
+import { passkeyNotFound } from "./refusals.ts";
 
 /** Removes one of the caller's own passkeys; what it signed before and was not used is void. Null where it is done. */
 export async function removePasskey(ctx: Context, caller: Caller, id: string): Promise<Refusal | null> {

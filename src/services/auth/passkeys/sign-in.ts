@@ -1,15 +1,20 @@
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
-import { counterRose, PASSKEY_TTL_MS, type RelyingParty, relyingPartyOf } from "../../../core/passkey.ts";
-import type { Mode } from "../../../core/roles.ts";
-import type { AssertionResponse } from "../../../platform/passkeys.ts";
+import type { Wire } from "../../../core/form.ts";
+import {
+  counterRose,
+  PASSKEY_TTL_MS,
+  type RelyingParty,
+  relyingPartyOf,
+  userHandleOf,
+} from "../../../core/passkey.ts";
+import { authSessionResource } from "../../../resources/auth-session.ts";
+import { type passkeySignInBody, type RequestOptions, requestOptions } from "../../../resources/passkey.ts";
 import type { Decision } from "../../../store/store.ts";
 import type { Context } from "../../context.ts";
-import { authSessionResource, type NewSession, newAuthSession } from "../sign-in.ts";
+import { type NewSession, newAuthSession } from "../sign-in.ts";
 import { attemptSignIn } from "../throttle.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
-import { userHandleOf } from "./register.ts";
-import { type RequestOptions, requestOptions } from "./resources.ts";
 
 /** Begins a sign-in by passkey: the browser lets its person choose one, so nobody has to be named. */
 export function beginPasskeySignIn(ctx: Context, address: string): RequestOptions | Refusal {
@@ -20,7 +25,7 @@ export function beginPasskeySignIn(ctx: Context, address: string): RequestOption
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS);
 }
 
-export type PasskeySignInInput = { readonly response: AssertionResponse; readonly mode?: Mode };
+export type PasskeySignInInput = Wire<typeof passkeySignInBody>;
 
 /**
  * Signs the owner of a passkey in. Whatever is wrong is `not_authenticated` and does not say what, and counts as a failed

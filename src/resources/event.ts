@@ -1,13 +1,60 @@
-import { hashJson, sha256 } from "./canonical.ts";
-import type { Check } from "./check.ts";
-import { derivedId, timeOfId } from "./ids.ts";
-import { BPS_WHOLE } from "./money.ts";
-import { BUILT_IN_RULES_HASH } from "./policy.ts";
-import { SYSTEM } from "./roles.ts";
-import { HOUR_MS } from "./time.ts";
-import { traceOf } from "./trace.ts";
-import type { EventType, State, Warrant } from "./warrant.ts";
-import { eventBody, type WebhookDelivery } from "./webhook.ts";
+import { Type } from "@sinclair/typebox";
+import { sha256 } from "../core/canonical.ts";
+import type { Check } from "../core/check.ts";
+import { form, idOf, is, object, oneOf, time, type Wire } from "../core/form.ts";
+import { derivedId, timeOfId } from "../core/ids.ts";
+import { BPS_WHOLE } from "../core/money.ts";
+import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
+import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
+import { HOUR_MS, isoTime } from "../core/time.ts";
+import { traceOf, tracePayloadForm } from "../core/trace.ts";
+import {
+  EVENT_TYPES,
+  type EventType,
+  heldWarrant,
+  NOTHING_CHOSEN,
+  type State,
+  type Warrant,
+} from "../core/warrant.ts";
+import type { WebhookDelivery } from "../core/webhook.ts";
+
+/** The body of a webhook (README, "Webhooks"), and an example of each. */
+
+export const eventForm = form("Event", () =>
+  object({
+    id: idOf("event"),
+    object: is("event"),
+    type: oneOf(EVENT_TYPES),
+    mode: oneOf(MODES),
+    created_at: time,
+    data: tracePayloadForm(),
+    example: Type.Optional(Type.Literal(true, { description: "Of an example, for which nothing happened." })),
+  }),
+);
+type Event = Wire<typeof eventForm>;
+
+/**
+ * `data` is the trace payload, as `payload_hash` hashes it. Of an example, for which nothing happened, it says
+ * `"example": true`.
+ */
+export function eventBody(
+  { id, type }: { readonly id: string; readonly type: EventType },
+  mode: Mode,
+  recordedAt: number,
+  payload: string,
+  example = false,
+): string {
+  const event: Event = {
+    id,
+    object: "event",
+    type,
+    mode,
+    created_at: isoTime(recordedAt),
+    data: JSON.parse(payload) as Event["data"],
+    ...(example && { example }),
+  };
+  return JSON.stringify(event);
+}
 
 /** The move of the example's warrant, for each event. */
 const MOVES = {
@@ -46,8 +93,6 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
   evaluatedAt,
 });
 
-const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
-
 /**
  * The body of an example. It has the form of a real event, about a warrant that does not exist. It is computed from the
  * delivery alone, so every attempt sends the same bytes.
@@ -55,28 +100,26 @@ const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] } as const;
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];
   const now = timeOfId(eventId);
-  const warrant: Warrant = {
+  const opened = heldWarrant({
     id: derivedId("warrant", eventId, "example"),
     organisationId,
     mode,
-    state: to,
-    version,
     amount: 8_400_000n,
     asset: "USDC",
-    releasedBps,
     payee: "example-payee",
-    spec: SPEC,
-    specHash: hashJson(SPEC),
-    agentId: null,
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    ...NOTHING_CHOSEN,
     sessionId: null,
-    verifierId: null,
-    policyId: null,
     policyVersion: null,
     rulesHash: BUILT_IN_RULES_HASH,
-    traceHead: null,
     deadline: now + HOUR_MS,
     openedAt: now,
-    verifyingSince: null,
+  });
+  const warrant: Warrant = {
+    ...opened,
+    state: to,
+    version,
+    releasedBps,
     settledAt: version === 3 ? now : null,
   };
   const { payload } = traceOf(

@@ -1,0 +1,88 @@
+import { Type } from "@sinclair/typebox";
+import { AGENT_STATUSES, type Agent } from "../core/agent.ts";
+import {
+  anyObject,
+  count,
+  form,
+  integer,
+  is,
+  object,
+  oneOf,
+  orNull,
+  text,
+  time,
+  type Wire,
+} from "../core/form.ts";
+import type { Policy } from "../core/policy.ts";
+import { MODES } from "../core/roles.ts";
+import type { SpendSession } from "../core/session.ts";
+import { isoTime } from "../core/time.ts";
+import type { State } from "../core/warrant.ts";
+import { listForm } from "./list.ts";
+import { spendSessionForm, spendSessionResource } from "./spend-session.ts";
+
+/** An agent (interface.md, Agent): on its own, and with what applies to it. */
+
+type CountsByState = Readonly<Partial<Record<State, number>>>;
+
+const agentRecordForm = form("AgentRecord", () =>
+  object({
+    id: text,
+    object: is("agent"),
+    mode: oneOf(MODES),
+    name: text,
+    identity: text,
+    status: oneOf(AGENT_STATUSES),
+    failure_budget: integer,
+    failure_count: count,
+    must_be_named: Type.Boolean({ description: "Whether its keys must send agent_id on open." }),
+    created_at: time,
+  }),
+);
+
+/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+export const agentRecord = (agent: Agent): Wire<typeof agentRecordForm> => ({
+  id: agent.id,
+  object: "agent",
+  mode: agent.mode,
+  name: agent.name,
+  identity: agent.identity,
+  status: agent.status,
+  failure_budget: agent.failureBudget,
+  failure_count: agent.failureCount,
+  must_be_named: agent.mustBeNamed,
+  created_at: isoTime(agent.createdAt),
+});
+
+const agentForm = form("Agent", () =>
+  object({
+    ...agentRecordForm().properties,
+    policy: orNull(object({ agentId: orNull(text), name: text, version: integer })),
+    session: orNull(spendSessionForm()),
+    warrants: object({
+      total: count,
+      by_state: anyObject<CountsByState>("Keyed by state.", count),
+    }),
+  }),
+);
+
+export type AgentDetails = {
+  readonly policy: Policy | null;
+  readonly session: SpendSession | null;
+  readonly countsByState: CountsByState;
+};
+
+export const agentResource = (
+  agent: Agent,
+  { policy, session, countsByState }: AgentDetails,
+): Wire<typeof agentForm> => ({
+  ...agentRecord(agent),
+  policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
+  session: session && spendSessionResource(session),
+  warrants: {
+    total: Object.values(countsByState).reduce((sum, one) => sum + one, 0),
+    by_state: countsByState,
+  },
+});
+
+export const agentListForm = form("AgentList", () => listForm(agentForm(), {}));

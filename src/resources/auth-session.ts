@@ -1,0 +1,41 @@
+import { Type } from "@sinclair/typebox";
+import type { AuthSession } from "../core/auth-session.ts";
+import { form, is, object, oneOf, text, time, type Wire } from "../core/form.ts";
+import type { Organisation } from "../core/organisation.ts";
+import { MODES, ROLES } from "../core/roles.ts";
+import { isoTime } from "../core/time.ts";
+import type { User } from "../core/user.ts";
+import { closed, literals, password } from "./input.ts";
+
+/** A sign-in as its person sees it. */
+
+export const authSessionForm = form("AuthSession", () =>
+  object({
+    object: is("auth_session"),
+    user: object({ id: text, email: text, name: text, role: oneOf(ROLES) }),
+    organisation: object({ id: text, name: text }),
+    mode: oneOf(MODES),
+    expires_at: time,
+  }),
+);
+
+export const authSessionResource = (
+  organisation: Organisation,
+  user: User,
+  session: AuthSession,
+): Wire<typeof authSessionForm> => ({
+  object: "auth_session",
+  user: { id: user.id, email: user.email, name: user.name, role: user.role },
+  organisation: { id: organisation.id, name: organisation.name },
+  mode: session.mode,
+  expires_at: isoTime(session.expiresAt),
+});
+
+export const signInBody = Type.Object(
+  {
+    email: Type.String({ minLength: 1, maxLength: 254, description: "an e-mail address" }),
+    password,
+    mode: Type.Optional(literals(MODES)),
+  },
+  closed,
+);

@@ -1,0 +1,83 @@
+import { Type } from "@sinclair/typebox";
+import type { Evaluation, SuppliedValues } from "../core/clauses/evidence.ts";
+import { REASON_CODES } from "../core/clauses/reason-codes.ts";
+import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
+import {
+  arrayOf,
+  boolean,
+  form,
+  fraction,
+  hash,
+  object,
+  oneOf,
+  orNull,
+  time,
+  type Wire,
+} from "../core/form.ts";
+import { isoTime } from "../core/time.ts";
+import { clauseForm, reasonCodesForm } from "./clause.ts";
+import { clauses, closed } from "./input.ts";
+
+/** The bench's answer (interface.md, Check result), in the engine's scale: a score from 0 to 1. */
+
+const clauseResultForm = form("ClauseResult", () =>
+  object({
+    kind: oneOf(CLAUSE_KINDS),
+    clause: clauseForm(),
+    passed: boolean,
+    reason_code: orNull(oneOf(REASON_CODES)),
+    observed: Type.Unknown({ description: "What was seen; null where there is nothing to show." }),
+  }),
+);
+
+export const checkResultForm = form("CheckResult", () =>
+  object({
+    passed: boolean,
+    score: fraction,
+    reason_codes: reasonCodesForm(),
+    evidence_hash: hash,
+    evaluated_at: time,
+    details: arrayOf(clauseResultForm()),
+  }),
+);
+
+export const checkResultResource = (evaluation: Evaluation): Wire<typeof checkResultForm> => ({
+  passed: evaluation.passed,
+  score: evaluation.score,
+  reason_codes: evaluation.reasonCodes,
+  evidence_hash: evaluation.evidenceHash,
+  evaluated_at: isoTime(evaluation.evaluatedAt),
+  details: evaluation.details,
+});
+
+/** What a bench run supplies for the kinds that look at more than a fetch brings. */
+export const suppliedValuesOf = ({ deliverable }: Wire<typeof benchBody>): SuppliedValues => ({
+  uptimeRatio: deliverable.uptime_ratio ?? null,
+  emittedTopics: deliverable.emitted_topics ?? null,
+  judgeScore: deliverable.judge_score ?? null,
+});
+
+export const benchBody = Type.Object(
+  {
+    clauses,
+    deliverable: Type.Object(
+      {
+        reached: Type.Boolean({ description: "true or false" }),
+        status: Type.Optional(Type.Integer({ description: "an integer" })),
+        raw: Type.Optional(Type.String({ description: "a string of at most 128 kB" })),
+        generated_at: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+        uptime_ratio: Type.Optional(Type.Number({ description: "a number" })),
+        emitted_topics: Type.Optional(
+          Type.Array(Type.String({ maxLength: 512 }), {
+            maxItems: 10_000,
+            description: "an array of strings",
+          }),
+        ),
+        judge_score: Type.Optional(Type.Number({ description: "a number" })),
+      },
+      { ...closed, description: "an object with reached" },
+    ),
+    now: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+  },
+  closed,
+);

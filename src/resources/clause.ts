@@ -1,0 +1,21 @@
+import { Type } from "@sinclair/typebox";
+import { REASON_CODES } from "../core/clauses/reason-codes.ts";
+import { CLAUSE_KINDS, type Clause, clauseModels } from "../core/clauses/registry.ts";
+import { arrayOf, form, named, object, oneOf } from "../core/form.ts";
+import type { Spec } from "../core/warrant.ts";
+
+/** Clauses and specs are answered as they were given, so they have no encoder. */
+
+export const clauseForm = form("Clause", () =>
+  Type.Unsafe<Clause>(Type.Union(CLAUSE_KINDS.map((kind) => named(formNameOf(kind), clauseModels[kind])))),
+);
+
+/** `http.status` → HttpStatusClause. */
+function formNameOf(kind: string): string {
+  const words = kind.split(".").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return `${words.join("")}Clause`;
+}
+
+export const specForm = () => Type.Unsafe<Spec>(object({ clauses: arrayOf(clauseForm()) }));
+
+export const reasonCodesForm = () => arrayOf(oneOf(REASON_CODES));

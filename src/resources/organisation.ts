@@ -1,0 +1,23 @@
+import { amount, boolean, form, is, object, orNull, text, time, type Wire } from "../core/form.ts";
+import type { Organisation } from "../core/organisation.ts";
+import { isoTime } from "../core/time.ts";
+
+const organisationForm = form("Organisation", () =>
+  object({
+    id: text,
+    object: is("organisation"),
+    name: text,
+    kill_switch: boolean,
+    passkey_threshold: orNull(amount),
+    created_at: time,
+  }),
+);
+
+export const organisationResource = (organisation: Organisation): Wire<typeof organisationForm> => ({
+  id: organisation.id,
+  object: "organisation",
+  name: organisation.name,
+  kill_switch: organisation.killSwitch,
+  passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
+  created_at: isoTime(organisation.createdAt),
+});

@@ -1,0 +1,14 @@
+import { Type } from "@sinclair/typebox";
+import { closed, newPassword, password } from "./input.ts";
+
+/** How a person changes a password. Nothing is answered. */
+
+export const passwordBody = Type.Object({ current_password: password, new_password: newPassword }, closed);
+
+export const passwordResetBody = Type.Object(
+  {
+    token: Type.String({ minLength: 1, maxLength: 256, description: "the text after the link's #" }),
+    new_password: newPassword,
+  },
+  closed,
+);

@@ -1,0 +1,146 @@
+import { Type } from "@sinclair/typebox";
+import { sha256 } from "../core/canonical.ts";
+import type { Check } from "../core/check.ts";
+import { REASON_CODES } from "../core/clauses/reason-codes.ts";
+import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
+import {
+  amount,
+  anyObject,
+  arrayOf,
+  boolean,
+  count,
+  form,
+  hash,
+  idOf,
+  integer,
+  is,
+  object,
+  oneOf,
+  orNull,
+  score,
+  share,
+  text,
+  time,
+  type Wire,
+} from "../core/form.ts";
+import { OUTCOMES } from "../core/policy.ts";
+import { MODES } from "../core/roles.ts";
+import { isoTime } from "../core/time.ts";
+import type { TraceEntry } from "../core/trace.ts";
+import { isSettled, SETTLED_STATES, type Warrant } from "../core/warrant.ts";
+import { reasonCodesForm, specForm } from "./clause.ts";
+import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
+
+/** The public receipt of a settled warrant (decisions.md, Trace, log, receipts). */
+
+/** What it shows of a check: each clause's result, not what was observed; the source's origin, not its path. */
+const receiptCheckForm = () =>
+  object({
+    id: text,
+    source_origin: text,
+    source_url_hash: hash,
+    http_status: orNull(integer),
+    bytes: count,
+    score,
+    passed: boolean,
+    reason_codes: reasonCodesForm(),
+    evidence_hash: hash,
+    details: arrayOf(
+      object({
+        kind: oneOf(CLAUSE_KINDS),
+        passed: boolean,
+        reason_code: orNull(oneOf(REASON_CODES)),
+      }),
+    ),
+    outcome: oneOf(OUTCOMES),
+    evaluated_at: time,
+  });
+
+const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
+  id: check.id,
+  source_origin: new URL(check.sourceUrl).origin,
+  source_url_hash: sha256(check.sourceUrl),
+  http_status: check.httpStatus,
+  bytes: check.bytes,
+  score: check.score,
+  passed: check.passed,
+  reason_codes: check.reasonCodes,
+  evidence_hash: check.evidenceHash,
+  details: check.details.map(({ kind, passed, reason_code }) => ({ kind, passed, reason_code })),
+  outcome: check.outcome,
+  evaluated_at: isoTime(check.evaluatedAt),
+});
+
+export const receiptForm = form("Receipt", () =>
+  object({
+    object: is("receipt"),
+    mode: oneOf(MODES),
+    warrant: object({
+      id: idOf("warrant"),
+      state: oneOf(SETTLED_STATES),
+      amount,
+      asset: text,
+      released_bps: share,
+      payee: text,
+      spec_hash: hash,
+      spec: orNull(specForm()),
+      policy_version: orNull(integer),
+      rules_hash: hash,
+      opened_at: time,
+      settled_at: time,
+    }),
+    checks: arrayOf(receiptCheckForm()),
+    trace: Type.Array(
+      object({
+        ...traceEntryForm().properties,
+        sequence: count,
+        payload: anyObject<object>("What payload_hash hashes."),
+        entry_hash: hash,
+      }),
+      { minItems: 1 },
+    ),
+    anchor: orNull(anyObject<object>("Null until there is one.")),
+    signature: orNull(text),
+  }),
+);
+
+export function receiptResource(
+  warrant: Warrant,
+  checks: readonly Check[],
+  trace: readonly TraceEntry[],
+): Wire<typeof receiptForm> {
+  const { state, settledAt } = settlementOf(warrant);
+  return {
+    object: "receipt",
+    mode: warrant.mode,
+    warrant: {
+      id: warrant.id,
+      state,
+      amount: warrant.amount.toString(),
+      asset: warrant.asset,
+      released_bps: warrant.releasedBps,
+      payee: warrant.payee,
+      spec_hash: warrant.specHash,
+      spec: warrant.spec,
+      policy_version: warrant.policyVersion,
+      rules_hash: warrant.rulesHash,
+      opened_at: isoTime(warrant.openedAt),
+      settled_at: isoTime(settledAt),
+    },
+    checks: checks.map(receiptCheck),
+    trace: trace.map((entry) => ({
+      ...traceEntryResource(entry),
+      sequence: entry.sequence,
+      payload: JSON.parse(entry.payload) as object,
+      entry_hash: entry.entryHash,
+    })),
+    anchor: null,
+    signature: null,
+  };
+}
+
+/** @throws for a warrant that is not settled: it has no receipt */
+function settlementOf({ id, state, settledAt }: Warrant) {
+  if (!isSettled(state) || settledAt === null) throw new Error(`the warrant ${id} is not settled`);
+  return { state, settledAt };
+}

@@ -1,0 +1,48 @@
+import { amount, count, form, integer, is, object, orNull, text, time, type Wire } from "../core/form.ts";
+import type { SpendSession } from "../core/session.ts";
+import { isoTime, isoTimeOrNull } from "../core/time.ts";
+
+/** A spend session: as its agent shows it (interface.md, Spend session), and on its own. */
+
+export const spendSessionForm = form("SpendSession", () =>
+  object({
+    id: text,
+    amount_ceiling: amount,
+    amount_spent: amount,
+    warrant_limit: orNull(integer),
+    warrant_count: count,
+    failure_budget: integer,
+    failure_count: count,
+    expires_at: time,
+  }),
+);
+
+export const spendSessionResource = (session: SpendSession): Wire<typeof spendSessionForm> => ({
+  id: session.id,
+  amount_ceiling: session.amountCeiling.toString(),
+  amount_spent: session.amountSpent.toString(),
+  warrant_limit: session.warrantLimit,
+  warrant_count: session.warrantCount,
+  failure_budget: session.failureBudget,
+  failure_count: session.failureCount,
+  expires_at: isoTime(session.expiresAt),
+});
+
+const spendSessionRecordForm = form("SpendSessionRecord", () =>
+  object({
+    ...spendSessionForm().properties,
+    object: is("spend_session"),
+    agent_id: text,
+    created_at: time,
+    revoked_at: orNull(time),
+  }),
+);
+
+/** A session on its own, as who created or revoked it sees it. */
+export const spendSessionRecord = (session: SpendSession): Wire<typeof spendSessionRecordForm> => ({
+  ...spendSessionResource(session),
+  object: "spend_session",
+  agent_id: session.agentId,
+  created_at: isoTime(session.createdAt),
+  revoked_at: isoTimeOrNull(session.revokedAt),
+});

@@ -1,0 +1,31 @@
+import { form, hash, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
+import { isoTime } from "../core/time.ts";
+import { actorForm, type TraceEntry } from "../core/trace.ts";
+import { STATES } from "../core/warrant.ts";
+import { listForm } from "./list.ts";
+
+/** An entry of a warrant's trace (interface.md, Trace entry). */
+
+export const traceEntryForm = form("TraceEntry", () =>
+  object({
+    to: oneOf(STATES),
+    from: orNull(oneOf(STATES)),
+    actor: actorForm(),
+    recorded_at: time,
+    payload_hash: hash,
+    rules_hash: hash,
+    chain_ref: orNull(text),
+  }),
+);
+
+export const traceEntryResource = (entry: TraceEntry): Wire<typeof traceEntryForm> => ({
+  to: entry.to,
+  from: entry.from,
+  actor: entry.actor,
+  recorded_at: isoTime(entry.recordedAt),
+  payload_hash: entry.payloadHash,
+  rules_hash: entry.rulesHash,
+  chain_ref: null,
+});
+
+export const traceListForm = form("TraceList", () => listForm(traceEntryForm(), {}));

@@ -1,0 +1,141 @@
+import { Type } from "@sinclair/typebox";
+import {
+  amount,
+  boolean,
+  form,
+  hash,
+  integer,
+  is,
+  object,
+  oneOf,
+  orNull,
+  share,
+  text,
+  time,
+  type Wire,
+} from "../core/form.ts";
+import { PAYEE_PATTERN } from "../core/money.ts";
+import { isoTime, isoTimeOrNull } from "../core/time.ts";
+import { STATES, type Warrant } from "../core/warrant.ts";
+import { specForm } from "./clause.ts";
+import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
+import { listForm } from "./list.ts";
+
+/** A warrant (interface.md, Warrant), and a page of them. */
+
+export const warrantForm = form("Warrant", () =>
+  object({
+    id: text,
+    object: is("warrant"),
+    state: oneOf(STATES),
+    version: Type.Integer({ minimum: 1 }),
+    amount,
+    asset: text,
+    released_bps: share,
+    payee: text,
+    spec_hash: hash,
+    spec: specForm(),
+    agent_id: orNull(text),
+    verifier_id: orNull(text),
+    policy_id: orNull(text),
+    policy_version: orNull(integer),
+    deadline: time,
+    opened_at: time,
+    settled_at: orNull(time),
+    created_at: time,
+  }),
+);
+
+export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => ({
+  id: warrant.id,
+  object: "warrant",
+  state: warrant.state,
+  version: warrant.version,
+  amount: warrant.amount.toString(),
+  asset: warrant.asset,
+  released_bps: warrant.releasedBps,
+  payee: warrant.payee,
+  spec_hash: warrant.specHash,
+  spec: warrant.spec,
+  agent_id: warrant.agentId,
+  verifier_id: warrant.verifierId,
+  policy_id: warrant.policyId,
+  policy_version: warrant.policyVersion,
+  deadline: isoTime(warrant.deadline),
+  opened_at: isoTime(warrant.openedAt),
+  settled_at: isoTimeOrNull(warrant.settledAt),
+  created_at: isoTime(warrant.openedAt),
+});
+
+/**
+ * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
+ * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
+ */
+export const WARRANT_ENCODINGS: Readonly<Record<number, (warrant: Warrant) => object>> = {
+  1: warrantResource,
+};
+export const WARRANT_ENCODING = 1;
+
+export const warrantListForm = form("WarrantList", () =>
+  listForm(warrantForm(), {
+    has_more: boolean,
+    sort: oneOf(["deadline", "created"]),
+    next_offset: orNull(integer),
+    next_cursor: orNull(text),
+  }),
+);
+type WarrantList = Wire<typeof warrantListForm>;
+
+export const warrantListResource = (
+  warrants: readonly Warrant[],
+  { has_more, sort, next_offset, next_cursor }: Omit<WarrantList, "object" | "data">,
+): WarrantList => ({
+  object: "list",
+  data: warrants.map(warrantResource),
+  has_more,
+  sort,
+  next_offset,
+  next_cursor,
+});
+
+export const openBody = Type.Object(
+  {
+    amount: amountInput,
+    asset: assetInput,
+    payee: Type.String({
+      pattern: PAYEE_PATTERN,
+      description: "1 to 512 characters, none of them a control character",
+    }),
+    deadline: Type.String({ maxLength: 64, description: "an ISO 8601 time with a zone" }),
+    spec: specInput,
+    agent_id: Type.Optional(id),
+    verifier_id: Type.Optional(id),
+    policy_id: Type.Optional(id),
+  },
+  closed,
+);
+
+export const verifyBody = Type.Object(
+  { source_url: Type.String({ maxLength: 8_192, description: "an http or https URL" }) },
+  closed,
+);
+
+export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
+
+/** The deepest offset that a list takes; `sort=created` goes further. */
+export const OFFSET_MAX = 100_000;
+
+export const listQuery = Type.Object(
+  {
+    state: Type.Optional(literals(STATES)),
+    agent_id: Type.Optional(id),
+    sort: Type.Optional(literals(["deadline", "created"])),
+    limit: pageLimit,
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: OFFSET_MAX, description: "an integer from 0 to 100000" }),
+    ),
+    starting_after: Type.Optional(id),
+    ending_before: Type.Optional(id),
+  },
+  closed,
+);

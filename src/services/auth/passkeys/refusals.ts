@@ -1,0 +1,11 @@
+import { type Refusal, refuse } from "../../../core/errors.ts";
+
+export const passkeyNotFound = (): Refusal =>
+  refuse("passkey_not_found", "There is no such passkey among yours.");
+
+/** The answer to a challenge that was not given out, has expired, or was answered before. */
+export const challengeGone = (): Refusal =>
+  refuse(
+    "validation_failed",
+    "response: answers no challenge that waits for it; a challenge is good for one answer within 120 seconds. Begin again.",
+  );
