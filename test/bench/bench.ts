@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureDisk } from "./disk.ts";
+import { measureLists } from "./lists.ts";
 import { refuseMissingWrk } from "./load.ts";
 import { measureOpens } from "./opens.ts";
 import { inWords, type Scale } from "./scale.ts";
@@ -16,6 +17,7 @@ const PARTS: Readonly<Record<string, (scale: Scale) => Promise<Row[]>>> = {
   start: measureStart,
   opens: measureOpens,
   disk: measureDisk,
+  lists: measureLists,
 };
 
 const quick = process.argv.includes("--quick");
@@ -28,7 +30,11 @@ if (unknown.length > 0) {
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
 const scale: Scale = { folder, rounds: quick ? 3 : 7, warrantsLarge: quick ? 100_000 : 1_000_000 };
-try {
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
+await main();
+
+async function main(): Promise<void> {
   refuseMissingWrk();
   const rows: Row[] = [];
   for (const [name, measure] of Object.entries(PARTS)) {
@@ -48,6 +54,4 @@ try {
     : "";
   console.log(`\n${new Date().toISOString().slice(0, 10)}, ${cpus().length} cores of ${model}${sizes}\n`);
   console.log(tableOf(rows));
-} finally {
-  rmSync(folder, { recursive: true, force: true });
 }

@@ -25,6 +25,7 @@ export async function startServer(data: string): Promise<Running> {
     stdout: "pipe",
     stderr: log,
   });
+  children.add(child);
   const { value } = await child.stdout.getReader().read();
   if (!value) throw new Error(`the server did not start: ${await log.text()}`);
   const { url } = JSON.parse(new TextDecoder().decode(value)) as { readonly url: string };
@@ -37,6 +38,7 @@ export async function startBeside(file: string, port: number, ...rest: readonly 
     stdout: "ignore",
     stderr: "inherit",
   });
+  children.add(child);
   const url = `http://127.0.0.1:${port}`;
   const running = { url, pid: child.pid, [Symbol.asyncDispose]: () => ended(child) };
   for (let attempt = 0; attempt < 200; attempt++) {
@@ -47,9 +49,16 @@ export async function startBeside(file: string, port: number, ...rest: readonly 
   throw new Error(`nothing listens at ${url}`);
 }
 
+/** Where the bench itself is ended, they end too. */
+const children = new Set<Bun.Subprocess>();
+process.once("exit", () => {
+  for (const child of children) child.kill();
+});
+
 async function ended(child: Bun.Subprocess): Promise<void> {
   child.kill();
   await child.exited;
+  children.delete(child);
 }
 
 /** Runs a command on a data folder; what it prints. Throws where it fails. */
