@@ -12,12 +12,14 @@ import { measureOpens } from "./opens.ts";
 import { inWords, type Scale } from "./scale.ts";
 import { measureStart } from "./start.ts";
 import { type Row, tableOf } from "./table.ts";
+import { measureWaits } from "./waits.ts";
 
 const PARTS: Readonly<Record<string, (scale: Scale) => Promise<Row[]>>> = {
   start: measureStart,
   opens: measureOpens,
   disk: measureDisk,
   lists: measureLists,
+  waits: measureWaits,
 };
 
 const quick = process.argv.includes("--quick");

@@ -6,6 +6,10 @@ export const BINARY = resolve(import.meta.dir, "../../dist/holdfast");
 export const METRICS_TOKEN = "the-bench-reads-the-metrics-with-this";
 
 export type Running = AsyncDisposable & { readonly url: string; readonly pid: number };
+export type RunningServer = Running & {
+  /** What it has logged. */
+  readonly log: () => string;
+};
 
 export const settingsOf = (data: string): Record<string, string> => ({
   HOLDFAST_DATA: data,
@@ -17,19 +21,20 @@ export const settingsOf = (data: string): Record<string, string> => ({
 });
 
 /** `holdfast serve` on a data folder, at a port of its choice. It has ended, and its log is copied, once it is disposed of. */
-export async function startServer(data: string): Promise<Running> {
-  const log = Bun.file(`${data}.log`);
+export async function startServer(data: string): Promise<RunningServer> {
+  const logFile = `${data}.log`;
   const child = Bun.spawn([BINARY, "serve", "--json"], {
     env: settingsOf(data),
     stdin: "ignore",
     stdout: "pipe",
-    stderr: log,
+    stderr: Bun.file(logFile),
   });
   children.add(child);
   const { value } = await child.stdout.getReader().read();
-  if (!value) throw new Error(`the server did not start: ${await log.text()}`);
+  if (!value) throw new Error(`the server did not start: ${readFileSync(logFile, "utf8")}`);
   const { url } = JSON.parse(new TextDecoder().decode(value)) as { readonly url: string };
-  return { url, pid: child.pid, [Symbol.asyncDispose]: () => ended(child) };
+  const logged = () => readFileSync(logFile, "utf8");
+  return { url, pid: child.pid, log: logged, [Symbol.asyncDispose]: () => ended(child) };
 }
 
 /** A program of this folder that listens at the port which is its first argument. */

@@ -57,7 +57,7 @@ const warrantLists: readonly Query[] = SORTS.flatMap((sort) =>
       const stated = state === null ? "" : `&state=${state}`;
       const named = agent === null ? "" : `&agent=${agent}`;
       return {
-        group: `lists by ${sort}, ${page}`,
+        group: `lists with sort=${sort}, ${page}`,
         name: `sort=${sort}${stated}${named}, ${page}`,
         pathOf: (place) => {
           const agentId = agent === null ? "" : `&agent_id=${place.facts.agents[agent]}`;

@@ -20,6 +20,12 @@ export const atLeast = (what: string, figure: number, limit: Limit, comment = ""
 /** A figure that nothing is aimed at. */
 export const noted = (what: string, measured: string): Row => ({ what, measured, aim: "", verdict: "" });
 
+/** Lines with a heading. */
+export const under = (heading: string, rows: readonly Row[]): Row[] => [
+  noted(heading, ""),
+  ...rows.map((row) => ({ ...row, what: `  ${row.what}` })),
+];
+
 function judged(
   what: string,
   figure: number,
