@@ -80,7 +80,7 @@ export async function fillWarrant(party: Party, fate: Fate, filling: Filling) {
       await resolveEscalation(stage.ctx, stage.operator, { ...dispute, decision: "dispute" }, newIntent()),
     );
   } else if (fate === "decided") {
-    must(await settle(stage, stage.operator, id, "refund", { intent: newIntent() }));
+    must(await settle(stage, stage.operator, id, "refund", { idempotency: newIntent() }));
   } else {
     return ended(3);
   }

@@ -8,9 +8,10 @@ import { entryAt, entryHashOf, type TraceStep } from "../../src/core/trace.ts";
 import { STATES, type Warrant } from "../../src/core/warrant.ts";
 import { readRows } from "../../src/store/sqlite/audit/rows.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
+import { createNames } from "../../src/store/sqlite/names.ts";
 import { checkOf, traceStepOf } from "../../src/store/sqlite/rows.ts";
 import { checks, trace } from "../../src/store/sqlite/tables/ledger.ts";
-import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "../../src/store/sqlite/warrant-rows.ts";
+import { type StoredWarrant, warrantOf } from "../../src/store/sqlite/warrant-rows.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { buildGoodLedger, HUGE } from "../support/good-ledger.ts";
@@ -82,7 +83,10 @@ function rechain(raw: Database, state: string): void {
 }
 
 const readWarrants = (raw: Database): readonly Warrant[] =>
-  raw.query<StoredWarrant, []>(SELECT_WARRANTS).all().map(warrantOf);
+  raw
+    .query<StoredWarrant, []>("SELECT * FROM warrants")
+    .all()
+    .map((row) => warrantOf(row, createNames(raw)));
 
 const POSTING =
   "INSERT INTO postings SELECT NULL, account, kind, rail, cause, available, held, paid, funding, recorded_at FROM postings";
@@ -244,7 +248,7 @@ const WARRANTS: readonly Corruption[] = [
   ],
   [
     "another trace head",
-    `UPDATE warrants SET trace_head = x'00' WHERE id = ${one("held")}`,
+    `UPDATE warrants SET trace_head = x'00' WHERE id = ${one("held", "AND policy IS NULL")}`,
     /: trace_head is "00", not "[0-9a-f]{64}"$/,
   ],
   [
@@ -297,7 +301,7 @@ const WARRANTS: readonly Corruption[] = [
   ],
   [
     "other rules",
-    `UPDATE warrants SET rules_hash = x'00' WHERE id = ${one("held")}`,
+    `UPDATE warrants SET rules_hash = x'00' WHERE id = ${one("held", "AND policy IS NULL")}`,
     /: rules_hash against its policy is "00", not /,
   ],
   ["another version of its policy", "UPDATE policies SET version = 7", /: its trace entry 0: entry_hash is /],

@@ -2,15 +2,13 @@ import { type SQL, sql } from "drizzle-orm";
 import { customType, text } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../core/roles.ts";
 
-/** Anything but 64 hexadecimal digits is refused: `Buffer` itself stops in silence at the first other character. */
+/** Anything but 64 hexadecimal digits is refused. */
 function bytesOf(hex: string): Uint8Array {
-  const bytes = Buffer.from(hex, "hex");
-  if (hex.length !== 64 || bytes.length !== 32) throw new Error(`${JSON.stringify(hex)} is not a SHA-256`);
-  return bytes;
+  if (hex.length !== 64) throw new Error(`${JSON.stringify(hex)} is not a SHA-256`);
+  return Uint8Array.fromHex(hex);
 }
 
-export const hexOf = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
+export const hexOf = (bytes: Uint8Array): string => bytes.toHex();
 
 /** Whole numbers that a double holds: counts, versions, epoch milliseconds. The connection reads every integer as bigint. */
 export const int = customType<{ data: number; driverData: bigint | number }>({

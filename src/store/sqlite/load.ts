@@ -4,6 +4,7 @@ import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { balanceOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
@@ -11,7 +12,7 @@ import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
-import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "./warrant-rows.ts";
+import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 
 /** Loads what a batch is missing into its cache. Called inside the transaction that decides, so nothing is ever stale. */
 export type Load = (missing: Missing, cache: RowCache) => void;
@@ -92,32 +93,32 @@ function rulesLookUps(tables: Tables) {
   };
 }
 
-function ledgerLookUps(tables: Tables, raw: Database, positions: Positions) {
-  const { accounts, escalations, idempotencyKeys, scopes, trace, warrants } = ledger;
+function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, names: Names) {
+  const { accounts, escalations, idempotencyKeys, trace } = ledger;
   return {
     warrant: lazily(() => {
-      const statement = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
+      const statement = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
       return (id: string) => {
         const row = statement.get(id);
         if (row === null) return null;
         positions.remember("warrant", id, Number(row.position));
-        return warrantOf(row);
+        return warrantOf(row, names);
       };
     }),
     traceStep: lazily(() => {
+      const { warrant, sequence } = trace;
       const statement = tables
-        .select({ row: trace })
-        .from(warrants)
-        .innerJoin(
-          trace,
-          and(eq(trace.warrant, warrants.position), eq(trace.sequence, placeholder("sequence"))),
-        )
-        .where(keyed(warrants.id))
+        .select()
+        .from(trace)
+        .where(and(eq(warrant, placeholder("warrant")), eq(sequence, placeholder("sequence"))))
         .prepare();
       return (rowKey: string) => {
-        const [key = "", sequence] = rowKey.split(" ");
-        const found = statement.get({ key, sequence: Number(sequence) });
-        return found ? traceStepOf(found.row, key) : null;
+        const [warrantId = "", sequenceText] = rowKey.split(" ");
+        const row = statement.get({
+          warrant: positions.of("warrant", warrantId),
+          sequence: Number(sequenceText),
+        });
+        return row ? traceStepOf(row, warrantId) : null;
       };
     }),
     escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
@@ -126,31 +127,33 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions) {
       purchaseOf,
     ),
     idempotencyKey: lazily(() => {
+      const { scope, key } = idempotencyKeys;
       const statement = tables
-        .select({ row: idempotencyKeys, warrantId: warrants.id })
+        .select()
         .from(idempotencyKeys)
-        .leftJoin(warrants, eq(warrants.position, idempotencyKeys.warrant))
-        .where(and(eq(idempotencyKeys.scope, placeholder("scope")), keyed(idempotencyKeys.key)))
+        .where(and(eq(scope, placeholder("scope")), keyed(key)))
         .prepare();
+      const warrantAt = raw.prepare<{ id: string }, [number]>("SELECT id FROM warrants WHERE position = ?");
       return (rowKey: string) => {
-        const { organisationId, mode, rest: key } = scopedKey(rowKey);
-        const found = statement.get({ scope: positions.scope(organisationId, mode), key });
-        return found ? idempotencyKeyOf({ ...found, organisationId, mode }) : null;
+        const { organisationId, mode, rest } = scopedKey(rowKey);
+        const row = statement.get({ scope: positions.scope(organisationId, mode), key: rest });
+        if (!row) return null;
+        const warrantId = row.warrant === null ? null : (warrantAt.get(row.warrant)?.id ?? null);
+        return idempotencyKeyOf({ row, organisationId, mode, warrantId });
       };
     }),
     balance: lazily(() => {
+      const { available, held, paid, position } = accounts;
       const statement = tables
-        .select({ available: accounts.available, held: accounts.held, paid: accounts.paid })
-        .from(scopes)
-        .innerJoin(accounts, and(eq(accounts.scope, scopes.position), keyed(accounts.asset)))
-        .where(
-          and(eq(scopes.organisationId, placeholder("organisationId")), eq(scopes.mode, placeholder("mode"))),
-        )
+        .select({ available, held, paid })
+        .from(accounts)
+        .where(eq(position, placeholder("position")))
         .prepare();
       return (rowKey: string) => {
-        const { organisationId, mode, rest: key } = scopedKey(rowKey);
-        const found = statement.get({ organisationId, mode, key });
-        return found ? balanceOf(found) : null;
+        const { organisationId, mode, rest: asset } = scopedKey(rowKey);
+        const account = positions.account(positions.scope(organisationId, mode), asset);
+        const row = account === null ? undefined : statement.get({ position: account });
+        return row ? balanceOf(row) : null;
       };
     }),
   };
@@ -261,11 +264,11 @@ function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
   });
 }
 
-export function createLoad({ tables, raw }: Connection, positions: Positions): Load {
+export function createLoad({ tables, raw }: Connection, positions: Positions, names: Names): Load {
   const lookUps: LookUps = {
     ...peopleLookUps(tables),
     ...rulesLookUps(tables),
-    ...ledgerLookUps(tables, raw, positions),
+    ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables),
   };
   const indexes = indexesOf(raw);

@@ -8,6 +8,7 @@ import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
 import { createLoad } from "./load.ts";
+import { createNames } from "./names.ts";
 import { connect, ledgerFile, openLedger } from "./open.ts";
 import { createPositions } from "./positions.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
@@ -36,13 +37,14 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
   const cache = createRowCache();
   const positions = createPositions(writer.raw);
+  const names = createNames(writer.raw);
   const clock = createCommitClock(writer.raw, now);
   const keys = createKnownKeys(writer.raw, (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)));
   const apply = createApply(writer, positions);
   const commits = createCommitQueue({
     database: writer.raw,
     cache,
-    load: createLoad(writer, positions),
+    load: createLoad(writer, positions, names),
     apply(writes) {
       apply(writes);
       keys.written(writes);
@@ -50,6 +52,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     undone() {
       cache.clear();
       positions.forget();
+      names.forget();
       keys.undone();
     },
     begun() {

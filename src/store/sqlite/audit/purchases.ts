@@ -5,6 +5,7 @@ import type { State, Warrant } from "../../../core/warrant.ts";
 import { isTestNetwork } from "../../../core/x402/chains.ts";
 import type { Purchase } from "../../../core/x402/purchase.ts";
 import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
+import { createNames, type Names } from "../names.ts";
 import { purchaseOf } from "../rows.ts";
 import { escalations } from "../tables/ledger.ts";
 import { contents, purchases } from "../tables/purchases.ts";
@@ -15,10 +16,11 @@ type Quoted = Purchase & { readonly quote: Quote };
 
 /** Purchases by x402: each with its warrant, its key, what was signed and what is known; and what sellers delivered. */
 export function* auditPurchases(database: Database): Generator<string> {
+  const names = createNames(database);
   yield* auditOnce(database);
   for (const { raw, read } of rowsOf(database, purchases, "ORDER BY id")) {
     const what = `purchase ${raw.id}`;
-    yield* guarded(what, () => auditPurchase(database, what, read()));
+    yield* guarded(what, () => auditPurchase(database, names, what, read()));
   }
   yield* auditContents(database);
 }
@@ -35,7 +37,7 @@ function* auditOnce(database: Database): Generator<string> {
   for (const { thing, count } of shared.iterate()) yield `${thing}: is of ${count} purchases`;
 }
 
-function* auditPurchase(database: Database, what: string, row: Row): Generator<string> {
+function* auditPurchase(database: Database, names: Names, what: string, row: Row): Generator<string> {
   const purchase = purchaseOf(row);
   const { quote, warrantId, phase } = purchase;
   if (phase !== "ended") yield* auditKey(database, purchase, what);
@@ -46,7 +48,7 @@ function* auditPurchase(database: Database, what: string, row: Row): Generator<s
     if (phase !== "quoting" && phase !== "ended") yield `${what}: is ${phase} without a quote`;
     return;
   }
-  const warrant = warrantId === null ? null : readWarrant(database, warrantId);
+  const warrant = warrantId === null ? null : readWarrant(database, names, warrantId);
   if (!warrant) {
     yield `${what}: has a quote, and its warrant ${warrantId} is not there`;
     return;

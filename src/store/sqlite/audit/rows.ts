@@ -2,7 +2,8 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { getTableColumns, getTableName, type InferSelectModel } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Warrant } from "../../../core/warrant.ts";
-import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "../warrant-rows.ts";
+import type { Names } from "../names.ts";
+import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 
 type Raw = Readonly<Record<string, unknown>>;
 
@@ -50,9 +51,9 @@ export const readRow = <T extends SQLiteTable>(
 ): InferSelectModel<T> | null => readRows(database, table, "WHERE id = ?", id)[0] ?? null;
 
 /** A warrant by its id; null where it is not there. */
-export function readWarrant(database: Database, id: string): Warrant | null {
-  const row = database.query<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`).get(id);
-  return row === null ? null : warrantOf(row);
+export function readWarrant(database: Database, names: Names, id: string): Warrant | null {
+  const row = database.query<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?").get(id);
+  return row === null ? null : warrantOf(row, names);
 }
 
 /** The messages of a part of the audit. What makes it stumble is a message too, and hides nothing of the other parts. */

@@ -4,53 +4,38 @@ import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
 import { hold, type Legs, settle } from "../../../core/postings.ts";
 import { isSettled, type Warrant } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
+import { createNames, type Names } from "../names.ts";
 import { agents, policies, spendSessions, verifiers } from "../tables/directory.ts";
 import { checks, escalations, postings, RAIL_OF_MODE } from "../tables/ledger.ts";
-import { type StoredWarrant, WARRANT_COLUMNS, WARRANT_TABLES, warrantOf } from "../warrant-rows.ts";
+import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import { expectSame, guarded, readRow, readRows } from "./rows.ts";
 import { auditTrace } from "./trace.ts";
 
-/** A warrant with the positions that its ids were found by. */
-type AuditedWarrant = StoredWarrant & {
-  readonly account_scope: bigint | null;
-} & Readonly<Record<"scope" | "account", bigint>> &
-  Readonly<Record<Referred, bigint | null>>;
-
-const REFERRED = ["agent", "session", "verifier", "policy"] as const;
-type Referred = (typeof REFERRED)[number];
-
 /** Every warrant with what belongs to it: its terms, its money, its trace and checks, and its escalations. */
 export function* auditWarrants(database: Database): Generator<string> {
-  const rows = database.query<AuditedWarrant, []>(
-    `SELECT ${WARRANT_COLUMNS}, accounts.scope AS account_scope, w.scope, w.account, w.agent, w.session, w.verifier, w.policy
-     FROM ${WARRANT_TABLES} ORDER BY w.position`,
-  );
+  const names = createNames(database);
+  const rows = database.query<StoredWarrant, []>("SELECT * FROM warrants ORDER BY position");
   for (const row of rows.iterate()) {
     const what = `warrant ${row.id}`;
-    yield* guarded(what, () => auditWarrant(database, what, row));
+    yield* guarded(what, () => auditWarrant(database, names, what, row));
   }
 }
 
-function* auditWarrant(database: Database, what: string, row: AuditedWarrant): Generator<string> {
-  yield* auditReferences(row, what);
-  const warrant = warrantOf(row);
+function* auditWarrant(
+  database: Database,
+  names: Names,
+  what: string,
+  row: StoredWarrant,
+): Generator<string> {
+  const account = names.find("account", row.account);
+  if (account) yield* expectSame(`${what}: its account's scope`, account.scope, row.scope);
+  const warrant = warrantOf(row, names);
   yield* guarded(`${what}: its terms`, () => auditTerms(database, warrant, what));
   yield* guarded(`${what}: its postings`, () => auditPostings(database, warrant, row, what));
   yield* guarded(`${what}: its trace`, () => auditTrace(database, warrant, row.position, what));
   yield* guarded(`${what}: its escalations`, () =>
     auditEscalations(database, warrant, Number(row.position), what),
   );
-}
-
-/** What it refers to by position is there. */
-function* auditReferences(row: AuditedWarrant, what: string): Generator<string> {
-  if (row.organisation_id === null) yield `${what}: there is no scope at position ${row.scope}`;
-  if (row.account_scope === null) yield `${what}: there is no account at position ${row.account}`;
-  else yield* expectSame(`${what}: its account's scope`, row.account_scope, row.scope);
-  for (const name of REFERRED) {
-    if (row[name] !== null && row[`${name}_id`] === null)
-      yield `${what}: there is no ${name} at position ${row[name]}`;
-  }
 }
 
 const isOf = (
@@ -88,7 +73,7 @@ function* auditTerms(database: Database, warrant: Warrant, what: string): Genera
 function* auditPostings(
   database: Database,
   warrant: Warrant,
-  { position, account }: AuditedWarrant,
+  { position, account }: StoredWarrant,
   what: string,
 ): Generator<string> {
   const found = readRows(

@@ -1,3 +1,4 @@
+import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createDirectoryReader } from "./directory.ts";
 import { createPeopleReader } from "./people.ts";
@@ -12,10 +13,11 @@ import {
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
 
 export const createSqliteReader = (connection: Connection): SqliteReader => {
-  const { tables } = connection;
+  const { tables, raw } = connection;
+  const names = createNames(raw);
   return {
-    warrants: createWarrantsReader(connection),
-    trace: createTraceReader(connection),
+    warrants: createWarrantsReader(connection, names),
+    trace: createTraceReader(connection, names),
     checks: createChecksReader(tables),
     escalations: createEscalationsReader(tables),
     ...createDirectoryReader(tables),

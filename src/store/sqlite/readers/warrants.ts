@@ -5,10 +5,11 @@ import { entriesOf, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../scope.ts";
+import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
 import { checkOf, traceStepOf } from "../rows.ts";
-import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
-import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "../warrant-rows.ts";
+import { checks, escalations, trace, warrantCounts } from "../tables/ledger.ts";
+import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
@@ -38,8 +39,8 @@ function pageSql(
   return `${states.map(ofState).join(" UNION ALL ")} ORDER BY ${orderBy} LIMIT ?2 OFFSET ?3`;
 }
 
-export function createWarrantsReader({ tables, raw }: Connection): SqliteReader["warrants"] {
-  const byId = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
+export function createWarrantsReader({ tables, raw }: Connection, names: Names): SqliteReader["warrants"] {
+  const byId = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
   const scopeOf = raw.prepare<{ position: bigint }, [string, string]>(
     "SELECT position FROM scopes WHERE organisation_id = ? AND mode = ?",
   );
@@ -51,10 +52,10 @@ export function createWarrantsReader({ tables, raw }: Connection): SqliteReader[
     "SELECT position FROM warrants WHERE id = ?",
   );
 
-  const readRows = createReadRows(raw);
+  const readRows = createReadRows(raw, names);
   const find = (id: string) => {
     const row = byId.get(id);
-    return row === null ? null : warrantOf(row);
+    return row === null ? null : warrantOf(row, names);
   };
 
   /** Null where nothing can be there. */
@@ -124,17 +125,16 @@ type Page = {
 type ReadRows = (positions: string, order: string, ...bindings: SQLQueryBindings[]) => readonly Warrant[];
 
 /** There is a statement for each list, filter and order that was asked for: some dozens at most. */
-function createReadRows(raw: Database): ReadRows {
+function createReadRows(raw: Database, names: Names): ReadRows {
   const prepared = new Map<string, Statement<StoredWarrant, SQLQueryBindings[]>>();
   return (positions, order, ...bindings) => {
-    const orderBy = order.replaceAll(/position|deadline/g, "w.$&");
-    const text = `${SELECT_WARRANTS} WHERE w.position IN (${positions}) ORDER BY ${orderBy}`;
+    const text = `SELECT * FROM warrants WHERE position IN (${positions}) ORDER BY ${order}`;
     let statement = prepared.get(text);
     if (statement === undefined) {
       statement = raw.prepare(text);
       prepared.set(text, statement);
     }
-    return statement.all(...bindings).map(warrantOf);
+    return statement.all(...bindings).map((row) => warrantOf(row, names));
   };
 }
 
@@ -175,8 +175,8 @@ function createInstanceReads(
   };
 }
 
-export function createTraceReader({ tables, raw }: Connection): SqliteReader["trace"] {
-  const byId = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
+export function createTraceReader({ tables, raw }: Connection, names: Names): SqliteReader["trace"] {
+  const byId = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
   const ofWarrant = tables
     .select()
     .from(trace)
@@ -191,20 +191,19 @@ export function createTraceReader({ tables, raw }: Connection): SqliteReader["tr
       const steps = ofWarrant
         .all({ position: Number(row.position) })
         .map((step) => traceStepOf(step, warrantId));
-      return entriesOf(warrantOf(row), steps, checksOf(warrantId));
+      return entriesOf(warrantOf(row, names), steps, checksOf(warrantId));
     },
   };
 }
 
 export function createChecksReader(tables: Tables): SqliteReader["checks"] {
   const ofWarrant = tables
-    .select({ check: checks })
-    .from(warrants)
-    .innerJoin(checks, eq(checks.warrant, warrants.position))
-    .where(eq(warrants.id, placeholder("warrantId")))
+    .select()
+    .from(checks)
+    .where(eq(checks.warrant, sql`(SELECT position FROM warrants WHERE id = ${placeholder("warrantId")})`))
     .orderBy(asc(checks.id))
     .prepare();
-  return { of: (warrantId) => ofWarrant.all({ warrantId }).map(({ check }) => checkOf(check, warrantId)) };
+  return { of: (warrantId) => ofWarrant.all({ warrantId }).map((row) => checkOf(row, warrantId)) };
 }
 
 export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {
