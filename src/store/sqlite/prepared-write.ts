@@ -8,18 +8,22 @@ export type PreparedWrite = (values: Readonly<Record<string, unknown>>) => numbe
 type Statement = { toSQL(): Query };
 
 /**
- * Statements of drizzle's, prepared on the connection itself. What fills each of their parameters is worked out here once;
- * drizzle's own prepared statements do it at every call, which every command pays for half a dozen times.
+ * Statements of drizzle's, prepared on the connection itself at their first use. What fills each of their parameters is worked
+ * out then; drizzle's own prepared statements do it at every call, which every command pays for half a dozen times.
  */
 export const prepareWrites = <Name extends string>(
   database: Database,
-  statements: Readonly<Record<Name, Statement>>,
+  statements: Readonly<Record<Name, () => Statement>>,
 ): Readonly<Record<Name, PreparedWrite>> =>
   Object.fromEntries(
-    Object.entries<Statement>(statements).map(([name, statement]) => [
-      name,
-      prepareWrite(database, statement),
-    ]),
+    Object.entries<() => Statement>(statements).map(([name, make]) => {
+      let prepared: PreparedWrite | null = null;
+      const write: PreparedWrite = (values) => {
+        prepared ??= prepareWrite(database, make());
+        return prepared(values);
+      };
+      return [name, write];
+    }),
   ) as Record<Name, PreparedWrite>;
 
 function prepareWrite(database: Database, write: Statement): PreparedWrite {

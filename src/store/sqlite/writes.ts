@@ -15,43 +15,47 @@ export function spendingRows(tables: Tables) {
   const { agents, apiKeys, spendSessions } = directory;
   const { escalations } = ledger;
   return {
-    agent: tables
-      .insert(agents)
-      .values(appendedOf(agents))
-      .onConflictDoUpdate({
-        target: agents.id,
-        set: excludedOf(agents, "status", "failureCount"),
-      }),
-    apiKey: tables
-      .insert(apiKeys)
-      .values(placeholdersOf(apiKeys))
-      .onConflictDoUpdate({
-        target: apiKeys.id,
-        set: excludedOf(apiKeys, "expiresAt", "lastUsedAt", "revokedAt"),
-      }),
-    spendSession: tables
-      .insert(spendSessions)
-      .values(appendedOf(spendSessions))
-      .onConflictDoUpdate({
-        target: spendSessions.id,
-        set: excludedOf(spendSessions, "amountSpent", "warrantCount", "failureCount", "revokedAt"),
-      }),
-    escalation: tables
-      .insert(escalations)
-      .values(placeholdersOf(escalations))
-      .onConflictDoUpdate({
-        target: escalations.id,
-        set: excludedOf(
-          escalations,
-          "status",
-          "decision",
-          "releasedBps",
-          "note",
-          "raisedBy",
-          "resolvedBy",
-          "resolvedAt",
-        ),
-      }),
+    agent: () =>
+      tables
+        .insert(agents)
+        .values(appendedOf(agents))
+        .onConflictDoUpdate({
+          target: agents.id,
+          set: excludedOf(agents, "status", "failureCount"),
+        }),
+    apiKey: () =>
+      tables
+        .insert(apiKeys)
+        .values(placeholdersOf(apiKeys))
+        .onConflictDoUpdate({
+          target: apiKeys.id,
+          set: excludedOf(apiKeys, "expiresAt", "lastUsedAt", "revokedAt"),
+        }),
+    spendSession: () =>
+      tables
+        .insert(spendSessions)
+        .values(appendedOf(spendSessions))
+        .onConflictDoUpdate({
+          target: spendSessions.id,
+          set: excludedOf(spendSessions, "amountSpent", "warrantCount", "failureCount", "revokedAt"),
+        }),
+    escalation: () =>
+      tables
+        .insert(escalations)
+        .values(placeholdersOf(escalations))
+        .onConflictDoUpdate({
+          target: escalations.id,
+          set: excludedOf(
+            escalations,
+            "status",
+            "decision",
+            "releasedBps",
+            "note",
+            "raisedBy",
+            "resolvedBy",
+            "resolvedAt",
+          ),
+        }),
   };
 }
 
@@ -59,85 +63,92 @@ export function spendingRows(tables: Tables) {
 export function peopleRows(tables: Tables) {
   const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
   return {
-    organisation: tables
-      .insert(organisations)
-      .values(placeholdersOf(organisations))
-      .onConflictDoUpdate({
-        target: organisations.id,
-        set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold"),
-      }),
-    user: tables
-      .insert(users)
-      .values(placeholdersOf(users))
-      .onConflictDoUpdate({
-        target: users.id,
-        set: excludedOf(users, "name", "role", "passwordHash", "passwordResetAt", "removedAt"),
-      }),
-    authSession: tables
-      .insert(authSessions)
-      .values(placeholdersOf(authSessions))
-      .onConflictDoUpdate({ target: authSessions.tokenHash, set: excludedOf(authSessions, "expiresAt") }),
-    passwordReset: tables
-      .insert(passwordResets)
-      .values(placeholdersOf(passwordResets))
-      .onConflictDoUpdate({
-        target: passwordResets.tokenHash,
-        set: excludedOf(passwordResets, "expiresAt", "usedAt"),
-      }),
-    passkey: tables
-      .insert(passkeys)
-      .values(placeholdersOf(passkeys))
-      .onConflictDoUpdate({
-        target: passkeys.id,
-        set: excludedOf(passkeys, "counter", "lastUsedAt"),
-      }),
-    passkeyApproval: tables
-      .insert(passkeyApprovals)
-      .values(placeholdersOf(passkeyApprovals))
-      .onConflictDoUpdate({
-        target: passkeyApprovals.tokenHash,
-        set: excludedOf(passkeyApprovals, "usedAt"),
-      }),
+    organisation: () =>
+      tables
+        .insert(organisations)
+        .values(placeholdersOf(organisations))
+        .onConflictDoUpdate({
+          target: organisations.id,
+          set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold"),
+        }),
+    user: () =>
+      tables
+        .insert(users)
+        .values(placeholdersOf(users))
+        .onConflictDoUpdate({
+          target: users.id,
+          set: excludedOf(users, "name", "role", "passwordHash", "passwordResetAt", "removedAt"),
+        }),
+    authSession: () =>
+      tables
+        .insert(authSessions)
+        .values(placeholdersOf(authSessions))
+        .onConflictDoUpdate({ target: authSessions.tokenHash, set: excludedOf(authSessions, "expiresAt") }),
+    passwordReset: () =>
+      tables
+        .insert(passwordResets)
+        .values(placeholdersOf(passwordResets))
+        .onConflictDoUpdate({
+          target: passwordResets.tokenHash,
+          set: excludedOf(passwordResets, "expiresAt", "usedAt"),
+        }),
+    passkey: () =>
+      tables
+        .insert(passkeys)
+        .values(placeholdersOf(passkeys))
+        .onConflictDoUpdate({
+          target: passkeys.id,
+          set: excludedOf(passkeys, "counter", "lastUsedAt"),
+        }),
+    passkeyApproval: () =>
+      tables
+        .insert(passkeyApprovals)
+        .values(placeholdersOf(passkeyApprovals))
+        .onConflictDoUpdate({
+          target: passkeyApprovals.tokenHash,
+          set: excludedOf(passkeyApprovals, "usedAt"),
+        }),
   };
 }
 
 /** Purchases, and the answers that were paid for. */
 export function purchaseRows(tables: Tables) {
   return {
-    purchase: tables
-      .insert(purchases)
-      .values(placeholdersOf(purchases))
-      .onConflictDoUpdate({
-        target: purchases.id,
-        set: excludedOf(
-          purchases,
-          "phase",
-          "quotedAmount",
-          "quotedAsset",
-          "quotedPayee",
-          "timeoutSeconds",
-          "pays",
-          "warrantId",
-          "payer",
-          "chainId",
-          "contract",
-          "nonce",
-          "validBefore",
-          "header",
-          "attempt",
-          "known",
-          "knownBy",
-          "transaction",
-          "responseStatus",
-          "responseHash",
-          "responseLastModifiedAt",
-          "answeredAt",
-          "endedAt",
-          "nextCheckAt",
-          "chainSilentSince",
-        ),
-      }),
-    content: tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),
+    purchase: () =>
+      tables
+        .insert(purchases)
+        .values(placeholdersOf(purchases))
+        .onConflictDoUpdate({
+          target: purchases.id,
+          set: excludedOf(
+            purchases,
+            "phase",
+            "quotedAmount",
+            "quotedAsset",
+            "quotedPayee",
+            "timeoutSeconds",
+            "pays",
+            "warrantId",
+            "payer",
+            "chainId",
+            "contract",
+            "nonce",
+            "validBefore",
+            "header",
+            "attempt",
+            "known",
+            "knownBy",
+            "transaction",
+            "responseStatus",
+            "responseHash",
+            "responseLastModifiedAt",
+            "answeredAt",
+            "endedAt",
+            "nextCheckAt",
+            "chainSilentSince",
+          ),
+        }),
+    content: () => tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),
   };
 }
 
@@ -145,33 +156,36 @@ export function purchaseRows(tables: Tables) {
 export function operationRows(tables: Tables) {
   const { instances } = directory;
   return {
-    instance: tables
-      .insert(instances)
-      .values(placeholdersOf(instances))
-      .onConflictDoUpdate({
-        target: instances.id,
-        set: excludedOf(instances, "baseUrl", "chainIds", "restoredAt", "acknowledgedAt"),
-      }),
-    webhook: tables
-      .insert(webhooks)
-      .values(placeholdersOf(webhooks))
-      .onConflictDoUpdate({ target: webhooks.id, set: excludedOf(webhooks, "disabled") }),
-    delivery: tables
-      .insert(deliveries)
-      .values(placeholdersOf(deliveries))
-      .onConflictDoUpdate({
-        target: deliveries.id,
-        set: excludedOf(
-          deliveries,
-          "status",
-          "attempts",
-          "responseCode",
-          "responseStart",
-          "durationMs",
-          "claimedUntil",
-          "nextAttemptAt",
-        ),
-      }),
+    instance: () =>
+      tables
+        .insert(instances)
+        .values(placeholdersOf(instances))
+        .onConflictDoUpdate({
+          target: instances.id,
+          set: excludedOf(instances, "baseUrl", "chainIds", "restoredAt", "acknowledgedAt"),
+        }),
+    webhook: () =>
+      tables
+        .insert(webhooks)
+        .values(placeholdersOf(webhooks))
+        .onConflictDoUpdate({ target: webhooks.id, set: excludedOf(webhooks, "disabled") }),
+    delivery: () =>
+      tables
+        .insert(deliveries)
+        .values(placeholdersOf(deliveries))
+        .onConflictDoUpdate({
+          target: deliveries.id,
+          set: excludedOf(
+            deliveries,
+            "status",
+            "attempts",
+            "responseCode",
+            "responseStart",
+            "durationMs",
+            "claimedUntil",
+            "nextAttemptAt",
+          ),
+        }),
   };
 }
 
@@ -179,10 +193,10 @@ export function operationRows(tables: Tables) {
 export function finalRows(tables: Tables) {
   const { auditEntries, policies, schemas, verifiers } = directory;
   return {
-    policy: tables.insert(policies).values(appendedOf(policies)),
-    verifier: tables.insert(verifiers).values(appendedOf(verifiers)),
-    schema: tables.insert(schemas).values(placeholdersOf(schemas)),
-    auditEntry: tables.insert(auditEntries).values(placeholdersOf(auditEntries)),
+    policy: () => tables.insert(policies).values(appendedOf(policies)),
+    verifier: () => tables.insert(verifiers).values(appendedOf(verifiers)),
+    schema: () => tables.insert(schemas).values(placeholdersOf(schemas)),
+    auditEntry: () => tables.insert(auditEntries).values(placeholdersOf(auditEntries)),
   };
 }
 
@@ -191,67 +205,72 @@ export function movesOf(tables: Tables) {
   const { accounts, checks, deposits, idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
   const { scope, agent, state } = warrantCounts;
   return {
-    insertWarrant: tables.insert(warrants).values(placeholdersOf(warrants)),
-    moveWarrant: tables
-      .update(warrants)
-      .set({
-        state: sql`${placeholder("state")}`,
-        version: sql`${placeholder("version")}`,
-        releasedBps: sql`${placeholder("releasedBps")}`,
-        traceHead: sql`${sql.param(placeholder("traceHead"), warrants.traceHead)}`,
-        verifyingSince: sql`${placeholder("verifyingSince")}`,
-        settledAt: sql`${placeholder("settledAt")}`,
-      })
-      .where(eq(warrants.position, placeholder("position"))),
-    countUp: tables
-      .insert(warrantCounts)
-      .values(placeholdersOf(warrantCounts))
-      .onConflictDoUpdate({
-        target: [scope, agent, state],
-        set: { count: sql`${warrantCounts.count} + excluded.count` },
-      }),
-    countDown: tables
-      .update(warrantCounts)
-      .set({ count: sql`${warrantCounts.count} + ${placeholder("count")}` })
-      .where(
-        and(
-          eq(scope, placeholder("scope")),
-          eq(agent, placeholder("agent")),
-          eq(state, placeholder("state")),
+    insertWarrant: () => tables.insert(warrants).values(placeholdersOf(warrants)),
+    moveWarrant: () =>
+      tables
+        .update(warrants)
+        .set({
+          state: sql`${placeholder("state")}`,
+          version: sql`${placeholder("version")}`,
+          releasedBps: sql`${placeholder("releasedBps")}`,
+          traceHead: sql`${sql.param(placeholder("traceHead"), warrants.traceHead)}`,
+          verifyingSince: sql`${placeholder("verifyingSince")}`,
+          settledAt: sql`${placeholder("settledAt")}`,
+        })
+        .where(eq(warrants.position, placeholder("position"))),
+    countUp: () =>
+      tables
+        .insert(warrantCounts)
+        .values(placeholdersOf(warrantCounts))
+        .onConflictDoUpdate({
+          target: [scope, agent, state],
+          set: { count: sql`${warrantCounts.count} + excluded.count` },
+        }),
+    countDown: () =>
+      tables
+        .update(warrantCounts)
+        .set({ count: sql`${warrantCounts.count} + ${placeholder("count")}` })
+        .where(
+          and(
+            eq(scope, placeholder("scope")),
+            eq(agent, placeholder("agent")),
+            eq(state, placeholder("state")),
+          ),
         ),
-      ),
-    insertAccount: tables.insert(accounts).values(placeholdersOf(accounts)),
-    moveAccount: tables
-      .update(accounts)
-      .set({
-        available: sql`${accounts.available} + ${placeholder("available")}`,
-        held: sql`${accounts.held} + ${placeholder("held")}`,
-        paid: sql`${accounts.paid} + ${placeholder("paid")}`,
-        funding: sql`${accounts.funding} + ${placeholder("funding")}`,
-        posted: sql`${placeholder("posted")}`,
-      })
-      .where(eq(accounts.position, placeholder("account"))),
-    insertDeposit: tables.insert(deposits).values(placeholdersOf(deposits)),
-    insertPosting: tables.insert(postings).values(placeholdersOf(postings)),
-    insertTrace: tables.insert(trace).values(placeholdersOf(trace)),
-    insertCheck: tables.insert(checks).values(placeholdersOf(checks)),
-    putIdempotencyKey: tables
-      .insert(idempotencyKeys)
-      .values(placeholdersOf(idempotencyKeys))
-      .onConflictDoUpdate({
-        target: [idempotencyKeys.scope, idempotencyKeys.key],
-        set: excludedOf(
-          idempotencyKeys,
-          "fingerprint",
-          "holder",
-          "status",
-          "body",
-          "warrant",
-          "version",
-          "encoding",
-          "contentHash",
-        ),
-      }),
+    insertAccount: () => tables.insert(accounts).values(placeholdersOf(accounts)),
+    moveAccount: () =>
+      tables
+        .update(accounts)
+        .set({
+          available: sql`${accounts.available} + ${placeholder("available")}`,
+          held: sql`${accounts.held} + ${placeholder("held")}`,
+          paid: sql`${accounts.paid} + ${placeholder("paid")}`,
+          funding: sql`${accounts.funding} + ${placeholder("funding")}`,
+          posted: sql`${placeholder("posted")}`,
+        })
+        .where(eq(accounts.position, placeholder("account"))),
+    insertDeposit: () => tables.insert(deposits).values(placeholdersOf(deposits)),
+    insertPosting: () => tables.insert(postings).values(placeholdersOf(postings)),
+    insertTrace: () => tables.insert(trace).values(placeholdersOf(trace)),
+    insertCheck: () => tables.insert(checks).values(placeholdersOf(checks)),
+    putIdempotencyKey: () =>
+      tables
+        .insert(idempotencyKeys)
+        .values(placeholdersOf(idempotencyKeys))
+        .onConflictDoUpdate({
+          target: [idempotencyKeys.scope, idempotencyKeys.key],
+          set: excludedOf(
+            idempotencyKeys,
+            "fingerprint",
+            "holder",
+            "status",
+            "body",
+            "warrant",
+            "version",
+            "encoding",
+            "contentHash",
+          ),
+        }),
   };
 }
 
@@ -259,12 +278,13 @@ export function movesOf(tables: Tables) {
 export function deletionsOf(tables: Tables) {
   const { idempotencyKeys } = ledger;
   return {
-    passkey: tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
-    purchase: tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
-    idempotencyKey: tables
-      .delete(idempotencyKeys)
-      .where(
-        and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),
-      ),
+    passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
+    purchase: () => tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
+    idempotencyKey: () =>
+      tables
+        .delete(idempotencyKeys)
+        .where(
+          and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),
+        ),
   };
 }
