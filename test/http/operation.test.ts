@@ -67,7 +67,7 @@ describe("/readyz", () => {
     ]);
   });
 
-  test("and /healthz answer whoever has used up the rate", async () => {
+  test("and /healthz also answer callers who have used up their rate limit", async () => {
     const { get } = shellWith({ operation: operation(null), rateLimits: { read: 1, write: 1, bench: 1 } });
     await get("/docs");
     expect((await get("/docs")).status).toBe(429);
@@ -94,7 +94,7 @@ describe("/metrics", () => {
     expect(text).toContain('\nholdfast_warrants{state="held"} 0\n');
   });
 
-  test("of amounts that no integer of the ledger can hold together is their sum", async () => {
+  test("adds up amounts whose sum is too large for an integer of the ledger", async () => {
     const other = await makeOrganisation(ctx, client, 0n);
     for (const organisation of [home, other]) {
       const amount = String(2n ** 63n - 1n);
@@ -129,7 +129,7 @@ describe("/metrics", () => {
     });
   }
 
-  test("is not there without a token, whatever is sent", async () => {
+  test("is 404 where no token is configured, whatever is sent", async () => {
     const closed = shellWith({ operation: operation(null) });
     for (const as of [withToken, { Authorization: "Bearer null" }, {}]) {
       const reply = await closed.get("/metrics", { as });
@@ -138,7 +138,7 @@ describe("/metrics", () => {
   });
 });
 
-describe("every answer is told", () => {
+describe("every answer is counted and logged", () => {
   const told = () =>
     answered.splice(0).map(({ durationMs, ...answer }) => {
       expect(durationMs).toBeGreaterThan(0);
