@@ -61,7 +61,7 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
     const known = warrants.get(id);
     const from = known ?? opener;
     if (!from) throw new Error(`an answer about a warrant that nobody opened: ${id}`);
-    const told: KnownWarrant = {
+    const learnt: KnownWarrant = {
       id,
       mode: from.mode,
       as: from.as,
@@ -71,8 +71,8 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       state,
       releasedBps,
     };
-    if (known) refuseContradiction(known, told);
-    if (!known || version > known.version) warrants.set(id, told);
+    if (known) refuseContradiction(known, learnt);
+    if (!known || version > known.version) warrants.set(id, learnt);
   }
 
   return {
@@ -97,9 +97,9 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
 }
 
 /** Two answers about one version must be the same, and nothing may come after a final state. */
-function refuseContradiction(known: KnownWarrant, told: KnownWarrant): void {
-  const same = known.version === told.version;
-  const [earlier, later] = known.version <= told.version ? [known, told] : [told, known];
+function refuseContradiction(known: KnownWarrant, learnt: KnownWarrant): void {
+  const same = known.version === learnt.version;
+  const [earlier, later] = known.version <= learnt.version ? [known, learnt] : [learnt, known];
   const differs =
     earlier.amount !== later.amount ||
     (same && (earlier.state !== later.state || earlier.releasedBps !== later.releasedBps));

@@ -30,7 +30,7 @@ export type Program = {
   serveCutShort(afterMs: number): Promise<void>;
   /** Faults that the servers have logged. */
   faults(): readonly string[];
-  /** Processes that still run in the folder, where the system tells (Linux). */
+  /** Processes that still run in the folder, where the system shows them (Linux). */
   processes(): readonly number[];
   killAll(): Promise<void>;
 };

@@ -28,12 +28,12 @@ describe("a ledger that may not grow", () => {
   const PAGES_MAX = 4_294_967_294;
 
   let statements: FailingStatements;
-  let told: ReturnType<typeof spyOn>;
+  let printed: ReturnType<typeof spyOn>;
   let service: ShellService;
   const gate = { arrived: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() };
   beforeEach(() => {
     statements = watchStatements();
-    told = spyOn(console, "error").mockImplementation(() => {});
+    printed = spyOn(console, "error").mockImplementation(() => {});
     service = startTestShell();
     const { fetchEvidence } = service.ctx;
     Object.assign(service.ctx, {
@@ -46,7 +46,7 @@ describe("a ledger that may not grow", () => {
   });
   afterEach(async () => {
     statements.restore();
-    told.mockRestore();
+    printed.mockRestore();
     await service.close();
   });
 
@@ -67,7 +67,7 @@ describe("a ledger that may not grow", () => {
 
     writer.run("PRAGMA max_page_count = 1");
     await service.refuses(home, [500, "internal_error"], () => open(large, "refused"));
-    expect(String(told.mock.calls.at(-1))).toContain(FULL);
+    expect(String(printed.mock.calls.at(-1))).toContain(FULL);
     gate.opens.resolve();
     expect(answerOf(await checking)).toEqual(REFUSED);
     // Reads work, and earlier answers are replayed.

@@ -34,14 +34,14 @@ const STATEMENTS_MAX = 150;
 const TEST_MS = 60_000;
 
 let statements: FailingStatements;
-let told: ReturnType<typeof spyOn>;
+let printed: ReturnType<typeof spyOn>;
 beforeAll(() => {
   statements = watchStatements();
-  told = spyOn(console, "error").mockImplementation(() => {});
+  printed = spyOn(console, "error").mockImplementation(() => {});
 });
 afterAll(() => {
   statements.restore();
-  told.mockRestore();
+  printed.mockRestore();
 });
 
 let service: ShellService;

@@ -139,7 +139,7 @@ describe("/metrics", () => {
 });
 
 describe("every answer is counted and logged", () => {
-  const told = () =>
+  const answersLogged = () =>
     answered.splice(0).map(({ durationMs, ...answer }) => {
       expect(durationMs).toBeGreaterThan(0);
       return answer;
@@ -148,14 +148,14 @@ describe("every answer is counted and logged", () => {
   test("by its route's pattern, its caller's kind and both ids, and nothing of the query, the body or a secret", async () => {
     const client = shellWith();
     const home = await makeOrganisation(ctx, client);
-    told();
+    answersLogged();
     const secret = "a-secret-of-the-query";
     await client.get(`/v1/warrants/wrt_${secret}`, { as: home.live.as, headers: { "X-Request-Id": "mine" } });
     await client.get(`/v1/warrants?${secret}=1`, { as: home.people.viewer.as });
     await client.get(`/${secret}?${secret}`);
     await client.send("HEAD", "/healthz");
     await client.post("/v1/warrants", { secret }, { as: { Authorization: `Bearer ${secret}` } });
-    const answers = told();
+    const answers = answersLogged();
     expect(answers.map(({ requestId, ...rest }) => rest)).toEqual([
       { callerRequestId: "mine", method: "GET", route: "/v1/warrants/:id", status: 404, caller: "key" },
       { callerRequestId: null, method: "GET", route: "/v1/warrants", status: 400, caller: "person" },
@@ -180,6 +180,6 @@ describe("every answer is counted and logged", () => {
       },
     });
     expect((await client.get("/readyz")).status).toBe(500);
-    expect(told()).toMatchObject([{ route: "/readyz", status: 500 }]);
+    expect(answersLogged()).toMatchObject([{ route: "/readyz", status: 500 }]);
   });
 });

@@ -357,7 +357,7 @@ describe("a person's settlement above it", () => {
     expect(reply.body.error.message).toContain("was removed");
   });
 
-  test("a person with no passkey that counts is told so, at the settlement and at the challenge", async () => {
+  test("a person with no passkey that counts is refused, at the settlement and at the challenge", async () => {
     const warrant = await heldAbove();
     const { admin } = home.people;
     const unavailable = [403, "passkey_unavailable"] as const;

@@ -55,7 +55,7 @@ describe("registration", () => {
     ]);
   });
 
-  test("keeps the passkey, says who did it in the audit log, and tells the next browser of it", async () => {
+  test("stores the passkey, adds an audit entry, and names it to the next browser", async () => {
     const authenticator = createAuthenticator();
     const reply = await registers(service, person, authenticator);
     const [credential] = authenticator.credentials;

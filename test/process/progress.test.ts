@@ -46,7 +46,7 @@ async function whileLocked<Answer>(
 }
 
 const STEP = "holdfast: kill-switch, ";
-const ANSWER = "Acme opens no new warrants; what is open goes on.";
+const ANSWER = "Acme opens no new warrants; those that are open go on.";
 
 /** Runs the command on a terminal. The ledger is free once the progress is shown. */
 const onLockedLedger = (env = {}) =>

@@ -81,7 +81,7 @@ test(
     await serveOnce();
     const good = join(root, "good");
     const WRONG = [
-      ["master.key", "short", "master.key in data is no key: it must be 32 bytes in base64"],
+      ["master.key", "short", "master.key in data is not a key: it must be 32 bytes in base64"],
       [
         "signing.key",
         "nope",

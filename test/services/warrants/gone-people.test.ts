@@ -106,7 +106,7 @@ for (const [how, code, go] of GOINGS) {
         expect(ctx.reader.balances.list(stage)).toEqual(balances);
       });
 
-      test(`${name}: what was answered before is not told again`, async () => {
+      test(`${name}: the earlier answer is not replayed`, async () => {
         const id = await prepare();
         const idempotency = idempotencyOf();
         const first: Answer = must(await send(id, idempotency));

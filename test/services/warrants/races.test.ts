@@ -94,7 +94,7 @@ describe("opens", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
-  test("one key with two bodies at once: the first wins, the other is told that it was reused", async () => {
+  test("one key with two bodies at once: the first wins, the other gets idempotency_key_reused", async () => {
     const key = "shared";
     const answers = await times(20, (index) =>
       open(

@@ -312,9 +312,9 @@ describe("a fault", () => {
       if (needs.purchase === doomed!.id) throw new Error("broken");
       return go();
     });
-    const told: string[] = [];
-    expect(await recoverPurchases(broken, (error, id) => told.push(`${id}: ${error}`))).toBe(2);
-    expect(told).toEqual([`${doomed!.id}: Error: broken`]);
+    const reported: string[] = [];
+    expect(await recoverPurchases(broken, (error, id) => reported.push(`${id}: ${error}`))).toBe(2);
+    expect(reported).toEqual([`${doomed!.id}: Error: broken`]);
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
   });
 
