@@ -126,7 +126,7 @@ async function secondServerIsRefused(folder: string, settings: Settings): Promis
   passed("a second server on the folder refuses to start, and says why");
 }
 
-/** What draws the progress is a second entry point of the executable: only long work on a terminal shows that it is in it. */
+/** The thread that draws the progress is a second entry point of the executable. Only long work on a terminal needs it. */
 async function longWorkIsShown(
   folder: string,
   settings: Settings,
@@ -155,7 +155,7 @@ async function longWorkIsShown(
   }
 }
 
-/** x402's packages are loaded at their first use. This seller accepts the payment and names no transaction. */
+/** x402's packages are loaded at their first use, so only a purchase shows that they work. This seller names no transaction. */
 async function paysOnAChain(port: number, secret: string): Promise<void> {
   const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
   const entry = {
@@ -195,7 +195,7 @@ async function paysOnAChain(port: number, secret: string): Promise<void> {
   }
 }
 
-/** The library behind passkeys is loaded at their first use: only a passkey shows that it is in the executable. */
+/** The library for passkeys is loaded at its first use, so only a passkey shows that it works in the executable. */
 async function passkeySignsIn(port: number): Promise<void> {
   const base = `http://localhost:${port}`;
   const password = "correct horse battery staple";
@@ -277,7 +277,7 @@ function oneObject(stdout: string): Json {
   return JSON.parse(stdout);
 }
 
-/** Bun itself would load these files from the folder in which it is started. The executable must not: others may write there. */
+/** Bun loads these files from the folder in which it is started. The executable must not, since others may write there. */
 async function hostileFolderIsIgnored(): Promise<void> {
   const folder = emptyFolder("hostile");
   writeFileSync(join(folder, ".env"), "HOLDFAST_PORT=nonsense\nHOLDFAST_HOSTILE=1\n");

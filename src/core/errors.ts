@@ -31,7 +31,7 @@ export const ERRORS = {
   insufficient_funds: [402, "The available balance does not cover the hold."],
   insufficient_role: [403, "The person's role is below what the route needs."],
   user_session_required: [403, "An API key attempted what only a signed-in person may do."],
-  kill_switch_active: [403, "The organisation stopped new warrants; what is open goes on."],
+  kill_switch_active: [403, "The organisation has stopped new warrants; open ones go on."],
   agent_not_active: [403, "The agent is paused or killed."],
   agent_key_mismatch: [403, "The API key belongs to another agent."],
   agent_id_required: [403, "This agent must be named in agent_id."],

@@ -37,7 +37,7 @@ export type Vitals = {
   readonly jobs: readonly JobState[];
   /** Null before the first one has ended. */
   readonly audit: AuditOutcome | null;
-  /** Null where the clock is right, as far as the service can tell. */
+  /** Null where the clock is right, as far as the service knows. */
   readonly clock: ClockDisagreement | null;
 };
 

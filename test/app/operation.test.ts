@@ -21,17 +21,17 @@ let ctx: TestContext;
 /** The time of the clock that never jumps. */
 let monotonicMs: number;
 let running: RunningOperation | null;
-let told: ReturnType<typeof jest.spyOn>;
+let printed: ReturnType<typeof jest.spyOn>;
 beforeEach(() => {
   jest.useFakeTimers();
   ctx = createTestContext();
   monotonicMs = 0;
   running = null;
-  told = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
+  printed = jest.spyOn(process.stderr, "write").mockImplementation(() => true);
 });
 afterEach(async () => {
   await running?.stop();
-  told.mockRestore();
+  printed.mockRestore();
   jest.useRealTimers();
   await ctx.close();
 });
@@ -165,7 +165,7 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
     expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[200], "0"]);
     await runsEnd(2, SECOND_MS);
     expect([states(), forgot]).toEqual([["expired", "held"], 1]);
-    const lines = told.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
+    const lines = printed.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
     expect(lines.filter(({ message }: Json) => message.startsWith("the clock "))).toMatchObject([
       { level: "warning", message: "the clock disagrees: deadlines, retention and recovery wait", ...logged },
       { level: "warning", message: "the clock agrees again: deadlines, retention and recovery go on" },
@@ -180,7 +180,7 @@ test("reminders by hand name every escalation that has waited for a day, each ti
   expect([state, await JOBS.reminders(ctx)]).toEqual(["escalated", 0]);
   ctx.clock.now += 3 * 86_400_000;
   expect([await JOBS.reminders(ctx), await JOBS.reminders(ctx)]).toEqual([1, 1]);
-  const lines = told.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
+  const lines = printed.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
   expect(lines).toMatchObject(
     Array(2).fill({ level: "warning", message: "an escalation waits", warrant_id: id, waiting_hours: 72 }),
   );

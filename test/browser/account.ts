@@ -1,7 +1,6 @@
 /**
- * `bun run browser`: a person at /account in headless Chromium, whose virtual authenticator holds the passkeys. Not among
- * `bun test`'s own, since it needs the browser: CHROMIUM, else
- * /usr/bin/chromium.
+ * `bun run browser`: a person at /account in headless Chromium, whose virtual authenticator holds the passkeys. `bun test` does
+ * not run it, since it needs the browser: the one that CHROMIUM names, else /usr/bin/chromium.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
@@ -34,11 +33,11 @@ afterAll(async () => {
   await service?.close();
 });
 
-/** A page of a browser of its own, with an authenticator that asks its person, and what went wrong in it. */
+/** A page in a browser of its own, with an authenticator, and the errors of the page. */
 type Desk = {
   readonly page: Page;
   readonly problems: string[];
-  /** Whether the person proves to the authenticator who they are. */
+  /** Whether the authenticator verifies the person, as by a PIN. */
   verifyUser(verified: boolean): Promise<void>;
 };
 
@@ -87,7 +86,7 @@ async function addPasskey(page: Page, name: string, password = PASSWORD): Promis
   await page.click("#add-passkey button");
 }
 
-/** Has a decision signed as the API's own client would, in the browser; the settlement's status and state. */
+/** Signs a decision in the browser, as a client of the API does, and settles. Answers the settlement's status and state. */
 const signAndRelease = (page: Page, warrant: { readonly id: string; readonly version: number }) =>
   page.evaluate(async ({ id, version }) => {
     const post = async (path: string, body: unknown, headers = {}) => {
@@ -191,7 +190,7 @@ test(
 );
 
 test(
-  "at another address the page says where to open it, and a link without its token that it needs the whole",
+  "at another address the page says where to open it; a link without its token says that it needs the whole link",
   async () => {
     const elsewhere = await openDesk("/account", service.url);
     await elsewhere.page.getByText(`Open this page at ${base}/account`).waitFor();

@@ -100,7 +100,7 @@ test.each([
   ["unpaid", "refunded", 0n],
   ["paid", "escalated", 250_000n],
 ])(
-  "resolve --%s where no chain can tell, an hour after the authorization's expiry",
+  "resolve --%s where no chain can say it, an hour after the authorization's expiry",
   async (known, state, held) => {
     const id = await buyUnknown();
     const message = `The seller may still have the payment taken until ${timeIn(EXPIRY_MS)}, by the chain's clock. A person may say what became of it from ${timeIn(EXPIRY_MS + HOUR_MS)} on.`;

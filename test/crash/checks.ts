@@ -8,16 +8,16 @@ import type { Receiver } from "./outside.ts";
 import type { Parties } from "./parties.ts";
 import type { Json, Program } from "./program.ts";
 
-/** What must hold after a crash, once every unanswered request was sent again. */
+/** What must be true after a crash, once every unanswered request was sent again. */
 
 const AT_ONCE = 12;
 const EXPIRES_MS = 10_000;
-/** An attempt may fail, be cut off by the next kill, and wait 25 s for its last try. */
+/** An attempt may fail, may be cut off by the next kill, and may wait 25 s for its last try. */
 const DELIVERED_MS = 60_000;
 const GONE_MS = 5_000;
 const POLL_MS = 20;
 
-/** Runs `each` for every item, some at once. */
+/** Runs `each` for every item, several at a time. */
 async function forAll<Item>(items: Iterable<Item>, each: (item: Item) => Promise<void>): Promise<void> {
   const rest = [...items].reverse();
   const work = async () => {
@@ -38,7 +38,7 @@ async function until(
   }
 }
 
-/** The same request gets the same answer, to the byte. */
+/** The same request must get the same answer, byte for byte. */
 export const checkReplays = (url: string, acknowledged: Iterable<Acknowledged>): Promise<void> =>
   forAll(acknowledged, async ({ sent, answer }) => {
     const { status, text, replayed } = await send(url, sent);
@@ -51,7 +51,7 @@ export const checkReplays = (url: string, acknowledged: Iterable<Acknowledged>):
 
 const idIn = (body: Json): string => (body.warrant ?? body).id;
 
-/** Every warrant reads back no older than it was acknowledged, and what is overdue expires. */
+/** No warrant may be older than the newest answer about it, and overdue warrants must expire. */
 export async function checkWarrants(
   url: string,
   knowledge: Knowledge,
@@ -86,11 +86,11 @@ export async function checkWarrants(
 export type Counts = {
   readonly states: Readonly<Record<string, number>>;
   readonly events: number;
-  /** Events that were received more often than once. */
+  /** The number of events that were received more than once. */
   readonly duplicates: number;
 };
 
-/** The file itself: one warrant a key, nothing half done, every event received. */
+/** The ledger's file: one warrant for each key, nothing half done, every event received. */
 export async function checkLedger(
   folder: string,
   { warrants, done }: Knowledge,
@@ -106,7 +106,7 @@ export async function checkLedger(
       "warrants that no acknowledged open made",
     );
     assert.equal(ids.length, warrants.size, "warrants in the ledger, and acknowledged opens");
-    // Whatever was done without an answer has one by now: a key that was forgotten would leave more done than acknowledged.
+    // Every request has an answer by now. If a key had been lost, more would be done than was acknowledged.
     const [checks, decisions] = column(
       "SELECT count(*) FROM checks UNION ALL SELECT count(*) FROM trace WHERE actor_kind = 'user'",
     );
@@ -163,6 +163,6 @@ export async function checkBalances(
   assert.deepEqual(await program.command("audit"), { object: "audit", ok: true, problems: [] });
 }
 
-/** When the server is gone, so are the processes that it started. */
+/** When the server has ended, the processes that it started must end too. */
 export const untilGone = (program: Program): Promise<void> =>
   until("processes in the folder still run", GONE_MS, () => program.processes().length === 0);

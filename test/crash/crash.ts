@@ -4,7 +4,7 @@
  * nothing acknowledged was lost or changed, that nothing happened twice, and that nothing is stuck. Prints a line a round and
  * a tally. A failure prints its seed and round, and keeps the folder.
  *
- * SIGKILL leaves the operating system its buffers: what a power cut takes is fsync's to answer for, and not tested here.
+ * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -19,12 +19,12 @@ import { createParties, FUNDS, type Parties, signIn } from "./parties.ts";
 import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
 
-/** A ledger of so many rounds; then a new one, so that the checks of a long run stay quick. */
+/** A ledger lasts for so many rounds. Then a new one begins, so that the checks of a long run stay fast. */
 const ROUNDS_A_LEDGER = 25;
 const LOAD_MS_MAX = 1_200;
 const STARTING_MS_MAX = 400;
 const AGAIN_MS_MAX = 60;
-/** Answers of earlier rounds that are asked for again in every round. */
+/** How many answers of earlier rounds are asked for again in every round. */
 const EARLIER_MAX = 60;
 
 const { values: flags } = parseArgs({
@@ -37,7 +37,7 @@ assert.ok(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(see
 const random = createRandom(seed);
 const seller = startSeller(random);
 const receiver = startReceiver(random);
-/** Of the whole run, in the order in which it is printed. */
+/** The tally of the whole run, in the order in which it is printed. */
 const tally: Record<string, number> = Object.fromEntries(
   [
     ...["rounds", "kills", "requests acknowledged", "requests refused", "requests without an answer"],
@@ -49,7 +49,7 @@ const count = (name: string, by = 1): void => {
   tally[name] = (tally[name] ?? 0) + by;
 };
 
-/** One data folder, its server as it comes and goes, and what the client knows. */
+/** One data folder, its server, which is killed and started again, and what the client knows. */
 type Stage = {
   readonly folder: string;
   readonly program: Program;
@@ -68,7 +68,7 @@ seller.stop();
 receiver.stop();
 printTally();
 
-/** Rounds on one ledger, up to the given one. */
+/** Plays rounds on one ledger, up to the given round. */
 async function crashLedger(lastRound: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-crash-"));
   mkdirSync(join(folder, "data"));
@@ -112,7 +112,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   const { program, parties, knowledge, earlier } = stage;
   const load = startLoad(stage.server.url, parties, knowledge, random, seller.urlOf);
   const beside = random.chance(0.3) ? depositBeside(stage) : null;
-  // It is awaited below; until then nobody would hear of it.
+  // It is awaited below. Until then its failure would count as unhandled.
   beside?.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
   await Promise.race([load.done, Bun.sleep(killMs)]);
@@ -147,7 +147,7 @@ async function kill(server: Server): Promise<void> {
   count("kills");
 }
 
-/** Starts the server and sends again what was not answered; now and then it is killed in the middle of that, too. */
+/** Starts the server and sends again what was not answered. Sometimes the server is killed again meanwhile. */
 async function comeBack(stage: Stage, load: Load, again: Set<Sent>): Promise<void> {
   if (random.chance(0.25)) {
     await stage.program.serveCutShort(random.below(STARTING_MS_MAX));
@@ -166,7 +166,7 @@ async function comeBack(stage: Stage, load: Load, again: Set<Sent>): Promise<voi
   await sending(true);
 }
 
-/** The command line at work beside a server that is about to be killed. */
+/** Runs commands beside a server that is about to be killed. */
 async function depositBeside({ program, parties, knowledge }: Stage): Promise<void> {
   const amount = 1 + random.below(1_000);
   await program.command(

@@ -3,13 +3,13 @@ import type { Mode } from "../../src/core/roles.ts";
 import type { Credentials } from "./parties.ts";
 import type { Json } from "./program.ts";
 
-/** A money-moving request as it is sent, and sent again. */
+/** A request that moves money, as it is sent, and sent again. */
 export type Sent = {
   readonly key: string;
   readonly path: string;
   readonly body: string;
   readonly as: Credentials;
-  /** Of an open: who opened. */
+  /** For an open: who sent it. */
   readonly opens: Opener | null;
 };
 type Opener = { readonly mode: Mode; readonly as: Credentials };
@@ -21,7 +21,7 @@ export type Acknowledged = { readonly sent: Sent; readonly answer: Answer };
 export type KnownWarrant = {
   readonly id: string;
   readonly mode: Mode;
-  /** The key that opened it: its own agent's. */
+  /** The key that opened it, which is its agent's own. */
   readonly as: Credentials;
   readonly amount: bigint;
   readonly deadline: number;
@@ -33,15 +33,15 @@ export type KnownWarrant = {
 const FINAL = new Set(["released", "partially_released", "refunded", "expired"]);
 export const isFinal = ({ state }: Pick<KnownWarrant, "state">): boolean => FINAL.has(state);
 
-/** Everything that the client has been told, which must stay true. */
+/** Everything that the answers have said, which must stay true. */
 export type Knowledge = {
   readonly warrants: ReadonlyMap<string, KnownWarrant>;
   readonly funded: Record<Mode, bigint>;
   /** Keys of what was done: opens, checks, and people's decisions. */
   readonly done: Readonly<Record<Deed, ReadonlySet<string>>>;
-  /** From an answer of 2xx: a warrant, or an escalation that carries one. Throws where it contradicts what is known. */
+  /** Learns from an answer of 2xx: a warrant, or an escalation with one. Throws where it contradicts what is known. */
   acknowledge(acknowledged: Acknowledged): void;
-  /** From a read of a warrant; throws as well. */
+  /** Learns from a read of a warrant; throws in the same way. */
   learn(body: Json): void;
   /** The balance of a mode that follows from the last known state of every warrant. */
   balance(mode: Mode): Balance;
@@ -61,7 +61,7 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
     const known = warrants.get(id);
     const from = known ?? opener;
     if (!from) throw new Error(`an answer about a warrant that nobody opened: ${id}`);
-    const told: KnownWarrant = {
+    const learnt: KnownWarrant = {
       id,
       mode: from.mode,
       as: from.as,
@@ -71,8 +71,8 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       state,
       releasedBps,
     };
-    if (known) refuseContradiction(known, told);
-    if (!known || version > known.version) warrants.set(id, told);
+    if (known) refuseContradiction(known, learnt);
+    if (!known || version > known.version) warrants.set(id, learnt);
   }
 
   return {
@@ -96,10 +96,10 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
   };
 }
 
-/** Of one version there is one truth, and nothing comes after a final state. */
-function refuseContradiction(known: KnownWarrant, told: KnownWarrant): void {
-  const same = known.version === told.version;
-  const [earlier, later] = known.version <= told.version ? [known, told] : [told, known];
+/** Two answers about one version must be the same, and nothing may come after a final state. */
+function refuseContradiction(known: KnownWarrant, learnt: KnownWarrant): void {
+  const same = known.version === learnt.version;
+  const [earlier, later] = known.version <= learnt.version ? [known, learnt] : [learnt, known];
   const differs =
     earlier.amount !== later.amount ||
     (same && (earlier.state !== later.state || earlier.releasedBps !== later.releasedBps));

@@ -10,37 +10,37 @@ import { DELIVERABLES } from "./outside.ts";
 import type { Credentials, Parties } from "./parties.ts";
 import type { Random } from "./random.ts";
 
-/** Requests of a mixed load, and their sending. */
+/** The requests of a mixed load, and how they are sent. */
 
 const WORKERS = 16;
-/** Beyond so many unsettled warrants the load rather moves one than opens another. */
+/** Beyond so many unsettled warrants, the load moves warrants instead of opening more. */
 const UNSETTLED_MAX = 120;
 const SHORT_DEADLINE_MS = 800;
 const LONG_DEADLINE_MS = 3_600_000;
 
-/** Refusals that a mixed load runs into by itself. */
+/** Refusals that a mixed load gets without any fault. */
 const EXPECTED = new Set([
   // Two workers chose the same warrant, or its deadline came first.
   "illegal_transition",
   // A short deadline, and a request that waited for the server.
   "deadline_in_past",
-  // An escalation became a dispute meanwhile, which is not the operator's to decide.
+  // The escalation became a dispute meanwhile, which the operator may not decide.
   "insufficient_role",
 ]);
-/** Also of the second of two requests with one key at once. */
+/** The second of two requests with one key at the same time gets this too. */
 const EXPECTED_OF_TWINS = new Set(["idempotency_in_flight", "idempotency_conflict"]);
 
 const codeOf = ({ status, text }: Answer): string | null =>
   status >= 400 ? (JSON.parse(text).error.code as string) : null;
 
-/** Throws where an answer is none that this load may get. */
+/** Throws where this load may not get such an answer. */
 function checkAnswer(sent: Sent, answer: Answer, isTwin = false): void {
   const code = codeOf(answer);
   if (code === null || EXPECTED.has(code) || (isTwin && EXPECTED_OF_TWINS.has(code))) return;
   throw new Error(`${sent.path} with the key ${sent.key} answered ${answer.status}: ${answer.text}`);
 }
 
-/** Sends a request; rejects where no whole answer comes. */
+/** Sends a request. Rejects where the answer does not come whole. */
 export async function send(url: string, { key, path, body, as }: Sent): Promise<Answer> {
   const response = await fetch(url + path, {
     method: "POST",
@@ -57,9 +57,9 @@ export type Load = {
   readonly done: Promise<void>;
   readonly acknowledged: Acknowledged[];
   readonly refused: Answer[];
-  /** Sent, and perhaps done: nobody knows. */
+  /** Requests that were sent and not answered. Whether they were done is not known. */
   readonly unanswered: Sent[];
-  /** From now on a cut connection is no surprise, and nothing new is begun. */
+  /** From now on a cut connection is expected, and no new request is sent. */
   stop(): void;
 };
 
@@ -97,7 +97,7 @@ export function startLoad(
     if (body) knowledge.learn(body);
   }
 
-  /** Warrants that a worker is moving. Now and then another meets it there. */
+  /** Warrants that a worker is moving. Sometimes another worker moves the same one. */
   const moved = new Set<string>();
 
   async function move(warrant: KnownWarrant): Promise<void> {
@@ -132,8 +132,8 @@ export function startLoad(
 }
 
 /**
- * Sends again what was not answered, and takes from the set what is now. A key is free, or has its answer: the crash left
- * none in flight. `mayFail` where the server may be killed again meanwhile.
+ * Sends again what was not answered, and removes from the set what is answered now. A key must be free or have its answer: the
+ * crash must leave none in flight. `mayFail`: the server may be killed again meanwhile.
  */
 export async function sendAgain(
   url: string,
@@ -190,7 +190,7 @@ function opening({ agents }: Parties, random: Random): Sent {
   };
 }
 
-/** A move of a warrant as it was last known: a check, or a person's decision. */
+/** A move that fits the last known state of a warrant: a check, or a person's decision. */
 function moving(
   warrant: KnownWarrant,
   { people }: Parties,

@@ -4,7 +4,7 @@ import type { Random } from "./random.ts";
 
 /** What is outside of Holdfast: a seller with deliverables, and a receiver of events. */
 
-/** How many of the four clauses its deliverable passes; `slow` ones take their time, `missing` is a 404. */
+/** How many of the four clauses a deliverable passes. A `slow` one comes late, and `missing` is a 404. */
 export const DELIVERABLES = ["4", "4", "4", "3", "3", "2", "2", "0", "missing", "slow/4"] as const;
 
 const SLOW_MS = 1_000;
@@ -30,26 +30,26 @@ export function startSeller(random: Random): { urlOf(deliverable: string): strin
 }
 
 export type Receiver = {
-  /** Where the events of a mode go. */
+  /** The URL that the events of a mode are sent to. */
   urlOf(mode: Mode): string;
-  /** The secret that deliveries to that URL are signed with. */
+  /** Sets the secret that signs the deliveries to that URL. */
   trust(mode: Mode, secret: string): void;
   /** Requests that came. */
   readonly count: () => number;
   /** How often an event's delivery was received and accepted. */
   readonly acceptedOf: (eventId: string) => number;
-  /** Deliveries that must not come: forged, an attempt seen before, a first attempt after that of a later event. */
+  /** Deliveries that must not come: forged ones, an attempt seen before, a first attempt after that of a later event. */
   readonly wrong: readonly string[];
-  /** Forgets what came, but for what was wrong. */
+  /** Forgets what came, except what was wrong. */
   forget(): void;
   stop(): void;
 };
 
-/** It refuses some first attempts and is slow at times. A cut connection may mean that it accepted what nobody heard of. */
+/** It refuses some first attempts and is sometimes slow. It may accept a delivery whose answer is then lost. */
 export function startReceiver(random: Random): Receiver {
   const accepted = new Map<string, number>();
   const judges = new Map<string, Judge>();
-  /** Of each warrant, the version of the newest event whose first attempt came. */
+  /** For each warrant, the version of the newest event whose first attempt came. */
   const newest = new Map<string, number>();
   const wrong: string[] = [];
   let requests = 0;

@@ -2,7 +2,7 @@ import type { Mode } from "../../src/core/roles.ts";
 import type { Receiver } from "./outside.ts";
 import type { Program } from "./program.ts";
 
-/** Who acts in a folder: agents with keys, two people, and their organisation's money. */
+/** Who sends requests in a folder: agents with keys, and two people, with their organisation's money. */
 
 export type Credentials = Readonly<Record<string, string>>;
 
@@ -26,7 +26,7 @@ const PASSWORD = "correct horse battery staple";
 export const FUNDS = 1_000_000_000_000n;
 const MANY = "1000000";
 
-/** Released, in part, escalated or refunded, by how many of four clauses pass. */
+/** Releases, releases a part, escalates or refunds, depending on how many of four clauses pass. */
 const RULES = {
   bands: [
     { minScore: 1, outcome: "release" },

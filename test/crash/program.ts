@@ -14,23 +14,23 @@ export type Json = ReturnType<typeof JSON.parse>;
 
 export type Server = {
   readonly url: string;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL, and resolves when the process has ended. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM, and resolves with the exit code. */
   stop(): Promise<number | null>;
 };
 
-/** A data folder, and what is run on it. */
+/** A data folder, and the programs that run on it. */
 export type Program = {
   /** Runs a command with `--json`: the one object that it prints. Throws where it fails. */
   command(...args: readonly string[]): Promise<Json>;
   /** Starts the server, and waits until it listens. */
   serve(): Promise<Server>;
-  /** Starts the server, and kills it after a time, whatever it has come to by then. */
+  /** Starts the server, and kills it after a time, even if it has not finished starting. */
   serveCutShort(afterMs: number): Promise<void>;
   /** Faults that the servers have logged. */
   faults(): readonly string[];
-  /** Processes that still run in the folder, where the system tells (Linux). */
+  /** Processes that still run in the folder, where the system shows them (Linux). */
   processes(): readonly number[];
   killAll(): Promise<void>;
 };
@@ -125,7 +125,7 @@ export function createProgram(
   };
 }
 
-/** Whether a process has the folder as its working directory. One that has just ended has none. */
+/** Whether a process has the folder as its working directory; false for one that has just ended. */
 function worksIn(pid: string, folder: string): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) === folder;

@@ -1,4 +1,4 @@
-/** What chance decides, from a seed. */
+/** Random numbers from a seed. */
 export type Random = {
   /** An integer from 0 to one less than this. */
   below(limit: number): number;

@@ -15,7 +15,7 @@ import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** A clock that jumps, forwards or back: what its time says happens once, and nothing waits for the time to come again. */
+/** A clock that jumps, forwards or back: what is due happens once, and nothing waits until the old time comes again. */
 
 const SOURCE_URL = { source_url: "http://source.example/" };
 
@@ -61,7 +61,7 @@ describe("when the clock jumps", () => {
     expect(service.allRows(home).trace).toHaveLength(2);
   });
 
-  test("a day back, what is held stays held, and moves as ever", async () => {
+  test("a day back, held warrants stay held, and move as before", async () => {
     const [held, checked] = [await service.opened(home), await service.opened(home)];
     jump(-DAY_MS);
     expect(await sweep()).toBe(0);
@@ -83,7 +83,7 @@ describe("when the clock jumps", () => {
     expect(after.id > before.id).toBeTrue();
   });
 
-  test("a day back, a deadline is still what the clock says that it is", async () => {
+  test("a day back, deadlines are judged by the clock's present time", async () => {
     const { id } = await service.opened(home);
     jump(-DAY_MS);
     jump(DAY_MS + HOUR_MS);
@@ -105,7 +105,7 @@ describe("when the clock jumps", () => {
     const checking = verify(id);
     await arrived.promise;
     Object.assign(service.ctx, { fetchEvidence });
-    // A correction of a second interrupts nobody.
+    // A correction of one second interrupts no check.
     jump(-SECOND_MS);
     expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(0);
     jump(-DAY_MS);
@@ -113,7 +113,7 @@ describe("when the clock jumps", () => {
     expect(await read(id)).toMatchObject({ state: "held", version: 3, settled_at: null });
     const verified = await verify(id);
     expect(verified.body).toMatchObject({ state: "released", version: 5 });
-    // The one that was left behind comes back at last, and decides nothing.
+    // The interrupted check ends at last, and decides nothing.
     late.resolve();
     expect((await checking).code).toBe("version_conflict");
     expect(await read(id)).toMatchObject({ state: "released", version: 5 });
@@ -150,7 +150,7 @@ describe("when the clock jumps", () => {
     expect(service.allRows(home).webhook_deliveries).toMatchObject([{ status: "delivered", attempts: 4n }]);
   });
 
-  test("what had ended by the wrong time goes on by the right one", async () => {
+  test("what had ended by the wrong time goes on by the right time", async () => {
     const agent = await home.addAgent();
     must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
     const body = () => service.body({ agent_id: agent.id, deadline: service.timeIn(HOUR_MS) });
@@ -162,7 +162,7 @@ describe("when the clock jumps", () => {
     expect([(await open()).status, (await whoAmI()).status]).toEqual([201, 200]);
   });
 
-  test("limits that are reached are those of a window, whichever way the clock leaves it", async () => {
+  test("a limit holds for its window only, whether the clock leaves it forwards or back", async () => {
     const open = () => service.post("/v1/warrants", {}, { as: home.live.as });
     const signIn = () =>
       service.post("/auth/session", { email: home.people.viewer.email, password: "wrong" });
@@ -196,7 +196,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       LD_PRELOAD: FAKETIME,
       FAKETIME_TIMESTAMP_FILE: join(folder, "offset"),
       FAKETIME_NO_CACHE: "1",
-      // Timers are of a clock that never jumps.
+      // Timers use a clock that never jumps.
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
     });
   });
@@ -242,7 +242,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       expect(await clock()).toBeNull();
       jumpTo("+1h");
       expect(await clock()).toMatch(/^The clock has jumped 3600 s forwards since the service started: /);
-      // Longer than two sweeps are apart.
+      // Longer than the time between two sweeps.
       await Bun.sleep(1_200);
       expect((await read(short.id)).state).toBe("held");
       await server.kill();
@@ -259,7 +259,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       );
       const third = await open(HOUR_MS);
       expect(third.id > long.id).toBeTrue();
-      // What is recorded never runs back.
+      // The times of records never go back.
       expect(third.opened_at >= expired.settled_at).toBeTrue();
       await server.kill();
       server = await program.serve();
@@ -271,7 +271,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
         { source_url: `${server.url}/healthz` },
         { as },
       );
-      // The service's own listener is no source: the check ran, and its policy decided.
+      // The service's own listener is refused as a source. The check ran all the same, and its policy decided.
       expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
       expect(await read(short.id)).toEqual(expired);
       expect((await program.command("balances", "show", ...account)).balances).toEqual([

@@ -12,10 +12,10 @@ import { type FailingStatements, watchStatements } from "../support/failing-stat
 import { noFault } from "../support/no-fault.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** A full disk refuses what would have to be written, loses nothing, and is over when there is space again. */
+/** On a full disk, requests that must write are refused, and nothing is lost. It ends when there is space again. */
 
 const FULL = "database or disk is full";
-/** A spec that fits in no page that has room left. */
+/** A spec that is too long for the free space of any page. */
 const CLAUSES = Array.from({ length: 64 }, (_, index) => ({
   kind: "json.jsonpath",
   path: `$.${`a long name ${index}`.replaceAll(" ", "_").repeat(20)}`,
@@ -24,16 +24,16 @@ const answerOf = ({ status, code, text }: Reply) => [status, code, text.includes
 const REFUSED = [500, "internal_error", false];
 
 describe("a ledger that may not grow", () => {
-  /** SQLite's own bound, far above any ledger. */
+  /** SQLite's own limit, far above any ledger. */
   const PAGES_MAX = 4_294_967_294;
 
   let statements: FailingStatements;
-  let told: ReturnType<typeof spyOn>;
+  let printed: ReturnType<typeof spyOn>;
   let service: ShellService;
   const gate = { arrived: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() };
   beforeEach(() => {
     statements = watchStatements();
-    told = spyOn(console, "error").mockImplementation(() => {});
+    printed = spyOn(console, "error").mockImplementation(() => {});
     service = startTestShell();
     const { fetchEvidence } = service.ctx;
     Object.assign(service.ctx, {
@@ -46,7 +46,7 @@ describe("a ledger that may not grow", () => {
   });
   afterEach(async () => {
     statements.restore();
-    told.mockRestore();
+    printed.mockRestore();
     await service.close();
   });
 
@@ -67,10 +67,10 @@ describe("a ledger that may not grow", () => {
 
     writer.run("PRAGMA max_page_count = 1");
     await service.refuses(home, [500, "internal_error"], () => open(large, "refused"));
-    expect(String(told.mock.calls.at(-1))).toContain(FULL);
+    expect(String(printed.mock.calls.at(-1))).toContain(FULL);
     gate.opens.resolve();
     expect(answerOf(await checking)).toEqual(REFUSED);
-    // What is there is read, and what was answered is answered again.
+    // Reads work, and earlier answers are replayed.
     expect((await service.get(`/v1/warrants/${checked.id}`, { as })).status).toBe(200);
     expect((await open(small, "acknowledged")).text).toBe(acknowledged.text);
     expect(service.allRows(home)).toMatchObject({ checks: [], postings: { length: 5 } });
@@ -87,7 +87,7 @@ describe("a ledger that may not grow", () => {
   });
 });
 
-/** Makes a folder a disk of 8 MB of its own; whether this user may. */
+/** Mounts a disk of 8 MB on a folder. Answers whether this user may. */
 const mountDisk = (folder: string): boolean =>
   Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder]).success;
 const unmount = (folder: string): void => void Bun.spawnSync(["umount", folder]);
@@ -134,7 +134,7 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
     }
   }
 
-  /** So that the least commit would make the write-ahead log longer. */
+  /** After this even the smallest commit would make the write-ahead log longer. */
   function emptyLog(): void {
     const database = new Database(join(data, "holdfast.db"));
     database.run("PRAGMA busy_timeout = 5000");
@@ -162,7 +162,7 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
         ...["--owner-password", "correct horse battery staple"],
       );
       const account = ["--organisation", organisation.id, "--mode", "live"];
-      // Nobody listens there: there is always something to deliver.
+      // Nobody listens there, so there is always something to deliver.
       const { id: endpoint } = await program.command(
         ...["webhooks", "create", ...account, "--url", "http://127.0.0.1:9/"],
       );
@@ -193,7 +193,7 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
       await jobFailed(server, "webhooks", 5);
       const faults = program.faults().map((line) => JSON.parse(line));
       for (const { error } of faults) expect(error).toContain(FULL);
-      // A job that fails ten times a second is in the log once a minute.
+      // A job that fails ten times a second is logged once a minute.
       const kinds = faults.map(({ message, job }) => [message, job].join(" ").trim());
       expect(kinds.filter((kind) => kind === "request failed")).toHaveLength(2);
       expect(kinds.filter((kind) => kind === "job failed webhooks")).toHaveLength(1);

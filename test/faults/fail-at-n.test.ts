@@ -26,32 +26,32 @@ import { must, type TestAgent, type TestOrganisation } from "../support/organisa
 import { type ShellService, startTestShell } from "../support/server.ts";
 
 /**
- * Every command that moves money, with a fault at every statement of its commit: nothing of it is there, or all of it, the
- * books agree, and the same request again does it once.
+ * Every command that moves money, with a fault at every statement of its commit. The ledger then has nothing of the command or
+ * all of it, the audit finds nothing, and the same request sent again does it once.
  */
 
 const STATEMENTS_MAX = 150;
 const TEST_MS = 60_000;
 
 let statements: FailingStatements;
-let told: ReturnType<typeof spyOn>;
+let printed: ReturnType<typeof spyOn>;
 beforeAll(() => {
   statements = watchStatements();
-  told = spyOn(console, "error").mockImplementation(() => {});
+  printed = spyOn(console, "error").mockImplementation(() => {});
 });
 afterAll(() => {
   statements.restore();
-  told.mockRestore();
+  printed.mockRestore();
 });
 
 let service: ShellService;
 let home: TestOrganisation;
 let agent: TestAgent;
-/** Sellers and a chain. */
+/** The sellers and the chain of the tests. */
 let market: Market;
-/** What the source answers; a test may make it wait. */
+/** The answer of the source. A test may make it wait. */
 let source: FetchEvidence;
-/** Checks whose source waits, until the end. */
+/** The checks whose source waits. The end of a test lets them go. */
 let hanging: { readonly end: PromiseWithResolvers<void>; readonly checks: Promise<unknown>[] };
 beforeEach(async () => {
   hanging = { end: Promise.withResolvers(), checks: [] };
@@ -77,7 +77,7 @@ beforeEach(async () => {
     ],
   });
   must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "100000" }));
-  // So that every event's delivery is part of the commits.
+  // With an endpoint, each commit also writes the delivery of its event.
   must(
     await createWebhook(service.ctx, MACHINE, {
       organisation_id: home.id,
@@ -108,20 +108,20 @@ const allRows = (): AllRows => service.allRows(home);
 const countsOf = (...tables: string[]) => tables.map((table) => allRows()[table]?.length);
 const audit = () => service.ctx.store.audit();
 
-/** A context whose commands over warrants fail, as if the process ended before them. */
+/** A context whose commands on warrants fail, as if the process had ended before them. */
 const cutShort = (): Context =>
   withCommands(service.ctx, async ({ needs }, go) => {
     if (needs.warrant !== undefined) throw new Error("cut short");
     return go();
   });
 
-/** A command that is sent again and again: what it answers, the state that it leads to, and the one its warrant is in. */
+/** A command that is sent several times. */
 type Attempt = {
-  /** A refusal's code, or whether it was done or replayed. */
+  /** The code of a refusal, or whether it was done or replayed. */
   readonly send: () => Promise<string>;
   readonly state: string;
   readonly current: () => string;
-  /** What it answers where it is done already. */
+  /** The answer where it was done before. */
   readonly again: "done" | "replayed";
 };
 
@@ -142,7 +142,7 @@ function requesting(request: (key: string) => Promise<Reply>, state: string, id?
   };
 }
 
-/** A job: it throws, or reports what failed. Again it finds nothing to do. */
+/** A job, which throws, or reports what failed. The second time it finds nothing to do. */
 const working = (run: () => Promise<unknown>, state: string, id: string): Attempt => ({
   send: () =>
     run().then(
@@ -176,7 +176,7 @@ function verifying(id: string, clauses: number, state: string): Attempt {
   );
 }
 
-/** Checks by how many clauses pass, and where the policy leads. */
+/** Checks: how many clauses pass, and the state that the policy leads to. */
 const CHECKED = [
   ["released", 4],
   ["partially_released", 3],
@@ -184,7 +184,7 @@ const CHECKED = [
   ["refunded", 0],
 ] as const;
 
-/** Resolves an escalation; one that somebody else has disputed where `disputed` says so. */
+/** Resolves an escalation. `disputed`: somebody else has disputed it before. */
 const resolveAttempt =
   (decision: Decision, state: string, disputed = false) =>
   async (): Promise<Attempt> => {
@@ -263,14 +263,14 @@ async function depositAttempt(): Promise<Attempt> {
   };
 }
 
-/** A verb of the operator's: done, a fault, or refused with a code. */
+/** A verb of the command line: it is done, fails, or is refused with a code. */
 const doing = (verb: () => Promise<object>): Promise<string> =>
   verb().then(
     (answer) => (isRefusal(answer) ? answer.refused : "done"),
     () => "internal_error",
   );
 
-/** A check that comes too late expires the warrant, and is refused. */
+/** A verify after the deadline expires the warrant, and is refused. */
 async function lateCheckAttempt(): Promise<Attempt> {
   const { id } = await service.opened(home, { agent_id: agent.id, deadline: service.timeIn(1_000) }, agent);
   service.clock.now += 2_000;
@@ -349,8 +349,8 @@ const COMMANDS: readonly Command[] = [
 ];
 
 /**
- * Runs `each` with every statement of a transaction failing before it is done, until there is no such statement, and answers
- * its SQL. BEGIN and COMMIT also fail once they are done; of the others, that is the next one's failing before.
+ * Runs `each` once for every statement of a transaction, which fails before it is done, until there is no further statement.
+ * Answers the SQL. BEGIN and COMMIT also fail after they are done; for the others this is the same as the next one failing.
  */
 async function atEvery(
   fault: Omit<Fault, "statement" | "when">,
@@ -362,7 +362,7 @@ async function atEvery(
     if (sql === null) break;
     struck.push(sql);
   }
-  // A whole commit was walked, from its first statement to its last.
+  // Every statement of the commit has failed once, from the first to the last.
   expect([struck[0], struck.at(-1)]).toEqual(["BEGIN IMMEDIATE", "COMMIT"]);
   expect(struck.length).toBeGreaterThan(3);
   expect(struck.length).toBeLessThan(STATEMENTS_MAX);
@@ -370,7 +370,7 @@ async function atEvery(
   for (const statement of whenDone) await each({ ...fault, statement, when: "after" });
 }
 
-/** What became of the command when its statement had failed, and of the same command sent again. */
+/** What happened to the command when a statement failed, and to the same command sent again. */
 async function onceInTheEnd(
   { send, state, current, again }: Attempt,
   fault: Fault,
@@ -385,7 +385,7 @@ async function onceInTheEnd(
   }
   expect([sql, result]).toEqual([sql, "internal_error"]);
   if (sql === "COMMIT" && fault.when === "after") {
-    // Whoever was told of a failure asks again, and hears what was done.
+    // A client that got an error sends the request again, and gets what was done.
     const after = allRows();
     expect(after).not.toEqual(before);
     expect(await send()).toBe(again);
@@ -401,7 +401,7 @@ async function onceInTheEnd(
 
 describe("a fault at every statement", () => {
   test.each(COMMANDS)(
-    "in %s: nothing or all of it is there, and once in the end",
+    "in %s: nothing or all of it is done, and in the end once",
     async (_, prepare) => {
       await atEvery({ transaction: 1 }, async (fault) => onceInTheEnd(await prepare(), fault, () => {}));
     },
@@ -409,7 +409,7 @@ describe("a fault at every statement", () => {
   );
 
   test.each(CHECKED)(
-    "in a check's end, %s: it is interrupted, or decided, and once in the end",
+    "at the end of a check, %s: it is interrupted or decided, and in the end decided once",
     async (state, clauses) => {
       await atEvery({ transaction: 2 }, async (fault) => {
         const { id } = await opened();
@@ -426,7 +426,7 @@ describe("a fault at every statement", () => {
   );
 
   test(
-    "in a check's beginning: it has not begun, or recovery undoes it",
+    "at the beginning of a check: it has not begun, or recovery undoes it",
     async () => {
       await atEvery({ transaction: 1 }, async (fault) => {
         const { id } = await opened();
@@ -475,7 +475,7 @@ describe("a fault at every statement", () => {
         const replayed = sql === "COMMIT" && fault.when === "after";
         expect(result).toEqual(attempts.map(() => (replayed ? "replayed" : "done")));
         expect(attempts.map(({ current }) => current())).toEqual(attempts.map(({ state }) => state));
-        // Two holds of 100 came; one went as a whole, and of the other one unit.
+        // Two holds of 100 were made. One was paid whole, and one unit of the other.
         expect(service.balance(home)).toEqual({ available: available - 101n, held, paid: paid + 101n });
         expect(await audit()).toEqual([]);
         return sql;
@@ -487,7 +487,7 @@ describe("a fault at every statement", () => {
 
 const ANSWER = 4;
 
-/** The commits of a purchase, by number, and the state that a fault in one leads to in the end where it is always the same. */
+/** The commits of a purchase, by number, and the final state after a fault in each, where it is always the same. */
 const PURCHASED: readonly (readonly [
   name: string,
   transaction: number,
@@ -507,7 +507,7 @@ const PURCHASED: readonly (readonly [
 test.each(PURCHASED)(
   "a fault at every statement of an x402 purchase's %s: recovery ends it, its key is answered, and it is paid once",
   async (_, transaction, paid, state) => {
-    // The first voucher makes the instance's own row, in a commit of its own.
+    // The first voucher writes the instance's row, in a commit of its own.
     market.paid = () => paid;
     await atEvery({ transaction }, async (fault) => {
       const key = crypto.randomUUID();
@@ -519,7 +519,7 @@ test.each(PURCHASED)(
         expect(result.status).toBe(200);
         return null;
       }
-      // What was answered is kept at the next try: nobody can ask the seller for it twice.
+      // The answer is stored at the next try: the seller cannot be asked for it twice.
       expect([sql, result.code]).toEqual([sql, transaction === ANSWER ? null : "internal_error"]);
       await recoverPurchases(service.ctx, noFault);
       const reply = await pay(key);
@@ -542,7 +542,7 @@ test.each(PURCHASED)(
   TEST_MS,
 );
 
-test("a check whose end fails for as long as its interruption does is undone when its lease is over", async () => {
+test("a check whose end and whose interruption both fail is undone when its lease has run out", async () => {
   await atEvery({ transaction: 2, lasts: true }, async (fault) => {
     const { id } = await opened();
     const { send, current } = verifying(id, 4, "released");
@@ -557,7 +557,7 @@ test("a check whose end fails for as long as its interruption does is undone whe
   });
 });
 
-test("what is on disk is answered where the reads beside it cannot be ended, and reads go on", async () => {
+test("a command on disk is answered although a read beside it cannot be ended, and reads go on", async () => {
   const { reader, store } = service.ctx;
   const { send, state, current } = openAttempt({}, home.live.as);
   const { result, sql } = await statements.whileReading("COMMIT", async () => {

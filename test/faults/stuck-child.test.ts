@@ -8,7 +8,7 @@ import { readConfig } from "../../src/config.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
 
-/** In the place of a disk that hangs: a child that is in a system call there is not gone until that returns, whatever the signal. */
+/** Stands for a disk that hangs: a child in a system call on it does not end before that returns, whatever the signal. */
 test("a stop does not wait for ever for the child that copies the log", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-stuck-"));
   const spawn = Bun.spawn as (command: string[], options: object) => Bun.Subprocess;
@@ -26,7 +26,7 @@ test("a stop does not wait for ever for the child that copies the log", async ()
     const startedAt = performance.now();
     const stopped = await Promise.race([server.stop().then(() => true), Bun.sleep(20_000).then(() => false)]);
     expect(stopped).toBe(true);
-    // It was waited for: else this would show nothing.
+    // The stop did wait for the child; without that the test would show nothing.
     expect(performance.now() - startedAt).toBeGreaterThan(9_000);
   } finally {
     spied.mockRestore();

@@ -15,7 +15,7 @@ afterAll(() => service?.close());
 
 const METHODS = ["POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** Nobody, a key, an owner: each is told that there is no such route, and nothing is written. */
+/** Without a credential, with a key, as an owner: each gets 404 `route_not_found`, and nothing is written. */
 async function isAbsent(method: string, path: string): Promise<void> {
   for (const as of [{}, home.live.as, home.people.owner.as]) {
     await service.refuses(home, [404, "route_not_found"], () =>

@@ -27,7 +27,7 @@ afterEach(() => service.close());
 
 const read = (query = "", as = home.people.admin.as) => service.get(`/v1/console/audit-log${query}`, { as });
 const NOW = () => new Date(service.clock.now).toISOString();
-/** The newest entries, as many as there are new ones. */
+/** The entries that a change added, newest first. */
 async function entriesOf(change: () => Promise<unknown>): Promise<Json[]> {
   const known = new Set((await read("?limit=100")).body.data.map(({ id }: Json) => id));
   await change();
@@ -195,7 +195,7 @@ describe("an entry in the commit of", () => {
     const { of } = service.ctx.reader.passkeys;
     expect([of(operator.id), of(viewer.id).map(({ id }) => id)]).toEqual([[], ["other"]]);
     expect(await entriesOf(reset)).toEqual([]);
-    // Who is removed has no passkeys left either: they would count for the threshold.
+    // The passkeys of a removed person are deleted too: they would count for the threshold.
     must(await removeUser(service.ctx, MACHINE, { user_id: viewer.id }));
     expect(of(viewer.id)).toEqual([]);
   });
@@ -228,14 +228,14 @@ describe("GET /v1/console/audit-log", () => {
     expect(last.body).toEqual({ object: "list", data: [], has_more: false, next_cursor: null });
   });
 
-  test("25 where nothing is said", async () => {
+  test("25 entries by default", async () => {
     for (let count = 0; count < 30; count++)
       must(await createKey(service.ctx, MACHINE, { agent_id: home.live.id }));
     const { body } = await read();
     expect([body.data.length, body.has_more]).toEqual([25, true]);
   });
 
-  test("queries that are none", async () => {
+  test("invalid queries are refused", async () => {
     const other = await service.organisation();
     const foreign = (await read("", other.people.owner.as)).body.data[0].id;
     for (const [query, start] of [
@@ -276,7 +276,7 @@ describe("GET /v1/console/audit-log", () => {
 describe("GET /v1/console/users", () => {
   const people = (as = home.people.admin.as) => service.get("/v1/console/users", { as });
 
-  test("lists who is there, without what they sign in with", async () => {
+  test("lists the people, without their passwords or passkeys", async () => {
     must(await removeUser(service.ctx, MACHINE, { user_id: home.people.viewer.id }));
     const { status, body, text } = await people();
     expect(status).toBe(200);
@@ -325,7 +325,7 @@ test("a role changes with the next request, up and down", async () => {
   expect((await service.get("/auth/session", { as: viewer.as })).body.user.role).toBe("viewer");
 });
 
-test("who was removed is nobody at once; the agents' keys go on", async () => {
+test("a removed person is signed out at once; the agents' keys go on", async () => {
   const { admin } = home.people;
   must(await removeUser(service.ctx, MACHINE, { user_id: admin.id }));
   expect((await service.get("/auth/session", { as: admin.as })).code).toBe("not_authenticated");

@@ -85,7 +85,7 @@ describe("signing in", () => {
     }
   });
 
-  test("bodies that are none", async () => {
+  test("refuses invalid bodies", async () => {
     const { email } = home.people.owner;
     for (const [body, start] of [
       [{ password: PASSWORD }, "email: is required"],
@@ -119,7 +119,7 @@ describe("guessing", () => {
       // The clock stands at noon: a quarter-hour begins.
       expect(reply.headers.get("retry-after")).toBe("900");
     }
-    // Neither another address, nor another person, nor who is signed in, waits for it.
+    // Other addresses, other people and those who are signed in are not held up.
     expect((await signIn(email, PASSWORD, {}, service.from("203.0.113.2"))).status).toBe(201);
     expect((await signIn(home.people.admin.email, PASSWORD)).status).toBe(201);
     expect((await me(home.people.owner.as)).status).toBe(200);
@@ -127,14 +127,14 @@ describe("guessing", () => {
     expect((await signIn(email, PASSWORD)).status).toBe(201);
   });
 
-  test("at once counts too", async () => {
+  test("many guesses at once count too", async () => {
     const { email } = home.people.owner;
     const replies = await Promise.all(Array.from({ length: 30 }, () => signIn(email, "wrong")));
     expect(replies.filter(({ status }) => status === 401)).toHaveLength(10);
     expect(replies.filter(({ status }) => status === 429)).toHaveLength(20);
   });
 
-  test("the right ones that arrive together are not refused for each other", async () => {
+  test("right passwords that arrive together do not count against each other", async () => {
     const { email } = home.people.owner;
     const replies = await Promise.all(Array.from({ length: 30 }, () => signIn(email, PASSWORD)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
@@ -149,20 +149,20 @@ describe("guessing", () => {
     expect((await signIn(`${email}  `, PASSWORD)).status).toBe(429);
   });
 
-  test("a hundred failures for an address, whoever was tried", async () => {
+  test("a hundred failures for an address, whichever e-mails were tried", async () => {
     for (let count = 0; count < 100; count++)
       expect((await signIn(`nobody-${count}@example.com`, "wrong")).status).toBe(401);
     expect((await signIn("another@example.com", "wrong")).status).toBe(429);
   });
 
-  test("what succeeds is not counted", async () => {
+  test("a sign-in that succeeds is not counted", async () => {
     const { email } = home.people.owner;
     for (let count = 0; count < 12; count++) expect((await signIn(email, PASSWORD)).status).toBe(201);
   });
 });
 
 describe("signing out, and running out", () => {
-  test("DELETE answers 204, takes the cookie back, and kills it", async () => {
+  test("DELETE answers 204, removes the cookie from the browser, and ends the sign-in", async () => {
     const { as } = home.people.operator;
     const other = await home.signIn(home.people.operator);
     const reply = await service.send("DELETE", "/auth/session", undefined, { as, key: null });
@@ -178,7 +178,7 @@ describe("signing out, and running out", () => {
     expect((await me(other)).status).toBe(200);
   });
 
-  test("without a cookie, or with a key, there is nobody to sign out", async () => {
+  test("without a cookie, or with a key, there is no sign-in to end", async () => {
     const nobody = await service.send("DELETE", "/auth/session", undefined, { as: NOBODY });
     const key = await service.send("DELETE", "/auth/session", undefined, { as: home.live.as });
     expect([nobody.code, key.code]).toEqual(["not_authenticated", "user_session_required"]);
@@ -248,7 +248,7 @@ describe("a cookie on an unsafe method counts from our own pages only, or from a
 });
 
 describe("keys", () => {
-  test("a bearer decides over a cookie, and a bad one never falls back", async () => {
+  test("the bearer counts where a cookie is sent too, even if the bearer is bad", async () => {
     const { as: cookie } = home.people.owner;
     const { secret } = home.live;
     const bad: readonly string[] = [
@@ -267,7 +267,7 @@ describe("keys", () => {
     for (const authorization of bad) {
       const as = { ...cookie, Authorization: authorization };
       const reply = await service.get("/v1/warrants", { as });
-      // A header without a value may not arrive at all.
+      // A header without a value may be lost on the way.
       if (authorization !== "")
         expect([authorization.slice(0, 40), reply.code]).toEqual([
           authorization.slice(0, 40),
@@ -291,7 +291,7 @@ describe("keys", () => {
     );
   });
 
-  test("a revoked one is nobody at once", async () => {
+  test("a revoked key is 401 at once", async () => {
     const { as, keyId } = home.live;
     expect((await service.get("/v1/warrants", { as })).status).toBe(200);
     must(await revokeKey(service.ctx, MACHINE, { key_id: keyId }));
@@ -311,7 +311,7 @@ describe("keys", () => {
   });
 });
 
-test("cookies that stand for nobody", async () => {
+test("unknown and malformed cookies are 401", async () => {
   const cookies = [
     "service_session=",
     "service_session=x",
@@ -329,7 +329,7 @@ test("cookies that stand for nobody", async () => {
   expect(among.status).toBe(200);
 });
 
-test("through the real server: a password is hashed for nobody's e-mail too", async () => {
+test("through the real server: a password is hashed also for an unknown e-mail", async () => {
   const server = await startTestServer();
   try {
     const timeOf = async (email: string): Promise<number> => {

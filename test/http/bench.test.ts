@@ -4,7 +4,7 @@ import type { Json, Reply } from "../support/client.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** POST /bench/run: clauses against a described deliverable. Needs nobody, holds and records nothing. */
+/** POST /bench/run: clauses against a described deliverable. It needs no credential, holds nothing and records nothing. */
 
 let service: Service;
 let source: Source;
@@ -83,7 +83,7 @@ test("all eight kinds pass and fail, each with its detail, and the score is the 
   expect(half.body).toMatchObject({ passed: false, score: 0.5, reason_codes: ["source_not_found"] });
 });
 
-test("what is not described is not there, and what was not reached fails with one code", async () => {
+test("a value that is not described is missing; a deliverable that was not reached fails with one code", async () => {
   const clauses = [
     { kind: "http.status", equals: 200 },
     { kind: "json.jsonpath", path: "$" },
@@ -147,7 +147,7 @@ test("the built-in schemas are known, and no others", async () => {
   }
 });
 
-test("the evidence hash is the live path's for the same bytes, and the details too", async () => {
+test("the evidence hash and the details are those of a verification of the same bytes", async () => {
   const home = await service.organisation();
   const clauses = [
     { kind: "json.jsonpath", path: "$.price", equals: 8.4 },
@@ -206,7 +206,7 @@ describe("sizes", () => {
   });
 });
 
-describe("requests that are none", () => {
+describe("invalid requests", () => {
   const clause = { kind: "http.status", equals: 200 };
   const deliverable = { reached: true };
   const wrong: readonly [body: unknown, start: string][] = [

@@ -4,7 +4,7 @@ import type { TestOrganisation } from "../support/organisations.ts";
 import { chunked, rawRequest } from "../support/raw-request.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** What is no JSON object, or no request at all: each is 400 in the envelope, holds nothing and burns no key. */
+/** Bodies that are not a JSON object, and broken requests: each is 400 in the envelope, holds nothing and uses up no key. */
 
 let service: Service;
 let home: TestOrganisation;
@@ -23,7 +23,7 @@ const withMore = (more: string): string => `${text().slice(0, -1)},${more}}`;
 const bytes = (...parts: (string | number[])[]): Uint8Array =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from(part))));
 
-/** The refusal, and that the same key then opens with a good body. */
+/** Expects the refusal, and that the same key then opens with a good body. */
 async function refusesBody(send: (key: string) => Promise<Reply>, start: string): Promise<void> {
   const key = freshKey();
   await service.refuses(home, [400, "validation_failed", start], () => send(key));
@@ -31,7 +31,7 @@ async function refusesBody(send: (key: string) => Promise<Reply>, start: string)
   expect([good.status, good.headers.get("idempotent-replayed")]).toEqual([201, null]);
 }
 
-describe("bodies that are no JSON object", () => {
+describe("bodies that are not a JSON object", () => {
   const scenarios: readonly [name: string, body: () => string | Uint8Array, start: string][] = [
     ["cut off", () => text().slice(0, -1), "body: "],
     ["more behind it", () => `${text()}{}`, "body: "],
@@ -96,7 +96,7 @@ describe("bodies that are no JSON object", () => {
     );
   }
 
-  test("none at all names what is missing", () =>
+  test("an empty body is refused with the name of what is missing", () =>
     refusesBody((key) => service.post("/v1/warrants", undefined, { as: home.live.as, key }), ""));
 });
 
@@ -129,7 +129,7 @@ describe("content types", () => {
   test("no content type is refused", () =>
     refusesBody((key) => raw(key, [`Content-Length: ${text().length}`], [text()]), "Content-Type: "));
 
-  test("a content coding is not undone", () =>
+  test("a body with a content coding is not decoded, and so is refused", () =>
     refusesBody(
       (key) =>
         service.post("/v1/warrants", Bun.gzipSync(text()), {
@@ -265,7 +265,7 @@ describe("headers", () => {
     ["an odd Accept", ["Accept: ;;;q=9", "Accept-Encoding: \u00ff"]],
   ];
   for (const [name, headers] of hostile) {
-    test(`${name} is no fault of the server`, async () => {
+    test(`${name} causes no fault of the server`, async () => {
       const reply = await rawRequest(
         service.url,
         [
@@ -301,7 +301,7 @@ describe("headers", () => {
       );
       const echoed = reply.headers.get("x-request-id");
       expect([reply.status, given, echoed === given]).toEqual([404, given, isEchoed]);
-      // The body's is always the service's own.
+      // The request id in the body is always the service's own.
       if (!isEchoed) expect(echoed).toBe(reply.body.error.request_id);
       else expect(reply.body.error.request_id).not.toBe(given);
     }

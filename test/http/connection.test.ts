@@ -8,7 +8,7 @@ import type { TestOrganisation } from "../support/organisations.ts";
 import { chunked, rawRequest } from "../support/raw-request.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** What comes over the line: hosts of every length, bodies that trickle, and bodies made to be slow to refuse. */
+/** What clients send over a connection: hosts of every length, bodies that come very slowly, bodies that are slow to refuse. */
 
 let service: Service;
 let home: TestOrganisation;
@@ -64,7 +64,7 @@ describe("the path is found, whatever the host is", () => {
 
   test("HEAD too", async () => {
     const head = ["HEAD /healthz HTTP/1.0"];
-    // The answer has a Content-Length and no body, which the reader of responses would wait for.
+    // The answer has a Content-Length and no body. The reader of responses would wait for the body.
     const line = await new Promise<string>((resolve, reject) => {
       const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
       socket.on("connect", () => socket.write(`${head.join("\r\n")}\r\n\r\n`));
@@ -78,7 +78,7 @@ describe("the path is found, whatever the host is", () => {
   });
 });
 
-describe("a body that trickles", () => {
+describe("a body that comes very slowly", () => {
   const lengths: readonly [name: string, header: string, piece: string][] = [
     ["with its length", "Content-Length: 1000", " "],
     ["in chunks", "Transfer-Encoding: chunked", "1\r\n \r\n"],
@@ -95,7 +95,7 @@ describe("a body that trickles", () => {
   }
 
   for (const [name, header, piece] of lengths) {
-    test(`${name} is refused in time, and the line is cut`, async () => {
+    test(`${name} is refused in time, and the connection is closed`, async () => {
       const server = serveWith(100);
       const line = ["POST /bench/run HTTP/1.1", "Host: localhost", "Content-Type: application/json", header];
       try {
@@ -108,7 +108,7 @@ describe("a body that trickles", () => {
     });
   }
 
-  test("is timed only where it did not come together with its head", async () => {
+  test("has a time limit only where it did not come together with its headers", async () => {
     const bodyMsMax = 54_321;
     const server = serveWith(bodyMsMax);
     const timeouts = spyOn(globalThis, "setTimeout");
@@ -128,7 +128,7 @@ describe("a body that trickles", () => {
     }
   });
 
-  /** Sends the pieces one after the other; the first that comes back. */
+  /** Sends the pieces one after the other. Answers the first bytes that come back. */
   function inPieces(port: number, pieces: readonly string[]): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, "127.0.0.1", async () => {
@@ -145,7 +145,7 @@ describe("a body that trickles", () => {
     });
   }
 
-  /** Sends a piece now and then until the other side closes; what came back. */
+  /** Sends a piece from time to time until the other side closes. Answers what came back. */
   function trickle(port: number, head: readonly string[], piece: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     let received = "";
@@ -156,7 +156,7 @@ describe("a body that trickles", () => {
     socket.on("data", (data: Buffer) => {
       received += data.toString();
     });
-    // What is still being sent when the other side closes may reset the line.
+    // Bytes that are sent while the other side closes may reset the connection.
     socket.on("error", (error) => (received === "" || "code" in error === false ? reject(error) : null));
     socket.on("close", () => {
       clearInterval(timer);
@@ -217,7 +217,7 @@ describe("a body that is made to be slow to refuse is refused fast", () => {
         taken.push(performance.now() - start);
         expect([reply.status, reply.body.error.message]).toEqual([400, message]);
       }
-      // As a ratio of reading it: a few times that is what it takes, and printing such a body takes some thirty.
+      // Compared with reading the body: refusing takes a few times as long, and printing such a body some thirty times.
       expect(Math.min(...taken) / fastestMs(() => parseJsonText(text))).toBeLessThan(20);
     });
   }

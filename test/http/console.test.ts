@@ -24,7 +24,7 @@ const LISTS = ["verifiers", "agents", "policies", "escalations"] as const;
 const read = (list: string, as = home.people.viewer.as) => service.get(`/v1/console/${list}`, { as });
 const NOW = (): string => new Date(service.clock.now).toISOString();
 
-test("for people, from viewer up; never for a key", async () => {
+test("are for people, from viewer up; never for a key", async () => {
   const { viewer, operator, admin, owner } = home.people;
   for (const list of LISTS) {
     for (const { as } of [viewer, operator, admin, owner]) {
@@ -130,7 +130,7 @@ test("agents: status, failures, policy, live session and counts by state", async
   await service.post(`/v1/warrants/${warrants[1].id}/release`, undefined, { as: own.people.operator.as });
   const busy = await find();
   expect(busy).toMatchObject({ status: "active", failure_count: 1, warrants: { total: 3 } });
-  // Every field of a session, and none besides.
+  // Every field of a session, and no other.
   expect({ session: busy.session }).toEqual({
     session: {
       id: session.id,
@@ -146,7 +146,7 @@ test("agents: status, failures, policy, live session and counts by state", async
   const counts = Object.entries((await find()).warrants.by_state).filter(([, count]) => count !== 0);
   expect(Object.fromEntries(counts)).toEqual({ held: 1, refunded: 1, released: 1 });
 
-  // The second failure in a row reaches the budget: the agent pauses itself.
+  // The second failure in a row reaches the budget, so the agent is paused.
   await service.post(`/v1/warrants/${warrants[2].id}/verify`, { source_url }, { as: agent.as });
   expect(await find()).toMatchObject({ status: "paused", failure_count: 2 });
   must(await revokeSession(service.ctx, MACHINE, { session_id: session.id }));
@@ -209,7 +209,7 @@ test("an agent's session is the live one: not revoked, not expired; null where t
   expect(await shown()).toBe(first.id);
   const second = await create({ expires_at: service.timeIn(60_000) });
   expect(await shown()).toBe(second.id);
-  // Used up, it is live still.
+  // A session that is used up is still live.
   await service.opened(own, { agent_id: agent.id }, { as: agent.as });
   expect(await shown()).toBe(second.id);
   service.clock.now += 60_000;

@@ -67,7 +67,7 @@ describe("the pages", () => {
   const PAGES = ["/docs", "/docs/api-reference/errors"];
 
   for (const path of PAGES) {
-    test(`${path} is whole by itself, and runs nothing`, async () => {
+    test(`${path} needs no other file but the stylesheet, and runs no script`, async () => {
       const response = await get(path);
       expect(response.status).toBe(200);
       expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -80,7 +80,7 @@ describe("the pages", () => {
       expect(html).not.toMatch(/<script|<style|\sstyle=|\son[a-z]+=|https?:\/\//);
     });
 
-    test(`${path} leads nowhere that is not there`, async () => {
+    test(`${path} has no broken link`, async () => {
       const html = await (await get(path)).text();
       const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = ""]) => link);
       expect(links).toContain("/docs/style.css");
@@ -114,7 +114,7 @@ describe("the pages", () => {
     expect(await (await get(pathname)).text()).toContain(`id="${hash.slice(1)}"`);
   });
 
-  test("HEAD has the headers and no body; a POST is not there", async () => {
+  test("HEAD has the headers and no body; a POST is 404", async () => {
     const head = await send("HEAD", "/docs");
     expect([head.status, await head.text()]).toEqual([200, ""]);
     expect((await send("POST", "/docs")).status).toBe(404);
@@ -283,7 +283,7 @@ describe("the OpenAPI document", () => {
   });
 });
 
-/** The same model without room for fields that it does not name. */
+/** The same model, which refuses fields that it does not name. */
 function closed<Part>(part: Part): Part {
   if (Array.isArray(part)) return part.map(closed) as Part;
   if (typeof part !== "object" || part === null) return part;

@@ -10,7 +10,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** Sources, schemas and paths that mean harm: never a 500, the outcome is the policy's, and nobody else waits. */
+/** Hostile sources, schemas and paths: never a 500, the policy decides, and no other caller waits. */
 
 let service: Service;
 let source: Source;
@@ -50,7 +50,7 @@ const drippingHeaders = (socket: Socket): void => {
 const redirectTo = (location: string) =>
   respond("302 Found", `Location: ${location}\r\nContent-Length: 0\r\n`);
 
-/** What the source does, the code that every clause fails with, and the status that is recorded. */
+/** What the source does, the code with which every clause fails, and the status that is recorded. */
 type Scenario = readonly [
   name: string,
   url: () => Promise<string> | string,
@@ -140,7 +140,7 @@ async function loopingUrl(): Promise<string> {
 }
 
 describe("a source that", () => {
-  // All at once: those that take their time take it together.
+  // All at once, so that the slow ones are slow at the same time.
   let home: TestOrganisation;
   let verified: readonly Promise<{ readonly id: string; readonly reply: Reply }>[];
   beforeAll(async () => {
@@ -203,7 +203,7 @@ test("a source that sends more than it announced is read as far as it announced"
   );
 });
 
-/** Work without end: 3,000 items, each compared with each, for each. */
+/** Endless work: 3,000 items, each compared with each other, for each of them. */
 const EXPLOSION = { kind: "json.jsonpath", path: "$[?count($[?count($[?@.id > 1]) > 1]) > 1]", equals: 1 };
 const ITEMS = Array.from({ length: 3_000 }, (_, id) => ({ id }));
 /** References that double at each of 40 levels. */
@@ -226,7 +226,7 @@ describe("while hostile verifies and benches run", () => {
     const villain = await service.organisation();
     const innocent = await service.organisation();
     const schemas = { doubling: DOUBLING, backtracking: BACKTRACKING };
-    // Compiled here: on a busy machine the evaluator's second might not do, and saving is not what is tested.
+    // Compiled here, since saving is not tested, and on a busy machine the evaluator's one second might be too short.
     const saving = { ...service.ctx, parseSchema: async (schema: unknown) => parseSchema(schema) };
     for (const [name, schema] of Object.entries(schemas))
       must(await createSchema(saving, MACHINE, { organisation_id: villain.id, name, schema }));
@@ -271,7 +271,7 @@ describe("while hostile verifies and benches run", () => {
       const verified = await timed("verify", () => verify(innocent, opened.body.id, url));
       expect([opened.status, read.status, verified.body.state]).toEqual([201, 200, "released"]);
     };
-    // Together, so that the evaluator's children are up; then alone, to know how long this machine takes.
+    // First together, so that the evaluator's children run; then alone, to measure how long this machine takes.
     const calm: Slowest = { open: 0, read: 0, verify: 0 };
     await Promise.all(Array.from({ length: 16 }, () => round({ ...calm })));
     for (let count = 0; count < 20; count++) await round(calm);

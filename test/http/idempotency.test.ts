@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const isReplay = (reply: Reply): boolean => reply.headers.get("idempotent-replayed") === "true";
 
-/** The second answer is the first to the byte, says so, and moved nothing. */
+/** The second answer must be the first byte for byte, say that it is a replay, and move nothing. */
 async function replays(send: () => Promise<Reply>): Promise<Reply> {
   const first = await send();
   expect([first.code, isReplay(first)]).toEqual([null, false]);
@@ -88,7 +88,7 @@ describe("the same key and request give the original answer, once more and no se
     });
   });
 
-  test("whoever of the organisation asks in the same mode", async () => {
+  test("for every caller of the organisation in the same mode", async () => {
     const key = freshKey();
     const body = service.body();
     const second = await home.addAgent();
@@ -121,7 +121,7 @@ test("a replay comes also when the deadline has passed, and the warrant has move
     const again = await shell.post("/v1/warrants", body, { as, key });
     expect([again.status, again.text, isReplay(again)]).toEqual([201, first.text, true]);
     expect(again.body.state).toBe("held");
-    // Years later it is still the same idempotency, as long as it is remembered.
+    // Years later the key still counts, as long as it is remembered.
     expect(shell.balance(organisation)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
   } finally {
     await shell.close();
@@ -150,7 +150,7 @@ test("the same key with another request is refused: another body, another path, 
   );
 });
 
-test("a refusal binds nothing: the key serves for what comes after it", async () => {
+test("a refusal does not bind the key: another request may use it", async () => {
   const poor = await service.organisation(50n);
   const key = freshKey();
   const { as } = poor.people.operator;
@@ -209,7 +209,7 @@ test("while a verify runs its key is in flight; then it replays", async () => {
   expect([again.status, again.text, isReplay(again)]).toEqual([200, verified.text, true]);
 });
 
-test("the key of a verify that was refused is free; one that failed its check is bound to the outcome", async () => {
+test("the key of a refused verify is free; the key of a verify whose clauses failed replays the outcome", async () => {
   const { id } = await service.opened(home);
   const { as } = home.live;
   const key = freshKey();

@@ -13,7 +13,7 @@ import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { jsonWebKeySetForm } from "../../src/resources/json-web-keys.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** `GET /.well-known/jwks.json`, and the README's seller, who knows nothing else of us. */
+/** `GET /.well-known/jwks.json`, and the seller of the README, who needs nothing else from Holdfast. */
 
 const REPOSITORY = join(import.meta.dir, "../..");
 
@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the keys need no credential, and say no secret", async () => {
+test("the keys need no credential, and show no secret", async () => {
   const { status, body, headers } = await service.get("/.well-known/jwks.json");
   expect([status, headers.get("content-type")]).toEqual([200, "application/json;charset=utf-8"]);
   expect([...Value.Errors(jsonWebKeySetForm(), body)]).toEqual([]);
@@ -90,7 +90,7 @@ describe("the seller of the README", () => {
     expect((await ask(seller, await signed(voucherOf({ warrantId: "wrt_2" })))).status).toBe(200);
   });
 
-  test("takes none that promises something else", async () => {
+  test("refuses a voucher that promises something else", async () => {
     const seller = start();
     const others: readonly object[] = [
       { mode: "sandbox" },
@@ -112,7 +112,7 @@ describe("the seller of the README", () => {
     expect((await ask(seller, await signed(voucherOf()))).status).toBe(200);
   });
 
-  test("takes none that another key signed, of another type, or unsigned", async () => {
+  test("refuses a voucher that another key signed, of another type, or without a signature", async () => {
     const seller = start();
     const forged = await signed(voucherOf(), { tokens: createTokens(newSigningKey()) });
     expect((await ask(seller, forged)).status).toBe(402);

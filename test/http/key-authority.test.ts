@@ -59,7 +59,7 @@ test("a key opens for its own agent only, and charges no other's session", async
   await service.refuses(home, [403, "agent_key_mismatch"], () => open({ agent_id: second.id }, first.as));
   await service.opened(home, { agent_id: first.id }, { as: first.as });
   expect([spent(first), spent(second)]).toEqual([100n, 0n]);
-  // What names no agent charges nobody, though the key's agent has a session.
+  // An open without agent_id is charged to no session, even if the key's agent has one.
   await service.opened(home, {}, { as: first.as });
   expect([spent(first), spent(second)]).toEqual([100n, 0n]);
 });
@@ -68,14 +68,14 @@ test("a key verifies its own agent's warrants and those of no agent, whoever ope
   const [first, second] = [await home.addAgent(), await home.addAgent()];
   const byPerson = await service.opened(home, { agent_id: first.id }, { as: home.people.operator.as });
   await service.refuses(home, [403, "agent_key_mismatch"], () => verify(byPerson.id, second.as));
-  // It reads what it may not verify: the mode's warrants are the organisation's.
+  // It may read warrants that it may not verify: all warrants of a mode belong to the organisation.
   expect((await service.get(`/v1/warrants/${byPerson.id}`, { as: second.as })).status).toBe(200);
   expect((await verify(byPerson.id, first.as)).body.state).toBe("released");
   const nobodys = await service.opened(home, {}, { as: first.as });
   expect((await verify(nobodys.id, second.as)).body.state).toBe("released");
 });
 
-test("an agent that must be named: its keys name it, before anything is held; its verifies need no name", async () => {
+test("the keys of an agent that must be named must send agent_id on an open, but not on a verify", async () => {
   const strict = await home.addAgent({ must_be_named: true });
   const other = await home.addAgent();
   await service.refuses(
@@ -86,7 +86,7 @@ test("an agent that must be named: its keys name it, before anything is held; it
   await service.refuses(home, [403, "agent_key_mismatch"], () => open({ agent_id: other.id }, strict.as));
   const mine = await service.opened(home, { agent_id: strict.id }, { as: strict.as });
   expect((await verify(mine.id, strict.as)).body.state).toBe("released");
-  // The setting is the key's agent's: nobody else must name it.
+  // The setting is about keys of this agent: other callers need not name it.
   await service.opened(home, {}, { as: other.as });
   await service.opened(home, {}, { as: home.people.operator.as });
 });
@@ -125,12 +125,12 @@ test("which policies a key may name: the newest version of a name, and its agent
   await names(ownOther, null);
   await save("house", agent.id);
   await names(ownNew, "policy_not_allowed");
-  // A person names any of them.
+  // A person may name any of them.
   for (const policy_id of [houseOld, ownOld, sandboxAgents])
     expect((await open({ policy_id }, home.people.operator.as)).body.policy_id).toBe(policy_id);
 });
 
-test("a paused agent's keys open nothing and still verify and read; a killed one's only read", async () => {
+test("a paused agent's keys open nothing and still verify and read; those of a killed agent only read", async () => {
   const agent = await home.addAgent();
   const [first, second] = [await service.opened(home), await service.opened(home)];
   const set = async (status: "paused" | "killed") =>

@@ -43,7 +43,7 @@ test("a rotated key and the new one both call until the overlap is over, then th
   expect([verified.status, verified.body.state]).toEqual([200, "released"]);
 });
 
-test("without an overlap the old key ends at once, and no cookie stands in for it", async () => {
+test("without an overlap the old key ends at once, and a cookie beside it does not help", async () => {
   const { keyId, as } = home.live;
   must(await rotateKey(service.ctx, MACHINE, { key_id: keyId, overlap_seconds: 0 }));
   const both = { ...home.people.owner.as, ...as };
@@ -76,7 +76,7 @@ test("the last use is kept in memory and written by a job: a request writes noth
   expect((await find()).last_used_at).toBe(iso(first));
 
   service.clock.now += 5_000;
-  // Whatever it asked for and was refused, the key called.
+  // A request that is refused is a use of the key too.
   await service.get("/v1/console/keys", { as });
   await service.get("/v1/warrants", { as: bearer(`${home.live.secret}x`) });
   await writeKeyUses(service.ctx);

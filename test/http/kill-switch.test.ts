@@ -22,7 +22,7 @@ const turn = async (on: boolean) =>
   must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on }));
 const stateOf = (id: string) => service.ctx.reader.warrants.find(id)?.state;
 
-test("nobody opens, in either mode, by whatever key or role; other organisations do", async () => {
+test("nobody opens a warrant, in either mode, with any key or role; other organisations do", async () => {
   const other = await service.organisation();
   await turn(true);
   const { live, sandbox, people } = home;
@@ -41,12 +41,12 @@ test("nobody opens, in either mode, by whatever key or role; other organisations
   await service.opened(other);
   expect(service.balance(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
 
-  // The refusal burnt no key: the same request opens when the switch is off again.
+  // The refusal used up no key: the same request opens when the switch is off again.
   await turn(false);
   await service.opened(home, {}, { as: live.as, key: "kept" });
 });
 
-test("what is open goes on: it is verified, settled, decided, expires, and is replayed", async () => {
+test("warrants that are open go on: they are verified, settled, decided, expire, and are replayed", async () => {
   const { live, people } = home;
   const operator = people.operator.as;
   const source_url = "http://source.example/";

@@ -27,7 +27,7 @@ const bench = (from: Client = service, as: Credentials = NOBODY): Promise<Reply>
   return from.post("/bench/run", { clauses, deliverable: { reached: true, status: 200 } }, { as, key: null });
 };
 
-/** Spends a whole budget, checking what each answer says is left, then meets 429 twice. */
+/** Uses up a whole budget, checks the figures of each answer, and then gets 429 twice. */
 async function exhaust(limit: number, send: () => Promise<Reply>): Promise<void> {
   for (let left = limit - 1; left >= 0; left--) {
     const { status, headers } = await send();
@@ -58,7 +58,7 @@ test("reads, writes and benches have buckets of their own; HEAD is a read", asyn
   await exhaust(LIMITS.bench, () => bench());
 });
 
-test("the budget is whole again at the reset, which counts down, and not before", async () => {
+test("the whole budget is back at the reset, which counts down, and not before", async () => {
   const { as } = home.live;
   service.clock.now += 12_345;
   await exhaust(LIMITS.write, () => write(as));
@@ -77,7 +77,7 @@ test("the budget is whole again at the reset, which counts down, and not before"
   ]).toEqual([201, String(LIMITS.write - 1), "60"]);
 });
 
-test("each key, each person and each address has its own", async () => {
+test("each key, each person and each address has a budget of its own", async () => {
   const second = must(await createKey(service.ctx, MACHINE, { agent_id: home.live.id }));
   await exhaust(LIMITS.write, () => write(home.live.as));
   await exhaust(LIMITS.write, () => write({ Authorization: `Bearer ${second.secret}` }));
@@ -91,7 +91,7 @@ test("each key, each person and each address has its own", async () => {
     await exhaust(LIMITS.read, () => read(NOBODY, service.from(address)));
 });
 
-test("who is nobody is counted by address: no credentials, bad ones, and sign-ins alike", async () => {
+test("requests without credentials, with bad ones, and sign-ins are counted by address", async () => {
   const from = service.from("203.0.113.9");
   const sent: readonly (() => Promise<Reply>)[] = [
     () => from.post("/v1/warrants", {}),
@@ -102,11 +102,11 @@ test("who is nobody is counted by address: no credentials, bad ones, and sign-in
   let turn = 0;
   const next = () => sent[turn++ % sent.length]!();
   await exhaust(LIMITS.write, next);
-  // A key behind the same address is not held back by them.
+  // They do not use up the budget of a key at the same address.
   expect((await from.post("/v1/warrants", service.body(), { as: home.live.as })).status).toBe(201);
 });
 
-test("the bench is counted by address, whoever asks, and IPv6 callers by their /64", async () => {
+test("the bench is counted by address for everybody, and IPv6 callers by their /64", async () => {
   await exhaust(LIMITS.bench, () => bench(service.from("2001:db8:1:2::1")));
   await refusesNow(() => bench(service.from("2001:db8:1:2:ffff:ffff:ffff:ffff")));
   await refusesNow(() => bench(service.from("2001:db8:1:2::1"), home.live.as));
@@ -126,7 +126,7 @@ test("refusals count, unknown routes do not, and nothing moves over the limit", 
   await service.refuses(home, [429, "rate_limit_exceeded"], () => write(as));
 });
 
-test("a write that met 429 is retried with its key, and one that had passed replays", async () => {
+test("a write that got 429 is retried with its key; a write that had succeeded replays", async () => {
   const { as } = home.live;
   const passed = freshKey();
   const first = await write(as, passed);
@@ -166,7 +166,7 @@ test("where very many addresses call, newcomers share a counter, and keys and pe
   expect(["d", "e", "f"].map((id) => left("address", id))).toEqual([4, 3, 2]);
   expect(left("address", "a")).toBe(3);
   expect(["key_1", "usr_1"].map((id) => left("account", id))).toEqual([4, 4]);
-  // An address that looks like a key is none.
+  // An address that looks like a key is not one.
   expect(counters.peek("read", { kind: "address", id: "key_1" }, 0).remaining).toBe(2);
   expect(counters.take("read", { kind: "address", id: "d" }, 60_000).remaining).toBe(4);
 });

@@ -113,7 +113,7 @@ describe("pages", () => {
     expect(none.body).toMatchObject({ data: [], has_more: false, next_cursor: null });
   });
 
-  test("a page by creation stays where it is while others open", async () => {
+  test("a page by creation stays the same while others open", async () => {
     const busy = await service.organisation();
     const first = await service.opened(busy);
     const second = await service.opened(busy);
@@ -166,7 +166,7 @@ test("filters, alone and together, in both sorts", async () => {
   expect(page.body).toMatchObject({ has_more: true, next_cursor: opened[3] });
 });
 
-test("the other mode, and another organisation, are not there", async () => {
+test("warrants of the other mode, and of another organisation, are not listed", async () => {
   const other = await service.organisation();
   expect((await list("", other.live.as)).body.data).toEqual([]);
   expect((await list("", home.sandbox.as)).body.data).toHaveLength(1);
@@ -210,7 +210,7 @@ describe("parameters that are out of range, or unknown, are 400", () => {
     expect(reply.code).toBe("validation_failed");
   });
 
-  test("a query on a route that has none", async () => {
+  test("a query on a route that takes none", async () => {
     for (const path of [`/v1/warrants/${opened[0]}?x=1`, `/v1/warrants/${opened[0]}/trace?limit=1`])
       expect((await service.get(path, { as: agent.as })).code).toBe("validation_failed");
     const before = service.allRows(home);

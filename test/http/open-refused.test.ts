@@ -3,7 +3,7 @@ import { freshKey } from "../support/client.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** Opens whose form is wrong. None holds anything, leaves a trace or burns its key: the same key opens with a good body. */
+/** Opens with an invalid body. None holds anything, leaves a trace or uses up its key: the same key opens with a good body. */
 
 let service: Service;
 let home: TestOrganisation;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** What is sent over a good body (or, as a function, in its place), and how the message must start. */
+/** The fields that replace those of a good body (or, as a function, the whole body), and how the message must start. */
 type Scenario = readonly [name: string, sent: object | (() => unknown), start: string, code?: string];
 
 function refusals(scenarios: readonly Scenario[]): void {

@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 const open = (overrides: object, as = home.live.as, key?: string): Promise<Reply> =>
   service.post("/v1/warrants", service.body(overrides), { as, ...(key !== undefined && { key }) });
 
-/** Each open is refused as it says, and moves nothing. */
+/** Each open must be refused as it says, and move nothing. */
 async function refusesEach(
   scenarios: readonly (readonly [overrides: object, as: TestAgent["as"], status: number, code: string])[],
 ): Promise<void> {
@@ -31,7 +31,7 @@ async function refusesEach(
     await service.refuses(home, [status, code], () => open(overrides, as));
 }
 
-test("an agent is named by its own key, or by a person; what is not there is 404", async () => {
+test("an agent is named by its own key, or by a person; an unknown agent is 404", async () => {
   home = await service.organisation();
   const strict = await home.addAgent({ must_be_named: true });
   const { operator } = home.people;
@@ -72,7 +72,7 @@ test("a paused or killed agent opens nothing, by whoever names it; its key still
   expect((await open({ agent_id: agent.id }, agent.as)).status).toBe(201);
 });
 
-test("a spend session's limits, each with its code and a message that says the sums", async () => {
+test("a spend session's limits, each with its code and a message with the figures", async () => {
   home = await service.organisation();
   const agent = await home.addAgent();
   const named = { agent_id: agent.id };
@@ -136,7 +136,7 @@ test("the policy is the agent's newest, else the organisation's, else the built-
   const newest = await home.addPolicy(band("refund"), { name: "other", agent_id: agent.id });
   expect(await ran(named)).toEqual([newest.id, 1]);
 
-  // What was opened before runs under what it was opened with.
+  // A warrant keeps the policy version that it was opened under.
   const reply = await service.post(
     `/v1/warrants/${pinned.id}/verify`,
     { source_url: "http://source.example/" },

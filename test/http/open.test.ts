@@ -58,7 +58,7 @@ test("an open answers 201 with every field of the warrant, and holds the amount"
   ]);
 });
 
-test("a person from operator up opens too, as themselves; the mode is the sign-in's", async () => {
+test("a person from operator up opens too, and is the actor; the mode is that of the sign-in", async () => {
   const { operator, admin, owner } = home.people;
   const sandbox = await home.signIn(operator, "sandbox");
   for (const [person, as] of [
@@ -76,7 +76,7 @@ test("a person from operator up opens too, as themselves; the mode is the sign-i
   }
 });
 
-describe("what is in bounds opens, and is normalised", () => {
+describe("a body within the bounds opens, and is normalised", () => {
   const clauses = (count: number) =>
     Array.from({ length: count }, (_, equals) => ({ kind: "http.status", equals }));
   /** A spec whose canonical JSON has exactly so many bytes. */
@@ -152,7 +152,7 @@ describe("what is in bounds opens, and is normalised", () => {
   });
 });
 
-test("what the balance does not cover is 402, and leaves no warrant", async () => {
+test("an amount that the balance does not cover is 402, and leaves no warrant", async () => {
   const poor = await service.organisation(99n);
   const { as } = poor.live;
   const key = "short";
@@ -162,7 +162,7 @@ test("what the balance does not cover is 402, and leaves no warrant", async () =
   await service.refuses(poor, refused, () => open({ asset: "EUR", amount: "1" }, as));
   const listed = await service.get("/v1/warrants", { as });
   expect(listed.body).toMatchObject({ data: [], has_more: false });
-  // The refusal bound nothing: the same key and body open once the money is there.
+  // The refusal did not bind the key: the same request opens once the money is there.
   must(await fundBalance(service.ctx, MACHINE, { organisation_id: poor.id, mode: "live", amount: "1" }));
   const opened = await service.post("/v1/warrants", body, { as, key });
   expect([opened.status, service.balance(poor)]).toEqual([201, { available: 0n, held: 100n, paid: 0n }]);

@@ -67,7 +67,7 @@ describe("/readyz", () => {
     ]);
   });
 
-  test("and /healthz answer whoever has used up the rate", async () => {
+  test("and /healthz also answer callers who have used up their rate limit", async () => {
     const { get } = shellWith({ operation: operation(null), rateLimits: { read: 1, write: 1, bench: 1 } });
     await get("/docs");
     expect((await get("/docs")).status).toBe(429);
@@ -94,7 +94,7 @@ describe("/metrics", () => {
     expect(text).toContain('\nholdfast_warrants{state="held"} 0\n');
   });
 
-  test("of amounts that no integer of the ledger can hold together is their sum", async () => {
+  test("adds up amounts whose sum is too large for an integer of the ledger", async () => {
     const other = await makeOrganisation(ctx, client, 0n);
     for (const organisation of [home, other]) {
       const amount = String(2n ** 63n - 1n);
@@ -129,7 +129,7 @@ describe("/metrics", () => {
     });
   }
 
-  test("is not there without a token, whatever is sent", async () => {
+  test("is 404 where no token is configured, whatever is sent", async () => {
     const closed = shellWith({ operation: operation(null) });
     for (const as of [withToken, { Authorization: "Bearer null" }, {}]) {
       const reply = await closed.get("/metrics", { as });
@@ -138,8 +138,8 @@ describe("/metrics", () => {
   });
 });
 
-describe("every answer is told", () => {
-  const told = () =>
+describe("every answer is counted and logged", () => {
+  const answersLogged = () =>
     answered.splice(0).map(({ durationMs, ...answer }) => {
       expect(durationMs).toBeGreaterThan(0);
       return answer;
@@ -148,14 +148,14 @@ describe("every answer is told", () => {
   test("by its route's pattern, its caller's kind and both ids, and nothing of the query, the body or a secret", async () => {
     const client = shellWith();
     const home = await makeOrganisation(ctx, client);
-    told();
+    answersLogged();
     const secret = "a-secret-of-the-query";
     await client.get(`/v1/warrants/wrt_${secret}`, { as: home.live.as, headers: { "X-Request-Id": "mine" } });
     await client.get(`/v1/warrants?${secret}=1`, { as: home.people.viewer.as });
     await client.get(`/${secret}?${secret}`);
     await client.send("HEAD", "/healthz");
     await client.post("/v1/warrants", { secret }, { as: { Authorization: `Bearer ${secret}` } });
-    const answers = told();
+    const answers = answersLogged();
     expect(answers.map(({ requestId, ...rest }) => rest)).toEqual([
       { callerRequestId: "mine", method: "GET", route: "/v1/warrants/:id", status: 404, caller: "key" },
       { callerRequestId: null, method: "GET", route: "/v1/warrants", status: 400, caller: "person" },
@@ -180,6 +180,6 @@ describe("every answer is told", () => {
       },
     });
     expect((await client.get("/readyz")).status).toBe(500);
-    expect(told()).toMatchObject([{ route: "/readyz", status: 500 }]);
+    expect(answersLogged()).toMatchObject([{ route: "/readyz", status: 500 }]);
   });
 });

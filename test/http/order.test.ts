@@ -51,7 +51,7 @@ const nextWindow = (): void => {
   service.clock.now += 60_000;
 };
 
-/** Uses up the window's budget of whoever calls. */
+/** Uses up the caller's budget of the window. */
 async function exhaust(options: SendOptions): Promise<void> {
   for (let status = 0; status !== 429; ) ({ status } = await service.post("/v1/warrants", "{", options));
 }

@@ -5,7 +5,7 @@ import type { Reader } from "../../src/store/reader.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** The command line writes to the folder of a running server: what it committed holds from the next request on. */
+/** The command line writes to the folder of a running server. What it committed holds from the next request on. */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -33,7 +33,7 @@ test("a key that was revoked beside a read of the same turn is refused at once",
   expect([reply.status, reply.code]).toEqual([401, "not_authenticated"]);
 });
 
-test("whoever reads in one turn shares a snapshot; who comes after it sees what was committed since", async () => {
+test("reads of one turn share a snapshot; later reads see what was committed since", async () => {
   const { read } = service.ctx.store;
   await new Promise(setImmediate);
   expect(await read(revokedAt)).toBeNull();
@@ -43,7 +43,7 @@ test("whoever reads in one turn shares a snapshot; who comes after it sees what 
   expect(await read(revokedAt)).toBe(1);
 });
 
-test("a snapshot that is held stays as it was, beside newer ones", async () => {
+test("a snapshot stays as it was while newer ones exist", async () => {
   const { read } = service.ctx.store;
   const first = Promise.withResolvers<void>();
   const held = read(async (reader) => {
@@ -58,14 +58,14 @@ test("a snapshot that is held stays as it was, beside newer ones", async () => {
   expect(await held).toEqual([null, null]);
 });
 
-test("a snapshot that was let go is not read from any more", async () => {
+test("a snapshot that was released is not read from any more", async () => {
   const { read } = service.ctx.store;
   const reader = await read((one) => one);
   await new Promise(setImmediate);
   await expect(revokedAt(reader)).rejects.toThrow("was let go");
 });
 
-test("more snapshots than there are connections wait for one to be let go", async () => {
+test("a snapshot without a free connection waits until another one is released", async () => {
   const { read } = service.ctx.store;
   const gate = Promise.withResolvers<void>();
   const held: Promise<unknown>[] = [];
@@ -84,7 +84,7 @@ test("more snapshots than there are connections wait for one to be let go", asyn
   await Promise.all(held);
 });
 
-test("whoever has a command's answer reads what it says", async () => {
+test("a read after a command's answer sees what the command wrote", async () => {
   const { execute, read } = service.ctx.store;
   const find = () => read((reader) => reader.organisations.get("org_new"));
   const before = await find();

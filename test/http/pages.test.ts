@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 
-/** The pages of the console: whole by themselves, and allowed nothing that is not our own. */
+/** The pages of the console. They load nothing from other hosts, and may not. */
 
 let service: Service;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ describe.each(["/account", "/reset-password"])("%s", (path) => {
     expect(text).toContain(`<link rel="canonical" href="https://holdfast.example${path}">`);
   });
 
-  test("leads nowhere that is not there, and every field has its label", async () => {
+  test("has no broken link, and every field has a label", async () => {
     const { text } = await service.get(path);
     const links = [...text.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, link = ""]) => link);
     expect(links).toContain("/console/account.js");
@@ -55,7 +55,7 @@ test("a base URL is text in the page, not markup", async () => {
   expect(body).not.toContain("<script>");
 });
 
-test("without them the routes are not there", async () => {
+test("without pages their routes are 404", async () => {
   const bare = startTestShell();
   try {
     const reply = await bare.get("/account");

@@ -52,7 +52,7 @@ const resolve = (id: string, body: object, token?: string): Promise<Reply> =>
     as: person.as,
     headers: token === undefined ? {} : { "Service-Passkey": token },
   });
-/** A held warrant above the threshold, which is set once it is open. */
+/** A held warrant above the threshold. The threshold is set after the open. */
 async function heldAbove(amount = ABOVE, threshold: string | null = THRESHOLD): Promise<Json> {
   await setThreshold(service, home, null);
   const warrant = await service.opened(home, { amount });
@@ -86,7 +86,7 @@ describe("opening", () => {
     await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: ABOVE }));
   });
 
-  test("a passkey that does not count is none", async () => {
+  test("a passkey that does not count does not help", async () => {
     await setThreshold(service, home, THRESHOLD);
     await enrolUncounted();
     await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: ABOVE }));
@@ -109,7 +109,7 @@ describe("opening", () => {
   });
 });
 
-/** A passkey of the operator's that was enrolled right after a password reset. */
+/** A passkey of the operator that was enrolled right after a password reset. */
 async function enrolUncounted(): Promise<TestPasskey> {
   await service.ctx.store.execute({
     scope: { organisationId: home.id, mode: "live" },
@@ -149,7 +149,7 @@ describe("a check", () => {
     });
   }
 
-  test("that passed is a clean pass all the same: nobody failed", async () => {
+  test("that passed still counts as a clean pass, not as a failure", async () => {
     const agent = home.live.id;
     await setThreshold(service, home, null);
     const { id } = await service.opened(home, { amount: ABOVE, agent_id: agent });
@@ -217,7 +217,7 @@ describe("a person's settlement above it", () => {
     ]);
   });
 
-  test("a dispute settles nothing and needs none; who decides it does", async () => {
+  test("raising a dispute settles nothing and needs none; deciding it needs one", async () => {
     const { id } = await heldAbove();
     await verify(id);
     const disputed = (await resolve(id, { decision: "dispute" })).body.warrant;
@@ -238,7 +238,7 @@ describe("a person's settlement above it", () => {
     expect((await settle(other.id, "refund")).status).toBe(200);
   });
 
-  test("of another asset needs one: nobody can say that it is below", async () => {
+  test("of another asset always needs one", async () => {
     const { id: organisation_id } = home;
     must(
       await fundBalance(service.ctx, MACHINE, { organisation_id, mode: "live", amount: "10", asset: "EUR" }),
@@ -250,7 +250,7 @@ describe("a person's settlement above it", () => {
     expect((await settle(warrant.id, "release", { token })).status).toBe(200);
   });
 
-  test("a token is good for nothing else, and a refusal does not burn it", async () => {
+  test("a token is good for this decision only, and a refusal does not use it up", async () => {
     const warrant = await heldAbove();
     const other = await heldAbove();
     const half: Decision = { ...release(warrant), decision: "partial_release", released_bps: 5_000 };
@@ -290,13 +290,13 @@ describe("a person's settlement above it", () => {
       await service.refuses(home, expected, send);
     }
     expect((await settle(warrant.id, "partial", { token: shared, bps: 5_000 })).status).toBe(200);
-    // What it was signed for is over; so is the state, which comes before the passkey.
+    // The warrant is settled. The state is checked before the passkey.
     await service.refuses(home, [409, "illegal_transition"], () =>
       settle(warrant.id, "release", { token: released }),
     );
   });
 
-  test("a token is of one version: a check in between makes it void", async () => {
+  test("a token is for one version of the warrant: a check in between makes it void", async () => {
     await home.addPolicy({ bands: [{ minScore: 0, outcome: "escalate" }] });
     const warrant = await heldAbove();
     const token = await approve(service, person, passkey, release(warrant));
@@ -322,7 +322,7 @@ describe("a person's settlement above it", () => {
     await service.refuses(home, [403, "passkey_required"], () => settle(second.id, "release", { token }));
   });
 
-  test("a replay needs no fresh token, and moves nothing again", async () => {
+  test("a replay needs no new token, and moves nothing again", async () => {
     const warrant = await heldAbove();
     const token = await approve(service, person, passkey, release(warrant));
     const first = await settle(warrant.id, "release", { token, key: "once" });
@@ -346,7 +346,7 @@ describe("a person's settlement above it", () => {
     expect(service.balance(home).paid).toBe(BigInt(ABOVE));
   });
 
-  test("what a passkey signed is void once it is removed", async () => {
+  test("a signature is void once its passkey is removed", async () => {
     const warrant = await heldAbove();
     await enrol(service, person);
     const token = await approve(service, person, passkey, release(warrant));
@@ -357,7 +357,7 @@ describe("a person's settlement above it", () => {
     expect(reply.body.error.message).toContain("was removed");
   });
 
-  test("a person with no passkey that counts is told so, at the settlement and at the challenge", async () => {
+  test("a person with no passkey that counts is refused, at the settlement and at the challenge", async () => {
     const warrant = await heldAbove();
     const { admin } = home.people;
     const unavailable = [403, "passkey_unavailable"] as const;
@@ -487,7 +487,7 @@ describe("the signature", () => {
     expect(verified).toEqual({ counter: 2 });
   });
 
-  test("what cannot be signed is refused before a browser is asked", async () => {
+  test("a decision that cannot be signed is refused before a browser is asked", async () => {
     const elsewhere = await service.organisation();
     const foreign = await service.opened(elsewhere);
     const sandbox = { as: await home.signIn(person, "sandbox") };

@@ -55,7 +55,7 @@ describe("registration", () => {
     ]);
   });
 
-  test("keeps the passkey, says who did it in the audit log, and tells the next browser of it", async () => {
+  test("stores the passkey, adds an audit entry, and names it to the next browser", async () => {
     const authenticator = createAuthenticator();
     const reply = await registers(service, person, authenticator);
     const [credential] = authenticator.credentials;
@@ -169,7 +169,7 @@ describe("registration", () => {
     expect(await passkeysOf(service, person)).toHaveLength(1);
   });
 
-  test("a certificate is not looked at: the list that it names would be fetched from anywhere", async () => {
+  test("an attestation with a certificate is refused: the list that it names could be anywhere", async () => {
     const options = (await registrationOptions(service, person)).body;
     const response = createAuthenticator().create(options, { attestation: "tpm" });
     await service.refuses(
@@ -232,7 +232,7 @@ describe("registration", () => {
   });
 });
 
-test("who signs out everywhere while a browser's answer is verified enrols, and signs, nothing", async () => {
+test("a person who signs out everywhere while an answer is verified enrols and signs nothing", async () => {
   const real = createPasskeyVerifier();
   let meanwhile = async (): Promise<unknown> => null;
   const other = startTestShell({
@@ -313,7 +313,7 @@ describe("sign-in", () => {
     service.post("/auth/passkey/sign-in", { response, ...more }, { key: null });
   const signs = async (twist?: Twist): Promise<Reply> =>
     send(passkey.authenticator.get(await options(), passkey.credential, twist));
-  /** Nobody is signed in, and the passkey is as it was. */
+  /** Expects that nobody is signed in, and that the passkey is unchanged. */
   async function refused(attempt: () => Promise<Reply>): Promise<void> {
     const before = service.ctx.reader.passkeys.get(passkey.credential.id);
     const reply = await attempt();
@@ -392,7 +392,7 @@ describe("sign-in", () => {
     );
   });
 
-  test("of two answers at once with one counter, one is a copy's", async () => {
+  test("of two answers at once with the same counter, one is refused as a copy", async () => {
     const answers = [await options(), await options()].map((asked) =>
       passkey.authenticator.get(asked, passkey.credential, { counter: 7 }),
     );

@@ -32,7 +32,7 @@ describe("POST /auth/password", () => {
   const change = (body: unknown, as: Credentials = person.as) =>
     service.post("/auth/password", body, { as, key: null });
 
-  test("changes it: the old one is none any more, other sign-ins end, this one stays", async () => {
+  test("changes it: the old password no longer works, other sign-ins end, this one stays", async () => {
     const [other, sandbox] = [await home.signIn(person), await home.signIn(person, "sandbox")];
     const reply = await change({ current_password: PASSWORD, new_password: NEW });
     expect([reply.status, reply.text, reply.headers.get("set-cookie")]).toEqual([204, "", null]);
@@ -45,7 +45,7 @@ describe("POST /auth/password", () => {
     expect(await isSignedIn(home.people.admin.as)).toBeTrue();
   });
 
-  test("refused, and nothing is changed", async () => {
+  test("where it is refused, nothing changes", async () => {
     const other = await home.signIn(person);
     for (const [body, as, expected] of [
       [{ current_password: "wrong", new_password: NEW }, person.as, [401, "not_authenticated"]],
@@ -78,12 +78,12 @@ describe("POST /auth/password", () => {
     ]);
   });
 
-  test("a stolen cookie cannot guess: ten wrong ones, then 429 also for the right one", async () => {
+  test("a stolen cookie cannot guess: ten wrong passwords, then 429 also for the right one", async () => {
     const guess = (current_password: string) => change({ current_password, new_password: NEW });
     for (let count = 0; count < 10; count++) expect((await guess("wrong")).status).toBe(401);
     const reply = await service.refuses(home, [429, "rate_limit_exceeded"], () => guess(PASSWORD));
     expect(reply.headers.get("retry-after")).toBe("900");
-    // It is the window of sign-ins: there the address waits too.
+    // Sign-ins use the same window, so they are refused at this address too.
     const body = { email: person.email, password: PASSWORD };
     expect((await service.post("/auth/session", body, { key: null })).status).toBe(429);
     service.clock.now += HOUR_MS / 4;
@@ -127,7 +127,7 @@ describe("POST /auth/password/reset", () => {
     return made.url.split("#")[1]!;
   };
 
-  test("chooses a new password once: all sign-ins end, and when it was is kept", async () => {
+  test("sets a new password once: all sign-ins end, and the time of the reset is stored", async () => {
     const other = await home.signIn(person, "sandbox");
     const token = await issue();
     service.clock.now += HOUR_MS - 1;
@@ -141,7 +141,7 @@ describe("POST /auth/password/reset", () => {
     expect(await signIn(NEW)).toBe(201);
   });
 
-  test("forgives the wrong ones that were tried before, from the same address only", async () => {
+  test("clears the failures that came before, for the same address only", async () => {
     const token = await issue();
     const tries = async (from: Client) =>
       (await from.post("/auth/session", { email: person.email, password: "wrong" }, { key: null })).status;
@@ -156,7 +156,7 @@ describe("POST /auth/password/reset", () => {
     expect((await other.post("/auth/session", body, { key: null })).status).toBe(429);
   });
 
-  test("unknown, used, void and expired links are refused alike, and nothing is changed", async () => {
+  test("unknown, used, void and expired links are refused in the same way, and nothing changes", async () => {
     const messages = new Set<string>();
     const useless = async (token: string) => {
       const { body } = await service.refuses(home, [401, "not_authenticated"], () => reset(token));
@@ -176,7 +176,7 @@ describe("POST /auth/password/reset", () => {
     expect(hashOf(person)).toBe(`test:${NEW}`);
   });
 
-  test("a link does not outlive a change of the password, nor its person", async () => {
+  test("a link ends with a change of the password, and with the removal of its person", async () => {
     const before = await issue();
     const body = { current_password: PASSWORD, new_password: NEW };
     expect((await service.post("/auth/password", body, { as: person.as, key: null })).status).toBe(204);
@@ -187,7 +187,7 @@ describe("POST /auth/password/reset", () => {
     expect(hashOf(person)).toBe(`test:${NEW}`);
   });
 
-  test("one person's link leaves others as they are", async () => {
+  test("one person's link does not change other people", async () => {
     const [mine, theirs] = [await issue(), await issue(home.people.viewer)];
     expect((await reset(mine)).status).toBe(204);
     expect(hashOf(home.people.viewer)).toBe(`test:${PASSWORD}`);
@@ -202,7 +202,7 @@ describe("POST /auth/password/reset", () => {
     expect(hashOf(person)).toBe(`test:${NEW} ${replies.findIndex(({ status }) => status === 204)}`);
   });
 
-  test("bodies that are none burn no link", async () => {
+  test("an invalid body does not use up the link", async () => {
     const token = await issue();
     for (const [body, start] of [
       [{ token }, "new_password: is required"],
@@ -246,14 +246,14 @@ describe("DELETE /auth/sessions", () => {
       );
     }
     for (const { as } of [home.people.viewer, home.people.admin]) expect(await isSignedIn(as)).toBeTrue();
-    // Who knows the password signs in again.
+    // With the password one can sign in again.
     expect(await isSignedIn(await home.signIn(person))).toBeTrue();
     const before = service.allRows(home);
     expect((await signOutEverywhere(person.as)).code).toBe("not_authenticated");
     expect(service.allRows(home)).toEqual(before);
   });
 
-  test("is a person's own, from our own pages", async () => {
+  test("works only for the signed-in person, from the service's own pages", async () => {
     expect((await signOutEverywhere(home.live.as)).code).toBe("user_session_required");
     expect((await signOutEverywhere(NOBODY)).code).toBe("not_authenticated");
     const foreign = await service.send("DELETE", "/auth/sessions", undefined, {
@@ -265,7 +265,7 @@ describe("DELETE /auth/sessions", () => {
   });
 });
 
-describe("what a page of another origin sends counts for nobody", () => {
+describe("a request from a page of another origin is 401", () => {
   const hostile = { "Sec-Fetch-Site": "cross-site", Origin: "https://evil.example" };
   const body = { current_password: PASSWORD, new_password: NEW };
   test("POST /auth/password", async () => {

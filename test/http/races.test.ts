@@ -32,7 +32,7 @@ function tally(replies: readonly Reply[]): Readonly<Record<string, number>> {
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-test("fifty opens with one key hold once, and all say the same", async () => {
+test("fifty opens with one key hold once, and all get the same answer", async () => {
   const home = await service.organisation();
   const body = service.body();
   const key = freshKey();
@@ -84,7 +84,7 @@ test("twenty verifies of one warrant, each with its own key: one decides, and th
   expect(service.ctx.reader.checks.of(id)).toHaveLength(1);
 });
 
-/** Resolves once all but one have. */
+/** Resolves once all but one have resolved. */
 function allButOne(replies: readonly Promise<Reply>[]): Promise<readonly Reply[]> {
   const { promise, resolve } = Promise.withResolvers<readonly Reply[]>();
   const done: Reply[] = [];
@@ -95,7 +95,7 @@ function allButOne(replies: readonly Promise<Reply>[]): Promise<readonly Reply[]
   return promise;
 }
 
-test("twenty verifies of one warrant with one key: one answer, for all who are not told to wait", async () => {
+test("twenty verifies of one warrant with one key: one answer for all that are not told to wait", async () => {
   const home = await service.organisation();
   const { id } = await service.opened(home);
   const key = freshKey();
@@ -132,7 +132,7 @@ test("release against refund: the first commit wins, and nothing is paid twice",
   }
 });
 
-test("release against refund with If-Match of one version: the loser is told of the version", async () => {
+test("release against refund with If-Match of one version: the loser gets version_conflict", async () => {
   const home = await service.organisation();
   const { id } = await service.opened(home);
   const options = { as: home.people.operator.as, headers: { "If-Match": '"1"' } };
@@ -144,7 +144,7 @@ test("release against refund with If-Match of one version: the loser is told of 
   expect(tally(replies)).toEqual({ 200: 1, version_conflict: 2 });
 });
 
-test("a person's decision against a verify: whoever is first, and one settlement", async () => {
+test("a person's decision against a verify: the first one settles, and there is one settlement", async () => {
   const home = await service.organisation();
   const source_url = source.gives("{}");
   for (const _ of times(5, () => null)) {
@@ -173,12 +173,12 @@ const liveSession = (agent: TestAgent) => service.ctx.reader.agents.liveSession(
 const sessionFor = (agent: TestAgent, limits: Omit<SessionInput, "agent_id">) =>
   createSession(service.ctx, MACHINE, { agent_id: agent.id, ...limits }).then(must);
 
-/** At most so many opens by one caller: a race that nobody ends is a failure, not a hang. */
+/** At most so many opens by one caller, so that a race that never ends fails and does not hang. */
 const OPENS_MAX = 500;
 
 /**
- * Eight callers who open one warrant after the other, until they are refused. `begun` resolves after some have opened, so
- * that what a test does then comes in between; `refusals` are the codes that ended them, each sent twice: refused is for good.
+ * Eight callers who open one warrant after the other, until they are refused. `begun` resolves after some opens, so that a test
+ * can do something in between. `refusals` are the codes that ended them. Each refused open is sent twice, and stays refused.
  */
 function openUntilRefused(agent: TestAgent): {
   readonly begun: Promise<void>;
@@ -243,7 +243,7 @@ test("opens against refunds under a full session: what returned is opened for on
   expect(service.balance(home).held).toBe(BigInt(again) * 100n);
 });
 
-test("a failing check against opens, under a session that forgives none: what opened came before it", async () => {
+test("a failing check against opens, under a session with a budget of one failure: all opens came before it", async () => {
   const home = await service.organisation();
   const agent = await home.addAgent({ failure_budget: 9 });
   await sessionFor(agent, { amount_ceiling: "1000000", failure_budget: 1 });
@@ -281,7 +281,7 @@ test("failing checks that end together pause their agent at its budget, count ev
   expect(liveSession(agent)).toMatchObject({ warrantCount: 5 + opened, failureCount: 5 });
 });
 
-test("a session's revocation against opens: what opened was charged to it before", async () => {
+test("a session's revocation against opens: those that opened were charged to it before", async () => {
   const home = await service.organisation();
   const agent = await home.addAgent();
   const session = await sessionFor(agent, { amount_ceiling: "1000000" });
@@ -345,7 +345,7 @@ test("a kill against verifies: each warrant is escalated or frozen for a person,
   expect(liveSession(agent)).toMatchObject({ amountSpent: 2_000n, failureCount: 0 });
 });
 
-test("a pause against opens: what opened came before it, and is still verified and paid", async () => {
+test("a pause against opens: those that opened came before it, and are still verified and paid", async () => {
   const home = await service.organisation();
   const agent = await home.addAgent();
   const { id } = await service.opened(home, { agent_id: agent.id }, { as: agent.as });
@@ -375,7 +375,7 @@ test("two resolutions of one escalation: one decides", async () => {
       ),
     ),
   );
-  // A dispute that comes first leaves a decision to whoever did not raise it, and is senior enough.
+  // If the dispute comes first, a person who did not raise it, and is senior enough, may still decide.
   expect(replies[0]!.status).not.toBe(500);
   const settled = service.allRows(home).warrants![0] as { state: string };
   expect(["released", "refunded", "disputed"]).toContain(settled.state);

@@ -41,7 +41,7 @@ test("a warrant and its trace are read by any key and any person of the organisa
   }
 });
 
-describe("ids that are none", () => {
+describe("texts that are not an id", () => {
   const ids = [
     "wrt_none",
     "wrt_01ARZ3NDEKTSV4RRFFQ69G5FAV",
@@ -106,7 +106,7 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
   expect([nobody.status, nobody.text]).toEqual([401, ""]);
 });
 
-test("the trace: each move, who made it, and the hash of what it said", async () => {
+test("the trace: each move, who made it, and the hash of its payload", async () => {
   const house = await service.organisation();
   await house.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] });
   const { id } = await service.opened(house);
@@ -194,7 +194,7 @@ describe("If-Match", () => {
   }
 });
 
-test("a route that is not there, or not with this method, is 404 for everybody", async () => {
+test("an unknown route, or one without this method, is 404 for everybody", async () => {
   const { id } = await service.opened(home);
   const unknown: readonly [method: string, path: string][] = [
     ["GET", "/"],

@@ -103,7 +103,7 @@ test("its trace is a chain that anyone can compute again", async () => {
   expect(body.trace[2].payload).toMatchObject({ to: "released", evidence_hash: sha256("{}"), score: 10_000 });
 });
 
-test("every settled state has one, of the sandbox too; nothing else has", async () => {
+test("every settled state has a receipt, in the sandbox too; no other state has", async () => {
   const home = await service.organisation();
   const { as } = home.people.operator;
   for (const [verb, body, state] of [
@@ -116,7 +116,7 @@ test("every settled state has one, of the sandbox too; nothing else has", async 
     await service.post(`/v1/warrants/${id}/${verb}`, body, { as });
     const receipt = await service.get(`/t/${id}`);
     expect([receipt.status, receipt.body.warrant.state, receipt.body.checks]).toEqual([200, state, []]);
-    // Whoever asks gets the same, and a bad credential is nobody's business here.
+    // Everybody gets the same; even a bad credential does not matter here.
     for (const caller of [
       as,
       home.sandbox.as,

@@ -102,7 +102,7 @@ describe("a decision, by the escalation's id and by the warrant's", () => {
   }
 });
 
-test("who may not, and what is not there", async () => {
+test("is refused to those who may not, and for an unknown escalation", async () => {
   const home = await service.organisation();
   const other = await service.organisation();
   const { id, warrant_id } = await escalation(home);
@@ -123,7 +123,7 @@ test("who may not, and what is not there", async () => {
     await service.refuses(home, [status, code], () => resolve(target, decision, as));
 });
 
-describe("decisions that are none", () => {
+describe("invalid decisions", () => {
   const wrong: readonly [body: unknown, start: string][] = [
     [undefined, ""],
     [{}, "decision: "],
@@ -218,7 +218,7 @@ describe("a dispute", () => {
     expect((await resolve(opened.body.id, { decision: "refund" }, as)).status).toBe(200);
   });
 
-  test("is not raised of what is held or frozen", async () => {
+  test("is not raised about a warrant that is held or frozen", async () => {
     const home = await service.organisation();
     const agent = await home.addAgent();
     const { id } = await service.opened(home, { agent_id: agent.id }, { as: agent.as });

@@ -43,7 +43,7 @@ async function backup(name: string, file: string): Promise<void> {
   must(await backUpFolder(config, await openForCommands(config), { file: join(root, file), withKeys: true }));
 }
 
-/** As an operator does it: by a process of its own, beside the server. */
+/** Acknowledges as an operator does: by a process of its own, beside the server. */
 async function acknowledge(name: string): Promise<Record<string, unknown>> {
   const { ctx, close } = await openForCommands(configOf(name));
   try {
@@ -62,7 +62,7 @@ const open = (as: TestOrganisation["live"]["as"], key?: string): Promise<Reply> 
   );
 const outcome = ({ status, code }: Reply) => [status, code];
 
-test("live opens are refused until the restore is acknowledged, and all else goes on", async () => {
+test("live opens are refused until the restore is acknowledged, and everything else goes on", async () => {
   const { ctx } = await start("original");
   const home = await makeOrganisation(ctx, client);
   const opened = await open(home.live.as, "before");
@@ -101,7 +101,7 @@ test("live opens are refused until the restore is acknowledged, and all else goe
     restored_at: expect.any(String),
     acknowledged_at: expect.any(String),
   });
-  // What was refused moved nothing, and is decided anew.
+  // The refusal moved nothing, so the same request is decided anew.
   expect((await open(home.live.as, "forgotten")).status).toBe(201);
   expect(held()).toBe(200n);
   expect(await acknowledge("restored")).toEqual(acknowledged);
@@ -109,7 +109,7 @@ test("live opens are refused until the restore is acknowledged, and all else goe
   close();
 });
 
-test("the refusal outlives a restart, and a second restore asks again", async () => {
+test("a restart does not end the refusal, and a second restore needs a second acknowledgement", async () => {
   const { ctx } = await start("original");
   const home = await makeOrganisation(ctx, client);
   await backup("original", "a.backup");

@@ -96,7 +96,7 @@ describe("what each pays and returns", () => {
   }
 });
 
-test("a person from operator up settles; a key never, a viewer never, a stranger finds nothing", async () => {
+test("a person from operator up settles; a key and a viewer never do; for a stranger it is 404", async () => {
   const home = await service.organisation();
   const other = await service.organisation();
   const { operator, admin, owner, viewer } = home.people;
@@ -120,7 +120,7 @@ test("a person from operator up settles; a key never, a viewer never, a stranger
   }
 });
 
-describe("released_bps that are none", () => {
+describe("invalid released_bps", () => {
   const wrong: readonly unknown[] = [0, 10_000, -1, 10_001, 0.5, 5_000.5, "5000", null, true, [5_000], 1e15];
   for (const released_bps of wrong) {
     test(JSON.stringify(released_bps), async () => {
@@ -133,7 +133,7 @@ describe("released_bps that are none", () => {
     });
   }
 
-  test("none, one too many, and on a route that takes none", async () => {
+  test("missing, with another field, and on a route that takes none", async () => {
     const home = await service.organisation();
     const { as } = home.people.operator;
     const { id } = await service.opened(home);
@@ -150,7 +150,7 @@ describe("released_bps that are none", () => {
     }
   });
 
-  test("a share that comes to nothing is refused, and the least that does not is paid", async () => {
+  test("a share that comes to nothing is refused, and the smallest share that pays a unit is paid", async () => {
     const home = await service.organisation();
     const { as } = home.people.operator;
     const { id } = await service.opened(home, { amount: "3" });
@@ -217,7 +217,7 @@ describe("from which states", () => {
     return id;
   }
   for (const [state, make] of Object.entries(settled)) {
-    test(`nothing moves what is ${state}`, async () => {
+    test(`nothing moves a warrant that is ${state}`, async () => {
       const home = await service.organisation();
       const id = await make(home);
       expect((await service.get(`/v1/warrants/${id}`, { as: home.live.as })).body.state).toBe(state);
@@ -231,7 +231,7 @@ describe("from which states", () => {
     });
   }
 
-  test("nothing moves what is being verified", async () => {
+  test("nothing moves a warrant that is being verified", async () => {
     const home = await service.organisation();
     const { as } = home.people.owner;
     const { id } = await service.opened(home);
@@ -245,7 +245,7 @@ describe("from which states", () => {
     expect((await running).body.state).toBe("released");
   });
 
-  test("what waits for a person is not verified again", async () => {
+  test("a warrant that waits for a person is not verified again", async () => {
     const home = await service.organisation();
     for (const make of [(at: TestOrganisation) => escalated(at), disputed, frozen]) {
       const { id } = await make(home);

@@ -35,13 +35,13 @@ const bodyOf = (agent: TestAgent | null, overrides: object = {}): object =>
 const verify = (agent: TestAgent, { id }: Json): Promise<Reply> =>
   service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: agent.as });
 
-/** The agent as people see it. */
+/** The agent as the console shows it. */
 async function shown(home: TestOrganisation, agent: TestAgent): Promise<Json> {
   const { body } = await service.get("/v1/console/agents", { as: home.people.viewer.as });
   return body.data.find(({ id }: Json) => id === agent.id);
 }
 
-/** What can be wrong with a session, in the order in which an open is told of it. */
+/** The limits of a session, in the order in which an open is checked against them. */
 const LIMITS = ["revoked", "expired", "failures", "count", "ceiling"] as const;
 type Limit = (typeof LIMITS)[number];
 
@@ -59,7 +59,7 @@ const REFUSALS: Readonly<Record<Limit, readonly [code: string, message: RegExp]>
   ],
 };
 
-/** An agent under a session of which exactly these limits are met; one warrant of 100 was opened under it. */
+/** An agent whose session has reached exactly these limits. One warrant of 100 was opened under it. */
 async function agentAt(home: TestOrganisation, limits: readonly Limit[]): Promise<TestAgent> {
   const agent = await home.addAgent({ failure_budget: 100 });
   const { id } = await createFor(agent, {
@@ -75,7 +75,7 @@ async function agentAt(home: TestOrganisation, limits: readonly Limit[]): Promis
   return agent;
 }
 
-describe("an open under a session that forbids it holds nothing, leaves no trace, counts nothing and burns no key", () => {
+describe("an open that the session forbids holds nothing, leaves no trace, counts nothing and uses up no key", () => {
   for (const [at, limit] of LIMITS.entries()) {
     const [code, message] = REFUSALS[limit];
     const others = LIMITS.slice(at + 1);
@@ -94,14 +94,14 @@ describe("an open under a session that forbids it holds nothing, leaves no trace
           );
           expect(reply.body.error.message).toMatch(message);
         }
-        // The same key, for what the session does not limit.
+        // The same key works for an open without the agent, which the session does not limit.
         const unnamed = await service.post("/v1/warrants", bodyOf(null), { as: agent.as, key });
         expect([unnamed.status, unnamed.headers.get("idempotent-replayed")]).toEqual([201, null]);
       });
     }
   }
 
-  test("none of them met: it opens", async () => {
+  test("where no limit is reached, it opens", async () => {
     const home = await service.organisation();
     const agent = await agentAt(home, []);
     await service.opened(home, bodyOf(agent), { as: agent.as });
@@ -133,7 +133,7 @@ describe("an open under a session that forbids it holds nothing, leaves no trace
 
 describe("amounts are 64-bit integers, at their bounds too", () => {
   const BEYOND_DOUBLES = 2n ** 53n;
-  /** `requested` fits where it is at most what is left. */
+  /** `requested` fits if it is at most what is left. */
   const BOUNDS: readonly (readonly [ceiling: bigint, spent: bigint, requested: bigint])[] = [
     [0n, 0n, 1n],
     [0n, 0n, MAX],
@@ -207,10 +207,10 @@ type Way = {
   readonly spec?: object;
   readonly rules?: object;
   readonly go: (home: TestOrganisation, agent: TestAgent, warrant: Json) => Promise<Reply | object>;
-  /** What of 101 stays spent. */
+  /** How much of 101 stays spent. */
   readonly stays: number;
   readonly state: string;
-  /** The failures after it, where there was one before: of the agent, and of its session. */
+  /** The failures of the agent and of its session afterwards; before, each had one. */
   readonly failures: readonly [agent: number, session: number];
 };
 
@@ -308,7 +308,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     state: "released",
     failures: [0, 0],
   },
-  // Making it active again zeroes the agent's own count, not its session's.
+  // Making the agent active again sets its own count to zero, not that of its session.
   "frozen and thawed": {
     async go(_home, agent) {
       await setStatus(agent, "killed");
@@ -331,7 +331,7 @@ describe("a warrant of 101 under a session with one failure", () => {
       await verify(agent, failed);
       await home.addPolicy(rules, { agent_id: agent.id, name: "then" });
       const warrant = await service.opened(home, bodyOf(agent, { amount: "101", spec }), { as: agent.as });
-      // An agent that brings its session to the ceiling is told so, until something returns.
+      // At the ceiling every open is refused, until something returns.
       await service.refuses(home, [403, "session_ceiling_exceeded"], () =>
         service.post("/v1/warrants", bodyOf(agent, { amount: "1" }), { as: agent.as }),
       );
@@ -361,7 +361,7 @@ describe("a warrant of 101 under a session with one failure", () => {
     const { session } = service.ctx.reader.agents;
     expect(session(old.id)).toMatchObject({ amountSpent: 133n, warrantCount: 3, failureCount: 1 });
     expect(session(fresh.id)).toMatchObject({ amountSpent: 100n, warrantCount: 1, failureCount: 0 });
-    // Given back once: a second settlement of the same warrant moves nothing.
+    // It is given back once: a second settlement of the same warrant moves nothing.
     await service.refuses(home, [409, "illegal_transition"], () =>
       service.post(`/v1/warrants/${refunded.id}/refund`, undefined, { as }),
     );

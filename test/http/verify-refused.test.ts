@@ -7,7 +7,7 @@ import { must } from "../support/organisations.ts";
 import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** Verifies that are refused: by whom, of what agent, past which deadline, of what URL. */
+/** Verifies that are refused: because of the caller, the agent, the deadline or the URL. */
 
 let service: Service;
 let source: Source;
@@ -102,7 +102,7 @@ test("a verify past the deadline returns the hold and answers 409; one that bega
     expect(read.body).toMatchObject({ state: "expired", version: 2, released_bps: null });
     expect(read.body.settled_at).toBe(shell.timeIn(0));
     expect(shell.balance(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
-    // It expires once, and the refusal bound no key.
+    // It expires once, and the refusal did not bind the key.
     await shell.refuses(home, [409, "illegal_transition"], () =>
       verify(late.id, url, { as, key: "late" }, shell),
     );
@@ -114,7 +114,7 @@ test("a verify past the deadline returns the hold and answers 409; one that bega
   }
 });
 
-describe("source URLs that are none", () => {
+describe("invalid source URLs", () => {
   const wrong: readonly [name: string, body: unknown][] = [
     ["none", {}],
     ["null", { source_url: null }],

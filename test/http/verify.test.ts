@@ -7,7 +7,7 @@ import { must } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** POST /v1/warrants/:id/verify: the fetch, the clauses, the policy's outcome, and what is recorded of them. */
+/** POST /v1/warrants/:id/verify: the fetch, the clauses, the policy's outcome, and what the ledger records. */
 
 let service: Service;
 let source: Source;
@@ -23,7 +23,7 @@ afterAll(async () => {
 const verify = (id: string, source_url: string, options: SendOptions) =>
   service.post(`/v1/warrants/${id}/verify`, { source_url }, options);
 
-/** Four clauses, of which so many find what they look for. */
+/** Four clauses, of which this many pass. */
 const quarters = {
   spec: { clauses: [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` })) },
 };
@@ -181,7 +181,7 @@ describe("the policy decides", () => {
   }
 });
 
-test("each kind of clause passes and fails with its own code; what nobody supplies fails closed", async () => {
+test("each kind of clause passes and fails with its own code; kinds whose value nobody supplies fail", async () => {
   const home = await service.organisation();
   const schema = { type: "object", required: ["rows"], properties: { rows: { type: "array", minItems: 1 } } };
   must(await createSchema(service.ctx, MACHINE, { organisation_id: home.id, name: "report", schema }));

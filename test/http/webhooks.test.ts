@@ -8,7 +8,7 @@ import { type Client, createClient } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** `GET /v1/console/webhooks` and `POST /internal/jobs/webhooks`. Nothing runs by itself here. */
+/** `GET /v1/console/webhooks` and `POST /internal/jobs/webhooks`. No job runs by itself here. */
 
 const SECRET = "worker-secret-of-a-test";
 const PATH = "/internal/jobs/webhooks";
@@ -16,7 +16,7 @@ const LIMITS = { read: 1_000, write: 20, bench: 1_000 };
 
 let service: ShellService;
 let home: TestOrganisation;
-/** The service with the worker's secret configured, from an address. */
+/** The service, with the worker's secret configured, called from an address. */
 let open: (address?: string) => Client;
 const sent: WebhookRequest[] = [];
 let code = 200;
@@ -107,7 +107,7 @@ describe("GET /v1/console/webhooks", () => {
     await open().post(PATH, undefined, { headers: WORKER, key: null });
   });
 
-  test("is an admin's", async () => {
+  test("is for admins", async () => {
     const refused = async (as: Record<string, string>) => {
       const { status, code: found } = await read(as);
       return [status, found];
@@ -125,7 +125,7 @@ describe("POST /internal/jobs/webhooks", () => {
   const drive = (headers: Record<string, string> = WORKER, body?: unknown, from = open()) =>
     from.post(PATH, body, { headers, key: null });
 
-  test("attempts what is due and says how that went", async () => {
+  test("attempts the deliveries that are due, and answers how they ended", async () => {
     await endpoint();
     await service.opened(home);
     sent.length = 0;
@@ -184,7 +184,7 @@ describe("POST /internal/jobs/webhooks", () => {
     await drive();
   });
 
-  test("strangers of the same address cannot use up the worker's budget, nor it theirs", async () => {
+  test("strangers at the worker's address do not use up its budget, and it does not use up theirs", async () => {
     nextWindow();
     const from = open("192.0.2.11");
     for (let count = 0; count < LIMITS.write; count++)
@@ -202,7 +202,7 @@ describe("POST /internal/jobs/webhooks", () => {
     expect((await drive(WORKER, undefined, from)).status).toBe(200);
   });
 
-  test("is not there with another method", async () => {
+  test("is 404 with another method", async () => {
     for (const method of ["GET", "PUT", "DELETE"])
       await refuses([404, "route_not_found"], () =>
         open().send(method, PATH, undefined, { headers: WORKER }),

@@ -23,7 +23,7 @@ import { setThreshold } from "../support/passkeys.ts";
 import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** POST /v1/x402/pay, refused: nothing is held, no purchase is left, no key is burnt and nobody was paid. */
+/** POST /v1/x402/pay, refused: nothing is held, no purchase is left, no key is used up and nobody was paid. */
 
 let market: Market;
 let service: ShellService;
@@ -48,7 +48,7 @@ const body = (overrides: object = {}) => ({
   ...overrides,
 });
 
-/** Refused, and everything as it was; the same key then buys, so it was not burnt. */
+/** Expects the refusal, and that nothing changed. The same key then buys, so it was not used up. */
 async function refuses(refused: Refused, overrides: object = {}, as = home.sandbox.as): Promise<void> {
   const sent = market.sent.length;
   await service.refuses(home, refused, () =>
@@ -116,13 +116,13 @@ describe("the body", () => {
     ],
   ];
   for (const name of ours) {
-    test(`the header ${name} is not the caller's`, () =>
+    test(`the caller may not set the header ${name}`, () =>
       refuses([400, "validation_failed", `headers.${name}: is not for the caller`], {
         headers: { [name]: "x" },
       }));
   }
 
-  test("a wrong one asks nobody", () => expect(market.asked).toEqual([]));
+  test("where it is invalid, no seller is asked", () => expect(market.asked).toEqual([]));
 });
 
 describe("the first request", () => {
@@ -167,7 +167,7 @@ describe("the first request", () => {
     });
   }
 
-  test("a test network is nothing to live", async () => {
+  test("live does not pay on a test network", async () => {
     market.first = asksExact("100");
     await refuses([400, "x402_scheme_unsupported"], {}, home.live.as);
   });
@@ -216,7 +216,7 @@ describe("who pays", () => {
     await refuses([404, "agent_not_found"], { agent_id: home.live.id });
   });
 
-  test("what needs no quote is refused before anybody is asked", async () => {
+  test("what needs no quote to be refused is refused before the seller is asked", async () => {
     const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
     const named = { agent_id: agent.id };
     const asked = market.asked.length;
@@ -230,7 +230,7 @@ describe("who pays", () => {
     expect(market.asked.length).toBe(asked);
   });
 
-  test("a session that is over, before anybody is asked", async () => {
+  test("a session that has ended is refused before the seller is asked", async () => {
     const { ctx } = service;
     const agent = await home.addAgent({ mode: "sandbox" });
     const named = { agent_id: agent.id };
@@ -270,7 +270,7 @@ describe("what changes while the seller is asked", () => {
   });
   afterEach(() => Object.assign(market.x402, { ask }));
 
-  /** Something happens between the quote and the hold: refused, nothing held or signed. Sends the same once more. */
+  /** Does something between the quote and the hold. Expects a refusal with nothing held or signed. Answers how to send it again. */
   async function during(
     refused: Refused,
     meanwhile: (agent: Agent) => unknown,
@@ -306,7 +306,7 @@ describe("what changes while the seller is asked", () => {
     expect(market.sent.length).toBe(sent);
     return pay;
   }
-  /** The cause is gone: the same key buys. */
+  /** Expects that the same key buys, once the cause of the refusal is gone. */
   const buysAt = async (pay: () => Promise<Reply>) => {
     const { status, body: bought } = await pay();
     expect([status, bought.state]).toEqual([200, "released"]);
@@ -365,7 +365,7 @@ describe("what changes while the seller is asked", () => {
       buyer.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }], maxAmount: "99" }, { agent_id: id }),
     ));
 
-  test("a restore, for live alone", async () => {
+  test("a restore, for live only", async () => {
     const pay = await during([403, "restore_unacknowledged"], () => markRestored(service.ctx), "live");
     await buysAt(() => service.post("/v1/x402/pay", body(), { as: buyer.sandbox.as }));
     must(await acknowledgeRestore(service.ctx));

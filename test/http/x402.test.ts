@@ -13,7 +13,7 @@ import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
 const ASKED = { amount: "100", asset: "USDC", payee: "acme" };
 
-/** What a path answers to a payment; without one it asks ASKED, where it does not say otherwise. */
+/** What each path answers to a payment. Without a payment it asks for ASKED, unless the path says otherwise. */
 type Shop = {
   readonly asks?: (request: Request) => Answer;
   readonly sells: (request: Request, payment: string) => Answer | Promise<Answer>;
@@ -42,7 +42,7 @@ afterAll(async () => {
   await seller?.close();
 });
 
-/** A URL of its own for what is sold. */
+/** A new URL at which this is sold. */
 function open(shop: Shop | ((payment: string) => Answer)): string {
   const path = `/${shops.size}`;
   shops.set(path, typeof shop === "function" ? { sells: (_, payment) => shop(payment) } : shop);
@@ -85,7 +85,7 @@ describe("bought with a voucher", () => {
     expect(service.balance(home, "live", "WBTC")).toEqual({ available: 0n, held: 0n, paid: 100n });
   });
 
-  test("what passes is paid: the warrant, its trace, the balance, the check and the receipt", async () => {
+  test("an answer that passes is paid: the warrant, its trace, the balance, the check and the receipt", async () => {
     const before = service.balance(home);
     const goods = JSON.stringify(passing(4));
     let payment = "";
@@ -144,7 +144,7 @@ describe("bought with a voucher", () => {
     expect(warrant.body).toMatchObject({ payee: "acme", amount: "100", spec: { clauses: FOUR } });
     expect((await service.get(`/t/${id}`)).status).toBe(200);
 
-    // The seller can check what it was given.
+    // The seller can verify the voucher.
     const envelope: Json = JSON.parse(Buffer.from(payment, "base64").toString());
     expect(envelope).toMatchObject({
       x402Version: 1,
@@ -212,7 +212,7 @@ describe("bought with a voucher", () => {
     expect(service.ctx.reader.agents.get(agent.id)?.failureCount).toBe(count === 4 ? 0 : 1);
   });
 
-  test("an escalated one is a person's to settle, as any", async () => {
+  test("an escalated one is settled by a person, as any other", async () => {
     const reply = await pay(open(() => Response.json({}, { status: 500 })));
     expect(reply.body).toMatchObject({ state: "escalated", paid: false, status: 500, body: "{}" });
     const as = home.people.operator.as;
@@ -220,7 +220,7 @@ describe("bought with a voucher", () => {
     expect(settled.body.state).toBe("refunded");
   });
 
-  test("an answer of 402 again, or one that redirects, is what was delivered", async () => {
+  test("where the seller answers 402 again, or redirects, that answer counts as the delivery", async () => {
     const again = await pay(open(() => Response.json(ASKED, { status: 402 })));
     expect(again.body).toMatchObject({ state: "escalated", status: 402 });
     const moved = await pay(open(() => new Response(null, { status: 307, headers: { location: "/0" } })));
@@ -260,7 +260,7 @@ describe("bought with a voucher", () => {
     });
   });
 
-  test("a seller that is gone before it is paid was never reached", async () => {
+  test("a seller that goes away before it is paid was never reached", async () => {
     const gone = await listen(() => {
       setImmediate(() => void gone.close());
       return Response.json(ASKED, { status: 402, headers: { connection: "close" } });
@@ -298,7 +298,7 @@ describe("challenges", () => {
     }
   });
 
-  test("after a redirect within the origin: what answered is paid, and named", async () => {
+  test("after a redirect within the origin, the URL that answered is paid", async () => {
     const goods = open(() => Response.json(passing(4)));
     const hop = open({
       asks: () => new Response(null, { status: 302, headers: { location: goods } }),
@@ -335,7 +335,7 @@ describe("challenges", () => {
   });
 });
 
-describe("what costs nothing", () => {
+describe("a URL that costs nothing", () => {
   test.each([
     ["text", 200, "for free"],
     ["an error", 404, "nothing here"],
@@ -397,7 +397,7 @@ describe("replays", () => {
     expect([service.allRows(home), asked.length]).toEqual([allRows, count]);
   });
 
-  test("what was bought is kept once", async () => {
+  test("a body that was bought twice is stored once", async () => {
     const kept = () => service.everything().contents!.length;
     const goods = `the same ${Date.now()}`;
     const before = kept();
@@ -405,7 +405,7 @@ describe("replays", () => {
     expect(kept()).toBe(before + 1);
   });
 
-  test("a key in flight is in flight, whatever is asked; then it replays", async () => {
+  test("a key in flight is refused for every request; then it replays", async () => {
     const arrived = Promise.withResolvers<void>();
     const delivered = Promise.withResolvers<Answer>();
     const url = open({

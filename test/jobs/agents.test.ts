@@ -75,9 +75,9 @@ describe("where commands throw", () => {
     const agents = [];
     for (let count = 0; count < 110; count++) agents.push(await doomed(count === 50 ? 205 : 1));
     const stuck = agents.slice(0, 105).map(({ warrants }) => warrants[0]!);
-    const told: string[] = [];
-    await followAgents(failing(stuck), (error, id) => void told.push(`${error} ${id}`));
-    expect(told.toSorted()).toEqual(
+    const reported: string[] = [];
+    await followAgents(failing(stuck), (error, id) => void reported.push(`${error} ${id}`));
+    expect(reported.toSorted()).toEqual(
       agents
         .slice(0, 105)
         .map(({ agentId }) => `Error: broken ${agentId}`)
@@ -93,9 +93,9 @@ describe("where commands throw", () => {
     const { reader } = ctx;
     const inTurn = reader.warrants.ofAgent(agent.agentId, "held", 300).map(({ id }) => id);
     const stuck = inTurn.slice(0, 255);
-    const told: string[] = [];
-    await followAgents(failing(stuck), (error, id) => void told.push(`${error} ${id}`));
-    expect(told).toEqual([`Error: broken ${agent.agentId}`]);
+    const reported: string[] = [];
+    await followAgents(failing(stuck), (error, id) => void reported.push(`${error} ${id}`));
+    expect(reported).toEqual([`Error: broken ${agent.agentId}`]);
     expect(heldOf([agent]).toSorted()).toEqual(stuck.toSorted());
     await followAgents(ctx, noFault);
     expect(heldOf([agent])).toEqual([]);

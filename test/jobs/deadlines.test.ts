@@ -54,10 +54,10 @@ test("warrants that cannot be expired are reported; they stop no others and do n
   const ids = await opened(160);
   const stuck = new Set(ids.slice(0, 120));
   ctx.clock.now += HOUR_MS;
-  const told: string[] = [];
-  const onFault = (error: unknown, id: string) => void told.push(`${error} ${id}`);
+  const reported: string[] = [];
+  const onFault = (error: unknown, id: string) => void reported.push(`${error} ${id}`);
   expect(await sweepDeadlines(failing(stuck), onFault)).toBe(40);
-  expect(told.toSorted()).toEqual([...stuck].map((id) => `Error: broken ${id}`).toSorted());
+  expect(reported.toSorted()).toEqual([...stuck].map((id) => `Error: broken ${id}`).toSorted());
   expect(new Set(ids.filter((id) => stateOf(id) !== "expired"))).toEqual(stuck);
   expect(await sweepDeadlines(ctx, noFault)).toBe(120);
 });
@@ -65,14 +65,14 @@ test("warrants that cannot be expired are reported; they stop no others and do n
 test("the job fails where none of ten can be expired; fewer are only reported, and counted in the metrics", async () => {
   const ids = await opened(10);
   ctx.clock.now += HOUR_MS;
-  const told: string[] = [];
-  const run = () => sweepDeadlines(failing(new Set(ids)), (_, id) => void told.push(id));
+  const reported: string[] = [];
+  const run = () => sweepDeadlines(failing(new Set(ids)), (_, id) => void reported.push(id));
   await expect(run()).rejects.toThrow("broken");
-  expect(told.splice(0)).toHaveLength(10);
+  expect(reported.splice(0)).toHaveLength(10);
   const nine = new Set(ids.slice(1));
   expect(await sweepDeadlines(failing(nine), () => {})).toBe(1);
   expect(await run()).toBe(0);
-  expect([told.length, ctx.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
+  expect([reported.length, ctx.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
 });
 
 test("a run also ends where nothing can be expired", async () => {

@@ -39,13 +39,13 @@ const states = () => ids.map((id) => ctx.reader.warrants.find(id)?.state as stri
 test.each([
   ["at start", recoverAtStart],
   ["while running", recoverOverdueChecks],
-])("%s, one that cannot be undone is told, and the others are undone", async (_, recover) => {
+])("%s, one that cannot be undone is reported, and the others are undone", async (_, recover) => {
   const broken = failingOn(ctx, new Set([ids[1]!]));
   ctx.clock.now += CHECK_LEASE_MS;
-  const told: string[] = [];
-  const onFault = (error: unknown, warrantId: string) => told.push(`${warrantId}: ${error}`);
+  const reported: string[] = [];
+  const onFault = (error: unknown, warrantId: string) => reported.push(`${warrantId}: ${error}`);
   expect(await recover(broken, onFault)).toBe(2);
-  expect(told).toEqual([`${ids[1]}: Error: broken`]);
+  expect(reported).toEqual([`${ids[1]}: Error: broken`]);
   expect(states()).toEqual(["held", "verifying", "held"]);
   expect(await recover(ctx, onFault)).toBe(1);
 });

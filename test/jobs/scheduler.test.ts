@@ -46,7 +46,7 @@ describe("a run that fails", () => {
   test.each([
     ["at once", broken],
     ["later", async () => broken()],
-  ])("%s is told, and the next one runs all the same", async (_, run) => {
+  ])("%s is reported, and the next run comes as usual", async (_, run) => {
     let fails = true;
     start({ name: "a", run: async () => fails && run() });
     await scheduler.run("a");

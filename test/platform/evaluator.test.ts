@@ -152,9 +152,9 @@ describe("an evaluation", () => {
   });
 
   test("gets no environment, and no folder of the server's", async () => {
-    const tell =
+    const program =
       'process.send({ say: "begun" }); process.send({ say: "clause", code: null, observed: [process.env, process.cwd()] });';
-    const evaluation = await evaluatorOf({ command: childOf(tell) }).evaluate(work([object], {}));
+    const evaluation = await evaluatorOf({ command: childOf(program) }).evaluate(work([object], {}));
     expect(evaluation.details[0]?.observed).toEqual([{}, "/"]);
   });
 });
@@ -290,7 +290,7 @@ describe("a process that fails", () => {
 });
 
 describe("the pool", () => {
-  test("has no child before it is told to warm up, and serves what comes earlier", async () => {
+  test("has no child before its warm-up, and serves work that comes earlier", async () => {
     const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 1_000, size: 2, sizeMax: 4 });
     evaluators.push(evaluator);
     expect(evaluator.stats().size).toBe(0);

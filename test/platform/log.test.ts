@@ -93,8 +93,8 @@ test("a flood of one message hides no other: each is logged about once a minute,
     if (now % 500 === 0) fail("job failed", { job: "deadlines" });
     if (now % 15_000 === 0) fail("job failed", { job: "ledger" });
   }
-  const told = lines() as [string, unknown, { job?: string; unlogged?: number }][];
-  const of = (name: string) => told.filter(([message, , { job }]) => (job ?? message) === name);
+  const allLines = lines() as [string, unknown, { job?: string; unlogged?: number }][];
+  const of = (name: string) => allLines.filter(([message, , { job }]) => (job ?? message) === name);
   for (const job of ["deadlines", "ledger"]) expect(of(job)).toHaveLength(9);
   const deliveries = of("a webhook could not be delivered");
   // A hundred of 300 are kept apart in each minute.
@@ -103,7 +103,7 @@ test("a flood of one message hides no other: each is logged about once a minute,
   now += 60_000;
   fail("a webhook could not be delivered", { delivery_id: "whd_last" });
   fail("job failed", { job: "last" });
-  told.push(...(lines() as typeof told));
+  allLines.push(...(lines() as typeof allLines));
   for (const [name, count] of given)
     expect(of(name).reduce((sum, [, , { unlogged = 0 }]) => sum + 1 + unlogged, 0)).toBe(count);
 });

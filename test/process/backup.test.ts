@@ -12,7 +12,7 @@ const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const PROCESS_TIMEOUT_MS = 60_000;
 
 let folder: ServerFolder;
-/** For backups and what is restored from them. */
+/** The folder for backups and for the ledgers that are restored from them. */
 let beside: string;
 beforeEach(async () => {
   folder = await openServerFolder();
@@ -90,14 +90,14 @@ test(
 );
 
 test(
-  "the nightly backup's child makes the file, and what it says where it cannot is in the error",
+  "the nightly backup's child makes the file; where it cannot, the error has its message",
   async () => {
     const child = createBackupChild([process.execPath, MAIN], folder.folder);
     const file = join(beside, "holdfast-20300115T030000Z.backup");
     await child.make(file);
     expect(readdirSync(beside)).toEqual(["holdfast-20300115T030000Z.backup"]);
     await expect(child.make(file)).rejects.toThrow("is there already");
-    // A server that stops waits for none.
+    // A server that stops does not wait for a backup.
     const cutOff = child.make(join(beside, "late"));
     child.stop();
     await cutOff;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createProgram, type Json, type Program, type Server, SOURCE } from "../crash/program.ts";
 import { createClient } from "../support/client.ts";
 
-/** One folder: one server, and any number of commands beside it. */
+/** On one folder run at most one server, and any number of commands beside it. */
 
 const TEST_MS = 60_000;
 const CALLERS = 8;
@@ -50,7 +50,7 @@ const open = (as: Record<string, string>) =>
   );
 
 test(
-  "a second server refuses to start and says why; the first serves on; when it is gone, however, the next may",
+  "a second server refuses to start and says why; the first goes on; when it has ended, the next may start",
   async () => {
     const second = await program.serve().catch(() => null);
     expect(second).toBeNull();
@@ -67,7 +67,7 @@ test(
 );
 
 test(
-  "commands beside a server under load: what they made or revoked holds from the next request on",
+  "what commands make or revoke beside a server under load holds from the next request on",
   async () => {
     const { as } = await keyOf(agent);
     await program.command("balances", "fund", ...account, "--amount", "1000000");

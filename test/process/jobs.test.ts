@@ -45,7 +45,7 @@ const deliveries = (organisationId: string) =>
 
 type Environment = Readonly<Record<string, string>>;
 
-/** A command on the folder: how it ends, what it says, and what it logs. */
+/** Runs a command on the folder: its exit code, what it prints, and what it logs. */
 async function command(args: readonly string[], environment: Environment = {}) {
   const child = Bun.spawn([process.execPath, MAIN, ...args, "--json", "--data", folder.folder], {
     env: { HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8", ...environment },
@@ -61,7 +61,7 @@ async function command(args: readonly string[], environment: Environment = {}) {
   return { code, out, log };
 }
 
-/** One that succeeds: its answer. */
+/** Runs a command that must succeed, and gives its answer. */
 async function holdfast(args: readonly string[], environment: Environment = {}) {
   const { code, out, log } = await command(args, environment);
   expect([code, code === 0 ? "" : log]).toEqual([0, ""]);
@@ -96,7 +96,7 @@ test(
         const named = [...text.matchAll(new RegExp(`^holdfast_job_${series}\\{job="([^"]+)"\\}`, "gm"))];
         expect(named.map(([, job]) => job ?? "").sort()).toEqual(expected.toSorted());
       }
-      // Nobody has looked yet: a figure would be an alert at every start.
+      // The backup folder was not read yet. A figure now would cause an alert at every start.
       expect(text).not.toMatch(/^holdfast_backup_newest_timestamp_seconds/m);
       expect(await server.end("SIGTERM")).toBe(0);
     }
@@ -160,7 +160,7 @@ test(
     const done = await Promise.all(drivers);
     const judge = createJudge(secret);
     expect(receiver.received.map((one) => judge(one, Date.now()))).toEqual(Array(120).fill("accepted"));
-    // Both the server and the commands had their share.
+    // The server and the commands each sent some.
     expect(done.reduce((sum, one) => sum + one)).toBeWithin(1, 120);
     expect(await folder.ctx.store.audit()).toEqual([]);
   },

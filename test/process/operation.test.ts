@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** `holdfast serve` as its operator sees it: what it logs, what it tells its tools, and the commands beside it. */
+/** `holdfast serve` as its operator sees it: the log, health and metrics, and the commands beside it. */
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const TOKEN = "the-token-of-a-prometheus";
@@ -44,7 +44,7 @@ async function run(...args: readonly string[]) {
   return JSON.parse(out);
 }
 
-test("the running service tells its tools how it is, its figures, and its log every request", async () => {
+test("the running service answers health and metrics, and logs every request", async () => {
   const { port } = new URL(url);
   expect(await run("health", "--ready", "--port", port)).toEqual({
     ...{ object: "health", ok: true, url: `http://127.0.0.1:${port}/readyz` },

@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs something while another process, as it were, writes to the ledger: until `release` is called, or the time is up. */
+/** Runs something while a transaction keeps the ledger locked, as another process would: until `release`, or a time limit. */
 async function whileLocked<Answer>(
   run: (release: () => void) => Promise<Answer>,
   heldMs = HELD_MS,
@@ -46,9 +46,9 @@ async function whileLocked<Answer>(
 }
 
 const STEP = "holdfast: kill-switch, ";
-const ANSWER = "Acme opens no new warrants; what is open goes on.";
+const ANSWER = "Acme opens no new warrants; those that are open go on.";
 
-/** The command on a terminal; the ledger is free once its progress is shown. */
+/** Runs the command on a terminal. The ledger is free once the progress is shown. */
 const onLockedLedger = (env = {}) =>
   whileLocked(
     (release) =>

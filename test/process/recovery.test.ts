@@ -7,7 +7,7 @@ import { makeOrganisation, must } from "../support/organisations.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** What a crash leaves, and what a stop waits for. The server is a process of its own. */
+/** What a crash leaves behind, and what a stop waits for. The server is a process of its own. */
 
 const PROCESS_TIMEOUT_MS = 30_000;
 
@@ -84,7 +84,7 @@ test(
     expect(escalations.body.data).toMatchObject([
       { warrant_id: frozen.id, check_id: null, score: null, reason_codes: ["agent_killed"], status: "open" },
     ]);
-    // An interrupted check is nobody's failure.
+    // An interrupted check does not count as a failure.
     expect(folder.ctx.reader.agents.get(doomed.id)?.failureCount).toBe(0);
 
     // The retry of the very same request decides, now that the source answers.
@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  "SIGTERM lets a running verify finish and answers it, takes nobody new, and exits 0 within 10 s",
+  "SIGTERM lets a running verify finish and answers it, accepts no new request, and exits 0 within 10 s",
   async () => {
     const server = await folder.start("60");
     const home = await makeOrganisation(folder.ctx, server.client);
@@ -114,7 +114,7 @@ test(
     await held.arrived;
     const startedAt = performance.now();
     const ended = server.end("SIGTERM");
-    // It has heard the signal once it takes no new connection.
+    // The signal has arrived once the server takes no new connection.
     for (let refused = false; !refused; ) {
       refused = await fetch(`${server.url}/healthz`, { headers: { Connection: "close" } }).then(
         () => false,
@@ -172,7 +172,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const server = await folder.start("60", { METRICS_TOKEN: token }, true);
     const home = await makeOrganisation(folder.ctx, server.client);
     const { as } = home.live;
-    // Each looks at every pair of 500: together some seconds, and none near its own second.
+    // Each clause looks at every pair of 500 items. Together they take some seconds, each far less than its own second.
     const clauses = Array(16).fill({ kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" });
     const opened = await server.client.post("/v1/warrants", open({ spec: { clauses } }), { as });
     expect(opened.status).toBe(201);
@@ -182,7 +182,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
       const figures = await fetch(`${server.url}/metrics`, { headers: { Authorization: `Bearer ${token}` } });
       busy = (await figures.text()).includes('holdfast_evaluator_busy{pool="verify"} 1');
     }
-    // Until the child has begun the clauses: nobody outside hears of it.
+    // Waits until the child has begun the clauses; nothing outside shows when that is.
     await Bun.sleep(200);
     const ended = server.end(signal);
     const reply = await running;

@@ -14,10 +14,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProgram, type Json, SOURCE } from "../crash/program.ts";
 
-/** `holdfast serve` that cannot start: it says why, ends, and leaves nothing behind. And what it puts right at a start. */
+/** A server that cannot start says why, ends, and leaves nothing behind. And what a start repairs. */
 
 const PROCESS_TIMEOUT_MS = 30_000;
-/** A refused start takes a second or so; one that hangs would never end. */
+/** A refused start takes about a second; one that hangs would never end. */
 const END_MS = 10_000;
 
 let root: string;
@@ -33,7 +33,7 @@ const keyFiles = (): readonly string[] =>
     .filter((name) => name.endsWith(".key"))
     .sort();
 
-/** A start that must be refused: its message. */
+/** Starts a server, which must be refused, and gives the message. */
 async function refusal(settings: Readonly<Record<string, string>> = {}): Promise<string> {
   const child = Bun.spawn([...SOURCE, "serve", "--json"], {
     cwd: root,
@@ -55,7 +55,7 @@ async function refusal(settings: Readonly<Record<string, string>> = {}): Promise
   return message;
 }
 
-/** Runs what needs a program; its processes end with it. */
+/** Runs `use` with a program, and ends its processes afterwards. */
 async function withProgram<Answer>(
   work: (program: ReturnType<typeof createProgram>) => Promise<Answer>,
   settings: Readonly<Record<string, string>> = {},
@@ -76,12 +76,12 @@ const serveOnce = (settings = {}): Promise<void> =>
   }, settings);
 
 test(
-  "keys and a ledger that are none: each is named, the process ends, and the folder is free again",
+  "a broken key file or ledger is named, the process ends, and the folder is free again",
   async () => {
     await serveOnce();
     const good = join(root, "good");
     const WRONG = [
-      ["master.key", "short", "master.key in data is no key: it must be 32 bytes in base64"],
+      ["master.key", "short", "master.key in data is not a key: it must be 32 bytes in base64"],
       [
         "signing.key",
         "nope",
@@ -101,7 +101,7 @@ test(
   PROCESS_TIMEOUT_MS,
 );
 
-/** Makes a folder a disk of so many bytes; whether this user may. */
+/** Mounts a disk of so many bytes on a folder. Answers whether this user may. */
 const mountDisk = (folder: string, size: string): boolean =>
   Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]).success;
 const unmount = (folder: string): void => void Bun.spawnSync(["umount", folder]);
@@ -157,7 +157,7 @@ test(
     for (const part of [...endpoints, "Put the old master.key back", "`holdfast webhooks disable`"])
       expect(lost).toContain(part);
     expect(keyFiles()).toEqual([]);
-    // It works without the key, and is the way out.
+    // This command works without the key: it is how an operator gets out of this.
     await withProgram(async (program) => {
       for (const id of endpoints) await program.command("webhooks", "disable", id);
     });
@@ -225,7 +225,7 @@ test(
 );
 
 test(
-  "what a restore left that was cut off at its very end is removed, and nothing else",
+  "what a restore that was interrupted at its very end left is removed, and nothing else",
   async () => {
     await serveOnce();
     const staging = join(data, "restoring");

@@ -9,7 +9,7 @@ import { makeOrganisation, must, type TestOrganisation } from "../support/organi
 import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
 import { openServerFolder, type ServerFolder, type ServerProcess } from "../support/server-process.ts";
 
-/** The service as it runs, with its own scheduler and the worker beside it, and what a crash leaves of its deliveries. */
+/** The running service with its scheduler, a worker beside it, and the deliveries after a crash. */
 
 const PROCESS_TIMEOUT_MS = 30_000;
 const SECRET = "worker-secret-of-a-test";
@@ -43,7 +43,7 @@ async function open({ client }: ServerProcess, { live }: TestOrganisation): Prom
   expect(reply.status).toBe(201);
   return reply.body;
 }
-/** The deliveries as the console lists them, once none is on its way. */
+/** The deliveries as the console lists them, once none is under way. */
 async function settled({ client }: ServerProcess, { people }: TestOrganisation): Promise<readonly Json[]> {
   for (;;) {
     const { body } = await client.get("/v1/console/webhooks", { as: people.admin.as });
@@ -53,7 +53,7 @@ async function settled({ client }: ServerProcess, { people }: TestOrganisation):
 }
 
 test(
-  "both at once, the service's own job and a worker's: every attempt arrives once, in order, and is accepted",
+  "the service's own job and a worker at once: every attempt arrives once, in order, and is accepted",
   async () => {
     const server = await folder.start("1", { WORKER_SECRET: SECRET });
     const home = await makeOrganisation(folder.ctx, server.client);
@@ -123,7 +123,7 @@ test(
       [1, 2],
       [1, 2],
     ]);
-    // What was cut off ends with the start, and waits its second from then.
+    // The start ends the attempt that was cut off; the next one comes a second after that.
     expect(Date.now() - restartedAt).toBeGreaterThan(1_000);
     expect(await folder.ctx.store.audit()).toEqual([]);
     expect(await second.end("SIGTERM")).toBe(0);
@@ -156,7 +156,7 @@ test(
     for (const [index, wait] of [1, 5, 25].entries()) expect(gaps[index]).toBeWithin(wait - 0.05, wait + 1.5);
     await second.end("SIGKILL");
     const third = await folder.start("1");
-    // What would be sent at once is sent before what is opened now.
+    // A delivery that is due would be sent before the events of this open.
     await open(third, home);
     await receiver.whenReceived(5);
     const { delivery } = receiver.received[0]!;
@@ -169,7 +169,7 @@ test(
 );
 
 test(
-  "SIGTERM lets an attempt under way end, begins none, and waits ten seconds at most",
+  "SIGTERM lets an attempt under way end, starts none, and waits ten seconds at most",
   async () => {
     const server = await folder.start("1");
     const home = await makeOrganisation(folder.ctx, server.client);

@@ -4,7 +4,7 @@ import { makeOrganisation } from "../support/organisations.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
-/** A purchase and the end of the process that makes it. */
+/** Purchases whose process ends in the middle. */
 
 const PROCESS_TIMEOUT_MS = 30_000;
 
@@ -71,7 +71,7 @@ test(
 );
 
 test(
-  "the chains that a server reaches are written down for the commands beside it, and forgotten when it reaches them no more",
+  "the chains that a server can ask are stored for the commands beside it, and removed when it cannot ask them any more",
   async () => {
     const first = await folder.start("1", {
       EVM_RPC: "eip155:84532=http://127.0.0.1:9,eip155:8453=http://127.0.0.1:9",

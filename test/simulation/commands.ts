@@ -2,10 +2,10 @@ import fc from "fast-check";
 import type { Rules } from "./plain-model.ts";
 import type { Setting } from "./service.ts";
 
-/** What random histories are made of. An index picks from what there is by then. */
+/** The commands of random histories. An index picks one of the things that exist when the command runs. */
 
 const index = fc.nat({ max: 1_000 });
-/** An index once in so many times, else null. */
+/** An index in one of so many cases, else null. */
 const seldom = (times: number): fc.Arbitrary<number | null> =>
   fc.oneof({ weight: times - 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: index });
 const who = fc.oneof(
@@ -16,7 +16,7 @@ const who = fc.oneof(
 /** A fresh key, or one that was used before. */
 const reuse = seldom(12);
 const ifMatch = fc.constantFrom(...Array(10).fill(null), "current", "current", "stale");
-/** Who decides: people, and now and then a key that may not. */
+/** Who decides: a person, and sometimes a key, which may not. */
 const decider = fc.oneof(
   { weight: 9, arbitrary: fc.record({ role: fc.constantFrom("operator", "admin", "owner") }) },
   { weight: 1, arbitrary: who },
@@ -84,7 +84,7 @@ const commands = {
     ifMatch,
     reuse,
   }),
-  /** The newest requests are the likeliest to be sent again. */
+  /** The newest requests are the most likely to be sent again. */
   retry: fc.record({ do: fc.constant("retry"), back: fc.constantFrom(0, 0, 0, 1, 1, 2, 3, 5, 8, 13) }),
   finish: fc.record({ do: fc.constant("finish"), check: index }),
   interrupt: fc.record({ do: fc.constant("interrupt"), check: index }),
@@ -101,7 +101,7 @@ const commands = {
     ceiling: fc.constantFrom(0n, 100n, 300n, 10_000n, 10_000n, 10_000n, 10_000n, 2n ** 63n - 1n),
     limit: fc.option(fc.constantFrom(1, 3)),
     budget: fc.constantFrom(1, 1, 2, 5),
-    // A wait can end at the minute that it expires.
+    // So that a wait can end exactly at a deadline.
     minutes: fc.constantFrom(5, 600, 600, 600),
   }),
   revoke: fc.record({ do: fc.constant("revoke"), session: index }),
@@ -123,7 +123,7 @@ type Commands = {
   [K in keyof typeof commands]: (typeof commands)[K] extends fc.Arbitrary<infer C> ? C : never;
 };
 export type Command = Commands[keyof Commands];
-/** One command; or some that are sent at once, so that they meet in one commit. */
+/** One command, or several that are sent at once, so that they share a commit. */
 export type Step = Command | { readonly do: "burst"; readonly steps: readonly Command[] };
 
 const WEIGHTS: Readonly<Record<keyof typeof commands, number>> = {
@@ -151,7 +151,7 @@ const commandOf = (names: readonly (keyof typeof commands)[]): fc.Arbitrary<Comm
   ) as fc.Arbitrary<Command>;
 const NAMES = Object.keys(commands) as (keyof typeof commands)[];
 
-/** The clock stands still while commands meet. */
+/** The clock stands still while several commands share a commit. */
 const burst = fc.record({
   do: fc.constant("burst"),
   steps: fc.array(commandOf(NAMES.filter((name) => name !== "wait")), {
@@ -165,7 +165,7 @@ export const step = fc.oneof(
   { weight: 1, arbitrary: burst },
 ) as fc.Arbitrary<Step>;
 
-/** Every history begins with something to decide about, half of them with an agent that has a session. */
+/** Every history begins with some warrants, and half of them with an agent that has a session. */
 export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): readonly Step[] {
   const session = {
     do: "session",
@@ -187,7 +187,7 @@ export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): reado
 }
 
 export type Beginning = {
-  /** Null is without a session. */
+  /** Null means that there is no session. */
   readonly sessionBudget: number | null;
   readonly firstCheckFails: boolean;
 };

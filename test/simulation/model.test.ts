@@ -15,7 +15,7 @@ const RUNS_DEFAULT = 100;
 const RUNS = Number(process.env.SIMULATION_RUNS ?? RUNS_DEFAULT);
 const SEED = process.env.SIMULATION_SEED;
 const PATH = process.env.SIMULATION_PATH;
-/** The audit reads the whole database: after so many runs a new one begins. */
+/** The audit reads the whole database, so a new database begins after so many runs. */
 const RUNS_OF_A_DATABASE = 5;
 
 /** The context that runs share, with a source that answers when its gate opens. */
@@ -39,7 +39,7 @@ afterAll(() => simulation.ctx.close());
 test(`${RUNS} random histories: the service and a plain model agree after every step`, async () => {
   const histories = fc.asyncProperty(
     setting,
-    // Unbiased: small numbers are no edge cases here, they would only make all histories alike.
+    // Without the bias to small numbers, which are not special here and would make all histories similar.
     fc.noBias(fc.array(step, { minLength: 15, maxLength: 45, size: "max" })),
     async (given, steps) => {
       if (simulation.runs === RUNS_OF_A_DATABASE) {
@@ -56,7 +56,7 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
         await run.finishAll();
         expect(await ctx.store.audit()).toEqual([]);
       } catch (error) {
-        // What is wrong in this database may not be found again in the runs that shrink it.
+        // Shrinking needs a new database: in this one the failure may not happen again.
         run.abandon();
         simulation = createSimulation();
         throw error;
@@ -70,8 +70,8 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
   });
 }, 600_000);
 
-// Fewer may miss some of it by chance; CI plays enough.
-test.skipIf(RUNS < 250)("the histories met what they are for", () => {
+// Fewer runs may miss an outcome by chance. CI plays enough.
+test.skipIf(RUNS < 250)("the histories had every outcome that they should have", () => {
   const ended = ["held", "released", "partially_released", "refunded", "expired", "escalated", "frozen"];
   const outcomes = {
     open: [

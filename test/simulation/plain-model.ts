@@ -95,7 +95,7 @@ export type VerifyRequest = {
   readonly key: string;
   readonly fingerprint: string;
   readonly warrantId: string;
-  /** How many of the four clauses pass, and what the others fail with. */
+  /** How many of the four clauses pass, and the code that the others fail with. */
   readonly passes: number;
   readonly code: string;
   readonly ifMatch: number | null;
@@ -145,7 +145,7 @@ export class PlainModel {
     return { status: 200, replayed: false };
   }
 
-  /** What the key says before anything else is looked at. */
+  /** What follows from the Idempotency-Key alone. */
   private replay({ key, fingerprint }: Request): Expected | null {
     const known = this.keys.get(key);
     if (!known?.answered || known.fingerprint !== fingerprint) return null;
@@ -167,7 +167,7 @@ export class PlainModel {
     return { status, replayed: false };
   }
 
-  /** `id` is what the service called the warrant, where it made one. */
+  /** `id` is the id that the service gave the warrant, where it made one. */
   open(request: OpenRequest, id: string, now: number): Expected {
     const { caller, amount, asset, agentId } = request;
     if (caller.kind === "person" && RANK[caller.role] < RANK.operator) return "insufficient_role";
@@ -288,7 +288,7 @@ export class PlainModel {
     });
   }
 
-  /** Whether it was expired. */
+  /** Answers whether it expired. */
   expire(id: string, now: number): boolean {
     const warrant = this.warrants.get(id);
     if (warrant?.state !== "held" || warrant.deadline > now) return false;
@@ -316,7 +316,7 @@ export class PlainModel {
     return "begun";
   }
 
-  /** The check answers; `version` is the one that it began as. */
+  /** The check ends; `version` is the warrant's version when it began. */
   completeVerify(request: VerifyRequest, version: number, now: number): Expected {
     const warrant = this.warrants.get(request.warrantId);
     if (warrant?.version !== version) return "version_conflict";
@@ -417,7 +417,7 @@ export class PlainModel {
     if (status === "active") agent.failures = 0;
   }
 
-  /** What follows a change of status, after all that was sent with it: a killed agent's holds freeze, an active one's thaw. */
+  /** After a change of status, and after all that was sent with it: a killed agent's held warrants freeze, an active one's thaw. */
   followStatus(id: string): void {
     const status = this.agents.get(id)?.status;
     for (const warrant of this.warrants.values()) {
@@ -433,7 +433,7 @@ export class PlainModel {
     }
   }
 
-  /** The one before it is revoked. */
+  /** The session before it is revoked. */
   addSession(
     session: Pick<ModelSession, "id" | "agentId" | "ceiling" | "limit" | "budget" | "expiresAt">,
     now: number,

@@ -30,12 +30,12 @@ import { type Simulated, snapshotOf, snapshotOfModel } from "./service.ts";
 import { createSessionLaws } from "./session-laws.ts";
 import type { StoreOrder } from "./store-order.ts";
 
-/** How often each outcome was met: a simulation that refuses everything agrees with anything. */
+/** How often each outcome happened. Without this, histories in which everything is refused would count as a success. */
 export const counts = new Map<string, number>();
 const met = (outcome: string) => counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
 const pick = <T>(items: readonly T[], at: number): T | undefined => items[at % items.length];
 
-/** A check of the scripted source waits at its gate. */
+/** A check waits at the gate of its scripted source. */
 export type Gates = Map<string, { begun: () => void; go: Promise<void> }>;
 
 type Pending = {
@@ -45,15 +45,16 @@ type Pending = {
   readonly release: () => void;
 };
 
-/** Lets the model decide what the service has answered. */
+/** Lets the model decide the same command, and compares the answers. */
 type Judge = () => Promise<void> | void;
-/** A command that is with the service. Resolves when it has answered. */
+/** A command that was sent to the service. Resolves when it was answered. */
 type Sent = Promise<Judge>;
 const NOTHING: Judge = () => {};
 
 /**
- * Runs commands against both. Those of a burst are all sent before the first is answered, and so meet in one commit of the
- * service; the model takes them in the order in which they came to the store. Checks that hang overlap with what comes after.
+ * Runs commands against the service and the model. The commands of a burst are all sent before the first is answered, so they
+ * share a commit of the service. The model takes them in the order in which they came to the store. A check that hangs overlaps
+ * with the commands after it.
  */
 export class Run {
   private readonly requests: Request[] = [];
@@ -74,7 +75,7 @@ export class Run {
 
   async step(given: Step): Promise<void> {
     if (given.do === "burst") {
-      // A check that is let go completes some turns later: after all that is sent in this one.
+      // A check that is let go ends some turns later, after everything that is sent in this turn.
       const order = given.steps.toSorted((a, b) => Number(a.do === "finish") - Number(b.do === "finish"));
       const judges = await this.store.inOrder(order.map((command) => () => this.send(command, true)));
       for (const judge of judges) await judge();
@@ -96,7 +97,7 @@ export class Run {
     for (const { status } of this.model.agents.values()) met(`agent ended ${status}`);
   }
 
-  /** After a failure: nothing may wait for ever. */
+  /** For the end of a run that failed: nothing may wait for ever. */
   abandon(): void {
     for (const { release, answer } of this.pending) {
       release();
@@ -104,7 +105,7 @@ export class Run {
     }
   }
 
-  /** Every check of a burst hangs: how far one gets by itself within a turn is nobody's promise. */
+  /** Every check of a burst hangs, since it is not defined how far a check gets within a turn. */
   private async send(given: Command, isBurst: boolean): Sent {
     switch (given.do) {
       case "open":
@@ -371,7 +372,7 @@ export class Run {
     return () => this.compare(request, answer, this.model.completeVerify(request, version, this.ctx.now()));
   }
 
-  /** The same refusal, or the same answer: a new one says what the warrant is now, a replay what was said before. */
+  /** Compares refusals and answers. A new answer shows the warrant as it is now, a replay shows the original answer. */
   private compare(request: Request, answer: Answer | Refusal, expected: Expected): void {
     const outcome = isRefusal(answer)
       ? answer.refused

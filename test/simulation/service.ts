@@ -7,7 +7,7 @@ import type { TestContext } from "../support/context.ts";
 import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
 
-/** One organisation of the real service with the model beside it, and how the two are compared. */
+/** One organisation of the real service, the model of it, and how the two are compared. */
 export type Simulated = {
   readonly ctx: TestContext;
   readonly organisationId: string;
@@ -20,18 +20,18 @@ export type Simulated = {
 
 export type Setting = {
   readonly mode: Mode;
-  /** Without an admin there is one senior person only, who cannot be the second of a dispute. */
+  /** Without an admin there is only one senior person, so nobody could decide a dispute that this person raised. */
   readonly hasAdmin: boolean;
   readonly budgets: readonly number[];
   readonly mustBeNamed: boolean;
 };
 
-/** The hash of the token that somebody is signed in with, for as long as a history goes on. */
+/** The hash of a person's sign-in token. The sign-in lasts for the whole history. */
 const signInOf = (userId: string): string => `sign-in of ${userId}`;
 
 const keyOf = (agentId: string): string => `key_of_${agentId}`;
 
-/** A new organisation in one commit: each run has its own, and all share a database. */
+/** Makes a new organisation in one commit. Each run has its own, and all runs share a database. */
 export async function createSimulated(ctx: TestContext, setting: Setting): Promise<Simulated> {
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
@@ -170,10 +170,10 @@ const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
   row: { tokenHash: signInOf(userId), userId, mode, createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
 });
 
-/** More of a kind than any history makes. */
+/** More things of one kind than any history makes. */
 const EVERY = 1_000;
 
-/** Everything of the organisation, in one shape for both. */
+/** All data of the organisation, in a form that is the same for the service and the model. */
 export function snapshotOf({ ctx, organisationId, mode, model }: Simulated): object {
   const { reader } = ctx;
   const scope = { organisationId, mode };

@@ -6,7 +6,7 @@ import type { Simulated } from "./service.ts";
 /** More warrants than any history opens. */
 const EVERY = 1_000;
 
-/** What a warrant takes of its session: all of it while it is held, then what it paid. */
+/** What a warrant takes from its session: its whole amount while it is held, then what it paid. */
 const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>
   settledAt === null ? amount : (amount * BigInt(releasedBps ?? 0)) / 10_000n;
 
@@ -41,7 +41,7 @@ export function createSessionLaws({ ctx, organisationId, mode, model }: Simulate
 function expectLaterThan(earlier: SpendSession, session: SpendSession): void {
   expect(session.warrantCount).toBeGreaterThanOrEqual(earlier.warrantCount);
   if (earlier.revokedAt === null) return;
-  // Revoked is for good, and nothing more is charged.
+  // A revoked session stays revoked, and nothing more is charged to it.
   expect([session.revokedAt, session.warrantCount]).toEqual([earlier.revokedAt, earlier.warrantCount]);
   expect(session.amountSpent <= earlier.amountSpent).toBeTrue();
 }

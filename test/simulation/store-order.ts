@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { TestContext } from "../support/context.ts";
 
-/** Tells in which order what is begun at once comes to the store. */
+/** In which order commands that are started at once come to the store. */
 export type StoreOrder = {
-  /** Begins all of it in one turn. Resolves to the results in the order in which each first gave the store a command. */
+  /** Starts all of them in one turn. Resolves to their results, in the order in which each first gave the store a command. */
   inOrder<T>(begin: readonly (() => Promise<T>)[]): Promise<readonly T[]>;
 };
 
 const NOT_YET = Number.MAX_SAFE_INTEGER;
 
-/** Watches the commands of a context's store: a verb that reads before its command comes later than one that does not. */
+/** Watches the commands of a context's store. A verb that reads first comes to the store later than one that does not. */
 export function watchStoreOrder({ store }: TestContext): StoreOrder {
   const turns = new AsyncLocalStorage<{ place: number }>();
   let place = 0;
@@ -28,7 +28,7 @@ export function watchStoreOrder({ store }: TestContext): StoreOrder {
       const results = await Promise.all(
         begun.map(async ({ turn, result }) => ({ turn, result: await result })),
       );
-      // What gave the store nothing of its own is last, as it was begun.
+      // Those that gave the store no command come last, in the order in which they were started.
       return results.toSorted((a, b) => a.turn.place - b.turn.place).map(({ result }) => result);
     },
   };

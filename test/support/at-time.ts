@@ -3,7 +3,7 @@ import { random40 } from "../../src/platform/random.ts";
 import type { Context } from "../../src/services/context.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 
-/** The same service by another clock. The engine has a clock of its own: it gets a store of its own, to be closed. */
+/** The same service with another clock. The engine has its own clock, so this has its own store, which the test must close. */
 export function atTime(
   ctx: Context,
   dataFolder: string,

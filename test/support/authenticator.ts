@@ -2,7 +2,7 @@ import { createHash, createSign, generateKeyPairSync, type KeyObject, randomByte
 import type { AssertionResponse, RegistrationResponse } from "../../src/platform/passkeys.ts";
 import type { Json } from "./client.ts";
 
-/** What a test makes wrong: another origin, another host name, a person who was not verified, a counter of its own. */
+/** What a test changes: another origin or host name, a person who was not verified, another counter. */
 export type Twist = {
   readonly origin?: string;
   readonly rpId?: string;

@@ -1,13 +1,13 @@
 import { expect } from "bun:test";
 
-/** Sends one request; over a socket, or straight into the shell. */
+/** Sends one request, over a socket or directly into the shell. */
 export type Send = (request: Request) => Promise<Response>;
 
 /** Headers that say who calls. */
 export type Credentials = Readonly<Record<string, string>>;
 export const NOBODY: Credentials = {};
 
-/** JSON as it came: a test looks into it as it likes. */
+/** JSON of any form. */
 export type Json = ReturnType<typeof JSON.parse>;
 
 export type Reply = {
@@ -16,19 +16,19 @@ export type Reply = {
   /** The body's JSON; null where there is none. */
   readonly body: Json;
   readonly text: string;
-  /** The error's code; null where it is none. */
+  /** The error's code; null where the answer is not an error. */
   readonly code: string | null;
 };
 
 export type SendOptions = {
   readonly as?: Credentials;
-  /** The Idempotency-Key; without it a fresh one, with null none. */
+  /** The Idempotency-Key (default: a new one; null sends none). */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 export type Client = {
-  /** An object is sent as JSON; text and bytes are sent as they are, and called JSON. */
+  /** An object is sent as JSON. Text and bytes are sent unchanged, with the content type of JSON. */
   post(path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
   get(path: string, options?: SendOptions): Promise<Reply>;
   send(method: string, path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
@@ -45,7 +45,7 @@ const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | null => {
     : JSON.stringify(body);
 };
 
-/** A client that checks what every answer must have, before a test looks at its own part of it. */
+/** A client that checks what every answer must have, so that a test checks only its own part. */
 export function createClient(send: Send, baseUrl: string, docsUrl = `${baseUrl}/docs`): Client {
   const request: Client["send"] = async (method, path, body, { as, key, headers } = {}) => {
     const payload = bodyOf(body);
@@ -94,7 +94,7 @@ function expectHeaders(status: number, headers: Headers): void {
   expect(number("ratelimit-remaining")).toBeLessThanOrEqual(limit);
   const reset = number("ratelimit-reset");
   expect(reset).toBeGreaterThan(0);
-  // A sign-in's failures are counted by the quarter-hour, all else by the minute.
+  // The failures of sign-ins are counted by the quarter-hour, everything else by the minute.
   expect(reset).toBeLessThanOrEqual(status === 429 ? 900 : 60);
   expect(headers.get("retry-after")).toBe(status === 429 ? String(reset) : null);
   expect(headers.get("cache-control")).toBe("no-store");

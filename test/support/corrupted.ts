@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { type Connection, connect, openLedger } from "../../src/store/sqlite/open.ts";
 
-/** Opens a copy of the ledger in a folder, as a buggy or hostile hand would: nothing stops it. */
+/** Opens a copy of the ledger in a folder without its guards, as a bug or an attacker would. */
 export function withCopy<T>(
   folder: string,
   work: (ledger: { readonly writer: Connection; readonly readers: Connection }, file: string) => T,
@@ -34,10 +34,10 @@ export function withCopy<T>(
   }
 }
 
-/** What is planted, and the message of the audit that names it. */
+/** A corruption, and the message of the audit that names it. */
 export type Corruption = readonly [name: string, plant: string | ((raw: Database) => void), named: RegExp];
 
-/** Plants it in a copy of the ledger, which must change something, and expects the audit to name it. */
+/** Corrupts a copy of the ledger, which must change something, and expects the audit to name it. */
 export function expectFound(folder: string, [, plant, named]: Corruption): void {
   const messages = withCopy(folder, ({ writer, readers }) => {
     const before = writer.raw.query("SELECT total_changes() AS n").get();

@@ -1,7 +1,7 @@
 import type { Context } from "../../src/services/context.ts";
 import type { Store } from "../../src/store/store.ts";
 
-/** The same service, whose process ends after so many commits. */
+/** The same service, as if its process ended after so many commits. */
 export function endingAfter<Given extends Context>(ctx: Given, commits: number): Given {
   let count = 0;
   const execute = async (command: never): Promise<unknown> => {

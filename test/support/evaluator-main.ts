@@ -1,4 +1,4 @@
 import { runEvaluatorChild } from "../../src/platform/evaluator-child.ts";
 
-/** What tests start children with, in the place of `main.ts evaluator`. */
+/** The program that tests start evaluator children with, instead of src/main.ts. */
 await runEvaluatorChild();

@@ -4,7 +4,7 @@ import type { Store } from "../../src/store/store.ts";
 
 type Command = { readonly needs: Needs };
 
-/** The same service, whose commands go through `pass`, which calls `go` to execute them. */
+/** The same service, but its commands go through `pass`, which calls `go` to execute them. */
 export function withCommands<Given extends Context>(
   ctx: Given,
   pass: (command: Command, go: () => Promise<unknown>) => Promise<unknown>,
@@ -14,7 +14,7 @@ export function withCommands<Given extends Context>(
   return { ...ctx, store: { ...ctx.store, execute: execute as Store["execute"] } };
 }
 
-/** The same service, whose commands on these warrants throw. */
+/** The same service, but its commands on these warrants throw. */
 export const failingOn = (ctx: Context, warrantIds: ReadonlySet<string>): Context =>
   withCommands(ctx, async ({ needs: { warrant } }, go) => {
     if (typeof warrant === "string" && warrantIds.has(warrant)) throw new Error("broken");

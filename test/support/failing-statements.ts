@@ -4,7 +4,7 @@ import { Database, type Statement } from "bun:sqlite";
 export type Fault = {
   readonly transaction: number;
   readonly statement: number;
-  /** Whether it fails before it has done anything, or has done it and then says that it failed. */
+  /** Whether it fails before it does anything, or does its work and then reports a failure. */
   readonly when: "before" | "after";
   /** Whether every later statement fails too, until the run is over. */
   readonly lasts?: boolean;
@@ -15,11 +15,11 @@ export type Struck = {
   readonly sql: string | null;
 };
 
-/** The statements of ledgers that are opened from now on, of which one at a time can be made to fail. */
+/** Makes one statement at a time fail, in the ledgers that are opened from now on. */
 export type FailingStatements = {
-  /** What a fault does while `run` runs. Only statements of transactions that write count. */
+  /** Runs `run` with a fault. Only statements of transactions that write are counted. */
   during<T>(fault: Fault, run: () => Promise<T>): Promise<Struck & { readonly result: T }>;
-  /** Of a connection that only reads, the first statement with this text fails. */
+  /** On a connection that only reads, the first statement with this text fails. */
   whileReading<T>(sql: string, run: () => Promise<T>): Promise<Struck & { readonly result: T }>;
   /** Connections that write, in the order of their first transaction. */
   readonly writers: readonly Database[];
@@ -78,7 +78,7 @@ export function watchStatements(): FailingStatements {
     return watch(this, sql, query.call(this, sql));
   } as typeof query;
   Database.prototype.run = function (this: Database, sql: string, ...rest: never[]) {
-    // Of what is written, only what is prepared is counted.
+    // Only prepared statements are counted.
     if (text === null || !isDue(this, sql)) return run.call(this, sql, ...rest);
     struck ??= sql;
     throw new Error(`injected: ${sql}`);

@@ -1,4 +1,4 @@
-/** The shortest of five runs, in ms: a machine that is busy for a moment does not slow all of them. */
+/** The time of the fastest of five runs, in ms: a machine that is busy for a moment does not slow all five. */
 export function fastestMs(work: () => void): number {
   const durations = Array.from({ length: 5 }, () => {
     const startedAt = performance.now();

@@ -24,10 +24,10 @@ import {
 } from "./stage.ts";
 
 const HALF_PASS: Script = [null, null, "path_not_found", "value_mismatch"];
-/** Above 2^53, where doubles are two apart. */
+/** An amount above 2^53, where a double cannot hold every whole number. */
 export const HUGE = 9_007_199_254_740_993n;
 
-/** Moves money in every way there is: warrants in all nine states, under policies, a session, a schema and a verifier. */
+/** Moves money in every possible way: warrants in all nine states, under policies, a session, a schema and a verifier. */
 export async function buildGoodLedger(ctx: TestContext): Promise<void> {
   const stage = await createStage(ctx);
   const { organisationId, operator, admin } = stage;

@@ -5,7 +5,7 @@ import { CERTIFICATE, PRIVATE_KEY } from "./tls.ts";
 /** A source that answers each connection as it likes, byte by byte. */
 export type HostileSource = { readonly port: number; readonly requests: string[]; close(): void };
 
-/** Listens on a port of 127.0.0.1. `answer` gets the socket once the first bytes of a request are there. */
+/** Listens on a port of 127.0.0.1. `answer` gets the socket once the first bytes of a request have come. */
 export function hostileSource(
   answer: (socket: Socket, request: string) => void,
   { tls = false } = {},
@@ -54,7 +54,7 @@ export function flood(socket: Socket, chunk: Uint8Array): void {
   write();
 }
 
-/** Writes a little, again and again, so that no silence is ever long. */
+/** Writes a little, again and again, so that there is never a long pause. */
 export function drip(socket: Socket, text: string): void {
   const timer = setInterval(() => socket.write(text), 20);
   socket.on("close", () => clearInterval(timer));

@@ -6,18 +6,18 @@ import type { FirstAnswer, PaidAnswer, SellerRequest } from "../../src/platform/
 import type { Context } from "../../src/services/context.ts";
 import { NO_MONEY } from "./context.ts";
 
-/** A seller and a chain that a test scripts, without a network. Nothing set, it sells for a voucher of 100 and delivers `{}`. */
+/** A seller and a chain that a test scripts, without a network. By default it sells for a voucher of 100 and delivers `{}`. */
 export type Market = {
   readonly x402: Context["x402"];
-  /** What the first request gets. */
+  /** The answer to the first request. */
   first: FirstAnswer | { readonly problem: string };
-  /** What the paid one gets; asked for each time. */
+  /** The answer to the paid request; called each time. */
   paid: () => PaidAnswer | Promise<PaidAnswer>;
-  /** What the chain says, one after the other; the last again and again. */
+  /** The answers of the chain, in order; the last one is repeated. */
   findings: readonly Finding[];
-  /** Of every wallet; null where no chain tells. */
+  /** The balance of every wallet; null where no chain says it. */
   balance: bigint | null;
-  /** Of the chain's newest block. */
+  /** The time of the chain's newest block. */
   blockTime: number;
   readonly asked: SellerRequest[];
   readonly sent: PaymentHeader[];
@@ -86,7 +86,7 @@ const answer = (status: number, body: unknown, headers: Record<string, string> =
 const bytesOf = (body: unknown): Uint8Array =>
   body instanceof Uint8Array ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 
-/** A first answer that is no challenge. */
+/** A first answer without a challenge. */
 export const givesAway = (body: unknown, status = 200): FirstAnswer => answer(status, body);
 
 /** A 402 with any body. */
@@ -98,7 +98,7 @@ export const asksVoucher = (amount: string, asset = "USDC", payee = "acme"): Fir
 
 export const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
 
-/** What `exact` on Base Sepolia asks, in the form of a version. */
+/** A challenge for `exact` on Base Sepolia, in the form of a protocol version. */
 export function asksExact(amount: string, version: 1 | 2 = 2, overrides: object = {}): FirstAnswer {
   const terms = {
     scheme: "exact",
@@ -133,7 +133,7 @@ export const delivers = (body: unknown, headers: Record<string, string> = {}, st
   evidence: reachedEvidence({ status, body: bytesOf(body) }),
 });
 
-/** No answer came: the seller was never reached, or it said nothing. */
+/** No answer came: the seller was never reached, or it did not answer. */
 export const silence = (connected: boolean, headers: Record<string, string> = {}): PaidAnswer => ({
   connected,
   headers,

@@ -9,13 +9,13 @@ export type Operator = {
   readonly cli: CommandLine;
   /** Makes an organisation with an owner, a viewer, and a sandbox agent with a key. */
   setUp(): Promise<SetUp>;
-  /** What people see; the command must succeed. */
+  /** What the command prints for people; it must succeed. */
   printed(...args: readonly string[]): Promise<string>;
   /** The command must fail, with `--json` and without, and must not have written a row. */
   refused(args: readonly string[], code: string, start?: string): Promise<void>;
 };
 
-/** What was made, by its ids. E-mails are new each time: `bob`'s is `emailOf("bob")`. */
+/** The ids of what was made. E-mails are new each time: Bob's is `emailOf("bob")`. */
 export type SetUp = {
   readonly organisation: string;
   readonly owner: string;
@@ -23,7 +23,7 @@ export type SetUp = {
   readonly agent: string;
   readonly key: string;
   emailOf(name: string): string;
-  /** The options that say whose and in which mode. */
+  /** The options for the organisation and the mode. */
   account(mode?: string): readonly string[];
 };
 

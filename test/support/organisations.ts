@@ -41,13 +41,13 @@ const FUNDS = 1_000_000n;
 let sequence = 0;
 const fresh = (name: string): string => `${name}-${++sequence}`;
 
-/** The value, where it is no refusal. */
+/** The value; throws where it is a refusal. */
 export function must<T>(value: T | Refusal): T {
   if (isRefusal(value)) throw new Error(`refused: ${value.refused satisfies ErrorCode}: ${value.message}`);
   return value;
 }
 
-/** Makes one. `ctx` hashes passwords cheaply: argon2 for every person would be most of a test's time. */
+/** Makes an organisation. `ctx` hashes passwords cheaply: argon2 for every person would take most of a test's time. */
 export async function makeOrganisation(
   ctx: Context,
   client: Client,

@@ -8,7 +8,7 @@ import type { Service } from "./server.ts";
 /** A person's passkey, on an authenticator in software. */
 export type TestPasskey = { readonly authenticator: Authenticator; readonly credential: Credential };
 
-/** What a signature is asked for: a decision on a version of a warrant. */
+/** What is signed: a decision on a version of a warrant. */
 export type Decision = {
   readonly warrant_id: string;
   readonly version: number;
@@ -19,7 +19,7 @@ export type Decision = {
 export const registrationOptions = (client: Client, { as }: Person, password = PASSWORD): Promise<Reply> =>
   client.post("/auth/passkeys/options", { password }, { as, key: null });
 
-/** The answer to a registration whose response is made as the twist says. */
+/** The answer to a registration. The twist changes the authenticator's response. */
 export async function registers(
   client: Client,
   person: Person,
@@ -43,7 +43,7 @@ export async function enrol(client: Client, person: Person, origin?: string): Pr
 export const challenge = (client: Client, { as }: Pick<Person, "as">, decision: Decision): Promise<Reply> =>
   client.post("/auth/passkey/challenge", decision, { as, key: null });
 
-/** The answer to an assertion over a decision, made as the twist says. */
+/** The answer to an assertion over a decision. The twist changes the authenticator's response. */
 export async function asserts(
   client: Client,
   person: Pick<Person, "as">,

@@ -2,13 +2,13 @@ type Options = {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly columns?: number;
-  /** Called with everything that was written so far, each time that more is. */
+  /** Called each time that something is written, with everything that was written so far. */
   readonly onWritten?: (written: string) => void;
 };
 
 /**
- * Runs a process on a terminal, as a user would; what it wrote there, stdout and stderr together. `<clear>` stands for the
- * sequence that clears the rest of a line.
+ * Runs a process on a terminal, as a user would. Answers what it wrote there, stdout and stderr together. `<clear>` stands for
+ * the sequence that clears the rest of a line.
  */
 export async function onTerminal(
   command: readonly string[],

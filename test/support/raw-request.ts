@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 
 /**
- * Sends bytes as they are over a socket of its own, where fetch would mend or refuse them. The
- * response, read to its end; it comes too where the other side answers before all is sent. `signal` cuts the line.
+ * Sends bytes unchanged over a socket of its own; fetch would correct or refuse them. Answers the response, read to its end,
+ * also where it comes before all bytes were sent. `signal` closes the connection.
  */
 export function rawRequest(
   url: string,

@@ -10,7 +10,7 @@ export type Verdict = "accepted" | "forged" | "stale" | "replayed" | "malformed"
 
 const TOLERANCE_SECONDS = 300;
 
-/** Judges deliveries to one endpoint; it remembers what it has seen. */
+/** Accepts or refuses deliveries to one endpoint. It remembers those that it has seen. */
 export type Judge = (posted: Posted, now: number) => Verdict;
 
 export function createJudge(secret: string): Judge {
@@ -41,11 +41,11 @@ export type Received = Posted & {
   readonly attempt: number;
 };
 
-/** Answers a delivery; 200 where nothing is said. */
+/** Answers a delivery (default: 200). */
 export type Answers = (received: Received) => Response | Promise<Response>;
 
 export type Receiver = {
-  /** Where to send; a path tells endpoints apart. */
+  /** The URL to send to. Each path is an endpoint. */
   url(path?: string): string;
   readonly port: number;
   /** What came, in order. */

@@ -3,7 +3,7 @@ import { type ErrorCode, isRefusal, type Refusal } from "../../src/core/errors.t
 import type { TestContext } from "./context.ts";
 import { rowCounts } from "./rows.ts";
 
-/** What a refusal must be: its code, and how its message starts. */
+/** The refusal that is expected: its code, and how its message starts. */
 export type Expected = readonly [code: ErrorCode, start: string];
 
 /** Runs a verb that must be refused, and must not have written a row. */

@@ -1,6 +1,6 @@
 import type { Context } from "../../src/services/context.ts";
 
-/** As a restore leaves the ledger, and as its operator may have done since. */
+/** The ledger after a restore, and where `acknowledgedAt` is given, after its operator has acknowledged it. */
 export async function markRestored(
   ctx: Context,
   { restoredAt = ctx.now(), acknowledgedAt = null as number | null } = {},

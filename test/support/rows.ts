@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 
-/** How many rows every table of a ledger has: what a refusal must leave as it was. */
+/** How many rows every table of a ledger has. A refusal must not change it. */
 export function rowCounts(dataFolder: string): Readonly<Record<string, number>> {
   const database = new Database(join(dataFolder, "holdfast.db"), { readonly: true });
   try {

@@ -15,7 +15,7 @@ const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 export type ServerProcess = {
   readonly client: Client;
   readonly url: string;
-  /** Sends the signal, to its whole group where it has its own; resolves with the exit code, null where the signal ended it. */
+  /** Sends the signal, to the process group where it has its own. Resolves with the exit code; null where the signal ended it. */
   end(signal: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<number | null>;
 };
 
@@ -25,7 +25,7 @@ export type ServerFolder = {
   readonly ctx: Context & Pick<TestReader, "reader">;
   /**
    * @param secrets settings that no flag gives, such as `WORKER_SECRET`
-   * @param ownGroup whether it and its children are a process group, as a terminal's or a service manager's are
+   * @param ownGroup whether the server and its children are a process group, as a terminal or a service manager makes it
    */
   start(fetchSeconds: string, secrets?: Given, ownGroup?: boolean): Promise<ServerProcess>;
   close(): Promise<void>;

@@ -15,15 +15,15 @@ import { createTestContext } from "./context.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
 import { openReader, type TestReader } from "./reader.ts";
 
-/** What a refusal must be: its status, its code and, where it says where, how its message starts. */
+/** The refusal that is expected: its status, its code and, where given, how its message starts. */
 export type Refused = readonly [status: number, code: string, start?: string];
 
-/** The service under test, however it is reached, and what a test asks of it. */
+/** The service under test, over a socket or without one, with helpers for tests. */
 export type Service = Client & {
   readonly url: string;
   readonly ctx: Context & Pick<TestReader, "reader">;
   organisation(funds?: bigint): Promise<TestOrganisation>;
-  /** The body of an open that nothing is wrong with, but for what is said. Always the same deadline. */
+  /** A valid body of an open, with these fields changed. The deadline is always the same. */
   body(overrides?: object): { readonly [field: string]: unknown };
   /** A time some milliseconds ahead of the service's clock. */
   timeIn(ms: number): string;
@@ -99,7 +99,7 @@ function serviceOf(
 
 const MANY = "1000000";
 
-/** Settings of a server for tests: a free port, sources on this machine, one second to fetch, rates that nobody meets. */
+/** Settings of a server for tests: a free port, sources on this machine, one second to fetch, rates that no test reaches. */
 export const testSettings = (data: string): Given => ({
   DATA: data,
   PORT: "0",
@@ -120,7 +120,7 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   if (isRefusal(started)) throw new Error(started.message);
   const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
-  // Verification reads the algorithm from the hash: what a test keeps may be cheap.
+  // The algorithm is read from the hash, so a test may store a cheap hash.
   const reading = openReader(folder);
   const ctx: Service["ctx"] = {
     ...real,

@@ -1,6 +1,6 @@
 /**
- * Work that takes its time, as a process of its own: `slow-work.ts <milliseconds> blocked|waiting`. It holds up the main
- * thread, as one long call of SQLite does, or waits, as for a network.
+ * Slow work, as a process of its own: `slow-work.ts <milliseconds> blocked|waiting`. It blocks the main thread, as one long call
+ * of SQLite does, or it waits, as for a network.
  */
 import { startProgress } from "../../src/cli/progress.ts";
 import { withProgress } from "../../src/core/progress.ts";

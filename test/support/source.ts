@@ -1,8 +1,8 @@
-/** A well-behaved source on 127.0.0.1, whose answers a test gives. */
+/** A source on 127.0.0.1 that gives the answers of a test. */
 export type Source = {
-  /** A URL that answers this, with 200 where nothing else is said. An object is sent as JSON. */
+  /** A URL that gives this answer (default status: 200). An object is sent as JSON. */
   gives(body: string | Uint8Array<ArrayBuffer> | object, init?: ResponseInit): string;
-  /** A URL that answers what `release` says, once it says it. */
+  /** A URL whose requests wait until `release` gives the answer. */
   holds(): Held;
   /** The paths that were asked for, in order. */
   readonly asked: readonly string[];
@@ -11,9 +11,9 @@ export type Source = {
 
 export type Held = {
   readonly url: string;
-  /** Resolves when the first request is here. */
+  /** Resolves when the first request has come. */
   readonly arrived: Promise<void>;
-  /** Lets every request that waits, and those to come, have this answer. */
+  /** Gives this answer to every request that waits, and to those that come later. */
   release(body: string, init?: ResponseInit): void;
 };
 

@@ -17,7 +17,7 @@ import { type OpenInput, openWarrant } from "../../src/services/warrants/open.ts
 import { settleWarrant } from "../../src/services/warrants/settle.ts";
 import { verifyWarrant } from "../../src/services/warrants/verify.ts";
 
-/** An organisation with people to act in it, and the verbs in short. */
+/** An organisation with people in it, and short calls of the verbs. */
 export type Stage = {
   readonly ctx: Context;
   readonly organisationId: string;
@@ -27,7 +27,7 @@ export type Stage = {
   readonly owner: PersonCaller;
 };
 
-/** The value, where it is no refusal. */
+/** The value; throws where it is a refusal. */
 export function must<T>(value: T | Refusal): T {
   if (isRefusal(value)) throw new Error(`refused: ${value.refused}: ${value.message}`);
   return value;
@@ -94,7 +94,7 @@ export async function createStage(
   };
 }
 
-/** The person as a caller whose sign-in lasts, wherever a test moves the clock. */
+/** The person as a caller, whose sign-in lasts however a test moves the clock. */
 export async function signedIn(
   ctx: Context,
   person: Omit<PersonCaller, "signInHash">,
@@ -112,7 +112,7 @@ export async function signedIn(
   return { ...person, signInHash: tokenHash };
 }
 
-/** An agent with a key, which calls. */
+/** An agent whose key is the caller. */
 export async function createCaller(stage: Stage, input: Partial<AgentInput> = {}): Promise<KeyCaller> {
   const { ctx, organisationId, mode } = stage;
   const agent = must(
@@ -149,7 +149,7 @@ export const open = (
     idempotency,
   );
 
-/** One code for each clause, null where it passes. `scriptedSource` and `scriptedEvaluate` make the check find them. */
+/** The code of each clause; null where it passes. `scriptedSource` and `scriptedEvaluate` make a check find these codes. */
 export type Script = readonly (ClauseCode | null)[];
 export const ALL_PASS: Script = [null, null, null, null];
 export const NONE_PASS: Script = ["path_not_found", "path_not_found", "path_not_found", "path_not_found"];
@@ -190,7 +190,7 @@ const scriptedSource: Context["fetchEvidence"] = async (url) => {
   return { evidence: reachedEvidence({ status: 200, body }), status: 200, bytes: body.length, durationMs: 7 };
 };
 
-/** Finds in every clause what the evidence's script says of it. */
+/** Gives every clause the result that the evidence's script says. */
 const scriptedEvaluate: Context["evaluate"] = async ({ clauses, evidence, now }) => {
   if (!evidence.reached) throw new Error("a script is always reached");
   const script = JSON.parse(Buffer.from(evidence.body).toString()) as Script;

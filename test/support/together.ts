@@ -1,9 +1,9 @@
-/** More turns of the microtask queue than a verb waits for reads before it asks for its commit. */
+/** More turns of the microtask queue than any verb needs for its reads before it asks for its commit. */
 const READS = 200;
 
 /**
- * Starts verbs one after the other, so that each has asked for its commit before the next begins: they are decided in this
- * order, in one transaction. Their outcomes, in the same order.
+ * Starts verbs one after the other. Each has asked for its commit before the next one starts, so they are decided in this order,
+ * in one transaction. Answers their outcomes, in the same order.
  */
 export async function together<Outcomes extends readonly unknown[]>(
   ...starts: { readonly [Index in keyof Outcomes]: () => Promise<Outcomes[Index]> }

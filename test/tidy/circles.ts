@@ -8,7 +8,7 @@ export function circlesOf(graph: ImportGraph): string[][] {
   const circles = inCircles.map((node) =>
     inCircles.filter((other) => canReach(node, other) && canReach(other, node)),
   );
-  // Every node of a circle yields the same list: the first of them stands for it.
+  // Every node of a circle gives the same list, so the list of its first node is enough.
   return circles.filter((circle, index) => circle[0] === inCircles[index]);
 }
 
@@ -28,7 +28,7 @@ export function folderGraph(graph: ImportGraph): ImportGraph {
   return folders;
 }
 
-/** The folders in which two paths part; null where one of them parts with its file's name. */
+/** The folders at which two paths differ for the first time; null where one of the paths has its file's name there. */
 function sideBySide(from: readonly string[], to: readonly string[]): readonly [string | null, string | null] {
   const depth = from.findIndex((part, index) => part !== to[index]);
   const folderAt = (parts: readonly string[]): string | null =>

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type ImportGraph, importGraph, importsOf, reachedFrom, targetOf } from "./imports.ts";
 import { lineAt, type SourceFile } from "./source-files.ts";
 
-/** The files that nothing leads to from the entries, neither an import nor a path that is made from `import.meta.dir`. */
+/** The files that cannot be reached from the entries, by an import or by a path that is made from `import.meta.dir`. */
 export function deadFiles(files: readonly SourceFile[], entries: readonly string[]): string[] {
   const reached = reachedFrom(entries, withNamedFiles(files));
   return files

@@ -1,6 +1,6 @@
 import { linesOf, type SourceFile } from "./source-files.ts";
 
-/** What the text of some files may not say. */
+/** Words that some files may not contain. */
 export type WordingRule = {
   readonly where: RegExp;
   readonly except?: string;

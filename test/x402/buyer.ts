@@ -23,16 +23,16 @@ import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { type Chain, settingsOf, type Wallet } from "./chain.ts";
 
-/** What the balance of each mode at the start, and the wallet where a test gives none. */
+/** The balance of each mode at the start, and of the wallet where a test gives none. */
 export const FUNDS = 1_000_000n;
 
-/** The service as it is wired, with a wallet on the chain. A person buys, whom no failure stops. */
+/** The whole service with a wallet on the chain. A person buys, since failures do not stop a person. */
 export type Buyer = {
   readonly ctx: Context;
   readonly client: Client;
   readonly home: TestOrganisation;
   readonly wallet: Wallet;
-  /** Signed in to `sandbox`, as all here. */
+  /** Signed in to `sandbox`, as everybody here. */
   readonly admin: Credentials;
   pay(url: string, overrides?: object, options?: SendOptions): Promise<Reply>;
   settle(warrantId: unknown, how: "release" | "refund"): Promise<Reply>;
@@ -42,18 +42,18 @@ export type Buyer = {
   purchaseOf(warrantId: unknown): Purchase;
   purchases(): readonly Purchase[];
   balance(): { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
-  /** Takes the service's clock ahead, and runs the job that finds out about payments. */
+  /** Moves the service's clock ahead, and runs the job that asks the chain about payments. */
   findOut(laterBySeconds: number, chains?: Chains): Promise<void>;
   /** Audits the ledger. */
   close(): Promise<void>;
 };
 
-/** Long enough for a payment on the chain with all others at once. */
+/** Long enough for a payment on the chain while all others are made too. */
 const PAY_TIMEOUT_MS = 5_000;
-/** What the service waits for a chain that has not heard of a receipt, here. */
+/** How long the service here waits for a chain that does not know a receipt's payment yet. */
 const PAUSE_MS = 10;
 
-/** What the goods of the official sellers pass. */
+/** Clauses that the goods of the official sellers pass. */
 export const SPEC = {
   clauses: [
     { kind: "http.status", equals: 200 },
@@ -61,7 +61,7 @@ export const SPEC = {
   ],
 };
 
-/** @param walletFunds what the wallet has, in the token's smallest unit */
+/** @param walletFunds the wallet's balance, in the token's smallest unit */
 export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buyer> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-buyer-"));
   const wallet = await chain.wallet(walletFunds);

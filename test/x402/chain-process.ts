@@ -8,7 +8,7 @@ const { network } = await createHardhatRuntimeEnvironment(
         type: "edr-simulated",
         chainType: "l1",
         chainId: Number(process.argv[2]),
-        // Else fifty payments in one second take the chain's clock fifty seconds ahead, and authorizations expire.
+        // Without this, fifty payments in one second move the chain's clock fifty seconds ahead, and authorizations expire.
         allowBlocksWithSameTimestamp: true,
       },
     },

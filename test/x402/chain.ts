@@ -11,7 +11,7 @@ import {
 import { generatePrivateKey, mnemonicToAccount, privateKeyToAccount } from "viem/accounts";
 import { compileToken, TOKEN_ABI, TOKEN_NAME, TOKEN_VERSION } from "./token.ts";
 
-/** Base Sepolia's: version 1 of the protocol names its networks from a closed list, and 31337 is not on it. */
+/** The id of Base Sepolia: version 1 of the protocol has a closed list of network names, without 31337. */
 export const CHAIN_ID = 84_532;
 export const NETWORK_V1 = "base-sepolia";
 export const NETWORK_V2 = `eip155:${CHAIN_ID}` as const;
@@ -25,12 +25,12 @@ export type Chain = {
   /** A new wallet with so much of the token, in its smallest unit, and nothing else. */
   wallet(amount: bigint): Promise<Wallet>;
   balanceOf(holder: Address): Promise<bigint>;
-  /** How many transactions have moved the token since it is there, mints among them. */
+  /** How many transactions have moved the token so far, including mints. */
   transfers(): Promise<number>;
   isUsed(authorizer: Address, nonce: Hex): Promise<boolean>;
-  /** Mines blocks; the first is so many seconds later than the wall's clock or the last block would have it. */
+  /** Mines blocks. The first one is dated so many seconds ahead of the clock, or of the last block. */
   mine(blocks: number, laterBySeconds?: number): Promise<void>;
-  /** The process takes connections and answers nothing, until it goes on. */
+  /** Makes the process accept connections without answering, until it goes on. */
   hang(): void;
   goOn(): void;
   close(): Promise<void>;
@@ -60,7 +60,7 @@ const walletOf = (url: string, index: number) =>
     pollingInterval: POLL_MS,
   }).extend(publicActions);
 
-/** Who pays the gas of settlements. */
+/** The account that pays the gas of settlements. */
 export const facilitatorWallet = (chain: Chain) => walletOf(chain.url, FACILITATOR);
 
 /** Starts the chain and puts the token on it. */
@@ -69,7 +69,7 @@ export async function startChain(): Promise<Chain> {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
-    // Nothing of the caller's environment; what the runtime and hardhat cache stays out of the tree.
+    // The caller's environment is not passed on. The caches of the runtime and hardhat stay outside of the repository.
     env: { HOME: join(import.meta.dir, "node_modules/.cache") },
   });
   try {
@@ -85,7 +85,7 @@ export async function startChain(): Promise<Chain> {
   }
 }
 
-/** What a service needs to know of the chain, as its settings say it. */
+/** The settings that a service needs for this chain. */
 export const settingsOf = ({ url, token }: Chain) => ({
   EVM_RPC: `${NETWORK_V2}=${url}`,
   X402_ASSETS: `${NETWORK_V2}/${token}=USDC:${TOKEN_NAME}:${TOKEN_VERSION}`,

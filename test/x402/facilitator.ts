@@ -6,18 +6,18 @@ import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { type Chain, facilitatorWallet, NETWORK_V1, NETWORK_V2 } from "./chain.ts";
 import { type Answer, listen } from "./listener.ts";
 
-/** What a facilitator does with the payments that a seller hands on; the path that the seller calls says which. */
+/** What a facilitator does with the payments of a seller. The path that the seller calls chooses it. */
 export const FACILITATOR_FAULTS = [
   /** Says that the payment is not valid. */
   "verify-refuses",
   "verify-500",
   "verify-hangs",
-  /** Says that it did not settle, and did not. */
+  /** Says that it did not settle, which is true. */
   "settle-refuses",
   "settle-500",
   "settle-hangs",
   "settle-drops",
-  /** Settles, and then its answer is lost in three ways. */
+  /** These settle, and then lose the answer, in three ways. */
   "settled-then-500",
   "settled-then-hangs",
   "settled-then-drops",
@@ -25,7 +25,7 @@ export const FACILITATOR_FAULTS = [
 export type FacilitatorFault = (typeof FACILITATOR_FAULTS)[number];
 
 export type Facilitator = {
-  /** What a seller is told, for a facilitator that works or has this fault. */
+  /** The URL of a facilitator that works, or has this fault, for a seller. */
   urlOf(fault?: FacilitatorFault): string;
   /** How many payments were settled on the chain through it. */
   readonly settled: number;
@@ -93,11 +93,11 @@ function afterSettling(fault: string, result: object): Answer {
   return fault === "settled-then-drops" ? "dropped" : Response.json(result);
 }
 
-/** Also what a test asks whether a header is one that the official code takes. */
+/** Tests also use it, to find out whether the official code accepts a header. */
 export function officialFacilitator(chain: Chain): x402Facilitator {
   const wallet = facilitatorWallet(chain);
   let last: Promise<unknown> = Promise.resolve();
-  /** One transaction after the other: the wallet counts its nonces by what the chain has seen. */
+  /** One transaction after the other, since the wallet's next nonce follows from those on the chain. */
   const inTurn = <Result>(send: () => Promise<Result>): Promise<Result> => {
     const sent = last.then(send, send);
     last = sent.catch(() => {});
@@ -117,5 +117,5 @@ export function officialFacilitator(chain: Chain): x402Facilitator {
     .registerV1(NETWORK_V1 as Network, new ExactEvmSchemeV1(signer));
 }
 
-/** More than a transfer takes: a payment that the chain refuses must be in a block and fail there, as it does elsewhere. */
+/** More gas than a transfer takes. A payment that the chain refuses must fail in a block, as on a real chain. */
 const GAS = 200_000n;

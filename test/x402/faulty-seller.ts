@@ -4,17 +4,17 @@ import { officialApp, paymentOf, type SellerOptions } from "./official-seller.ts
 import { type SimpleSellerOptions, simpleApp } from "./simple-seller.ts";
 
 /**
- * What a seller does with a paid request. Before: it keeps the payment, and nothing is settled. After: it is settled, or the voucher
- * taken, as by a good seller, and then the answer is spoilt.
+ * What a seller does with a paid request. Before: the fault comes before anything is settled, and the seller has the payment.
+ * After: the payment is settled, or the voucher taken, as by a good seller; then the answer is broken.
  */
 export const SELLER_FAULTS = [
   "fails-before",
   "drops-before",
   "hangs-before",
   "asks-again-before",
-  /** To a path of its own that would sell. */
+  /** Redirects to a path that would sell. */
   "redirects-before",
-  /** Sells without settling, with a receipt that says it had. */
+  /** Sells without settling, with a receipt that says that it has settled. */
   "lies-before",
   "fails-after",
   "drops-after",
@@ -29,20 +29,20 @@ export type SellerFault = (typeof SELLER_FAULTS)[number];
 export type Fault = SellerFault | (typeof FACILITATOR_FAULTS)[number];
 
 export type FaultySeller = {
-  /** Where things are sold with this fault, of the seller's or its facilitator's; without one, at once and well. */
+  /** The URL that sells with this fault, of the seller or of its facilitator; without a fault, one that works. */
   urlOf(fault?: Fault): string;
   /** Every payment that came: its header as it came, and the path. */
   readonly payments: readonly { readonly path: string; readonly header: string }[];
   /** Resolves when one more request was left without an answer by the seller. */
   leavesOne(): Promise<void>;
-  /** Does what a seller may do with a payment that it was given: settles the last one after all. */
+  /** Settles the last payment after all, which a seller may do with a payment that it has. */
   settleLast(): Promise<Response>;
   close(): Promise<void>;
 };
 
 const WELL = "/well";
 
-/** Sells badly, through the official middleware or for vouchers. The path chooses the fault, so one seller does for a table of them. */
+/** A seller with faults, by the official middleware or for vouchers. The path chooses the fault, so one seller has them all. */
 export async function startFaultySeller(options: SellerOptions | SimpleSellerOptions): Promise<FaultySeller> {
   const well = appOf(options);
   const apps = new Map(
@@ -97,7 +97,7 @@ function insteadOf(name: string, challenge: Response): Answer | null {
   return Response.json({ ok: true, answer: 42 }, { headers: receipt });
 }
 
-/** What becomes of the answer to a payment that was settled. */
+/** What happens to the answer to a payment that was settled. */
 async function spoilt(name: string, answer: Response): Promise<Answer> {
   if (name === "fails-after") return failed();
   if (name === "drops-after") return "dropped";

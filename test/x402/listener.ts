@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How a request is answered; `dropped` closes its connection without a word, `never` leaves it open without one. */
+/** How a request is answered. `dropped` closes its connection without an answer, `never` leaves it open without one. */
 export type Answer = Response | "dropped" | "never";
 export type Answering = (request: Request) => Promise<Answer> | Answer;
 

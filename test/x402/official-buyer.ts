@@ -5,9 +5,9 @@ import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/client";
 import { privateKeyToAccount } from "viem/accounts";
 import { NETWORK_V1, type Wallet } from "./chain.ts";
 
-/** x402's own client: what a seller that works must be able to sell to. */
+/** x402's own client. A seller that works must be able to sell to it. */
 export type OfficialBuyer = {
-  /** Asks, and makes the payment's header for what is asked; sends nothing. */
+  /** Asks for the price, and makes the header of the payment, but does not send it. */
   sign(url: string): Promise<Readonly<Record<string, string>>>;
   /** Asks again with a payment. */
   send(url: string, headers: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Sold>;
@@ -25,7 +25,7 @@ export function createOfficialBuyer({ key }: Wallet): OfficialBuyer {
   const account = privateKeyToAccount(key);
   const client = new x402HTTPClient(
     new x402Client()
-      // By default it pays with known tokens only, which ours is not.
+      // By default it pays with known tokens only, and the token of these tests is not known.
       .setSpendControls(false)
       .register("eip155:*", new ExactEvmScheme(account))
       .registerV1(NETWORK_V1 as Network, new ExactEvmSchemeV1(account)),

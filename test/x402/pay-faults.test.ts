@@ -15,31 +15,31 @@ import { PRICE } from "./official-seller.ts";
 
 const COST = BigInt(PRICE);
 const FAULTS: readonly Fault[] = [...FACILITATOR_FAULTS, ...SELLER_FAULTS];
-/** The hanging ones take as long as the service waits. */
+/** Sellers that hang take as long as the service waits. */
 const TABLE_MS = 60_000;
-/** Longer than any authorization holds. */
+/** Longer than any authorization is valid. */
 const PAST_EXPIRY_SECONDS = 90;
-/** Longer than until the chain is asked again, shorter than the authorization holds. */
+/** Longer than the time until the chain is asked again, and shorter than the authorization is valid. */
 const SOON_SECONDS = 20;
-/** Must be settled before the seller gives up on its facilitator: with all the others at once it may take longer. */
+/** These must be settled before the seller gives up on its facilitator, so they do not run at the same time as the others. */
 const ALONE: Fault = "settled-then-hangs";
 const IMPATIENT = { timeoutMs: 200, retries: 0 };
 
-/** The seller, or its facilitator, settles before it goes wrong. */
+/** Faults before which the seller, or its facilitator, has settled. */
 const isSettled = (fault: Fault): boolean => fault.endsWith("-after") || fault.startsWith("settled-then");
-/** What was ordered comes all the same. */
+/** Faults with which the goods are delivered all the same. */
 const isDelivered = (fault: Fault): boolean => fault === "no-receipt-after" || fault === "denies-after";
 const isSilent = (fault: Fault): boolean => /^(drops|hangs)-/.test(fault);
 
-// The middleware of version 1 tells there what its facilitator did, which the faults are for.
-const tell = console.error;
-const told = spyOn(console, "error");
+// The middleware of version 1 prints there what its facilitator did; the faults make it print a lot.
+const printError = console.error;
+const printed = spyOn(console, "error");
 beforeAll(() => {
-  told.mockImplementation((...said) => {
-    if (said[0] !== "Payment verification failed:") tell(...said);
+  printed.mockImplementation((...words) => {
+    if (words[0] !== "Payment verification failed:") printError(...words);
   });
 });
-afterAll(() => told.mockRestore());
+afterAll(() => printed.mockRestore());
 
 for (const version of [1, 2] as const) {
   describe(`a seller of version ${version} with a fault`, () => {
@@ -105,7 +105,7 @@ for (const version of [1, 2] as const) {
         );
         expect(await isUsed(fault)).toBe(isSettled(fault));
 
-        // Once, also where the caller asks again, and never to where it was redirected.
+        // The payment is sent once, also where the caller asks again, and never to the target of a redirect.
         expect((await buy(fault)).text).toBe(reply?.text ?? "");
         expect(seller.payments.filter(({ path }) => path === `/${fault}`)).toEqual([
           { path: `/${fault}`, header: purchaseOf(fault).header?.value ?? "" },
@@ -158,7 +158,7 @@ for (const version of [1, 2] as const) {
       expect((await buyer.settle(id, "release")).body.state).toBe("released");
     });
 
-    // Last: it takes the chain's clock ahead of the wall's.
+    // This comes last, since it moves the chain's clock ahead of the real time.
     test("past the expiry everything is settled: unpaid returns by the job, paid is released by a person", async () => {
       await chain.mine(1, PAST_EXPIRY_SECONDS);
       await buyer.findOut(PAST_EXPIRY_SECONDS);
@@ -169,13 +169,13 @@ for (const version of [1, 2] as const) {
       }
       for (const fault of undelivered)
         expect((await buyer.settle(warrantOf(fault), "release")).body.state).toBe("released");
-      // With the one that settled late.
+      // Including the one that was settled late.
       const paid = BigInt(settled.length + 1) * COST;
       expect(buyer.balance()).toEqual({ available: FUNDS - paid, held: 0n, paid });
       expect(await chain.balanceOf(buyer.wallet.address)).toBe(FUNDS - paid);
       expect((await seller.settleLast()).status).toBe(402);
       expect(await chain.balanceOf(payTo)).toBe(paid);
-      // Every key still has the answer of then.
+      // Every key still has its first answer.
       for (const fault of FAULTS) expect((await buy(fault)).text).toBe(replies.get(fault)?.text ?? "");
     });
   });

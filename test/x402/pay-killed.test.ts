@@ -26,7 +26,7 @@ const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const KILLED = join(import.meta.dir, "killed-process.ts");
 const ALL_MS = 60_000;
 const PAST_EXPIRY_SECONDS = 90;
-/** How often the server is asked whether one of its jobs is done: nothing else tells. */
+/** How often the server is asked whether one of its jobs has ended; nothing else shows it. */
 const POLL_MS = 50;
 
 type Kill = {
@@ -38,7 +38,7 @@ type Kill = {
   readonly isPaid: boolean;
   /** What the key answers after the next start. */
   readonly answer: { readonly state: string; readonly code?: string };
-  /** What the warrant comes to once the payment is known, or is released by a person. */
+  /** The state of the warrant once the payment is known, or once a person has released it. */
   readonly end: "released" | "refunded";
 };
 
@@ -132,7 +132,7 @@ for (const version of [1, 2] as const) {
       await chain?.close();
     });
 
-    /** Of one purchase alone. */
+    /** The state of one purchase. */
     const urlOf = (what: string): string => {
       const url = new URL(seller.urlOf(KILLS[what]?.fault));
       url.searchParams.set("kill", what);
@@ -181,7 +181,7 @@ for (const version of [1, 2] as const) {
           what,
           isPaid,
         ]);
-        // Nothing is sent before it is kept.
+        // Nothing is sent before it is stored.
         if (isPaid) expect(headers()).toContain(header?.value ?? "");
       }
     });
@@ -210,7 +210,7 @@ for (const version of [1, 2] as const) {
       ALL_MS,
     );
 
-    // Last: it takes the chain's clock ahead of the wall's.
+    // This comes last, since it moves the chain's clock ahead of the real time.
     test(
       "past the expiry the server finds out by itself, and a person ends what was paid",
       async () => {

@@ -120,7 +120,7 @@ test(
     const released = outcomes.filter((outcome) => outcome === "released").length;
     expect(new Set(outcomes)).toEqual(new Set(["released", "insufficient_funds"]));
     expect(released).toBeLessThanOrEqual(10);
-    // What one settles while another asks counts twice for a moment: the rest is there once all is quiet.
+    // A payment that settles while another one is checked counts twice for a moment. At the end nothing of it is left.
     for (let count = released; count < 10; count++)
       expect((await poor.pay(seller.url)).body.state).toBe("released");
     expect((await poor.pay(seller.url)).code).toBe("insufficient_funds");

@@ -40,7 +40,7 @@ function configOf(settings: Readonly<Record<string, string>>) {
   return config;
 }
 
-/** What the service would make of a seller's 402. */
+/** The quote that the service makes of a seller's 402. */
 async function quoteOf(url: string): Promise<Quote & { readonly pays: ExactPayment }> {
   const asked = await fetch(url);
   const challenge = parseChallenge({ headers: Object.fromEntries(asked.headers), body: await asked.text() });
@@ -57,7 +57,7 @@ async function quoteOf(url: string): Promise<Quote & { readonly pays: ExactPayme
   return { ...quote, pays: quote.pays };
 }
 
-/** An authorization of what is asked, which holds for so long from now. */
+/** An authorization of the price, which is valid for so long from now. */
 async function signed(
   { pays, amount }: Quote & { readonly pays: ExactPayment },
   nonce: string,
@@ -157,7 +157,7 @@ describe("the chain's word", () => {
     expect(await chains.authorizationState(question(newNonce()))).toMatchObject({ isUsed: false });
   });
 
-  // Last: it takes the chain's clock ahead of the wall's, where nothing that is signed now holds any more.
+  // This comes last, since it moves the chain's clock ahead of the real time: there nothing that is signed now is valid.
   test("of an authorization that was never used is final once a block is later than its expiry", async () => {
     const seller = await sellerOf(1);
     const nonce = newNonce();

@@ -1,4 +1,4 @@
-/** The sellers themselves, bought from with x402's own client: what is tested against them is worth what they are. */
+/** The sellers themselves, tested with x402's own client: the other tests are only as good as these sellers. */
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { generateKeyPair, SignJWT } from "jose";
 import type { Address } from "viem";
@@ -17,12 +17,12 @@ let chain: Chain;
 let facilitator: Facilitator;
 let payees = 0;
 
-// The middleware of version 1 tells there what its facilitator did, which the faults are for.
-const tell = console.error;
-const told = spyOn(console, "error");
+// The middleware of version 1 prints there what its facilitator did; the faults make it print a lot.
+const printError = console.error;
+const printed = spyOn(console, "error");
 beforeAll(async () => {
-  told.mockImplementation((...said) => {
-    if (said[0] !== "Payment verification failed:") tell(...said);
+  printed.mockImplementation((...words) => {
+    if (words[0] !== "Payment verification failed:") printError(...words);
   });
   chain = await startChain();
   facilitator = await startFacilitator(chain);
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await facilitator?.close();
   await chain?.close();
-  told.mockRestore();
+  printed.mockRestore();
 });
 
 /** An address that nobody was paid at yet. */
@@ -101,7 +101,7 @@ for (const version of [1, 2] as const) {
       );
     }
 
-    test("sells well on the path without one", async () => {
+    test("sells without fault on the path that names none", async () => {
       expect((await buyer.buy(seller.urlOf())).status).toBe(200);
     });
 
@@ -123,7 +123,7 @@ for (const version of [1, 2] as const) {
       expect((await seller.settleLast()).status).toBe(402);
     });
 
-    test("finds a receipt that lies, where the chain says otherwise", async () => {
+    test("may send a false receipt, which the chain shows to be false", async () => {
       const { receipt } = await buyer.buy(seller.urlOf("lies-before"));
       expect(receipt).toMatchObject({ success: true });
     });
@@ -198,7 +198,7 @@ describe("a seller for vouchers", () => {
     await seller.close();
   });
 
-  test("asks under x402 where it is told so", async () => {
+  test("asks under x402 where that is set", async () => {
     const seller = await startSimpleSeller({ ...terms, nested: true, amount: "1" });
     expect(await (await fetch(seller.url)).json()).toEqual({
       x402: { amount: "1", asset: "USDC", payee: "acme" },

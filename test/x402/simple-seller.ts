@@ -1,11 +1,11 @@
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from "jose";
 import { type Listener, listen } from "./listener.ts";
 
-/** What a seller without a chain asks, and of which instance it takes vouchers. */
+/** The price of a seller without a chain, and the instance whose vouchers it takes. */
 export type SimpleSellerOptions = {
   /** The instance's base URL, as its vouchers name it. */
   readonly holdfast: string;
-  /** Where its keys are, if not below the base URL: a test's server has another address than name. */
+  /** The URL of its keys, if it is not below the base URL: a test server's address differs from its name. */
   readonly jwksUrl?: string;
   readonly mode: "sandbox" | "live";
   readonly amount?: string;

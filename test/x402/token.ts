@@ -3,7 +3,7 @@ import { join } from "node:path";
 import solc from "solc";
 import type { Hex } from "viem";
 
-/** What the token answers besides x402's own calls, for viem. */
+/** The calls of the token besides x402's own, for viem. */
 export const TOKEN_ABI = [
   {
     type: "function",
@@ -34,13 +34,13 @@ export const TOKEN_ABI = [
   },
 ] as const;
 
-/** The EIP-712 domain's part that the token itself says. */
+/** The part of the EIP-712 domain that the token itself answers. */
 export const TOKEN_NAME = "USDC";
 export const TOKEN_VERSION = "2";
 
 const SOURCE = "test-usdc.sol";
 
-/** The token's creation code, compiled by npm's solc without any network. Throws what the compiler complains about. */
+/** The token's creation code, compiled by npm's solc without any network. Throws the compiler's errors. */
 export function compileToken(): Hex {
   const output = JSON.parse(
     solc.compile(

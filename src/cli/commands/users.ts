@@ -104,7 +104,7 @@ function addRemove(users: Command, tools: CommandLineTools): void {
     .command("remove")
     .summary("remove a person")
     .description(
-      "Removes a person, for good and at once: they are signed out everywhere, and their passkeys are deleted. API keys belong to agents, and stay.",
+      "Removes a person at once, which cannot be undone: they are signed out everywhere, and their passkeys are deleted. API keys belong to agents, and stay.",
     )
     .argument("<user>", "the person's id");
   examples(remove, "holdfast users remove usr_…");

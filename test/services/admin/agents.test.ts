@@ -58,7 +58,7 @@ describe("createAgent", () => {
     expect(ctx.reader.agents.get(agent.id)).toMatchObject({ mode: "sandbox", mustBeNamed: false });
   });
 
-  test("keeps what is asked for", async () => {
+  test("has the values that were given", async () => {
     const agent = await newAgent({ failure_budget: 1_000_000, must_be_named: true, mode: "live" });
     expect(ctx.reader.agents.get(agent.id)).toMatchObject({
       mode: "live",
@@ -105,7 +105,7 @@ describe("setAgentStatus", () => {
   const set = (agentId: string, status: AgentStatus, authority: PersonCaller | typeof MACHINE = MACHINE) =>
     setAgentStatus(ctx, authority, { agent_id: agentId, status });
 
-  test("killed freezes what it holds, active again thaws it, and the money never moves", async () => {
+  test("killing freezes its held warrants, making it active again thaws them, and no money moves", async () => {
     const caller = await createCaller(stage);
     const warrant = warrantIn(await open(stage, caller, { agent_id: caller.agentId }));
     const balances = ctx.reader.balances.list(caller);
@@ -123,7 +123,7 @@ describe("setAgentStatus", () => {
     expect(ctx.reader.balances.list(caller)).toEqual(balances);
   });
 
-  test("active again zeroes the failures", async () => {
+  test("making it active again sets the failures to zero", async () => {
     const { id } = await newAgent();
     await ctx.store.execute({
       scope: ctx.reader.agents.get(id)!,
@@ -139,7 +139,7 @@ describe("setAgentStatus", () => {
     expect(must(await set(id, "active")).failure_count).toBe(0);
   });
 
-  test("refuses what it does not know, and leaves the agent", async () => {
+  test("refuses unknown agents and statuses, and changes nothing", async () => {
     const { id } = await newAgent();
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
       [() => set(id, "asleep" as AgentStatus), ["validation_failed", "status: must be one of active"]],
@@ -153,7 +153,7 @@ describe("setAgentStatus", () => {
     expect(must(await set(id, "paused", stage.operator)).status).toBe("paused");
   });
 
-  test("an operator cannot make a killed agent a paused one, which may do more", async () => {
+  test("an operator cannot change a killed agent to paused, since a paused one may do more", async () => {
     const { id } = await newAgent();
     must(await set(id, "killed"));
     await expectRefused(ctx, () => set(id, "paused", stage.operator), ["insufficient_role", ""]);
@@ -163,7 +163,7 @@ describe("setAgentStatus", () => {
 });
 
 describe("listAgents and showAgent", () => {
-  test("give what is read back, of one organisation and mode", async () => {
+  test("show the agents of one organisation and mode", async () => {
     const other = await createStage(ctx, { mode: "sandbox" });
     const scope = { organisation_id: other.organisationId, mode: "sandbox" as const };
     expect(await listAgents(ctx, MACHINE, scope)).toEqual({ object: "list", data: [] });
@@ -182,7 +182,7 @@ describe("listAgents and showAgent", () => {
     expect(must(await showAgent(ctx, viewer, { agent_id: first.id }))).toEqual(shown);
   });
 
-  test("refuse what is not there for who asks", async () => {
+  test("refuse what does not exist for the caller", async () => {
     const { id } = await newAgent();
     const scope = { organisation_id: stage.organisationId, mode: "sandbox" as const };
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
@@ -229,7 +229,7 @@ describe("keys", () => {
     });
   }
 
-  test("revoking is for good, and once", async () => {
+  test("revoking cannot be undone, and is done once", async () => {
     const agent = await newAgent();
     const { id } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
     const first = must(await revokeKey(ctx, stage.admin, { key_id: id }));
@@ -239,7 +239,7 @@ describe("keys", () => {
     ctx.clock.now = TEST_NOW;
   });
 
-  test("refuses what it does not know, and writes nothing", async () => {
+  test("refuses unknown agents and keys, and writes nothing", async () => {
     const agent = await newAgent();
     const { id } = must(await createKey(ctx, MACHINE, { agent_id: agent.id }));
     const agent_id = agent.id;

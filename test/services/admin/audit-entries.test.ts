@@ -139,7 +139,7 @@ describe("an audit entry in the commit of", () => {
       byAdmin("spend_session.revoked", second.id, second, { ...second, revoked_at: NOW }),
     ]);
     for (const { id } of [first, second]) expect(await entriesOf(revoke(id))).toEqual([]);
-    // What ended by itself before is not ended again.
+    // A session that had expired before is not revoked.
     expect((await entriesOf(() => create("7"))).map(({ action }) => action)).toEqual([
       "spend_session.created",
     ]);

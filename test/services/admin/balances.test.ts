@@ -47,7 +47,7 @@ test("a deposit is available in its own mode and asset, and nowhere else", async
   expect(await show("sandbox")).toEqual([]);
 });
 
-test("what is held and paid counts against the largest balance", async () => {
+test("what is held and paid counts towards the largest balance that is allowed", async () => {
   const before = (await show())[0]!;
   const caller = await createCaller(stage);
   expect(codeOf(await open(stage, caller, { amount: "400" }))).toBe(201);
@@ -104,14 +104,14 @@ describe("fundBalance refuses, and the balances stay as they were:", () => {
     test(what, () => expectRefused(ctx, () => fund({ asset: "EUR", ...change }), expected));
   }
 
-  test("those who may not", async () => {
+  test("callers who may not", async () => {
     await expectRefused(ctx, () => fundBalance(ctx, stage.operator, input()), ["insufficient_role", ""]);
     const other = { ...stage.owner, organisationId: "org_other" };
     await expectRefused(ctx, () => fundBalance(ctx, other, input()), ["organisation_not_found", ""]);
   });
 });
 
-test("showBalances is anyone's of the organisation", async () => {
+test("showBalances is for everybody of the organisation", async () => {
   const ask = { organisation_id: stage.organisationId, mode: "live" as const };
   const viewer = { ...stage.operator, role: "viewer" as const };
   expect(must(await showBalances(ctx, viewer, ask)).object).toBe("balance");

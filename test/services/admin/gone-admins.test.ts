@@ -111,7 +111,7 @@ for (const [how, code, go] of GOINGS) {
   });
 }
 
-test("who is still there, and still may, does all of it", async () => {
+test("an admin who is still there, and still may, makes every change", async () => {
   for (const [, change] of CHANGES) expect(await change()).not.toHaveProperty("refused");
 });
 
@@ -124,7 +124,7 @@ test("a change that is queued behind the removal of its admin, in one commit wit
   expect(ctx.reader.organisations.get(stage.organisationId)?.killSwitch).toBeFalse();
 });
 
-describe("the role is the one that they have now", () => {
+describe("the role at the commit counts", () => {
   test("an owner who is an admin now manages no admins", async () => {
     await isGone("admin");
     const user_id = stage.admin.userId;

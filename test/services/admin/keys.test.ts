@@ -109,7 +109,7 @@ describe("rotateKey", () => {
     }
   });
 
-  test("refuses what it does not know, and writes nothing", async () => {
+  test("refuses unknown keys and overlaps, and writes nothing", async () => {
     const elsewhere: Authority = { ...stage.owner, organisationId: "org_other" };
     const inLive: Authority = { ...stage.owner, mode: "live" };
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
@@ -168,7 +168,7 @@ describe("listKeys", () => {
     }
   });
 
-  test("is an admin's, of the same organisation and mode", async () => {
+  test("is for admins of the same organisation and mode", async () => {
     const cases: readonly (readonly [Authority, string, Expected])[] = [
       [MACHINE, "agt_none", ["agent_not_found", ""]],
       [stage.operator, agent_id, ["insufficient_role", ""]],

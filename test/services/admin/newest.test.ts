@@ -9,8 +9,8 @@ import { createTestContext, TEST_NOW, type TestContext } from "../../support/con
 import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
 
 /**
- * Every command is a process of its own: a clock may be set back between two, and what draws its id first may be saved last.
- * The newest is the last that was saved.
+ * Every command is a process of its own. The clock may be set back between two commands, and the one that makes its id first may
+ * commit last. The newest policy or session is the one that was saved last.
  */
 
 let ctx: TestContext;
@@ -59,13 +59,13 @@ test("a session created after the clock was set back is the live one", async () 
   expect(codeOf(await open(stage, key, { agent_id: key.agentId }))).toBe(201);
 });
 
-/** The same ledger, for a process that has drawn its id of the kind before anything that is saved from now on. */
+/** The same ledger, for a process that has already made its id, before anything that is saved from now on. */
 function slowProcess(kind: Parameters<Context["newId"]>[0]): Context {
   const drawn = ctx.newId(kind);
   return { ...ctx, newId: (asked) => (asked === kind ? drawn : ctx.newId(asked)) };
 }
 
-test("of two sessions the one that is saved last is live, whichever drew its id first", async () => {
+test("of two sessions the one that is saved last is live, whichever made its id first", async () => {
   const key = await createCaller(stage);
   const session = { agent_id: key.agentId, amount_ceiling: "100" };
   const slow = slowProcess("spendSession");

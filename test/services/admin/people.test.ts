@@ -135,7 +135,7 @@ describe("createUser", () => {
       expectRefused(ctx, () => createUser(ctx, MACHINE, { ...input(), ...change }), expected));
   }
 
-  /** A person of the organisation, who says that they are of another where one is named. */
+  /** A person of the organisation; where another organisation is named, they claim to belong to that. */
   async function person(role: Role, of = organisationId): Promise<PersonCaller> {
     const email = `caller-${crypto.randomUUID()}@example.com`;
     const { id } = must(await createUser(ctx, MACHINE, { ...input(), email, role }));
@@ -269,14 +269,14 @@ describe("who manages whom", () => {
     expect(JSON.stringify(listed)).not.toMatch(/hash|test:/);
   });
 
-  test("the list is an admin's, of the own organisation", async () => {
+  test("the list is for admins of the organisation", async () => {
     for (const by of ["admin", "owner"] as const) expect(must(await list(as(by))).data).toHaveLength(5);
     for (const by of LOW) expect(await list(as(by))).toMatchObject({ refused: "insufficient_role" });
     const foreign = { ...as("owner"), organisationId: "org_other" };
     expect(await list(foreign)).toMatchObject({ refused: "organisation_not_found" });
   });
 
-  test("nobody is there who is unknown, removed or another organisation's", async () => {
+  test("a person who is unknown, removed or of another organisation is not found", async () => {
     must(await removeUser(ctx, MACHINE, { user_id: people.viewer }));
     for (const user_id of ["usr_none", people.viewer, stranger]) {
       const verbs = [
@@ -293,7 +293,7 @@ describe("who manages whom", () => {
     );
   });
 
-  test("the last owner stays one, whoever asks", async () => {
+  test("the last owner stays an owner, whoever asks", async () => {
     must(await removeUser(ctx, as("owner"), { user_id: second }));
     for (const authority of [MACHINE, as("owner")]) {
       for (const role of ["viewer", "operator", "admin"] as const) {
@@ -328,7 +328,7 @@ describe("who manages whom", () => {
     });
   }
 
-  test("a passkey that is registered just before goes with its person", async () => {
+  test("a passkey that is registered just before is deleted with its person", async () => {
     const removing = people.viewer;
     const passkey = passkeyOf(removing, "just-before");
     const [, removed] = await Promise.all([
@@ -347,7 +347,7 @@ describe("who manages whom", () => {
     });
   });
 
-  test("a passkey that is registered just before goes with the others", async () => {
+  test("a passkey that is registered just before is deleted with the others", async () => {
     const [old, last] = [passkeyOf(people.viewer, "old"), passkeyOf(people.viewer, "last")];
     await keeps(old);
     const [, reset] = await Promise.all([keeps(last), resetPasskeys(ctx, { user_id: people.viewer })]);
@@ -385,7 +385,7 @@ describe("who manages whom", () => {
     const before = ctx.reader.users.get(people.viewer);
     await expectRefused(ctx, use, ["not_authenticated", "The link is unknown, used or out of date."]);
     expect(ctx.reader.users.get(people.viewer)).toEqual(before);
-    // One that changes nothing voids nothing.
+    // A change to the same role voids no link.
     const next = must(await issuePasswordReset(ctx, MACHINE, { user_id: people.viewer }));
     must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
     const input = { token: next.url.split("#")[1]!, new_password: "another one" };

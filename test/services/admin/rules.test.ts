@@ -122,7 +122,7 @@ describe("createSchema", () => {
     ...change,
   });
 
-  test("saves it for good: a second of the name is refused, in another organisation it is free", async () => {
+  test("saves a schema that never changes: the name is taken, but free in another organisation", async () => {
     const saved = must(await createSchema(ctx, MACHINE, input()));
     expect(saved).toMatchObject({
       object: "schema",

@@ -26,7 +26,7 @@ describe("createSession", () => {
     caller = await createCaller(stage, { failure_budget: 5 });
   });
 
-  test("has the agent's failure budget and 7 days, where nothing else is said", async () => {
+  test("has the agent's failure budget and 7 days by default", async () => {
     const session = must(await create());
     expect(session).toEqual({
       id: session.id,
@@ -44,7 +44,7 @@ describe("createSession", () => {
     });
   });
 
-  test("keeps what is said, up to the largest amount", async () => {
+  test("has the values that were given, up to the largest amount", async () => {
     const session = must(
       await create({
         amount_ceiling: "09223372036854775807",
@@ -106,7 +106,7 @@ describe("createSession", () => {
     });
   }
 
-  test("is an admin's, of the same organisation and mode", async () => {
+  test("is for admins of the same organisation and mode", async () => {
     const input = { agent_id: caller.agentId, amount_ceiling: "1" };
     const cases: readonly (readonly [Stage["owner"], Expected])[] = [
       [stage.operator, ["insufficient_role", ""]],
@@ -124,7 +124,7 @@ describe("revokeSession", () => {
     caller = await createCaller(stage);
   });
 
-  test("stops the agent's own opens, for good and once", async () => {
+  test("stops the opens that name the agent; it cannot be undone, and is done once", async () => {
     const { id } = must(await create());
     expect(codeOf(await openNamed())).toBe(201);
     const revoked = must(await revokeSession(ctx, stage.admin, { session_id: id }));
@@ -142,7 +142,7 @@ describe("revokeSession", () => {
     expect(ctx.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(newest.id);
   });
 
-  test("refuses what it does not know", async () => {
+  test("refuses unknown sessions", async () => {
     const { id } = must(await create());
     const other = { ...stage.owner, organisationId: "org_other" };
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [

@@ -29,7 +29,7 @@ const kept = () => ctx.reader.organisations.get(stage.organisationId)!;
 const auditEntries = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 
 describe("setKillSwitch", () => {
-  test("turns it on and off; nothing is written where it is so already", async () => {
+  test("turns it on and off; nothing is written where it has that state already", async () => {
     const before = auditEntries().length;
     const on = must(await set(true));
     expect(on).toEqual({
@@ -48,7 +48,7 @@ describe("setKillSwitch", () => {
     expect(auditEntries().length - before).toBe(2);
   });
 
-  test("is an admin's, of the same organisation; refused, it stays as it was", async () => {
+  test("is for admins of the same organisation; a refusal changes nothing", async () => {
     must(await set(true));
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
       [() => set(false, stage.operator), ["insufficient_role", ""]],
@@ -59,7 +59,7 @@ describe("setKillSwitch", () => {
     expect(kept().killSwitch).toBeTrue();
   });
 
-  test("is one organisation's", async () => {
+  test("belongs to one organisation", async () => {
     const other = await createStage(ctx);
     must(await set(true));
     expect(ctx.reader.organisations.get(other.organisationId)?.killSwitch).toBeFalse();
@@ -88,7 +88,7 @@ describe("setPasskeyThreshold", () => {
     });
   }
 
-  test("is an owner's, and an amount; refused, it stays as it was", async () => {
+  test("is for owners, and must be an amount; a refusal changes nothing", async () => {
     must(await threshold("100"));
     const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
       [() => threshold("9223372036854775808"), ["validation_failed", "amount: "]],

@@ -135,7 +135,7 @@ describe("creating", () => {
   });
 });
 
-test("every verb is an admin's, of the organisation and the mode", async () => {
+test("every verb is for admins of the organisation, in the mode", async () => {
   const { id } = await create();
   must(await sendExample(ctx, MACHINE, { webhook_id: id }));
   await run();
@@ -159,7 +159,7 @@ test("every verb is an admin's, of the organisation and the mode", async () => {
 });
 
 describe("disabling", () => {
-  test("is for good, once, in the audit log", async () => {
+  test("cannot be undone, is done once, and is in the audit log", async () => {
     const { secret: _, ...webhook } = await create();
     const after = { ...webhook, disabled: true };
     expect(must(await disableWebhook(ctx, stage.admin, { webhook_id: webhook.id }))).toEqual(after);
@@ -217,7 +217,7 @@ describe("sending again", () => {
     ]);
   });
 
-  test("recover: what was exhausted since then and never arrived, once", async () => {
+  test("recover: what was exhausted since that time and never arrived, once", async () => {
     const { id } = await create();
     await open_();
     await exhaust();
@@ -250,7 +250,7 @@ describe("sending again", () => {
     await expectRefused(ctx, () => recoverWebhook(ctx, MACHINE, yesterday), ["validation_failed", "since: "]);
   });
 
-  test("recover makes as many as there are, some hundreds a commit", async () => {
+  test("recover makes all deliveries that are needed, some hundreds in each commit", async () => {
     const own = await createStage(ctx, { mode: "sandbox" });
     const webhook = must(
       await createWebhook(ctx, MACHINE, { ...input(), organisation_id: own.organisationId, mode: "sandbox" }),

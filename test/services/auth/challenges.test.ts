@@ -6,7 +6,7 @@ import {
   takeAnswered,
 } from "../../../src/services/auth/passkeys/challenges.ts";
 
-/** Challenges that wait in memory: a bound on everything, and each for one answer. */
+/** Challenges that wait in memory. Their number is limited, and each is good for one answer. */
 
 const ADA: Asker = { kind: "person", id: "usr_ada" };
 const BOB: Asker = { kind: "person", id: "usr_bob" };
@@ -23,7 +23,7 @@ test("one is given back once, before its 120 seconds are over", () => {
   expect(pending.take("never", 0)).toBeNull();
 });
 
-test("a person has ten at a time, an address a hundred: the oldest is given up, and nobody else's", () => {
+test("a person has ten at a time, an address a hundred; beyond that its own oldest is dropped", () => {
   for (const [asker, max] of [
     [ADA, 10],
     [SOMEWHERE, 100],
@@ -37,7 +37,7 @@ test("a person has ten at a time, an address a hundred: the oldest is given up, 
   }
 });
 
-test("all together are bounded, and a flood of addresses takes no room from people", () => {
+test("all together have a limit, and a flood of addresses does not push out those of people", () => {
   const pending = createPendingChallenges(3);
   pending.add("ada", ADA, SIGN_IN, 0);
   for (let count = 0; count < 5; count++) {
@@ -53,7 +53,7 @@ test("all together are bounded, and a flood of addresses takes no room from peop
   expect(pending.take("ada", 0)).toEqual(SIGN_IN);
 });
 
-test("expired ones make room before waiting ones do", () => {
+test("expired challenges are dropped before those that still wait", () => {
   const pending = createPendingChallenges(2);
   pending.add("old", ADA, SIGN_IN, 0);
   pending.add("waiting", BOB, SIGN_IN, 60_000);
@@ -62,7 +62,7 @@ test("expired ones make room before waiting ones do", () => {
   expect(pending.take("new", 120_000)).toEqual(SIGN_IN);
 });
 
-test("an answer that is no client data names no challenge", () => {
+test("an answer without valid client data names no challenge", () => {
   const pending = createPendingChallenges();
   const clientData = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
   pending.add("x", ADA, SIGN_IN, 0);

@@ -26,7 +26,7 @@ import {
 } from "../../support/stage.ts";
 import { together } from "../../support/together.ts";
 
-/** What a passkey signed counts as the commit finds it, not as the request did. */
+/** Whether a passkey's signature counts is decided in the commit, not when the request came. */
 
 const DAY_MS = 86_400_000;
 
@@ -139,7 +139,7 @@ test("a passkey of somebody else is not removed", async () => {
   expect(ctx.reader.passkeys.of(caller.userId)).toEqual([passkey]);
 });
 
-/** Signs the release, as far as the verifier above looks. */
+/** Signs the release with as much as the verifier above checks. */
 async function signs() {
   const decision = { warrantId: warrant.id, version: warrant.version, decision: "release" as const };
   const { challenge } = must(await challengeDecision(ctx, caller, { ...decision, releasedBps: null }));
@@ -164,7 +164,7 @@ test("a sign-in that ends while a signature is verified gets no token for it", a
   expect(ctx.reader.passkeys.of(caller.userId)).toEqual([passkey]);
 });
 
-test("a sign-in by passkey decides on what the commit loaded, and reads nothing besides", async () => {
+test("a sign-in by passkey decides only on what the commit has loaded", async () => {
   let isDeciding = false;
   const strict: Context = {
     ...ctx,

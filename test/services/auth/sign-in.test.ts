@@ -8,7 +8,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createStage, must, type Stage } from "../../support/stage.ts";
 
-/** What ends a sign-in ends it, though a request or another sign-in is on its way. */
+/** What ends sign-ins also ends those that are just being made or renewed. */
 
 const PASSWORD = "correct horse battery staple";
 const HOUR_MS = 3_600_000;
@@ -46,7 +46,7 @@ const signedIn = async (token: string): Promise<SignedIn> => {
 };
 
 describe("a sign-in whose password was right when it was sent", () => {
-  test("is none where the password was changed meanwhile", async () => {
+  test("fails where the password was changed meanwhile", async () => {
     const { token } = must(await signInAs());
     const person = await signedIn(token);
     meanwhile = () =>
@@ -55,14 +55,14 @@ describe("a sign-in whose password was right when it was sent", () => {
     expect(await signInAs("another one")).toHaveProperty("token");
   });
 
-  test("is none where the person was removed meanwhile", async () => {
+  test("fails where the person was removed meanwhile", async () => {
     meanwhile = () => removeUser(ctx, MACHINE, { user_id: stage.operator.userId });
     expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
   });
 });
 
 describe("a use that would renew a sign-in", () => {
-  /** A store whose reads are from before the sign-in was ended: another process, or the same instant. */
+  /** A store whose reads are from before the sign-in ended, as those of another process may be. */
   function staleStore(store: Store, session: SignedIn["session"]): Store {
     return {
       ...store,
@@ -89,7 +89,7 @@ describe("a use that would renew a sign-in", () => {
   }
 });
 
-test("a person who was removed is nobody, and their token is none", async () => {
+test("a removed person is signed out, and their token is unknown", async () => {
   const { token } = must(await signInAs());
   must(await removeUser(ctx, MACHINE, { user_id: stage.operator.userId }));
   expect(await signedInBy(ctx, token)).toBeNull();

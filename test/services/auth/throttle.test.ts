@@ -5,7 +5,7 @@ import { createSignInThrottle, type SignInThrottle } from "../../../src/services
 
 const QUARTER_MS = 15 * 60_000;
 
-/** Makes an attempt, which ends at once; whether it was admitted. */
+/** Makes an attempt, which ends at once. Answers whether it was admitted. */
 async function attempt(
   throttle: SignInThrottle,
   [email, address]: readonly [email: string, address: string],
@@ -16,7 +16,7 @@ async function attempt(
   return end !== null;
 }
 
-test("ten of a pair, a hundred of an address, and whole again after a quarter of an hour", async () => {
+test("ten for a pair, a hundred for an address, and all of them again after a quarter of an hour", async () => {
   const throttle = createSignInThrottle();
   const admitted = async (emails: readonly string[], address: string, now = 0): Promise<number> => {
     let count = 0;
@@ -30,13 +30,13 @@ test("ten of a pair, a hundred of an address, and whole again after a quarter of
   expect(await admitted(["a@x"], "192.0.2.1", QUARTER_MS)).toBe(1);
 });
 
-test("an attempt that did not fail costs nothing", async () => {
+test("an attempt that did not fail is not counted", async () => {
   const throttle = createSignInThrottle();
   for (let again = 0; again < 30; again++)
     expect(await attempt(throttle, ["a@x", "192.0.2.1"], { failed: false })).toBeTrue();
 });
 
-test("beyond the cap newcomers share one counter, and who was known before keeps their own", async () => {
+test("beyond the limit newcomers share one counter, and those who came before keep their own", async () => {
   const throttle = createSignInThrottle(4);
   const admit = (email: string, address: string, failed = true) =>
     attempt(throttle, [email, address], { failed });
@@ -51,7 +51,7 @@ test("beyond the cap newcomers share one counter, and who was known before keeps
   expect(await attempt(throttle, ["d@x", "192.0.2.4"], { now: QUARTER_MS })).toBeTrue();
 });
 
-test("what is forgiven is the pair's, and of the address nothing", async () => {
+test("clearing failures clears those of the pair, not those of the address", async () => {
   const throttle = createSignInThrottle();
   for (let again = 0; again < 11; again++) await attempt(throttle, ["a@x", "192.0.2.1"]);
   for (let again = 0; again < 11; again++) await attempt(throttle, ["a@x", "192.0.2.2"]);
@@ -64,7 +64,7 @@ test("what is forgiven is the pair's, and of the address nothing", async () => {
 });
 
 describe("attempts that arrive together", () => {
-  /** Begins them all; each ends a turn after it began. How many were admitted, and how many were in flight at most. */
+  /** Starts them all; each ends one turn later. Answers how many were admitted, and the most that ran at once. */
   async function together(throttle: SignInThrottle, emails: readonly string[], failed: boolean) {
     let [inFlight, most] = [0, 0];
     const admitted = await Promise.all(
@@ -100,7 +100,7 @@ describe("attempts that arrive together", () => {
     });
   });
 
-  test("wait in a queue that has an end", async () => {
+  test("wait in a queue of limited length", async () => {
     expect(await together(createSignInThrottle(), pair(300), false)).toEqual({ admitted: 110, most: 10 });
   });
 

@@ -24,7 +24,7 @@ import {
 /** How many checks may run at once, and for how long. */
 
 describe("the limiter", () => {
-  test("admits 256, of one organisation 128, and again who has left", () => {
+  test("admits 256 checks, 128 of one organisation, and others when some have ended", () => {
     const limiter = createCheckLimiter();
     const entered = (organisationId: string) =>
       Array.from({ length: CHECKS_MAX }, () => limiter.enter(organisationId)).filter(Boolean).length;
@@ -36,7 +36,7 @@ describe("the limiter", () => {
   });
 });
 
-test("a check's parts, each at its longest, are over before its lease", () => {
+test("a check whose parts all take their longest time ends before its lease", () => {
   expect(CHECK_FETCH_MS_MAX + CHECK_WAIT_MS_MAX + CHECK_RUN_MS_MAX).toBeLessThan(CHECK_LEASE_MS);
   const longest = CHECK_FETCH_MS_MAX / 1_000;
   expect(readConfig({ FETCH_SECONDS: `${longest}` }, {})).toMatchObject({ fetchSeconds: longest });
@@ -67,7 +67,7 @@ describe("a verify", () => {
   };
   const states = (id: string) => ctx.reader.trace.of(id).map(({ to }) => to);
 
-  test("over the limit is refused, moves nothing and burns no key; what is finished is replayed", async () => {
+  test("over the limit is refused, moves nothing and uses up no key; finished ones are replayed", async () => {
     const { stage, agent, opened } = await staged();
     const { organisationId } = stage;
     const [done, waiting] = [await opened(), await opened()];
@@ -107,7 +107,7 @@ describe("a verify", () => {
     expect(codeOf(await verify(stage, agent, await opened()))).toBe(200);
   });
 
-  test("that meets a busy evaluator is refused alike: held again, its key free", async () => {
+  test("that finds the evaluator busy is refused in the same way: the warrant is held again, its key free", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
     const idempotency = idempotencyOf();
@@ -123,7 +123,7 @@ describe("a verify", () => {
     expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
   });
 
-  test("that meets an evaluator which does not start is a fault", async () => {
+  test("that finds an evaluator that does not start is a fault", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
     fault = new EvaluatorUnavailable("the evaluator's process does not start");

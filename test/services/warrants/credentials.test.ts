@@ -17,7 +17,7 @@ import {
 } from "../../support/stage.ts";
 import { together } from "../../support/together.ts";
 
-/** A request that is on its way when its key ends, or the kill switch is turned: the commit looks again. */
+/** Requests whose key ends, or whose kill switch is turned on, before their commit: the commit checks again. */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -75,7 +75,7 @@ test("an expired key begins no check, and replays nothing", async () => {
   expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 
-test("a kill switch turned beside opens: those before it hold, those after it do not", async () => {
+test("a kill switch that is turned on between opens: those before it hold, those after it do not", async () => {
   const openMany = () => Array.from({ length: 10 }, () => open(stage, key));
   const before = openMany();
   const turned = setKillSwitch(ctx, MACHINE, { organisation_id: stage.organisationId, on: true });

@@ -21,7 +21,7 @@ import {
   warrantIn,
 } from "../../support/stage.ts";
 
-/** A request that is on its way when its person goes: they are looked at again in the commit. */
+/** Requests whose person is removed or demoted before their commit: the commit checks them again. */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -106,7 +106,7 @@ for (const [how, code, go] of GOINGS) {
         expect(ctx.reader.balances.list(stage)).toEqual(balances);
       });
 
-      test(`${name}: what was answered before is not told again`, async () => {
+      test(`${name}: the earlier answer is not replayed`, async () => {
         const id = await prepare();
         const idempotency = idempotencyOf();
         const first: Answer = must(await send(id, idempotency));
@@ -119,20 +119,20 @@ for (const [how, code, go] of GOINGS) {
   });
 }
 
-test("who was removed moves nothing, however they were known", async () => {
+test("a removed person moves nothing, however the request was authenticated", async () => {
   const id = await held();
   must(await removeUser(ctx, MACHINE, { user_id: caller.userId }));
   expect(codeOf(await settle(stage, stage.operator, id, "release"))).toBe("not_authenticated");
   expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 
-test("a role that still reaches moves on", async () => {
+test("a role that was lowered but is still high enough moves the warrant", async () => {
   const id = await held();
   must(await setUserRole(ctx, MACHINE, { user_id: caller.userId, role: "admin" }));
   expect(warrantIn(await settle(stage, caller, id, "release")).state).toBe("released");
 });
 
-test("a dispute is decided by who is an admin now, whatever they were when they asked", async () => {
+test("a dispute is decided by a person who is an admin at the commit, whatever they were at the request", async () => {
   const id = await escalated();
   const dispute = { id, decision: "dispute", releasedBps: null, note: null, ifMatch: null } as const;
   must(await resolveEscalation(ctx, caller, dispute, idempotencyOf()));

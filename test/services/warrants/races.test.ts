@@ -26,12 +26,12 @@ import {
 } from "../../support/stage.ts";
 import { together } from "../../support/together.ts";
 
-/** Requests that meet: who wins, what the others are told, and what must not have happened. */
+/** Requests at the same time: which one wins, what the others are answered, and what must not happen. */
 
 let ctx: TestContext;
 let stage: Stage;
 let agent: KeyCaller;
-/** A check waits here until the test lets it go. */
+/** A check waits at this gate until the test opens it. */
 let gate: PromiseWithResolvers<void>;
 let fetches: number;
 let breaks: boolean;
@@ -99,7 +99,7 @@ describe("opens", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
-  test("one key with two bodies at once: the first wins, the other is told that it was reused", async () => {
+  test("one key with two bodies at once: the first wins, the other gets idempotency_key_reused", async () => {
     const key = "shared";
     const answers = await times(20, (index) =>
       open(
@@ -120,7 +120,7 @@ describe("opens", () => {
     expect(balance()).toEqual({ available: 0n, held: 1000n, paid: 0n });
   });
 
-  test("a hundred opens for ten places: ten hold, and the balance ends at nothing", async () => {
+  test("a hundred opens with money for ten: ten hold, and the balance is zero", async () => {
     const answers = await times(100, () => open(stage, agent));
     expect(counted(answers)).toEqual({ "201": 10, insufficient_funds: 90 });
     expect(balance()).toEqual({ available: 0n, held: 1000n, paid: 0n });
@@ -185,7 +185,7 @@ describe("verifies", () => {
     expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "released"]);
   });
 
-  test("a check that breaks decides nothing: the warrant is held, nobody has failed, and the key is free", async () => {
+  test("a check that fails with an error decides nothing: the warrant is held, no failure counts, its key is free", async () => {
     const id = await openOne({ agent_id: agent.agentId });
     const idempotency = idempotencyOf();
     breaks = true;
@@ -202,7 +202,7 @@ describe("verifies", () => {
     expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
   });
 
-  test("an interrupted check cannot finish a younger one with the same key", async () => {
+  test("an interrupted check cannot finish a later one with the same key", async () => {
     const id = await openOne();
     const idempotency = idempotencyOf();
     holdChecks();
@@ -217,7 +217,7 @@ describe("verifies", () => {
     expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "escalated"]);
   });
 
-  test("an interruption of a check that is past does nothing to a younger one", async () => {
+  test("an interruption of an earlier check does nothing to a later one", async () => {
     const id = await openOne();
     holdChecks();
     const first = verify(stage, agent, id, NONE_PASS);
@@ -306,7 +306,7 @@ describe("decisions", () => {
     expect(balance()).toEqual({ available: 1000n, held: 0n, paid: 0n });
   });
 
-  test("a verify against a sweep: whoever expires it, nobody checks it", async () => {
+  test("a verify against a sweep: one of them expires the warrant, and no check runs", async () => {
     const ids = [await openOne(), await openOne()] as const;
     ctx.clock.now += 3_600_000;
     const outcomes = await Promise.all([
@@ -324,7 +324,7 @@ describe("decisions", () => {
     expect(fetches).toBe(0);
   });
 
-  test("two people resolve one escalation: the first wins, and the other's decision leaves no mark", async () => {
+  test("two people resolve one escalation: the first wins, and the other's decision changes nothing", async () => {
     const id = await openOne();
     must(await verify(stage, agent, id, NONE_PASS));
     const resolve = (caller: Stage["operator"], decision: "release" | "refund") =>
@@ -396,7 +396,7 @@ describe("switches", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
-  test("a kill against a reactivation: whichever is last decides what is frozen, and no warrant is between", async () => {
+  test("a kill against a reactivation: the last one decides whether the warrants are frozen or held, all alike", async () => {
     const id = await openOne({ agent_id: agent.agentId });
     const unresolved = () =>
       ctx.reader.escalations.list(scope(), 10).filter(({ status }) => status !== "resolved").length;
@@ -433,7 +433,7 @@ describe("switches", () => {
       kill(),
       ...ids.map((id) => settle(stage, stage.operator, id, "release")),
     ]);
-    // A person may release what is frozen, too: whichever came first, all are paid once.
+    // A person may also release a frozen warrant. So whichever came first, each is paid once.
     expect(answers.map((answer) => codeOf(answer as Answer))).toEqual(Array(20).fill(200));
     expect(balance()).toEqual({ available: 800n, held: 0n, paid: 200n });
     const unresolved = ctx.reader.escalations
@@ -498,7 +498,7 @@ describe("switches", () => {
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
   });
 
-  test("a sweep against opens under a full session: as a refund, and one failure more", async () => {
+  test("a sweep against opens under a full session: the same as a refund, with one more failure", async () => {
     const { id } = await createFor("100");
     const full = warrantIn(await openNamed());
     ctx.clock.now += 3_600_000;
@@ -527,7 +527,7 @@ describe("switches", () => {
     const opened = [await openNamed(), await openNamed(), await openNamed(), await openNamed()];
     holdChecks();
     const checks = opened.map((answer) => verify(stage, agent, warrantIn(answer).id, NONE_PASS));
-    // Answered with the commit in which the checks begin.
+    // It is answered after the commit in which the checks begin.
     must(await openNamed());
     gate.resolve();
     const before = openNamed();

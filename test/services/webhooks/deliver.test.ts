@@ -219,7 +219,7 @@ describe("which events fire", () => {
     expect(recent()).toHaveLength(3);
   });
 
-  test("each endpoint gets those it asked for; the other mode's and the other organisation's get none", async () => {
+  test("each endpoint gets the events that it named; those of another mode or organisation get none", async () => {
     const sandbox = { ...stage, mode: "sandbox" as Mode };
     const other = await createStage(ctx);
     await endpoint("/all");
@@ -236,7 +236,7 @@ describe("which events fire", () => {
 });
 
 describe("attempts", () => {
-  /** When each came, in seconds after the first. */
+  /** When each attempt came, in seconds after the first. */
   const times = (start: number, at: readonly number[]) => at.map((now) => (now - start) / 1_000);
 
   test("at 0, 1, 6 and 31 s, then exhausted, and never again", async () => {
@@ -327,7 +327,7 @@ describe("attempts", () => {
       expect(new Set(asked).size).toBe(600);
       firsts.push(...asked.splice(0).slice(0, 1));
     }
-    // By chance alone, once in 10^24 times.
+    // By chance this fails once in 10^24 runs.
     expect(Math.max(...firsts)).toBeGreaterThan(256);
     expect(Math.min(...firsts)).toBeLessThan(256);
   });
@@ -348,7 +348,7 @@ describe("attempts", () => {
     expect(ctx.reader.deliveries.waiting()).toBe(0);
   });
 
-  test("the first kilobyte of the response is kept, and no half character", async () => {
+  test("the first kilobyte of the response is stored, without a character cut in two", async () => {
     await endpoint();
     receiver.answer(() => new Response(`${"é".repeat(700)}`, { status: 500 }));
     await openOne();

@@ -29,7 +29,7 @@ import {
   warrantIn,
 } from "../../support/stage.ts";
 
-/** Slow and dead endpoints, cut-off attempts, addresses that change, keys that are gone. The clock stands still. */
+/** Slow and dead endpoints, attempts that were cut off, addresses that change, lost keys. The clock stands still. */
 
 let receiver: Receiver;
 const opened: TestContext[] = [];
@@ -71,7 +71,7 @@ const only = (at: Scene) => {
   return one;
 };
 
-/** Answers of an endpoint that hang until they are let go. */
+/** An endpoint whose answers wait until the test lets them go. */
 function gate() {
   const open_ = Promise.withResolvers<void>();
   return { passed: open_.promise, open: open_.resolve };
@@ -102,7 +102,7 @@ describe("a slow endpoint", () => {
     expect(all(at).every(({ status, attempts }) => status === "delivered" && attempts === 1)).toBe(true);
   });
 
-  test("of many that hang, each holds a few slots, and the next endpoint still has one", async () => {
+  test("many endpoints that hang hold a few slots each, and the next endpoint still gets one", async () => {
     const { passed, open: letGo } = gate();
     const sent: string[] = [];
     const at = await scene(
@@ -129,7 +129,7 @@ describe("a slow endpoint", () => {
     expect(all(at).every(({ status }) => status === "delivered")).toBe(true);
   });
 
-  test("runs at the same time take no more slots together than one of them may", async () => {
+  test("two runs at the same time take no more slots together than one run may", async () => {
     const { passed, open: letGo } = gate();
     const sendWebhook = async () => {
       await passed;
@@ -141,13 +141,13 @@ describe("a slow endpoint", () => {
     await Promise.all(Array.from({ length: 10 }, () => beginDeliveries(at.ctx, noFault)));
     const hanging = at.ctx.deliverySlots.underWay().length;
     letGo();
-    // Three quarters of the slots at most are for endpoints that are not known to be quick.
+    // Endpoints that are not known to be quick get at most three quarters of the slots.
     expect(hanging).toBeWithin(1, 7);
     for (let runs = 0; runs < 20; runs++) await run(at);
     expect(at.ctx.reader.deliveries.waiting()).toBe(0);
   });
 
-  test("130 that hang in two organisations hold up no quick one, of theirs or of another", async () => {
+  test("130 endpoints that hang, in two organisations, hold up no quick one, of theirs or of another", async () => {
     const { passed, open: letGo } = gate();
     let hangs = false;
     const sent: string[] = [];
@@ -193,7 +193,7 @@ describe("a slow endpoint", () => {
   describe("slots", () => {
     let slots: ReturnType<typeof createDeliverySlots>;
     let next = 0;
-    /** Takes every slot that the endpoint may have; ends one of them, or all. */
+    /** Takes every slot that the endpoint may have. Answers how to free one of them, or all. */
     function fill(id: string, organisationId: string, again = false): (() => void)[] {
       return Array.from({ length: slots.free({ id, organisationId }, again) }, () => {
         const { promise, resolve } = Promise.withResolvers<void>();
@@ -211,7 +211,7 @@ describe("a slow endpoint", () => {
       slots = createDeliverySlots(32, 4);
     });
 
-    test("of an endpoint alone: its bound; which ones it has is known, and they are free again", async () => {
+    test("an endpoint alone gets as many as its limit; when they are freed, others may have them", async () => {
       const ends = fill("a", "o");
       expect([ends.length, slots.free({ id: "a", organisationId: "o" })]).toEqual([4, 0]);
       expect(slots.taken("a").size).toBe(4);
@@ -259,7 +259,7 @@ describe("a slow endpoint", () => {
       expect([slots.free(last, true), slots.free(last)]).toEqual([0, 1]);
     });
 
-    test("once closed there are none, and the close waits for those under way", async () => {
+    test("after the close there are none, and the close waits for attempts under way", async () => {
       const ends = fill("a", "o");
       const closed = slots.close();
       expect(slots.free({ id: "b", organisationId: "o" })).toBe(0);
@@ -300,7 +300,7 @@ describe("order", () => {
 });
 
 describe("an attempt that was cut off", () => {
-  /** Leaves one attempt under way, as a crash does: what it was is never recorded. */
+  /** Leaves one attempt under way, as a crash does: its end is never recorded. */
   async function cutOff(): Promise<Scene> {
     const at = await scene(
       {},
@@ -312,7 +312,7 @@ describe("an attempt that was cut off", () => {
     expect(only(at)).toMatchObject({ status: "pending", attempts: 1, nextAttemptAt: null });
     return at;
   }
-  /** The next process: nothing is under way in it. */
+  /** Starts the next process, in which nothing is under way. */
   const restarted = (at: Scene): Scene => {
     const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 });
     const slots = createDeliverySlots();
@@ -349,7 +349,7 @@ describe("an attempt that was cut off", () => {
     expect((await ledgerFigures(at.ctx)).deliveries).toMatchObject({ exhausted: 1, notSent: 0 });
   });
 
-  test("four times is exhausted, and counted as lost", async () => {
+  test("four times exhausts the delivery, and is counted in the metrics", async () => {
     const at = await cutOff();
     for (const wait of [1_000, 5_000, 25_000]) {
       await recoverDeliveriesAtStart(at.ctx);
@@ -383,7 +383,7 @@ describe("an attempt that was cut off", () => {
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([2]);
   });
 
-  test("whose answer comes after it was given up changes nothing", async () => {
+  test("changes nothing when its answer comes after it was given up", async () => {
     const answer = Promise.withResolvers<void>();
     const sent = Promise.withResolvers<void>();
     const at = await scene(
@@ -403,7 +403,7 @@ describe("an attempt that was cut off", () => {
     at.ctx.clock.now += 40_000;
     await recoverDeliveries(at.ctx);
     expect(only(at)).toMatchObject({ status: "failed", attempts: 1 });
-    // Another process has begun the next one meanwhile: the answer is not that one's.
+    // Another process has claimed the next attempt meanwhile. The answer does not belong to that one.
     const sendWebhook = () => new Promise<never>(() => {});
     at.ctx.clock.now += 1_000;
     await beginDeliveries({ ...at.ctx, sendWebhook, deliverySlots: createDeliverySlots() }, noFault);
@@ -418,7 +418,7 @@ describe("an attempt that was cut off", () => {
 describe("a clock that is set back by a day", () => {
   const DAY_MS = 86_400_000;
 
-  test("holds up no delivery: what waits is due, what was under way is cut off", async () => {
+  test("holds up no delivery: those that wait are due, and attempts under way count as cut off", async () => {
     const at = await scene();
     await endpoint(at, receiver.url());
     receiver.answer(({ attempt }) => new Response("", { status: attempt === 1 ? 500 : 200 }));
@@ -449,7 +449,7 @@ describe("a clock that is set back by a day", () => {
 });
 
 describe("addresses", () => {
-  test("are checked at every attempt: a name that comes to lead inside is not followed there", async () => {
+  test("are checked at every attempt: a name that now leads to a private address is refused", async () => {
     const answers = [["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1", "169.254.169.254"], ["127.0.0.1"]];
     const asked: string[] = [];
     const at = await scene({
@@ -490,7 +490,7 @@ describe("addresses", () => {
 });
 
 describe("a disabled endpoint", () => {
-  test("gets nothing more, neither new events nor what was waiting", async () => {
+  test("gets nothing more, neither new events nor those that were waiting", async () => {
     const at = await scene();
     const webhook = await endpoint(at, receiver.url());
     await endpoint(at, receiver.url("/other"));
@@ -539,7 +539,7 @@ describe("a fault on our side", () => {
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1]);
   });
 
-  test("between two attempts, a secret that does not open leaves the second where it was", async () => {
+  test("a secret that cannot be decrypted between two attempts does not use up the second", async () => {
     const at = await scene();
     await endpoint(at, receiver.url());
     receiver.answer(({ attempt }) => new Response("", { status: attempt === 1 ? 500 : 200 }));

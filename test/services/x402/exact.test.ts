@@ -201,7 +201,7 @@ describe("what is signed", () => {
     },
   );
 
-  test("no two have a nonce", async () => {
+  test("no two payments have the same nonce", async () => {
     await Promise.all([pay(), pay(), pay()]);
     expect(new Set(purchases().map(({ nonce }) => nonce)).size).toBe(3);
   });
@@ -237,7 +237,7 @@ describe("an unknown payment", () => {
     operator = await home.signIn(home.people.operator, "sandbox");
   });
 
-  test("allows a person nothing: not to release, refund, divide or dispute it", async () => {
+  test("allows a person nothing: no release, partial release, refund or dispute", async () => {
     const id = await unknown(["unused"]);
     const allRows = service.allRows(home);
     for (const [path, body] of [
@@ -255,7 +255,7 @@ describe("an unknown payment", () => {
     expect(service.allRows(home)).toEqual(allRows);
   });
 
-  test("the chain finds it unused, and later expired: asked again with patience, then refunded by the system", async () => {
+  test("the chain says unused, and later expired: it is asked again, then the system refunds", async () => {
     const id = await unknown(["unused", "unused", "unused", "expired"]);
     const waiting = async () => (await ledgerFigures(service.ctx)).purchases;
     expect(await reconcile()).toBe(0);
@@ -284,7 +284,7 @@ describe("an unknown payment", () => {
     expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
   });
 
-  test("the chain finds it used: it can only be released, by a person", async () => {
+  test("the chain says used: it can only be released, by a person", async () => {
     const id = await unknown(["unused", "used"], delivers(BAD));
     service.clock.now += 60_000;
     expect(await reconcile()).toBe(1);
@@ -346,7 +346,7 @@ describe("the wallet", () => {
     expect(service.balance(home, "sandbox").held).toBe(1_000n);
   });
 
-  test("what is open counts until it is known; what was never taken counts no more", async () => {
+  test("an authorization counts until it is known; one that was never used no longer counts", async () => {
     market.balance = 150n;
     market.findings = ["unused"];
     market.paid = () => silence(true);
@@ -360,7 +360,7 @@ describe("the wallet", () => {
     expect((await pay()).status).toBe(200);
   });
 
-  test("what was paid since the balance was read is not in it", async () => {
+  test("a payment that was made after the balance was read is still subtracted from it", async () => {
     market.balance = 150n;
     market.findings = ["used"];
     market.paid = () => delivers(GOOD, RECEIPT);

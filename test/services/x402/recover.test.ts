@@ -43,7 +43,7 @@ import {
   verify,
 } from "../../support/stage.ts";
 
-/** What a crash leaves of a purchase at each of its commits, what recovery makes of it, and what may not come between. */
+/** A crash after each commit of a purchase, what recovery does then, and what must not happen while a purchase is under way. */
 
 let market: Market;
 let ctx: TestContext;
@@ -67,7 +67,7 @@ const purchases = () => ctx.reader.purchases.list(stage, null, 10);
 const warrant = () => ctx.reader.warrants.byCreation(stage, {}, {}, 1)[0];
 const escalations = () => ctx.reader.escalations.list(stage, 10);
 const balance = () => ctx.reader.balances.list(stage)[0]!.balance;
-/** Of the agent, and of its session. */
+/** The failures of the agent, and of its session. */
 const failures = () => {
   const { agents } = ctx.reader;
   return [agents.get(caller.agentId), agents.liveSession(caller.agentId, ctx.now())].map(
@@ -89,7 +89,7 @@ type Row = readonly [
   expected: { readonly answer?: object; readonly sent: number; readonly atStart: boolean },
 ];
 
-/** A crash after so many commits, and what is there after recovery. */
+/** A crash after so many commits, and the state after recovery. */
 function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: readonly Row[]): void {
   for (const [commits, left, state, { answer, sent, atStart }] of rows) {
     test(`${kind}: cut off ${left}: ${state ?? "nothing held"}`, async () => {
@@ -162,7 +162,7 @@ describe("a crash", () => {
   );
 
   test.each(["voucher", "exact"] as const)(
-    "%s: a seller that is silent is one's failure, we are not",
+    "%s: a seller that does not answer counts as a failure, a crash of ours does not",
     async (kind) => {
       market.first = kind === "voucher" ? asksVoucher("100") : asksExact("100");
       market.paid = () => silence(true);
@@ -187,7 +187,7 @@ describe("a crash", () => {
     expect(answerOf(await pay())).toMatchObject({ state: null, status: 200 });
   });
 
-  test("after no answer came: the hold returns, or waits until the payment is known", async () => {
+  test("where no answer came: the hold returns, or waits until the payment is known", async () => {
     market.paid = () => silence(true);
     await expect(pay(endingAfter(ctx, 4))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
@@ -201,7 +201,7 @@ describe("a crash", () => {
   });
 
   test.each(["generated_at", "Last-Modified"])(
-    "what was fresh by its %s when it came is judged as of then",
+    "the freshness of an answer, by its %s, is judged at the time when it came",
     async (by) => {
       const spec = { clauses: [{ kind: "data.freshness", maxAgeSeconds: 60 }] };
       const fresh = (on: Context) =>
@@ -234,7 +234,7 @@ describe("a copy that was restored", () => {
         market.first = asksExact("100");
         await expect(pay(endingAfter(ctx, 2))).rejects.toThrow("crashed");
         ctx.clock.now += 120_000;
-        // The original's clock may have been ahead: until it is acknowledged, whatever is held counts.
+        // The original's clock may have been ahead. So until the restore is acknowledged, everything that is held counts.
         await (isAcknowledged
           ? markRestored(ctx, { acknowledgedAt: ctx.clock.now })
           : markRestored(ctx, { restoredAt: ctx.clock.now - 3_600_000 }));
@@ -251,7 +251,7 @@ describe("a copy that was restored", () => {
     }
   }
 
-  test("returns what was promised by voucher, and what was begun after it was acknowledged", async () => {
+  test("returns holds for vouchers, and those of purchases that began after the acknowledgement", async () => {
     await expect(pay(endingAfter(ctx, 2))).rejects.toThrow("crashed");
     await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
@@ -276,7 +276,7 @@ describe("a fault", () => {
     expect(answerOf(await pay())).toMatchObject({ state: "refunded" });
   });
 
-  /** The same service, whose ledger fails so many times to keep what the seller answered. */
+  /** The same service, but its ledger fails so many times to store the seller's answer. */
   const failingToKeep = (times: number, pauses: number[]): Context => {
     let left = times;
     const failing = withCommands(ctx, async (_, go) => {
@@ -286,7 +286,7 @@ describe("a fault", () => {
     return { ...failing, x402: { ...market.x402, pause: async (ms) => void pauses.push(ms) } };
   };
 
-  test("of the ledger when the answer comes loses no answer: it is kept once that is possible", async () => {
+  test("of the ledger when the answer comes loses no answer: it is stored as soon as that is possible", async () => {
     const pauses: number[] = [];
     market.paid = () => delivers({ ok: 1 });
     expect(answerOf(await pay(failingToKeep(2, pauses)))).toMatchObject(RELEASED);
@@ -304,7 +304,7 @@ describe("a fault", () => {
     expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
   });
 
-  test("of one purchase keeps no other from its end", async () => {
+  test("of one purchase does not stop the others", async () => {
     for (const key of ["one", "two", "three"])
       await expect(pay(endingAfter(ctx, 2), idempotencyOf(key))).rejects.toThrow("crashed");
     const [doomed] = purchases();
@@ -312,13 +312,13 @@ describe("a fault", () => {
       if (needs.purchase === doomed!.id) throw new Error("broken");
       return go();
     });
-    const told: string[] = [];
-    expect(await recoverPurchases(broken, (error, id) => told.push(`${id}: ${error}`))).toBe(2);
-    expect(told).toEqual([`${doomed!.id}: Error: broken`]);
+    const reported: string[] = [];
+    expect(await recoverPurchases(broken, (error, id) => reported.push(`${id}: ${error}`))).toBe(2);
+    expect(reported).toEqual([`${doomed!.id}: Error: broken`]);
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
   });
 
-  test("of the evaluator is a later end, not another payment", async () => {
+  test("of the evaluator only delays the end; it makes no second payment", async () => {
     market.paid = () => delivers({ ok: 1 });
     const busy: Context = {
       ...ctx,
@@ -337,7 +337,7 @@ describe("while a purchase is under way, nothing comes between", () => {
   let arrived: PromiseWithResolvers<void>;
   let answered: PromiseWithResolvers<void>;
   let running: ReturnType<typeof pay>;
-  /** Waits at the seller, signed and sent. */
+  /** A purchase that was signed and sent, and waits for the seller's answer. */
   const begin = async (kind: "voucher" | "exact" = "voucher") => {
     arrived = Promise.withResolvers();
     answered = Promise.withResolvers();
@@ -356,7 +356,7 @@ describe("while a purchase is under way, nothing comes between", () => {
     return answerOf(await running);
   };
 
-  test("no person, and no check by another hand", async () => {
+  test("no person, and no verify of somebody else", async () => {
     const id = await begin();
     for (const decision of ["release", "refund"] as const)
       expect(codeOf(await settle(stage, stage.operator, id, decision))).toBe("illegal_transition");
@@ -375,7 +375,7 @@ describe("while a purchase is under way, nothing comes between", () => {
     expect(await finish()).toMatchObject({ state: "released" });
   });
 
-  test("no recovery and no lease: the job leaves alone what is under way", async () => {
+  test("no recovery and no lease: the job does nothing to a purchase under way", async () => {
     await begin();
     expect(await recoverPurchases(ctx, onFault)).toBe(0);
     expect(await recoverAtStart(ctx, onFault)).toBe(0);
@@ -394,7 +394,7 @@ describe("while a purchase is under way, nothing comes between", () => {
 
   const kill = () => setAgentStatus(ctx, MACHINE, { agent_id: caller.agentId, status: "killed" });
 
-  test("a kill freezes nothing of it; its release waits for a person", async () => {
+  test("a kill does not freeze it; its release waits for a person", async () => {
     const id = await begin();
     must(await kill());
     await followAgents(ctx, noFault);

@@ -24,7 +24,7 @@ import { codeOf, createCaller, createStage, idempotencyOf, type Stage } from "..
 
 /**
  * Another process ends a purchase while a request still works on it, as after a restart. The request does nothing more, nothing
- * is sent twice, and the same key tells what came of it.
+ * is sent twice, and the same key replays the outcome.
  */
 
 let market: Market;
@@ -35,7 +35,7 @@ let caller: KeyCaller;
 beforeEach(async () => {
   market = openMarket();
   ctx = createTestContext({ x402: market.x402 });
-  // It does not know what the first one has under way.
+  // It does not know which purchases the first process works on.
   other = { ...ctx, x402: { ...market.x402, underWay: new Set() } };
   stage = await createStage(ctx, { mode: "sandbox", funds: "1000" });
   caller = await createCaller(stage);
@@ -221,7 +221,7 @@ describe("a recovery that has read the purchase before the request moved it on",
     expect(market.sent).toHaveLength(1);
   });
 
-  test("learns of a payment once: a later word on it changes nothing", async () => {
+  test("learns of a payment once: a later answer about it changes nothing", async () => {
     market.paid = () => silence(true);
     market.findings = ["unused", "used", "expired"];
     await pay();
@@ -232,7 +232,7 @@ describe("a recovery that has read the purchase before the request moved it on",
   });
 });
 
-test("an answer that was kept, though the commit was told to have failed, is kept once", async () => {
+test("an answer that was stored although its commit reported a failure is stored once", async () => {
   market.paid = () => delivers({ ok: 1 });
   let failed = 0;
   const failing: Context = {
@@ -264,7 +264,7 @@ test("a first answer that asks for nothing, after recovery: the key is free", as
   expect(bodyOf(await pay())).toMatchObject({ state: null, status: 200 });
 });
 
-test("what is learnt while the chain is asked again stays", async () => {
+test("what becomes known while the chain is asked again stays", async () => {
   market.first = asksExact("100");
   market.paid = () => silence(true);
   market.findings = ["unused", "unused"];
