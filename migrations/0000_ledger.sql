@@ -1,5 +1,6 @@
 CREATE TABLE `agents` (
-	`id` text PRIMARY KEY NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,
 	`name` text NOT NULL,
@@ -15,6 +16,7 @@ CREATE TABLE `agents` (
 	CONSTRAINT "agents_failures" CHECK("agents"."failure_budget" > 0 AND "agents"."failure_count" >= 0)
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `agents_id_unique` ON `agents` (`id`);--> statement-breakpoint
 CREATE INDEX `agents_by_organisation` ON `agents` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
 CREATE TABLE `api_keys` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -186,7 +188,8 @@ CREATE TABLE `users` (
 CREATE UNIQUE INDEX `users_by_email` ON `users` (`email`) WHERE "users"."removed_at" IS NULL;--> statement-breakpoint
 CREATE INDEX `users_by_organisation` ON `users` (`organisation_id`);--> statement-breakpoint
 CREATE TABLE `verifiers` (
-	`id` text PRIMARY KEY NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
 	`organisation_id` text NOT NULL,
 	`type` text NOT NULL,
 	`name` text NOT NULL,
@@ -196,25 +199,27 @@ CREATE TABLE `verifiers` (
 	CONSTRAINT "verifiers_type" CHECK("verifiers"."type" IN ('http.status', 'json.schema', 'json.jsonpath', 'file.sha256', 'data.freshness', 'uptime.window', 'chain.event', 'llm.judge'))
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `verifiers_id_unique` ON `verifiers` (`id`);--> statement-breakpoint
 CREATE INDEX `verifiers_by_organisation` ON `verifiers` (`organisation_id`,`id`);--> statement-breakpoint
-CREATE TABLE `balances` (
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
+CREATE TABLE `accounts` (
+	`position` integer PRIMARY KEY NOT NULL,
+	`scope` integer NOT NULL,
 	`asset` text NOT NULL,
 	`available` integer NOT NULL,
 	`held` integer NOT NULL,
 	`paid` integer NOT NULL,
 	`funding` integer NOT NULL,
-	PRIMARY KEY(`organisation_id`, `mode`, `asset`),
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "balances_not_negative" CHECK("balances"."available" >= 0 AND "balances"."held" >= 0 AND "balances"."paid" >= 0),
-	CONSTRAINT "balances_sum_to_zero" CHECK("balances"."available" + "balances"."held" + "balances"."paid" + "balances"."funding" = 0),
-	CONSTRAINT "balances_integers" CHECK(typeof("balances"."available" + "balances"."held" + "balances"."paid") = 'integer' AND typeof("balances"."funding") = 'integer')
+	`posted` integer NOT NULL,
+	CONSTRAINT "accounts_not_negative" CHECK("accounts"."available" >= 0 AND "accounts"."held" >= 0 AND "accounts"."paid" >= 0),
+	CONSTRAINT "accounts_sum_to_zero" CHECK("accounts"."available" + "accounts"."held" + "accounts"."paid" + "accounts"."funding" = 0),
+	CONSTRAINT "accounts_integers" CHECK(typeof("accounts"."available" + "accounts"."held" + "accounts"."paid") = 'integer' AND typeof("accounts"."funding") = 'integer')
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `accounts_by_scope` ON `accounts` (`scope`,`asset`);--> statement-breakpoint
 CREATE TABLE `checks` (
-	`id` text PRIMARY KEY NOT NULL,
-	`warrant_id` text NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`warrant` integer NOT NULL,
 	`source_url` text NOT NULL,
 	`http_status` integer,
 	`bytes` integer NOT NULL,
@@ -222,29 +227,26 @@ CREATE TABLE `checks` (
 	`score` integer NOT NULL,
 	`passed` integer NOT NULL,
 	`reason_codes` text NOT NULL,
-	`evidence_hash` text NOT NULL,
+	`evidence_hash` blob NOT NULL,
 	`details` text NOT NULL,
 	`outcome` text NOT NULL,
 	`band_label` text,
 	`evaluated_at` integer NOT NULL,
-	FOREIGN KEY (`warrant_id`) REFERENCES `warrants`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "checks_score" CHECK("checks"."score" BETWEEN 0 AND 10000)
 );
 --> statement-breakpoint
-CREATE INDEX `checks_by_warrant` ON `checks` (`warrant_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `checks_of_warrant` ON `checks` (`warrant`,`id`);--> statement-breakpoint
 CREATE TABLE `deposits` (
-	`id` text PRIMARY KEY NOT NULL,
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
-	`asset` text NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`account` integer NOT NULL,
 	`amount` integer NOT NULL,
 	`reference` text,
 	`created_at` integer NOT NULL,
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "deposits_amount" CHECK("deposits"."amount" > 0),
-	CONSTRAINT "deposits_mode" CHECK("deposits"."mode" IN ('sandbox', 'live'))
+	CONSTRAINT "deposits_amount" CHECK("deposits"."amount" > 0)
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `deposits_id_unique` ON `deposits` (`id`);--> statement-breakpoint
 CREATE TABLE `escalations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -271,124 +273,122 @@ CREATE UNIQUE INDEX `escalations_one_unresolved` ON `escalations` (`warrant_id`)
 CREATE INDEX `escalations_by_warrant` ON `escalations` (`warrant_id`,`id`);--> statement-breakpoint
 CREATE INDEX `escalations_waiting` ON `escalations` (`created_at`,`id`) WHERE "escalations"."status" <> 'resolved';--> statement-breakpoint
 CREATE TABLE `idempotency_keys` (
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`scope` integer NOT NULL,
 	`key` text NOT NULL,
-	`fingerprint` text NOT NULL,
+	`fingerprint` blob NOT NULL,
 	`holder` text,
 	`status` integer,
 	`body` text,
+	`warrant` integer,
+	`version` integer,
+	`encoding` integer,
 	`content_hash` text,
 	`created_at` integer NOT NULL,
-	PRIMARY KEY(`organisation_id`, `mode`, `key`),
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."body" IS NULL)),
-	CONSTRAINT "idempotency_keys_holder" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."holder" IS NOT NULL))
+	CONSTRAINT "idempotency_keys_holder" CHECK(("idempotency_keys"."status" IS NULL) = ("idempotency_keys"."holder" IS NOT NULL)),
+	CONSTRAINT "idempotency_keys_outcome" CHECK(("idempotency_keys"."body" IS NOT NULL) + ("idempotency_keys"."warrant" IS NOT NULL) = ("idempotency_keys"."status" IS NOT NULL)),
+	CONSTRAINT "idempotency_keys_warrant" CHECK(("idempotency_keys"."warrant" IS NULL) = ("idempotency_keys"."version" IS NULL) AND ("idempotency_keys"."warrant" IS NULL) = ("idempotency_keys"."encoding" IS NULL))
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `idempotency_keys_by_key` ON `idempotency_keys` (`scope`,`key`);--> statement-breakpoint
 CREATE INDEX `idempotency_keys_by_creation` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NULL;--> statement-breakpoint
 CREATE INDEX `idempotency_keys_with_content` ON `idempotency_keys` (`created_at`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `idempotency_keys_of_content` ON `idempotency_keys` (`content_hash`) WHERE "idempotency_keys"."content_hash" IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX `idempotency_keys_in_flight` ON `idempotency_keys` (`holder`) WHERE "idempotency_keys"."status" IS NULL;--> statement-breakpoint
 CREATE TABLE `postings` (
-	`id` integer PRIMARY KEY NOT NULL,
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`account` integer NOT NULL,
+	`kind` text NOT NULL,
 	`rail` text NOT NULL,
-	`asset` text NOT NULL,
-	`warrant_id` text,
-	`deposit_id` text,
+	`cause` integer NOT NULL,
 	`available` integer NOT NULL,
 	`held` integer NOT NULL,
 	`paid` integer NOT NULL,
 	`funding` integer NOT NULL,
-	`payee` text,
 	`recorded_at` integer NOT NULL,
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "postings_sum_to_zero" CHECK("postings"."available" + "postings"."held" + "postings"."paid" + "postings"."funding" = 0),
-	CONSTRAINT "postings_paid_to_somebody" CHECK("postings"."paid" >= 0 AND ("postings"."paid" = 0) = ("postings"."payee" IS NULL)),
-	CONSTRAINT "postings_of_one_cause" CHECK(("postings"."warrant_id" IS NULL) <> ("postings"."deposit_id" IS NULL)),
-	CONSTRAINT "postings_rail_of_mode" CHECK("postings"."rail" = "postings"."mode" || '_book'),
-	CONSTRAINT "postings_deposit_funds" CHECK(("postings"."deposit_id" IS NULL) = ("postings"."funding" = 0)),
 	CONSTRAINT "postings_integers" CHECK(typeof("postings"."available") = 'integer' AND typeof("postings"."held") = 'integer' AND typeof("postings"."paid") = 'integer' AND typeof("postings"."funding") = 'integer')
 );
 --> statement-breakpoint
-CREATE INDEX `postings_by_warrant` ON `postings` (`warrant_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `postings_once` ON `postings` (`cause`,`kind`);--> statement-breakpoint
+CREATE INDEX `postings_by_account` ON `postings` (`account`);--> statement-breakpoint
+CREATE TABLE `scopes` (
+	`position` integer PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`mode` text NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "scopes_mode" CHECK("scopes"."mode" IN ('sandbox', 'live'))
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `scopes_by_organisation` ON `scopes` (`organisation_id`,`mode`);--> statement-breakpoint
 CREATE TABLE `trace` (
 	`position` integer PRIMARY KEY NOT NULL,
-	`warrant_id` text NOT NULL,
+	`warrant` integer NOT NULL,
 	`sequence` integer NOT NULL,
 	`from_state` text,
 	`to_state` text NOT NULL,
 	`actor_kind` text NOT NULL,
 	`actor_id` text,
 	`recorded_at` integer NOT NULL,
-	`payload` text NOT NULL,
-	`payload_hash` text NOT NULL,
-	`rules_hash` text NOT NULL,
-	`previous` text,
-	`entry_hash` text NOT NULL,
+	`encoding` integer NOT NULL,
+	`schema_hashes` text,
+	`check_id` text,
+	`entry_hash` blob NOT NULL,
 	`event_id` text,
-	`event_type` text,
 	CONSTRAINT "trace_actor" CHECK(("trace"."actor_kind" = 'system') = ("trace"."actor_id" IS NULL)),
-	CONSTRAINT "trace_event" CHECK(("trace"."event_id" IS NULL) = ("trace"."event_type" IS NULL)),
-	CONSTRAINT "trace_opening" CHECK(("trace"."sequence" = 0) = ("trace"."from_state" IS NULL) AND ("trace"."sequence" = 0) = ("trace"."previous" IS NULL))
+	CONSTRAINT "trace_opening" CHECK(("trace"."sequence" = 0) = ("trace"."from_state" IS NULL)),
+	CONSTRAINT "trace_schemas" CHECK("trace"."schema_hashes" IS NULL OR "trace"."sequence" = 0),
+	CONSTRAINT "trace_check" CHECK("trace"."check_id" IS NULL OR "trace"."from_state" IS 'verifying')
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `trace_by_warrant` ON `trace` (`warrant_id`,`sequence`);--> statement-breakpoint
+CREATE UNIQUE INDEX `trace_by_warrant` ON `trace` (`warrant`,`sequence`);--> statement-breakpoint
 CREATE TABLE `warrant_counts` (
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
-	`agent_id` text NOT NULL,
+	`scope` integer NOT NULL,
+	`agent` integer NOT NULL,
 	`state` text NOT NULL,
 	`count` integer NOT NULL,
-	PRIMARY KEY(`organisation_id`, `mode`, `agent_id`, `state`),
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	PRIMARY KEY(`scope`, `agent`, `state`),
 	CONSTRAINT "warrant_counts_not_negative" CHECK("warrant_counts"."count" >= 0)
 );
 --> statement-breakpoint
 CREATE TABLE `warrants` (
-	`id` text PRIMARY KEY NOT NULL,
-	`organisation_id` text NOT NULL,
-	`mode` text NOT NULL,
+	`position` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`scope` integer NOT NULL,
+	`account` integer NOT NULL,
 	`state` text NOT NULL,
 	`version` integer NOT NULL,
 	`amount` integer NOT NULL,
-	`asset` text NOT NULL,
 	`released_bps` integer,
 	`payee` text NOT NULL,
 	`spec` text NOT NULL,
-	`spec_hash` text NOT NULL,
-	`agent_id` text,
-	`session_id` text,
-	`verifier_id` text,
-	`policy_id` text,
-	`policy_version` integer,
-	`rules_hash` text NOT NULL,
-	`trace_head` text,
+	`spec_hash` blob NOT NULL,
+	`agent` integer,
+	`session` integer,
+	`verifier` integer,
+	`policy` integer,
+	`rules_hash` blob,
+	`trace_head` blob NOT NULL,
 	`deadline` integer NOT NULL,
 	`opened_at` integer NOT NULL,
 	`verifying_since` integer,
 	`settled_at` integer,
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "warrants_mode" CHECK("warrants"."mode" IN ('sandbox', 'live')),
 	CONSTRAINT "warrants_state" CHECK("warrants"."state" IN ('held', 'verifying', 'released', 'partially_released', 'escalated', 'refunded', 'expired', 'frozen', 'disputed')),
 	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND typeof("warrants"."amount") = 'integer'),
 	CONSTRAINT "warrants_verifying_since" CHECK(("warrants"."state" = 'verifying') = ("warrants"."verifying_since" IS NOT NULL)),
 	CONSTRAINT "warrants_version" CHECK("warrants"."version" >= 1),
+	CONSTRAINT "warrants_rules" CHECK(("warrants"."policy" IS NULL) = ("warrants"."rules_hash" IS NOT NULL)),
 	CONSTRAINT "warrants_share" CHECK(CASE "warrants"."state" WHEN 'released' THEN "warrants"."released_bps" IS 10000 WHEN 'partially_released' THEN "warrants"."released_bps" IS NOT NULL AND "warrants"."released_bps" > 0 AND "warrants"."released_bps" < 10000 ELSE "warrants"."released_bps" IS NULL END),
 	CONSTRAINT "warrants_settled_at" CHECK(("warrants"."settled_at" IS NOT NULL) = ("warrants"."state" IN ('released', 'partially_released', 'refunded', 'expired')))
 );
 --> statement-breakpoint
-CREATE INDEX `warrants_by_creation` ON `warrants` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
-CREATE INDEX `warrants_by_deadline` ON `warrants` (`organisation_id`,`mode`,`deadline`,`id`);--> statement-breakpoint
-CREATE INDEX `warrants_by_state_and_creation` ON `warrants` (`organisation_id`,`mode`,`state`,`id`);--> statement-breakpoint
-CREATE INDEX `warrants_by_state_and_deadline` ON `warrants` (`organisation_id`,`mode`,`state`,`deadline`,`id`);--> statement-breakpoint
-CREATE INDEX `warrants_by_agent_and_creation` ON `warrants` (`agent_id`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `warrants_by_agent_and_deadline` ON `warrants` (`agent_id`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `warrants_by_agent_and_state` ON `warrants` (`agent_id`,`state`,`deadline`,`id`) WHERE "warrants"."agent_id" IS NOT NULL;--> statement-breakpoint
+CREATE UNIQUE INDEX `warrants_id_unique` ON `warrants` (`id`);--> statement-breakpoint
+CREATE INDEX `warrants_by_state` ON `warrants` (`scope`,`state`);--> statement-breakpoint
+CREATE INDEX `warrants_by_deadline` ON `warrants` (`scope`,`state`,`deadline`);--> statement-breakpoint
+CREATE INDEX `warrants_of_agent_by_state` ON `warrants` (`agent`,`state`) WHERE "warrants"."agent" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `warrants_of_agent_by_deadline` ON `warrants` (`agent`,`state`,`deadline`) WHERE "warrants"."agent" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `warrants_overdue` ON `warrants` (`deadline`) WHERE "warrants"."state" = 'held';--> statement-breakpoint
-CREATE INDEX `warrants_verifying` ON `warrants` (`id`) WHERE "warrants"."state" = 'verifying';--> statement-breakpoint
+CREATE INDEX `warrants_verifying` ON `warrants` (`verifying_since`) WHERE "warrants"."state" = 'verifying';--> statement-breakpoint
 CREATE TABLE `contents` (
 	`hash` text PRIMARY KEY NOT NULL,
 	`bytes` blob NOT NULL

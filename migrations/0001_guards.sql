@@ -1,67 +1,77 @@
 -- What a CHECK cannot say: triggers that keep the balances, and that keep history as it was written.
 
--- A posting is the only way to change a balance.
-CREATE TRIGGER `postings_of_a_known_warrant` BEFORE INSERT ON `postings`
-WHEN NEW.`warrant_id` IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND `organisation_id` = NEW.`organisation_id`
-    AND `mode` = NEW.`mode` AND `asset` = NEW.`asset`
-)
+-- An organisation has its scopes from the beginning, and they stay.
+CREATE TRIGGER `scopes_of_an_organisation` AFTER INSERT ON `organisations`
 BEGIN
-  SELECT RAISE(ABORT, 'a posting belongs to a warrant of the same organisation, mode and asset');
+  INSERT INTO `scopes` (`organisation_id`, `mode`) VALUES (NEW.`id`, 'live'), (NEW.`id`, 'sandbox');
 END;
 --> statement-breakpoint
--- A warrant's postings are its hold, and the settlement that its state and share ask for. floor(amount × bps / 10000) in
--- two parts, since the product of the whole overflows.
-CREATE TRIGGER `postings_hold_or_settle` BEFORE INSERT ON `postings`
-WHEN NEW.`warrant_id` IS NOT NULL AND EXISTS (
-  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND NOT (
-    NEW.`held` = `amount` AND NEW.`paid` = 0 AND `settled_at` IS NULL
-    OR NEW.`held` = -`amount` AND `settled_at` IS NOT NULL AND (NEW.`payee` IS NULL OR NEW.`payee` = `payee`)
-      AND NEW.`paid` = `amount` / 10000 * coalesce(`released_bps`, 0)
-        + `amount` % 10000 * coalesce(`released_bps`, 0) / 10000
-  )
-)
-BEGIN
-  SELECT RAISE(ABORT, 'a posting holds its warrant''s amount, or settles it as the warrant says');
-END;
+CREATE TRIGGER `scopes_are_not_changed` BEFORE UPDATE ON `scopes`
+BEGIN SELECT RAISE(ABORT, 'scopes are kept'); END;
 --> statement-breakpoint
-CREATE TRIGGER `postings_hold_and_settle_once` BEFORE INSERT ON `postings`
-WHEN NEW.`warrant_id` IS NOT NULL AND EXISTS (
-  SELECT 1 FROM `postings` WHERE `warrant_id` = NEW.`warrant_id` AND (`held` < 0) = (NEW.`held` < 0)
+CREATE TRIGGER `scopes_are_not_deleted` BEFORE DELETE ON `scopes`
+BEGIN SELECT RAISE(ABORT, 'scopes are kept'); END;
+--> statement-breakpoint
+-- A posting is the only way to change a balance: each write of an account adds up what was posted to it since the last one.
+CREATE TRIGGER `accounts_begin_empty` BEFORE INSERT ON `accounts`
+WHEN NEW.`available` <> 0 OR NEW.`held` <> 0 OR NEW.`paid` <> 0 OR NEW.`funding` <> 0 OR NEW.`posted` <> 0
+  OR NOT EXISTS (SELECT 1 FROM `scopes` WHERE `position` = NEW.`scope`)
+BEGIN SELECT RAISE(ABORT, 'an account begins empty, in a scope'); END;
+--> statement-breakpoint
+CREATE TRIGGER `accounts_follow_their_postings` BEFORE UPDATE ON `accounts`
+WHEN NOT EXISTS (
+  SELECT 1 FROM (
+    SELECT sum(`available`) AS `available`, sum(`held`) AS `held`, sum(`paid`) AS `paid`, sum(`funding`) AS `funding`,
+      max(`position`) AS `posted`
+    FROM `postings` WHERE `account` = OLD.`position` AND `position` > OLD.`posted`
+  ) AS `since`
+  WHERE NEW.`available` = OLD.`available` + `since`.`available` AND NEW.`held` = OLD.`held` + `since`.`held`
+    AND NEW.`paid` = OLD.`paid` + `since`.`paid` AND NEW.`funding` = OLD.`funding` + `since`.`funding`
+    AND NEW.`posted` = `since`.`posted`
 )
-BEGIN
-  SELECT RAISE(ABORT, 'a warrant is held once and settled once');
-END;
+BEGIN SELECT RAISE(ABORT, 'a balance is the sum of its postings'); END;
+--> statement-breakpoint
+CREATE TRIGGER `accounts_keep_their_asset` BEFORE UPDATE OF `position`, `scope`, `asset` ON `accounts`
+BEGIN SELECT RAISE(ABORT, 'an account stays that of its scope and asset'); END;
+--> statement-breakpoint
+CREATE TRIGGER `accounts_are_not_deleted` BEFORE DELETE ON `accounts`
+BEGIN SELECT RAISE(ABORT, 'accounts are kept'); END;
+--> statement-breakpoint
+-- The kinds of postings, and the rails of a mode. A version that knows more of them replaces these triggers.
+CREATE TRIGGER `postings_of_a_known_kind` BEFORE INSERT ON `postings`
+WHEN NEW.`kind` NOT IN ('deposit', 'hold', 'settlement')
+BEGIN SELECT RAISE(ABORT, 'a posting is a deposit, a hold or a settlement'); END;
+--> statement-breakpoint
+CREATE TRIGGER `postings_on_a_rail_of_their_mode` BEFORE INSERT ON `postings`
+WHEN NOT EXISTS (
+  SELECT 1 FROM `accounts` JOIN `scopes` ON `scopes`.`position` = `accounts`.`scope`
+  WHERE `accounts`.`position` = NEW.`account` AND NEW.`rail` = `scopes`.`mode` || '_book'
+)
+BEGIN SELECT RAISE(ABORT, 'a posting moves an account of the mode of its rail'); END;
+--> statement-breakpoint
+CREATE TRIGGER `postings_hold_an_amount` BEFORE INSERT ON `postings`
+WHEN NEW.`kind` = 'hold' AND NOT EXISTS (
+  SELECT 1 FROM `warrants` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `settled_at` IS NULL
+    AND NEW.`held` = `amount` AND NEW.`paid` = 0 AND NEW.`funding` = 0
+)
+BEGIN SELECT RAISE(ABORT, 'a hold is the amount of a warrant of the same account'); END;
+--> statement-breakpoint
+-- floor(amount × bps / 10000) in two parts, since the product of the whole overflows.
+CREATE TRIGGER `postings_settle_a_warrant` BEFORE INSERT ON `postings`
+WHEN NEW.`kind` = 'settlement' AND NOT EXISTS (
+  SELECT 1 FROM `warrants` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `settled_at` IS NOT NULL
+    AND NEW.`held` = -`amount` AND NEW.`funding` = 0
+    AND NEW.`paid` = `amount` / 10000 * coalesce(`released_bps`, 0)
+      + `amount` % 10000 * coalesce(`released_bps`, 0) / 10000
+)
+BEGIN SELECT RAISE(ABORT, 'a settlement is what its warrant says, of the same account'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_of_a_known_deposit` BEFORE INSERT ON `postings`
-WHEN NEW.`deposit_id` IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM `deposits` WHERE `id` = NEW.`deposit_id` AND `organisation_id` = NEW.`organisation_id`
-    AND `mode` = NEW.`mode` AND `asset` = NEW.`asset` AND `amount` = NEW.`available`
+WHEN NEW.`kind` = 'deposit' AND NOT EXISTS (
+  SELECT 1 FROM `deposits` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `amount` = NEW.`available`
     AND NEW.`held` = 0 AND NEW.`paid` = 0
 )
-BEGIN
-  SELECT RAISE(ABORT, 'a posting belongs to a deposit of the same organisation, mode, asset and amount');
-END;
---> statement-breakpoint
-CREATE UNIQUE INDEX `postings_one_of_a_deposit` ON `postings` (`deposit_id`) WHERE `deposit_id` IS NOT NULL;
---> statement-breakpoint
-CREATE TRIGGER `postings_open_a_balance` BEFORE INSERT ON `postings` WHEN NEW.`deposit_id` IS NOT NULL
-BEGIN
-  INSERT INTO `balances` (`organisation_id`, `mode`, `asset`, `available`, `held`, `paid`, `funding`)
-  VALUES (NEW.`organisation_id`, NEW.`mode`, NEW.`asset`, 0, 0, 0, 0)
-  ON CONFLICT DO NOTHING;
-END;
---> statement-breakpoint
-CREATE TRIGGER `postings_move_the_balance` AFTER INSERT ON `postings`
-BEGIN
-  UPDATE `balances` SET
-    `available` = `available` + NEW.`available`,
-    `held` = `held` + NEW.`held`,
-    `paid` = `paid` + NEW.`paid`,
-    `funding` = `funding` + NEW.`funding`
-  WHERE `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode` AND `asset` = NEW.`asset`;
-  SELECT RAISE(ABORT, 'a posting needs a balance to move') WHERE changes() <> 1;
-END;
+BEGIN SELECT RAISE(ABORT, 'a posting brings the amount of a deposit of the same account'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_are_not_changed` BEFORE UPDATE ON `postings`
 BEGIN SELECT RAISE(ABORT, 'postings are append-only'); END;
@@ -78,9 +88,12 @@ BEGIN SELECT RAISE(ABORT, 'the trace is append-only'); END;
 CREATE TRIGGER `warrants_settle_once` BEFORE UPDATE ON `warrants` WHEN OLD.`settled_at` IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'a settled warrant is final'); END;
 --> statement-breakpoint
-CREATE TRIGGER `warrants_keep_their_terms` BEFORE UPDATE OF `id`, `organisation_id`, `mode`, `amount`, `asset`, `payee`,
-  `spec`, `spec_hash`, `agent_id`, `session_id`, `verifier_id`, `policy_id`, `policy_version`, `rules_hash`, `deadline`,
-  `opened_at` ON `warrants`
+CREATE TRIGGER `warrants_of_their_account` BEFORE INSERT ON `warrants`
+WHEN NOT EXISTS (SELECT 1 FROM `accounts` WHERE `position` = NEW.`account` AND `scope` = NEW.`scope`)
+BEGIN SELECT RAISE(ABORT, 'a warrant is held from an account of its scope'); END;
+--> statement-breakpoint
+CREATE TRIGGER `warrants_keep_their_terms` BEFORE UPDATE OF `position`, `id`, `scope`, `account`, `amount`, `payee`,
+  `spec`, `spec_hash`, `agent`, `session`, `verifier`, `policy`, `rules_hash`, `deadline`, `opened_at` ON `warrants`
 BEGIN SELECT RAISE(ABORT, 'the terms of a warrant are fixed at open'); END;
 --> statement-breakpoint
 CREATE TRIGGER `warrants_are_not_deleted` BEFORE DELETE ON `warrants`
@@ -120,7 +133,7 @@ BEGIN SELECT RAISE(ABORT, 'an API key has its agent''s organisation and mode'); 
 CREATE TRIGGER `api_keys_keep_their_agent` BEFORE UPDATE OF `id`, `organisation_id`, `agent_id`, `mode`, `secret_hash` ON `api_keys`
 BEGIN SELECT RAISE(ABORT, 'an API key stays its agent''s'); END;
 --> statement-breakpoint
-CREATE TRIGGER `agents_keep_their_mode` BEFORE UPDATE OF `id`, `organisation_id`, `mode` ON `agents`
+CREATE TRIGGER `agents_keep_their_mode` BEFORE UPDATE OF `position`, `id`, `organisation_id`, `mode` ON `agents`
 BEGIN SELECT RAISE(ABORT, 'an agent stays in its organisation and mode'); END;
 --> statement-breakpoint
 CREATE TRIGGER `idempotency_outcomes_are_final` BEFORE UPDATE ON `idempotency_keys`
@@ -180,7 +193,8 @@ BEGIN SELECT RAISE(ABORT, 'purchases are kept'); END;
 --> statement-breakpoint
 CREATE TRIGGER `purchases_of_a_known_warrant` BEFORE UPDATE OF `warrant_id` ON `purchases`
 WHEN NEW.`warrant_id` IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM `warrants` WHERE `id` = NEW.`warrant_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
+  SELECT 1 FROM `warrants` JOIN `scopes` ON `scopes`.`position` = `scope`
+  WHERE `id` = NEW.`warrant_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
 )
 BEGIN SELECT RAISE(ABORT, 'a purchase has its warrant''s organisation and mode'); END;
 --> statement-breakpoint

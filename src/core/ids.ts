@@ -38,13 +38,18 @@ export const isId = (noun: Noun, text: string): boolean =>
 /** The 80 random bits of a ULID as two 40-bit halves, which a double holds exactly. */
 const HALF = 2 ** 40;
 
+/** Every two digits, by their number. */
+const PAIRS: readonly string[] = Array.from(
+  { length: 32 * 32 },
+  (_, pair) => CROCKFORD.charAt(pair >> 5) + CROCKFORD.charAt(pair & 31),
+);
+
+const pairAt = (number: number): string => PAIRS[number & 1_023] ?? "";
+
 function encodeHalf(half: number): string {
-  let text = "";
-  for (let rest = half, digit = 0; digit < 8; digit++) {
-    text = CROCKFORD.charAt(rest % 32) + text;
-    rest = Math.floor(rest / 32);
-  }
-  return text;
+  const upper = Math.floor(half / 2 ** 20);
+  const lower = half % 2 ** 20;
+  return pairAt(upper >> 10) + pairAt(upper) + pairAt(lower >> 10) + pairAt(lower);
 }
 
 /**

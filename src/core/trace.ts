@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
-import { canonicalJson, hashJson, sha256 } from "./canonical.ts";
+import { canonicalJson, sha256 } from "./canonical.ts";
+import { type Check, checkHashOf } from "./check.ts";
 import { REASON_CODES } from "./clauses/reason-codes.ts";
 import {
   amount,
@@ -18,22 +19,66 @@ import {
 } from "./form.ts";
 import { ACTOR_KINDS, type Actor, MODES } from "./roles.ts";
 import { isoTime } from "./time.ts";
-import { type EventType, eventOf, STATES, type State, type Transition, type Warrant } from "./warrant.ts";
+import {
+  type EventType,
+  eventOf,
+  isSettled,
+  STATES,
+  type State,
+  type Transition,
+  type Warrant,
+} from "./warrant.ts";
+
+/**
+ * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
+ * `event` are the outbox of the webhooks.
+ */
+export type TraceEntry = TraceStep & {
+  /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
+  readonly payload: string;
+  readonly payloadHash: string;
+  readonly rulesHash: string;
+  readonly previous: string | null;
+  readonly event: { readonly id: string; readonly type: EventType } | null;
+};
+
+/** What is kept of an entry. The rest follows from it, from the warrant's terms, and from the check. */
+export type TraceStep = {
+  readonly warrantId: string;
+  /** Counts from 0 in the warrant: its version less one. */
+  readonly sequence: number;
+  readonly from: State | null;
+  readonly to: State;
+  readonly actor: Actor;
+  /** Never before the entry that was recorded last, whatever the clock says. */
+  readonly recordedAt: number;
+  /** How its payload is written: a key of `ENCODINGS`. */
+  readonly encoding: number;
+  /** Name → hash of the named schemas; at open only, else null. */
+  readonly schemaHashes: SchemaHashes | null;
+  /** The check that led to it; null where none did. */
+  readonly checkId: string | null;
+  /** Null where the move has no event. */
+  readonly eventId: string | null;
+  readonly entryHash: string;
+};
+
+/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
+export const entryHashOf = ({
+  warrantId,
+  sequence,
+  previous,
+  payloadHash,
+}: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">): string =>
+  // In canonical order; a test compares it with the canonicaliser.
+  sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
 
 export const actorForm = () => object({ kind: oneOf(ACTOR_KINDS), id: orNull(text) });
 
-/** What a check adds to the payload of the outcome that followed it. */
-const checkedForm = () =>
-  object({
-    check_id: text,
-    score,
-    reason_codes: arrayOf(oneOf(REASON_CODES)),
-    evidence_hash: hash,
-    check_hash: hash,
-  });
-export type CheckedPayload = Wire<typeof checkedForm>;
-
-/** What a trace entry hashes, a webhook's body carries and a receipt shows. It stands here, not in `resources`: hashes depend on it. */
+/**
+ * What a trace entry hashes, a webhook's body carries and a receipt shows, as the newest encoding writes it. It stands here and
+ * not in `resources`, since hashes depend on it.
+ */
 export const tracePayloadForm = () =>
   object({
     warrant_id: text,
@@ -53,99 +98,158 @@ export const tracePayloadForm = () =>
     policy_version: orNull(integer),
     rules_hash: hash,
     schema_hashes: Type.Optional(anyObject<SchemaHashes>("At open: the hash of each named schema.", hash)),
-    ...Type.Partial(checkedForm()).properties,
+    check_id: Type.Optional(text),
+    score: Type.Optional(score),
+    reason_codes: Type.Optional(arrayOf(oneOf(REASON_CODES))),
+    evidence_hash: Type.Optional(hash),
+    check_hash: Type.Optional(hash),
   });
-
-/** The hash of each named schema, by its name. */
-type SchemaHashes = Readonly<Record<string, string>>;
-
-/**
- * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
- * `event` are the outbox of the webhooks.
- */
-export type TraceEntry = {
-  readonly warrantId: string;
-  /** Counts from 0 in the warrant: its version less one. */
-  readonly sequence: number;
-  readonly from: State | null;
-  readonly to: State;
-  readonly actor: Actor;
-  readonly recordedAt: number;
-  /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
-  readonly payload: string;
-  readonly payloadHash: string;
-  readonly rulesHash: string;
-  readonly previous: string | null;
-  readonly entryHash: string;
-  readonly event: { readonly id: string; readonly type: EventType } | null;
+type Payload = Wire<typeof tracePayloadForm>;
+/** The same before it is written: what is undefined is left out. */
+type Unwritten = {
+  [Key in keyof Payload]-?:
+    | Payload[Key]
+    | (Record<never, never> extends Pick<Payload, Key> ? undefined : never);
 };
 
-/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
-export const entryHashOf = (
-  entry: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">,
-): string =>
-  hashJson({
-    warrant_id: entry.warrantId,
-    sequence: entry.sequence,
-    previous: entry.previous,
-    payload_hash: entry.payloadHash,
-  });
+type SchemaHashes = Readonly<Record<string, string>>;
+
+type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
+
+/** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
+const ENCODINGS: Readonly<Record<number, (warrant: Warrant, told: Told, check: Check | null) => string>> = {
+  1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
+    const payload: Unwritten = {
+      actor: { id: actor.id, kind: actor.kind },
+      agent_id: warrant.agentId,
+      amount: warrant.amount.toString(),
+      asset: warrant.asset,
+      check_hash: check ? checkHashOf(check) : undefined,
+      check_id: check?.id,
+      evidence_hash: check?.evidenceHash,
+      from,
+      mode: warrant.mode,
+      payee: warrant.payee,
+      policy_id: warrant.policyId,
+      policy_version: warrant.policyVersion,
+      reason_codes: check?.reasonCodes,
+      recorded_at: isoTime(recordedAt),
+      released_bps: warrant.releasedBps,
+      rules_hash: warrant.rulesHash,
+      schema_hashes: schemaHashes ?? undefined,
+      score: check?.score,
+      spec_hash: warrant.specHash,
+      to: warrant.state,
+      version: warrant.version,
+      warrant_id: warrant.id,
+    };
+    // The fields are in canonical order; only the names of several schemas have one of their own.
+    const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
+    return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
+  },
+};
+
+/** What new entries are written by. */
+const ENCODING = 1;
 
 export type TraceDetails = {
   readonly actor: Actor;
-  /** Never before the entry that was recorded last, whatever the clock says. */
   readonly recordedAt: number;
   readonly eventId: string;
-  /** Name → hash of the named schemas; at open only. */
   readonly schemaHashes?: SchemaHashes;
-  readonly checked?: CheckedPayload;
+  /** The check that led to the move. */
+  readonly check?: Check;
 };
 
-const payloadOf = (
-  from: State | null,
-  warrant: Warrant,
-  details: TraceDetails,
-): Wire<typeof tracePayloadForm> => ({
-  warrant_id: warrant.id,
-  mode: warrant.mode,
-  from,
-  to: warrant.state,
-  version: warrant.version,
-  actor: details.actor,
-  recorded_at: isoTime(details.recordedAt),
-  amount: warrant.amount.toString(),
-  asset: warrant.asset,
-  payee: warrant.payee,
-  released_bps: warrant.releasedBps,
-  spec_hash: warrant.specHash,
-  agent_id: warrant.agentId,
-  policy_id: warrant.policyId,
-  policy_version: warrant.policyVersion,
-  rules_hash: warrant.rulesHash,
-  ...(details.schemaHashes ? { schema_hashes: details.schemaHashes } : {}),
-  ...details.checked,
-});
-
 /** The trace entry of a transition, chained to the one before it. */
-export function traceOf({ from, warrant }: Transition, details: TraceDetails): TraceEntry {
-  const payload = canonicalJson(payloadOf(from, warrant, details));
-  const payloadHash = sha256(payload);
-  const link = {
-    warrantId: warrant.id,
-    sequence: warrant.version - 1,
-    previous: warrant.traceHead,
-    payloadHash,
-  };
+export function traceOf(
+  { from, warrant }: Transition,
+  { actor, recordedAt, eventId, schemaHashes, check }: TraceDetails,
+): TraceEntry {
+  const entry = entryOf(
+    warrant,
+    {
+      ...{ from, actor, recordedAt, eventId, encoding: ENCODING },
+      schemaHashes: schemaHashes ?? null,
+      checkId: check?.id ?? null,
+    },
+    warrant.traceHead,
+    check ?? null,
+  );
+  return { ...entry, entryHash: entryHashOf(entry) };
+}
+
+/**
+ * The entries of a warrant, oldest first, each with what follows from its step. The hashes are the kept ones: whether they
+ * are right is for the audit to say.
+ *
+ * @throws where a step names a check that is not among them, or an encoding that this version does not know
+ */
+export function entriesOf(
+  warrant: Warrant,
+  steps: readonly TraceStep[],
+  checks: readonly Check[],
+): readonly TraceEntry[] {
+  return steps.map((step, index) => {
+    const check = checks.find(({ id }) => id === step.checkId) ?? null;
+    return entryAt(warrant, step, steps[index - 1] ?? null, check);
+  });
+}
+
+/** One entry, after the step before it. */
+export function entryAt(
+  warrant: Warrant,
+  step: TraceStep,
+  before: TraceStep | null,
+  check: Check | null,
+): TraceEntry {
+  if (step.checkId !== (check?.id ?? null)) throw new Error(`there is no check ${step.checkId}`);
+  const entry = entryOf(warrantAt(warrant, step), step, before?.entryHash ?? null, check);
+  return { ...entry, entryHash: step.entryHash };
+}
+
+/** An entry without its hash, of the warrant as it is after the move. */
+function entryOf(
+  warrant: Warrant,
+  step: Omit<TraceStep, "warrantId" | "sequence" | "to" | "entryHash">,
+  previous: string | null,
+  check: Check | null,
+): Omit<TraceEntry, "entryHash"> {
+  const { from, actor, recordedAt, encoding, schemaHashes, checkId } = step;
+  const encode = ENCODINGS[encoding];
+  if (!encode)
+    throw new Error(`the trace of ${warrant.id} is written by encoding ${encoding}, which is unknown`);
+  const payload = encode(warrant, step, check);
   const type = eventOf(from, warrant.state);
   return {
-    ...link,
+    warrantId: warrant.id,
+    sequence: warrant.version - 1,
     from,
     to: warrant.state,
-    actor: details.actor,
-    recordedAt: details.recordedAt,
+    actor,
+    recordedAt,
+    encoding,
+    schemaHashes,
+    checkId,
+    eventId: type === null ? null : step.eventId,
     payload,
+    payloadHash: sha256(payload),
     rulesHash: warrant.rulesHash,
-    entryHash: entryHashOf(link),
-    event: type === null ? null : { id: details.eventId, type },
+    previous,
+    event: type === null || step.eventId === null ? null : { id: step.eventId, type },
   };
 }
+
+/** The warrant as an entry of its trace left it. Which check was running then is not known any more. */
+export const warrantAt = (
+  warrant: Warrant,
+  { sequence, to, recordedAt, entryHash }: Pick<TraceStep, "sequence" | "to" | "recordedAt" | "entryHash">,
+): Warrant => ({
+  ...warrant,
+  state: to,
+  version: sequence + 1,
+  releasedBps: to === "released" || to === "partially_released" ? warrant.releasedBps : null,
+  traceHead: entryHash,
+  verifyingSince: null,
+  settledAt: isSettled(to) ? recordedAt : null,
+});

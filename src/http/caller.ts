@@ -20,7 +20,7 @@ const SCHEME_LENGTH = "Bearer ".length;
 
 /**
  * Who calls. Where a bearer and a cookie are both sent, the bearer decides: with a bad one the caller is nobody, even if the
- * cookie is good. A credential gives a promise, since it is looked up.
+ * cookie is good. A credential that has to be looked up gives a promise.
  */
 export function identify({ ctx, headers, method }: Call): Identity | Promise<Identity> {
   const authorization = headers.get("authorization");
@@ -34,9 +34,12 @@ export function identify({ ctx, headers, method }: Call): Identity | Promise<Ide
   return token !== null && isOwnOrigin(method, headers, ctx.baseUrl) ? identifyPerson(ctx, token) : NOBODY;
 }
 
-async function identifyKey(ctx: Context, secret: string): Promise<Identity> {
-  return { caller: await callerOfApiKey(ctx, secret), signedIn: null };
+function identifyKey(ctx: Context, secret: string): Identity | Promise<Identity> {
+  const caller = callerOfApiKey(ctx, secret);
+  return caller instanceof Promise ? caller.then(identityOf) : identityOf(caller);
 }
+
+const identityOf = (caller: Caller | null): Identity => ({ caller, signedIn: null });
 
 async function identifyPerson(ctx: Context, token: string): Promise<Identity> {
   const signedIn = await signedInBy(ctx, token);

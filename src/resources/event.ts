@@ -1,12 +1,13 @@
 import { Type } from "@sinclair/typebox";
-import { hashJson, sha256 } from "../core/canonical.ts";
+import { sha256 } from "../core/canonical.ts";
+import type { Check } from "../core/check.ts";
 import { form, idOf, is, object, oneOf, time, type Wire } from "../core/form.ts";
 import { derivedId, timeOfId } from "../core/ids.ts";
 import { BPS_WHOLE } from "../core/money.ts";
 import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
 import { HOUR_MS, isoTime } from "../core/time.ts";
-import { type CheckedPayload, traceOf, tracePayloadForm } from "../core/trace.ts";
+import { traceOf, tracePayloadForm } from "../core/trace.ts";
 import {
   EVENT_TYPES,
   type EventType,
@@ -74,13 +75,22 @@ const MOVES = {
   >
 >;
 
-/** What the check before a settlement adds. */
-const checkOf = (eventId: string, score: number): CheckedPayload => ({
-  check_id: derivedId("check", eventId, "example"),
+/** The check before a settlement. */
+const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt: number): Check => ({
+  id: derivedId("check", eventId, "example"),
+  warrantId,
+  sourceUrl: "https://example.com/deliverable.json",
+  httpStatus: 200,
+  bytes: 2,
+  durationMs: 12,
   score,
-  reason_codes: score === BPS_WHOLE ? [] : ["status_mismatch"],
-  evidence_hash: sha256("{}"),
-  check_hash: hashJson({ example: eventId }),
+  passed: score === BPS_WHOLE,
+  reasonCodes: score === BPS_WHOLE ? [] : ["status_mismatch"],
+  evidenceHash: sha256("{}"),
+  details: [],
+  outcome: score === BPS_WHOLE ? "release" : score > 0 ? "partial_release" : "refund",
+  bandLabel: null,
+  evaluatedAt,
 });
 
 /**
@@ -115,7 +125,12 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
   const { payload } = traceOf(
     { from, warrant, legs: null },
     from === "verifying"
-      ? { actor: SYSTEM, eventId, recordedAt: now, checked: checkOf(eventId, releasedBps ?? 0) }
+      ? {
+          actor: SYSTEM,
+          eventId,
+          recordedAt: now,
+          check: checkOf(warrant.id, eventId, releasedBps ?? 0, now),
+        }
       : { actor: { kind: "agent", id: derivedId("apiKey", eventId, "example") }, eventId, recordedAt: now },
   );
   return eventBody({ id: eventId, type: event }, mode, now, payload, true);

@@ -67,6 +67,15 @@ export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => (
   created_at: isoTime(warrant.openedAt),
 });
 
+/**
+ * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
+ * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
+ */
+export const WARRANT_ENCODINGS: Readonly<Record<number, (warrant: Warrant) => object>> = {
+  1: warrantResource,
+};
+export const WARRANT_ENCODING = 1;
+
 export const warrantListForm = form("WarrantList", () =>
   listForm(warrantForm(), {
     has_more: boolean,

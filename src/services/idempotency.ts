@@ -1,8 +1,11 @@
 import { type Refusal, refuse } from "../core/errors.ts";
 import type { Access, Caller } from "../core/roles.ts";
+import { warrantAt } from "../core/trace.ts";
+import type { Warrant } from "../core/warrant.ts";
+import { WARRANT_ENCODING, WARRANT_ENCODINGS, warrantResource } from "../resources/warrant.ts";
 import type { Change, Deletion, Put } from "../store/change.ts";
-import type { Complete, Needs, Snapshot } from "../store/needs.ts";
-import type { IdempotencyKey } from "../store/rows.ts";
+import type { Complete, From, Needs, Snapshot } from "../store/needs.ts";
+import type { IdempotencyKey, RecordedOutcome } from "../store/rows.ts";
 import type { Decision, ScopedCommand, Store } from "../store/store.ts";
 import { type CredentialNeeds, callerNow, credentialOf } from "./caller-now.ts";
 
@@ -20,7 +23,13 @@ export type Answer = {
   readonly contentHash: string | null;
 };
 
-type KeyedNeeds = CredentialNeeds & { readonly idempotencyKey: string };
+type KeyedNeeds = CredentialNeeds & {
+  readonly idempotencyKey: string;
+  readonly replayedWarrant: From<"idempotencyKey">;
+  readonly replayedStep: From<"idempotencyKey">;
+};
+
+const OF_KEY: From<"idempotencyKey"> = { from: "idempotencyKey" };
 
 /** A key that nothing is bound to yet. */
 export type NewKey = Omit<IdempotencyKey, "holder" | "outcome">;
@@ -56,7 +65,12 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
   store: Store,
   { caller, access, idempotency, needs, refuseBody, decide }: KeyedCommand<N, Who, Next>,
 ): Promise<Answer | Next | Refusal> {
-  const keyedNeeds: KeyedNeeds = { ...credentialOf(caller), idempotencyKey: idempotency.key };
+  const keyedNeeds: KeyedNeeds = {
+    ...credentialOf(caller),
+    idempotencyKey: idempotency.key,
+    replayedWarrant: OF_KEY,
+    replayedStep: OF_KEY,
+  };
   const command: ScopedCommand<N & KeyedNeeds, Answer | Next> = {
     scope: caller,
     needs: { ...needs, ...keyedNeeds } as ScopedCommand<N & KeyedNeeds, Answer | Next>["needs"],
@@ -65,7 +79,7 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
       const present = callerNow(caller, access, credential, now);
       if ("refused" in present) return { answer: present };
       const bound = credential.idempotencyKey;
-      const replay = replayOf(bound, idempotency);
+      const replay = replayOf(credential, idempotency);
       if (replay) return { answer: replay };
       const refused = refuseBody?.(snapshot, now) ?? refuseUsedKey(bound, idempotency);
       if (refused) return { answer: refused };
@@ -86,13 +100,22 @@ type Versioned = { readonly version?: number; readonly warrant?: { readonly vers
 const versionIn = ({ version, warrant }: Versioned): number => warrant?.version ?? version ?? 0;
 
 /** The original answer, where the same request has one. */
-function replayOf(bound: IdempotencyKey | null, { fingerprint }: Idempotency): Answer | null {
+function replayOf(
+  { idempotencyKey: bound, replayedWarrant, replayedStep }: Snapshot<KeyedNeeds>,
+  { fingerprint }: Idempotency,
+): Answer | null {
   if (!bound?.outcome || bound.fingerprint !== fingerprint) return null;
-  return {
-    ...bound.outcome,
-    version: versionIn(JSON.parse(bound.outcome.body) as Versioned),
-    replayed: true,
-  };
+  const { outcome } = bound;
+  if (outcome.kind === "body") {
+    const { status, body, contentHash } = outcome;
+    return { status, body, contentHash, version: versionIn(JSON.parse(body) as Versioned), replayed: true };
+  }
+  const { status, version, encoding } = outcome;
+  const encode = WARRANT_ENCODINGS[encoding];
+  if (!replayedWarrant || !replayedStep || !encode)
+    throw new Error(`the answer of the key ${JSON.stringify(bound.key)} cannot be written again`);
+  const body = JSON.stringify(encode(warrantAt(replayedWarrant, replayedStep)));
+  return { status, body, contentHash: null, version, replayed: true };
 }
 
 /** Why the key cannot be used for a new request; null where it is free. */
@@ -116,28 +139,53 @@ export const claim = (key: NewKey, holder: string): Put => ({
   row: { ...key, holder, outcome: null },
 });
 
+/** The free key of a request, or the key in flight that was claimed for it. */
+type UnfinishedKey = NewKey | IdempotencyKey;
+
 /**
  * Records the answer under its key, in the commit that moves the money. A new key is claimed and finished at once.
  *
- * @param key the free key of this request, or the key in flight that was claimed for it
  * @param contentHash of what the answer's `body` field is filled with
  * @throws where the key has an outcome already
  */
 export function finish(
-  key: NewKey | IdempotencyKey,
+  key: UnfinishedKey,
   status: number,
   resource: object,
   change: Change,
   contentHash: string | null = null,
 ): Required<Decision<Answer>> {
+  const body = JSON.stringify(resource);
+  return {
+    answer: { status, body, contentHash, version: versionIn(resource), replayed: false },
+    change: recording(key, { kind: "body", status, body, contentHash }, change),
+  };
+}
+
+/** The same for an answer that is the warrant after the move: its text is not kept, since a replay can write it again. */
+export function finishWithWarrant(
+  key: UnfinishedKey,
+  status: number,
+  warrant: Warrant,
+  change: Change,
+): Required<Decision<Answer>> {
+  const { id: warrantId, version } = warrant;
+  const body = JSON.stringify(warrantResource(warrant));
+  return {
+    answer: { status, body, contentHash: null, version, replayed: false },
+    change: recording(
+      key,
+      { kind: "warrant", status, warrantId, version, encoding: WARRANT_ENCODING },
+      change,
+    ),
+  };
+}
+
+function recording(key: UnfinishedKey, outcome: RecordedOutcome, change: Change): Change {
   const before = "outcome" in key ? key : null;
   if (before?.outcome) throw new Error(`the key ${JSON.stringify(key.key)} has an outcome already`);
-  const outcome = { status, body: JSON.stringify(resource), contentHash };
   const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
-  return {
-    answer: { ...outcome, version: versionIn(resource), replayed: false },
-    change: { ...change, put: [...change.put, put] },
-  };
+  return { ...change, put: [...change.put, put] };
 }
 
 /** Frees a key in flight: nothing came of its request, and the same request may be sent again. */

@@ -64,12 +64,9 @@ export function changeOf(
     ...deliveriesOf(webhooks, entry, now).map((row) => ({ kind: "delivery" as const, before: null, row })),
   ];
   if (legs) {
-    const { organisationId, mode, asset, id, payee } = warrant;
-    const row = {
-      ...{ organisationId, mode, asset, legs, recordedAt },
-      ...{ warrantId: id, depositId: null, payee: legs.paid > 0n ? payee : null },
-    };
-    put.push({ kind: "posting", row });
+    const { organisationId, mode, asset, id: causeId } = warrant;
+    const kind = before === null ? "hold" : "settlement";
+    put.push({ kind: "posting", row: { organisationId, mode, asset, legs, kind, causeId, recordedAt } });
   }
   return { warrant: after, change: { put } };
 }

@@ -6,6 +6,7 @@ import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { NeedName, NeedTable } from "./needs.ts";
+import type { IdempotencyKey } from "./rows.ts";
 import type { Scope } from "./scope.ts";
 import type { LoadedKind, LoadedRows, View } from "./view.ts";
 
@@ -72,6 +73,16 @@ export const LOOK_UPS: LookUps = {
 
   idempotencyKey: (view, scope, key) =>
     view.row("idempotencyKey", `${scope.organisationId} ${scope.mode} ${key}`),
+  replayedWarrant(view, scope, _, source) {
+    const { outcome } = source as IdempotencyKey;
+    return outcome?.kind === "warrant" ? inScope(view.row("warrant", outcome.warrantId), scope) : null;
+  },
+  replayedStep(view, _, __, source) {
+    const { outcome } = source as IdempotencyKey;
+    return outcome?.kind === "warrant"
+      ? view.row("traceStep", traceStepKey(outcome.warrantId, outcome.version - 1))
+      : null;
+  },
   heldKey: (view, scope, holder) =>
     inScope(rowOf(view, "idempotencyKey", view.index("keyHeldBy", holder)), scope),
 
@@ -147,6 +158,9 @@ export const LOOK_UPS: LookUps = {
 
 /** What is found where nothing is asked for, or where the row that a need follows from is not there. */
 export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = { openAuthorizations: 0n };
+
+/** A trace entry's key: its warrant and its sequence. */
+const traceStepKey = (warrantId: string, sequence: number): string => `${warrantId} ${sequence}`;
 
 export const balanceRowKey = (organisationId: string, mode: string, asset: string): string =>
   `${organisationId} ${mode} ${asset}`;

@@ -10,6 +10,7 @@ import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { TraceStep } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
@@ -38,6 +39,10 @@ export type NeedTable = {
 
   // The request's key
   readonly idempotencyKey: Need<string, IdempotencyKey | null>;
+  /** The warrant that a replay of the key answers, as it is now; null where its answer is something else. */
+  readonly replayedWarrant: Need<From<"idempotencyKey">, Warrant | null>;
+  /** The move after which the key's request was answered with that warrant. */
+  readonly replayedStep: Need<From<"idempotencyKey">, TraceStep | null>;
   /** The key in flight that this warrant's check, or this purchase, ends. */
   readonly heldKey: Need<string, IdempotencyKey | null>;
 

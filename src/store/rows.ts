@@ -71,11 +71,22 @@ export type IdempotencyKey = {
   readonly createdAt: number;
 };
 
-export type RecordedOutcome = {
-  readonly status: number;
+export type RecordedOutcome = { readonly status: number } & (RecordedBody | RecordedWarrant);
+
+export type RecordedBody = {
+  readonly kind: "body";
   readonly body: string;
   /** SHA-256 of the content that fills the answer's `body` field; null where it has none. */
   readonly contentHash: string | null;
+};
+
+/** An answer that is a warrant: it is written again, from the terms and the trace, as it was at a version. */
+export type RecordedWarrant = {
+  readonly kind: "warrant";
+  readonly warrantId: string;
+  readonly version: number;
+  /** What the original was written by: a key of `WARRANT_ENCODINGS`. */
+  readonly encoding: number;
 };
 
 /** Bytes that are kept once, by their SHA-256. */
@@ -87,12 +98,14 @@ export type Posting = {
   readonly mode: Mode;
   readonly asset: string;
   readonly legs: Legs;
-  readonly warrantId: string | null;
-  readonly depositId: string | null;
-  /** Who is credited with the `paid` leg; null where that is zero. */
-  readonly payee: string | null;
+  readonly kind: PostingKind;
+  /** The id of the deposit, or of the warrant. What a settlement pays is its warrant's payee's. */
+  readonly causeId: string;
   readonly recordedAt: number;
 };
+
+/** What moves money: a deposit comes in; a warrant is held, and settled. Each is posted once. */
+export type PostingKind = "deposit" | "hold" | "settlement";
 
 /** A row's key among those of its kind, as needs and engines name it. */
 export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): string {

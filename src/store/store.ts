@@ -1,3 +1,4 @@
+import type { ApiKey } from "../core/api-key.ts";
 import type { Refusal } from "../core/errors.ts";
 import type { Change } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
@@ -20,6 +21,11 @@ export interface Store {
    * the network: the snapshot is let go when it ends.
    */
   read<Result>(use: (reader: Reader) => Result | Promise<Result>): Promise<Result>;
+  /**
+   * The key of a secret's SHA-256; null where there is none. Keys are remembered, so that most requests wait for nothing; a
+   * key that another process changed is read again.
+   */
+  apiKey(secretHash: string): ApiKey | Promise<ApiKey | null>;
   /** The time that the newest record carries, as far as this process knows; epoch milliseconds, -1 where there is none. */
   lastRecordedAt(): number;
   /** Every disagreement in the ledger, one message each. */

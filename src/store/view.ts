@@ -10,6 +10,7 @@ import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { TraceStep } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
@@ -45,6 +46,7 @@ export type LoadedRows = {
   readonly purchase: Purchase;
   readonly schema: NamedSchema;
   readonly spendSession: SpendSession;
+  readonly traceStep: TraceStep;
   readonly user: User;
   readonly verifier: SavedVerifier;
   readonly warrant: Warrant;

@@ -3,11 +3,13 @@
  * and a client that meanwhile reads and opens, one after the other, and says how long the slowest took. Exits 1 where that is
  * over 50 ms. Then how late deadlines fire otherwise. The server is `dist/holdfast`.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { readConfig } from "../../src/config.ts";
+import { sha256 } from "../../src/core/canonical.ts";
 import { createAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
@@ -70,7 +72,7 @@ async function prepareLedger(): Promise<string> {
   for (let opened = 0; opened < WARRANTS; opened += 200) {
     const opens = Array.from({ length: 200 }, async (_, index) => {
       const input = { amount: "100", payee: "acme", deadline, spec: SPEC };
-      const intent = { key: `open-${opened + index}`, fingerprint: "" };
+      const intent = { key: `open-${opened + index}`, fingerprint: sha256("") };
       must(
         await openWarrant(ctx, caller, index % 2 === 0 ? { ...input, agent_id: agent.id } : input, intent),
       );

@@ -305,9 +305,9 @@ describe("restore refuses, with nothing in the folder,", () => {
     ["one that lacks its last page", NO_BACKUP, cut((size) => size - 4_096)],
     ["one that lacks its last byte", NO_BACKUP, cut((size) => size - 1)],
     [
-      "a changed balance",
-      "file: its audit fails: the balance of",
-      changed("UPDATE balances SET available = available + 1, funding = funding - 1"),
+      "a changed count",
+      "file: its audit fails: warrant counts of",
+      changed("UPDATE warrant_counts SET count = count + 1"),
     ],
     [
       "a changed deposit, its guard gone",

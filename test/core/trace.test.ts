@@ -1,15 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
+import { canonicalJson } from "../../src/core/canonical.ts";
+import { type Check, checkHashOf } from "../../src/core/check.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import { SYSTEM } from "../../src/core/roles.ts";
-import {
-  type CheckedPayload,
-  entryHashOf,
-  type TraceDetails,
-  type TraceEntry,
-  traceOf,
-} from "../../src/core/trace.ts";
+import { entriesOf, entryHashOf, type TraceDetails, type TraceEntry, traceOf } from "../../src/core/trace.ts";
 import {
   decide,
   isLegalMove,
@@ -48,12 +44,21 @@ const OPENED: Warrant = {
   settledAt: null,
 };
 const AGENT: TraceDetails = { actor: { kind: "agent", id: "key_1" }, eventId: "evt_1", recordedAt: NOW };
-const CHECKED: CheckedPayload = {
-  check_id: "chk_1",
+const CHECK: Check = {
+  id: "chk_1",
+  warrantId: OPENED.id,
+  sourceUrl: "https://example.com/deliverable",
+  httpStatus: 200,
+  bytes: 12,
+  durationMs: 3,
   score: 5_000,
-  reason_codes: ["data_stale"],
-  evidence_hash: hex("evidence"),
-  check_hash: hex("check"),
+  passed: false,
+  reasonCodes: ["data_stale"],
+  evidenceHash: hex("evidence"),
+  details: [],
+  outcome: "partial_release",
+  bandLabel: null,
+  evaluatedAt: NOW,
 };
 
 /** The fields of every payload (decisions.md, Webhooks), those at open, and those after a check. */
@@ -111,11 +116,15 @@ describe("the payload", () => {
       actor: SYSTEM,
       eventId: "evt_2",
       recordedAt: NOW + 1_500,
-      checked: CHECKED,
+      check: CHECK,
     });
     expect(fieldsOf(entry)).toEqual([...ALWAYS, ...AFTER_CHECK].toSorted());
     expect(JSON.parse(entry.payload)).toMatchObject({
-      ...CHECKED,
+      check_id: "chk_1",
+      score: 5_000,
+      reason_codes: ["data_stale"],
+      evidence_hash: hex("evidence"),
+      check_hash: checkHashOf(CHECK),
       from: "verifying",
       to: "partially_released",
       version: 3,
@@ -144,6 +153,60 @@ describe("the payload", () => {
         `"recorded_at":"2030-01-15T12:00:00.000Z","released_bps":null,"rules_hash":"${OPENED.rulesHash}",` +
         `"schema_hashes":{},"spec_hash":"${OPENED.specHash}","to":"held","version":1,"warrant_id":"${OPENED.id}"}`,
     );
+  });
+});
+
+describe("the text of the payload", () => {
+  const text = fc.string({ unit: "grapheme", minLength: 1 });
+  const hash = text.map(hex);
+
+  test("is what the canonicaliser writes, whatever is in it", () => {
+    fc.assert(
+      fc.property(
+        text,
+        text,
+        fc.dictionary(text, hash),
+        fc.boolean(),
+        (payee, asset, schemaHashes, isChecked) => {
+          const opening = traceOf(openingOf({ ...OPENED, payee, asset }), { ...AGENT, schemaHashes });
+          const outcome = traceOf(next({ ...VERIFYING, payee, asset }, "refunded", "system"), {
+            ...AGENT,
+            ...(isChecked && { check: { ...CHECK, id: payee } }),
+          });
+          for (const { payload } of [opening, outcome])
+            expect(payload).toBe(canonicalJson(JSON.parse(payload)));
+        },
+      ),
+    );
+  });
+
+  test("is written again from what is kept of the entries, as the warrant is at the end", () => {
+    const kept = ({
+      payload: _,
+      payloadHash: __,
+      rulesHash: ___,
+      previous: ____,
+      event: _____,
+      ...step
+    }: TraceEntry) => step;
+    let transition = openingOf(OPENED);
+    const written: TraceEntry[] = [];
+    const write = (details: Partial<TraceDetails>): Warrant => {
+      const entry = traceOf(transition, { ...AGENT, recordedAt: NOW + written.length, ...details });
+      written.push(entry);
+      return { ...transition.warrant, traceHead: entry.entryHash };
+    };
+    let warrant = write({ schemaHashes: { invoice: hex("a"), "2": hex("b"), "10": hex("c") } });
+    transition = next(warrant, "verifying", "caller");
+    warrant = write({});
+    transition = next(warrant, "escalated", "system");
+    warrant = write({ actor: SYSTEM, check: CHECK });
+    transition = next(warrant, "partially_released", "operator", 5_000);
+    warrant = write({ actor: { kind: "user", id: "usr_1" } });
+    expect(entriesOf(warrant, written.map(kept), [CHECK])).toEqual(written);
+    expect(() => entriesOf(warrant, written.map(kept), [])).toThrow("there is no check chk_1");
+    const unknown = written.map((entry) => ({ ...kept(entry), encoding: 9 }));
+    expect(() => entriesOf(warrant, unknown, [CHECK])).toThrow("encoding 9, which is unknown");
   });
 });
 

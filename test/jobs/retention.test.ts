@@ -94,7 +94,8 @@ test("a key in flight is never forgotten", async () => {
 test("a backlog of several steps is forgotten in one run", async () => {
   const insert = (database: Database) => {
     const row = database.prepare(
-      "INSERT INTO idempotency_keys (organisation_id, mode, key, fingerprint, status, body, created_at) VALUES (?, 'live', ?, 'f', 201, '{}', ?)",
+      `INSERT INTO idempotency_keys (scope, key, fingerprint, status, body, created_at)
+       SELECT position, ?2, x'00', 201, '{}', ?3 FROM scopes WHERE organisation_id = ?1 AND mode = 'live'`,
     );
     database.transaction(() => {
       for (let count = 0; count < 350; count++)

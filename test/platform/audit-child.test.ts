@@ -19,8 +19,9 @@ test("the audit of another process beside the server finds what is wrong, and on
   const child = createAuditChild([...SELF, ctx.folder]);
   expect(await child.audit()).toEqual([]);
   const database = new Database(join(ctx.folder, "holdfast.db"));
+  database.run("DROP TRIGGER accounts_follow_their_postings");
   const change = (amount: number) => {
-    database.run("UPDATE balances SET available = available + ?, funding = funding - ?", [amount, amount]);
+    database.run("UPDATE accounts SET available = available + ?, funding = funding - ?", [amount, amount]);
   };
   change(1);
   const found = await child.audit();

@@ -1,4 +1,5 @@
 import { expect } from "bun:test";
+import { sha256 } from "../../src/core/canonical.ts";
 import { isRefusal, type Refusal } from "../../src/core/errors.ts";
 import type { Caller } from "../../src/core/roles.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
@@ -154,7 +155,7 @@ export class Run {
           : (pick(policyIds, given.policy) ?? null);
     const { amount, asset } = given;
     const body = { amount, asset, agentId, policyId, deadline: ctx.now() + given.minutes * 60_000 };
-    return { verb: "open", caller, key: this.keyOf(given.reuse), ...body, fingerprint: textOf(body) };
+    return { verb: "open", caller, key: this.keyOf(given.reuse), ...body, fingerprint: hashOf(body) };
   }
 
   private verifyRequest(given: Extract<Command, { do: "verify" }>): VerifyRequest {
@@ -164,7 +165,7 @@ export class Run {
         : (pick(this.newestWarrants(), given.warrant) ?? "wrt_unknown");
     const { passes, code } = given;
     const ifMatch = this.versionOf(given.ifMatch, warrantId);
-    const fingerprint = textOf({ verify: warrantId, passes, code });
+    const fingerprint = hashOf({ verify: warrantId, passes, code });
     const sent = { caller: this.callerOf(given.who), key: this.keyOf(given.reuse), fingerprint };
     return { verb: "verify", ...sent, warrantId, passes, code, ifMatch };
   }
@@ -179,7 +180,7 @@ export class Run {
     const warrantId = pick(ids, given.warrant) ?? "wrt_unknown";
     const decision = given.verb === "settle" && given.decision === "dispute" ? "release" : given.decision;
     const releasedBps = decision === "partial_release" ? given.bps : null;
-    const fingerprint = textOf({ [given.verb]: warrantId, decision, releasedBps });
+    const fingerprint = hashOf({ [given.verb]: warrantId, decision, releasedBps });
     const sent = { caller: this.callerOf(given.who), key: this.keyOf(given.reuse), fingerprint };
     return {
       verb: given.verb as DecideRequest["verb"],
@@ -395,6 +396,8 @@ export class Run {
     ]);
   }
 }
+
+const hashOf = (value: unknown): string => sha256(textOf(value));
 
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, item: unknown) => (typeof item === "bigint" ? `${item}n` : item));

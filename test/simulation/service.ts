@@ -107,7 +107,7 @@ async function commitAll(
             kind: "posting",
             row: {
               ...{ ...scope, asset: deposit.asset, legs: depositLegs(deposit.amount) },
-              ...{ warrantId: null, depositId: deposit.id, payee: null, recordedAt: createdAt },
+              ...{ kind: "deposit", causeId: deposit.id, recordedAt: createdAt },
             },
           },
         ],

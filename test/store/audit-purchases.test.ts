@@ -218,7 +218,7 @@ const STATES: readonly Corruption[] = [
   ],
   [
     "a purchase that has ended whose key is in flight",
-    "UPDATE idempotency_keys SET status = NULL, body = NULL, holder = 'pur_none' WHERE key = 'paid'",
+    "UPDATE idempotency_keys SET status = NULL, body = NULL, content_hash = NULL, holder = 'pur_none' WHERE key = 'paid'",
     /^idempotency key "paid": is in flight, and pur_none is neither/,
   ],
 ];

@@ -231,6 +231,7 @@ describe("the commit queue", () => {
     const queue = createCommitQueue({
       database: watched,
       cache,
+      undone: cache.clear,
       load: (missing) => {
         // The instance is all that these commands look at.
         for (const [kind, keys] of missing.rows)

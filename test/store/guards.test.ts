@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { hashJson } from "../../src/core/canonical.ts";
+import { hashJson, sha256 } from "../../src/core/canonical.ts";
 import { AMOUNT_MAX } from "../../src/core/money.ts";
 import { BUILT_IN_RULES_HASH } from "../../src/core/policy.ts";
 import { deposit, hold, type Legs, settle } from "../../src/core/postings.ts";
@@ -77,7 +77,7 @@ describe("raw SQL of a buggy caller", () => {
   }
 
   const one = (state: string) =>
-    `(SELECT id FROM warrants WHERE state = '${state}' AND mode = 'live' LIMIT 1)`;
+    `(SELECT id FROM warrants WHERE state = '${state}' AND scope IN (SELECT position FROM scopes WHERE mode = 'live') LIMIT 1)`;
 
   type Legs4 = readonly [available: bigint, held: bigint, paid: bigint, funding: bigint];
   /** A posting as `INSERT … SELECT` from the warrant or deposit that it is for, one value changed. */
@@ -88,18 +88,15 @@ describe("raw SQL of a buggy caller", () => {
   ): string => {
     const isWarrant = from.startsWith("warrants");
     const values = {
-      id: "NULL",
-      organisation_id: "organisation_id",
-      mode: "mode",
-      rail: "mode || '_book'",
-      asset: "asset",
-      warrant_id: isWarrant ? "id" : "NULL",
-      deposit_id: isWarrant ? "NULL" : "id",
+      position: "NULL",
+      account: "account",
+      kind: !isWarrant ? "'deposit'" : String(legs[1]).startsWith("amount") ? "'hold'" : "'settlement'",
+      rail: "(SELECT mode || '_book' FROM scopes JOIN accounts ON scope = scopes.position WHERE accounts.position = account)",
+      cause: "position",
       available: legs[0],
       held: legs[1],
       paid: legs[2],
       funding: legs[3],
-      payee: "NULL",
       recorded_at: "0",
       ...wrong,
     };
@@ -108,6 +105,8 @@ describe("raw SQL of a buggy caller", () => {
   const held = `warrants WHERE id = ${one("held")}`;
   const bare = "warrants WHERE id = 'wrt_bare'";
   const released = `warrants WHERE id = ${one("released")}`;
+  const inMode = (mode: string) =>
+    `(SELECT accounts.position FROM accounts JOIN scopes ON scopes.position = scope WHERE mode = '${mode}' LIMIT 1)`;
   const aDeposit = "deposits WHERE reference = 'second'";
   const holding = ["-amount", "amount", "0", "0"] as const;
   const paying = ["0", "-amount", "amount", "0"] as const;
@@ -120,26 +119,55 @@ describe("raw SQL of a buggy caller", () => {
       .query<{ name: string }, []>("SELECT name FROM pragma_table_info('warrants')")
       .all()
       .map(({ name }) => name);
-    const values = names.map((name) => columns[name] ?? (name === "id" ? "'wrt_new'" : name));
+    const values = names.map(
+      (name) => columns[name] ?? (name === "id" ? "'wrt_new'" : name === "position" ? "NULL" : name),
+    );
     return `${verb} INTO warrants SELECT ${values.join(", ")} FROM ${held}`;
   };
 
   const MONEY: readonly [string, () => string, RegExp][] = [
     [
       "a negative balance",
-      () => "UPDATE balances SET available = -1, funding = 1 - held - paid",
-      /balances_not_negative/,
+      () => "UPDATE accounts SET available = -1, funding = 1 - held - paid",
+      /a balance is the sum of its postings/,
     ],
-    ["an unbalanced balance", () => "UPDATE balances SET available = available + 1", /balances_sum_to_zero/],
+    [
+      "a balance that nothing was posted to",
+      () => "UPDATE accounts SET available = available + 1, funding = funding - 1",
+      /a balance is the sum of its postings/,
+    ],
+    [
+      "a balance that contains postings that are not there",
+      () => "UPDATE accounts SET posted = posted + 1",
+      /a balance is the sum of its postings/,
+    ],
+    [
+      "a balance of another asset",
+      () => "UPDATE accounts SET asset = 'X', posted = 0",
+      /an account|a balance/,
+    ],
+    ["a deleted balance", () => "DELETE FROM accounts", /accounts are kept/],
+    [
+      "an account with something in it from the beginning",
+      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0 FROM accounts LIMIT 1",
+      /an account begins empty/,
+    ],
+    [
+      "an account of nobody",
+      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0)",
+      /an account begins empty, in a scope/,
+    ],
+    ["a changed scope", () => "UPDATE scopes SET mode = 'live'", /scopes are kept/],
+    ["a deleted scope", () => "DELETE FROM scopes", /scopes are kept/],
     [
       "a balance above 2^63",
-      () => `UPDATE balances SET available = ${AMOUNT_MAX}, funding = -${AMOUNT_MAX} - held - paid`,
-      /balances_/,
+      () => `UPDATE accounts SET available = ${AMOUNT_MAX}, funding = -${AMOUNT_MAX} - held - paid`,
+      /a balance is the sum/,
     ],
     [
       "a balance of half a unit",
-      () => "UPDATE balances SET available = available + 0.5, funding = funding - 0.5",
-      /balances_integers/,
+      () => "UPDATE accounts SET available = available + 0.5, funding = funding - 0.5",
+      /a balance is the sum/,
     ],
     [
       "an unbalanced posting",
@@ -149,109 +177,92 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a posting of half a unit",
       () => posting(bare, ["-amount - 0.5", "amount + 0.5", "0", "0"]),
-      /holds its warrant's amount/,
+      /a hold is the amount/,
     ],
     [
       "a sandbox posting on a live rail",
-      () => posting("warrants WHERE mode = 'sandbox'", paying, { rail: "'live_book'" }),
-      /postings_rail_of_mode|held once/,
+      () =>
+        posting("warrants WHERE scope IN (SELECT position FROM scopes WHERE mode = 'sandbox')", paying, {
+          rail: "'live_book'",
+        }),
+      /an account of the mode of its rail/,
     ],
     [
       "a deposit of the sandbox on a live rail",
       () => posting(aDeposit, funding, { rail: "'sandbox_book'" }),
-      /postings_rail_of_mode/,
+      /an account of the mode of its rail/,
     ],
     [
       "a posting in another mode than its warrant's",
-      () => posting(bare, holding, { mode: "'sandbox'", rail: "'sandbox_book'" }),
-      /same organisation, mode and asset/,
+      () => posting(bare, holding, { account: inMode("sandbox"), rail: "'sandbox_book'" }),
+      /a hold is the amount of a warrant of the same account/,
     ],
     [
       "a posting of another organisation than its warrant's",
       () =>
         posting(bare, holding, {
-          organisation_id: "(SELECT organisation_id FROM warrants WHERE mode = 'sandbox')",
+          account: inMode("sandbox"),
         }),
-      /same organisation, mode and asset/,
+      /a hold is the amount of a warrant of the same account/,
     ],
     [
       "a posting of another asset than its warrant's",
-      () => posting(bare, holding, { asset: "'HUGE'" }),
-      /same organisation, mode and asset/,
+      () => posting(bare, holding, { account: "(SELECT position FROM accounts WHERE asset = 'HUGE')" }),
+      /of the same account/,
     ],
     [
       "a posting for no warrant at all",
-      () => posting(bare, holding, { warrant_id: "'wrt_none'" }),
-      /same organisation, mode and asset/,
+      () => posting(bare, holding, { cause: "7777" }),
+      /of the same account/,
     ],
     [
       "a posting without a cause",
-      () => posting(bare, holding, { warrant_id: "NULL" }),
-      /postings_of_one_cause/,
+      () => posting(bare, holding, { cause: "NULL" }),
+      /of the same account|NOT NULL/,
     ],
     [
-      "a posting with two causes",
-      () => posting(bare, holding, { deposit_id: `(SELECT id FROM ${aDeposit})` }),
-      /postings_of_one_cause|deposit/,
+      "a posting of a kind that nobody knows",
+      () => posting(bare, holding, { kind: "'gift'" }),
+      /a posting is a deposit, a hold or a settlement/,
     ],
     [
       "money for a warrant out of nothing",
       () => posting(bare, ["0", "amount", "0", "-amount"]),
-      /postings_deposit_funds/,
+      /a hold is the amount/,
     ],
-    ["a second hold", () => posting(held, holding), /held once and settled once/],
+    ["a second hold", () => posting(held, holding), /UNIQUE constraint failed: postings/],
     [
       "a settlement of what is not settled",
       () => posting(bare, refunding),
-      /holds its warrant's amount, or settles it/,
+      /a settlement is what its warrant says/,
     ],
-    [
-      "a second settlement",
-      () => posting(released, paying, { payee: "payee" }),
-      /held once and settled once/,
-    ],
-    ["a second hold of what is settled", () => posting(released, holding), /held once/],
-    [
-      "a second posting of a deposit",
-      () => posting(aDeposit, funding),
-      /UNIQUE constraint failed: postings.deposit_id/,
-    ],
+    ["a second settlement", () => posting(released, paying), /UNIQUE constraint failed: postings/],
+    ["a second hold of what is settled", () => posting(released, holding), /a hold is the amount/],
+    ["a second posting of a deposit", () => posting(aDeposit, funding), /UNIQUE constraint failed: postings/],
     [
       "a deposit that is held at once",
       () => posting(aDeposit, ["amount", "1", "0", "-amount - 1"]),
-      /same organisation, mode, asset and amount/,
+      /brings the amount of a deposit of the same account/,
     ],
     [
       "a posting of more than its deposit",
       () => posting(aDeposit, ["amount + 1", "0", "0", "-amount - 1"]),
-      /same organisation, mode, asset and amount/,
+      /brings the amount of a deposit of the same account/,
     ],
-    ["a payment to nobody", () => posting(bare, paying), /postings_paid_to_somebody|settles it/],
+    ["a payment of what is held", () => posting(bare, paying), /a settlement is what its warrant says/],
+    ["a changed posting", () => "UPDATE postings SET paid = 0 WHERE paid > 0", /postings are append-only/],
+    ["a deleted posting", () => "DELETE FROM postings WHERE position = 1", /postings are append-only/],
     [
-      "a payee of nothing",
-      () => posting(aDeposit, funding, { payee: "'acme'" }),
-      /postings_paid_to_somebody/,
+      "a replaced posting",
+      () => "INSERT OR REPLACE INTO postings SELECT * FROM postings WHERE position = 1",
+      /./,
     ],
-    [
-      "a changed posting",
-      () => "UPDATE postings SET payee = 'mallory' WHERE paid > 0",
-      /postings are append-only/,
-    ],
-    ["a deleted posting", () => "DELETE FROM postings WHERE id = 1", /postings are append-only/],
-    ["a replaced posting", () => "INSERT OR REPLACE INTO postings SELECT * FROM postings WHERE id = 1", /./],
     ["a changed deposit", () => "UPDATE deposits SET amount = amount + 1", /deposits are append-only/],
     ["a deleted deposit", () => "DELETE FROM deposits", /deposits are append-only/],
     [
       "a deposit of nothing",
-      () =>
-        "INSERT INTO deposits SELECT 'dep_new', organisation_id, mode, asset, 0, NULL, 0 FROM deposits LIMIT 1",
+      () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0 FROM deposits LIMIT 1",
       /deposits_amount/,
-    ],
-    [
-      "a deposit in no mode",
-      () =>
-        "INSERT INTO deposits SELECT 'dep_new', organisation_id, 'test', asset, 1, NULL, 0 FROM deposits LIMIT 1",
-      /deposits_mode/,
     ],
   ];
 
@@ -260,9 +271,18 @@ describe("raw SQL of a buggy caller", () => {
     ["a warrant of less than nothing", () => warrant({ amount: "-1" }), /warrants_amount/],
     ["a warrant of 2^63", () => warrant({ amount: "9223372036854775808" }), /warrants_amount/],
     ["a warrant in no state", () => warrant({ state: "'paid'" }), /warrants_state|warrants_share/],
-    ["a warrant in no mode", () => warrant({ mode: "'test'" }), /warrants_mode/],
     ["a warrant of version 0", () => warrant({ version: "0" }), /warrants_version/],
-    ["a warrant of no organisation", () => warrant({ organisation_id: "'org_none'" }), /FOREIGN KEY/],
+    ["a warrant of no scope", () => warrant({ scope: "7777" }), /held from an account of its scope/],
+    [
+      "a warrant that is held from another scope's account",
+      () => warrant({ account: inMode("sandbox") }),
+      /held from an account of its scope/,
+    ],
+    [
+      "a warrant of no policy, and no rules",
+      () => warrant({ policy: "NULL", rules_hash: "NULL" }),
+      /warrants_rules/,
+    ],
     ["released, and no share", () => warrant({ state: "'released'", settled_at: "1" }), /warrants_share/],
     [
       "released, and not all",
@@ -298,19 +318,18 @@ describe("raw SQL of a buggy caller", () => {
       /warrants are kept/,
     ],
     ...[
+      "position",
       "id",
-      "organisation_id",
-      "mode",
+      "scope",
+      "account",
       "amount",
-      "asset",
       "payee",
       "spec",
       "spec_hash",
-      "agent_id",
-      "session_id",
-      "verifier_id",
-      "policy_id",
-      "policy_version",
+      "agent",
+      "session",
+      "verifier",
+      "policy",
       "rules_hash",
       "deadline",
       "opened_at",
@@ -325,7 +344,7 @@ describe("raw SQL of a buggy caller", () => {
   ];
 
   const HISTORY: readonly [string, () => string, RegExp][] = [
-    ["a changed trace entry", () => "UPDATE trace SET payload = '{}'", /the trace is append-only/],
+    ["a changed trace entry", () => "UPDATE trace SET recorded_at = 0", /the trace is append-only/],
     ["a deleted trace entry", () => "DELETE FROM trace WHERE position = 1", /the trace is append-only/],
     [
       "a replaced trace entry",
@@ -335,31 +354,37 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two entries of one sequence",
       () =>
-        "INSERT INTO trace SELECT NULL, warrant_id, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, payload, payload_hash, rules_hash, previous, entry_hash, event_id, event_type FROM trace WHERE position = 1",
+        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id FROM trace WHERE position = 1",
       /UNIQUE constraint failed: trace/,
     ],
     [
       "a system with a name",
       () =>
-        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, NULL, 'held', 'system', 'x', 0, '', '', '', NULL, '', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL",
       /trace_actor/,
     ],
     [
-      "half an event",
+      "schemas after the opening",
       () =>
-        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, NULL, 'held', 'system', NULL, 0, '', '', '', NULL, '', 'evt_x', NULL",
-      /trace_event/,
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL",
+      /trace_schemas/,
+    ],
+    [
+      "a check that nothing was verified by",
+      () =>
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL",
+      /trace_check/,
     ],
     [
       "an opening with a state before it",
       () =>
-        "INSERT INTO trace SELECT NULL, 'wrt_x', 0, 'held', 'held', 'system', NULL, 0, '', '', '', NULL, '', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL",
       /trace_opening/,
     ],
     [
-      "a second entry without a link",
+      "a second entry that opens",
       () =>
-        "INSERT INTO trace SELECT NULL, 'wrt_x', 1, 'held', 'held', 'system', NULL, 0, '', '', '', NULL, '', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL",
       /trace_opening/,
     ],
     ["a changed check", () => "UPDATE checks SET score = 10000", /checks are append-only/],
@@ -436,7 +461,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an agent in no mode",
       () =>
-        "INSERT INTO agents SELECT 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0 FROM agents LIMIT 1",
+        "INSERT INTO agents SELECT NULL, 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0 FROM agents LIMIT 1",
       /agents_mode/,
     ],
     [
@@ -453,7 +478,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a saved clause of a ninth kind",
       () =>
-        "INSERT INTO verifiers SELECT 'vrf_new', id, 'shell.exec', 'x', '{}', 0 FROM organisations LIMIT 1",
+        "INSERT INTO verifiers SELECT NULL, 'vrf_new', id, 'shell.exec', 'x', '{}', 0 FROM organisations LIMIT 1",
       /verifiers_type/,
     ],
     [
@@ -520,16 +545,28 @@ describe("raw SQL of a buggy caller", () => {
     [
       "half an outcome",
       () =>
-        "INSERT INTO idempotency_keys SELECT organisation_id, mode, 'half', fingerprint, NULL, 201, NULL, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, NULL, NULL, NULL, NULL, 0 FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
+    [
+      "an outcome that is a text and a warrant",
+      () =>
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'both', fingerprint, NULL, 201, '{}', 1, 1, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+      /idempotency_keys_outcome/,
+    ],
+    [
+      "an outcome that is a warrant at no version",
+      () =>
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, 1, NULL, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+      /idempotency_keys_warrant/,
+    ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
-    ["a key of another request", () => "UPDATE idempotency_keys SET fingerprint = 'other'", /one request/],
+    ["a key of another request", () => "UPDATE idempotency_keys SET fingerprint = x'00'", /one request/],
     ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
     [
       "a score above all",
       () =>
-        `INSERT INTO checks SELECT 'chk_new', warrant_id, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1`,
+        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1`,
       /checks_score/,
     ],
   ];
@@ -728,27 +765,27 @@ describe("a wrong Change", () => {
     [
       "a hold of more than its amount",
       (warrant) => withPosting(warrant, { legs: hold(101n) }),
-      /holds its warrant's amount/,
+      /a hold is the amount of a warrant/,
     ],
     [
       "a hold of more than is available",
       () => writing(opening(newWarrant(1_000_001n))),
-      /balances_not_negative/,
+      /accounts_not_negative/,
     ],
     [
       "a hold of an asset that was never funded",
       () => writing(opening({ ...newWarrant(), asset: "HUGE" })),
-      /needs a balance/,
+      /there is no account of HUGE to hold/,
     ],
     [
       "a posting of another asset",
       (warrant) => withPosting(warrant, { asset: "HUGE" }),
-      /same organisation, mode and asset/,
+      /needs an account of HUGE/,
     ],
     [
       "a posting for another warrant",
-      (warrant) => withPosting(warrant, { warrantId: "wrt_none" }),
-      /same organisation/,
+      (warrant) => withPosting(warrant, { causeId: "wrt_none" }),
+      /the ledger has no warrant wrt_none/,
     ],
     ["an amount of 2^63", (warrant) => withPosting(warrant, { legs: hold(AMOUNT_MAX + 1n) }), /out of range/],
     ["a warrant of 2^63", () => writing(opening(newWarrant(AMOUNT_MAX + 1n))), /out of range/],
@@ -773,27 +810,27 @@ describe("a wrong Change", () => {
     [
       "a deposit that overflows the balance",
       () => writing(deposited(AMOUNT_MAX, deposit(AMOUNT_MAX))),
-      /balances_/,
+      /accounts_|integer|out of range|sum of its postings/,
     ],
     [
       "a deposit that brings more than it says",
       () => writing(deposited(1n, deposit(2n))),
-      /same organisation, mode, asset and amount/,
+      /brings the amount of a deposit of the same account/,
     ],
     [
       "an organisation that is not there",
       (warrant) => writing(opening({ ...warrant, organisationId: "org_none" })),
-      /FOREIGN KEY/,
+      /the ledger has no scope org_none live/,
     ],
     [
       "a share that is not the warrant's",
       () => released((change) => rePosted(change, (posting) => ({ ...posting, legs: settle(100n, 9_999) }))),
-      /settles it as the warrant says/,
+      /a settlement is what its warrant says/,
     ],
     [
-      "a payee that is not the warrant's",
-      () => released((change) => rePosted(change, (posting) => ({ ...posting, payee: "mallory" }))),
-      /settles it as the warrant says/,
+      "a settlement that is called a hold",
+      () => released((change) => rePosted(change, (posting) => ({ ...posting, kind: "hold" }))),
+      /a hold is the amount of a warrant/,
     ],
     [
       "a row that changes another one than was read",
@@ -839,7 +876,7 @@ describe("a wrong Change", () => {
         const settlement = releasing({ ...ctx.reader.warrants.find(wrong.warrantId!)!, state: "held" });
         return writing({ put: settlement.put.filter(({ kind }) => kind === "posting") });
       },
-      /held once and settled once/,
+      /UNIQUE constraint failed: postings/,
     ],
     [
       "a session spent over its ceiling",
@@ -867,9 +904,9 @@ describe("a wrong Change", () => {
               row: {
                 ...scope,
                 key: "half",
-                fingerprint: "f",
+                fingerprint: sha256("f"),
                 holder: null,
-                outcome: { status: 201, body: null as never, contentHash: null },
+                outcome: { kind: "body", status: 201, body: null as never, contentHash: null },
                 createdAt: 0,
               },
             },
@@ -885,7 +922,14 @@ describe("a wrong Change", () => {
             {
               kind: "idempotencyKey",
               before: null,
-              row: { ...scope, key: "lost", fingerprint: "f", holder: null, outcome: null, createdAt: 0 },
+              row: {
+                ...scope,
+                key: "lost",
+                fingerprint: sha256("f"),
+                holder: null,
+                outcome: null,
+                createdAt: 0,
+              },
             },
           ],
         }),
@@ -901,7 +945,7 @@ describe("a wrong Change", () => {
         { kind: "deposit", row },
         {
           kind: "posting",
-          row: { ...scope, legs, asset: "USDC", warrantId: null, depositId: id, payee: null, recordedAt: 0 },
+          row: { ...scope, legs, asset: "USDC", kind: "deposit", causeId: id, recordedAt: 0 },
         },
       ],
     };

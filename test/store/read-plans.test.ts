@@ -1,11 +1,13 @@
 import { Database, type Statement } from "bun:sqlite";
 import { afterAll, beforeAll, expect, type Mock, spyOn, test } from "bun:test";
 import { join } from "node:path";
+import { STATES } from "../../src/core/warrant.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
 import { forgetOld } from "../../src/jobs/retention.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
+import type { WarrantFilter } from "../../src/store/reader.ts";
 import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -147,6 +149,45 @@ for (const [list, tables] of [
     expect([...asked]).toEqual(expect.arrayContaining([...tables]));
   });
 }
+
+test("every list of warrants, with every filter and order, is read from the index that is meant for it", () => {
+  const { warrants } = service.ctx.reader;
+  const live = { organisationId: home.id, mode: "live" } as const;
+  const agentId = home.live.id;
+  const id = warrants.byCreation(live, {}, {}, 1)[0]!.id;
+  const states = STATES.length;
+  const ways = (
+    of: string,
+    filter: WarrantFilter,
+    lists: number,
+  ): [string, string, number, () => unknown][] => [
+    [`${of} by deadline`, `${of}_by_deadline`, lists, () => warrants.byDeadline(live, filter, 5, 10)],
+    [`${of}, newest`, `${of}_by_state`, lists, () => warrants.byCreation(live, filter, {}, 10)],
+    [`${of}, older`, `${of}_by_state`, lists, () => warrants.byCreation(live, filter, { olderThan: id }, 10)],
+    [`${of}, newer`, `${of}_by_state`, lists, () => warrants.byCreation(live, filter, { newerThan: id }, 10)],
+  ];
+  for (const [what, index, lists, read] of [
+    ...ways("warrants", {}, states),
+    ...ways("warrants", { state: "held" }, 1),
+    ...ways("warrants_of_agent", { agentId }, states),
+    ...ways("warrants_of_agent", { agentId, state: "expired" }, 1),
+    ["an agent's", "warrants_of_agent_by_deadline", 1, () => warrants.ofAgent(agentId, "held", 10)] as const,
+    ["overdue", "warrants_overdue", 1, () => warrants.overdue(service.clock.now, 10)] as const,
+    ["how many are overdue", "warrants_overdue", 1, () => warrants.overdueCount(service.clock.now)] as const,
+    ["verifying", "warrants_verifying", 1, () => warrants.verifying(id, 10)] as const,
+  ]) {
+    ran = [];
+    read();
+    const plans = ran.filter((sql) => /\bwarrants\b/.test(sql)).flatMap(planOf);
+    const used = plans.flatMap((detail) => /^(?:SEARCH|SCAN) warrants .*INDEX (\S+)/.exec(detail)?.[1] ?? []);
+    const found = used.filter((name) => name !== "warrants_id_unique");
+    expect([what, found]).toEqual([what, Array.from({ length: lists }, () => index)]);
+    expect([
+      what,
+      plans.filter((detail) => /^SCAN (?!\(subquery|warrants USING INDEX warrants_verifying)/.test(detail)),
+    ]).toEqual([what, []]);
+  }
+});
 
 /** The indexes that a read of deliveries goes by, in the plan's order; a scan without one is shown as it is. */
 function indexesOf(read: () => unknown): string[] {

@@ -7,6 +7,6 @@ export type TestReader = { readonly reader: SqliteReader; close(): void };
 
 /** A reader of the ledger in a data folder, on a connection of its own. */
 export function openReader(dataFolder: string): TestReader {
-  const { tables, raw } = connect(ledgerFile(dataFolder), { readonly: true });
-  return { reader: createSqliteReader(tables), close: () => raw.close() };
+  const connection = connect(ledgerFile(dataFolder), { readonly: true });
+  return { reader: createSqliteReader(connection), close: () => connection.raw.close() };
 }

@@ -1,3 +1,4 @@
+import { sha256 } from "../../src/core/canonical.ts";
 import { resultOf } from "../../src/core/clauses/evaluate.ts";
 import { evidenceHashOf, reachedEvidence, summarise } from "../../src/core/clauses/evidence.ts";
 import type { ClauseCode } from "../../src/core/clauses/reason-codes.ts";
@@ -47,7 +48,7 @@ export const fresh = (name: string): string => `${name}-${++sequence}`;
 
 export const idempotencyOf = (key = fresh("key"), fingerprint = "same"): Idempotency => ({
   key,
-  fingerprint,
+  fingerprint: sha256(fingerprint),
 });
 
 export async function createStage(

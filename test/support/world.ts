@@ -14,6 +14,9 @@ export type WorldReader = {
 /** Sign-ins come and go with every caller; all else is the world. */
 const LEFT_OUT = new Set(["auth_sessions", "__drizzle_migrations"]);
 
+/** The positions of an organisation's two scopes. */
+const SCOPES = "SELECT position FROM scopes WHERE organisation_id = ?1";
+
 export function openWorld(dataFolder: string): WorldReader {
   const database = new Database(join(dataFolder, "holdfast.db"), { readonly: true, safeIntegers: true });
   const rows = (sql: string, ...values: string[]): object[] =>
@@ -31,8 +34,13 @@ export function openWorld(dataFolder: string): WorldReader {
   function ownedBy(table: string): string {
     const columns = rows(`PRAGMA table_info("${table}")`).map((column) => (column as { name: string }).name);
     if (columns.includes("organisation_id")) return "WHERE organisation_id = ?1";
+    if (columns.includes("scope")) return `WHERE scope IN (${SCOPES})`;
+    if (columns.includes("account"))
+      return `WHERE account IN (SELECT position FROM accounts WHERE scope IN (${SCOPES}))`;
     if (columns.includes("warrant_id"))
-      return "WHERE warrant_id IN (SELECT id FROM warrants WHERE organisation_id = ?1)";
+      return `WHERE warrant_id IN (SELECT id FROM warrants WHERE scope IN (${SCOPES}))`;
+    if (columns.includes("warrant"))
+      return `WHERE warrant IN (SELECT position FROM warrants WHERE scope IN (${SCOPES}))`;
     if (columns.includes("agent_id"))
       return "WHERE agent_id IN (SELECT id FROM agents WHERE organisation_id = ?1)";
     return "WHERE ?1 = ?1 AND 0";

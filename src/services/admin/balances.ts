@@ -60,9 +60,8 @@ export async function fundBalance(
         ...scope,
         asset,
         legs: depositLegs(amount),
-        warrantId: null,
-        depositId: id,
-        payee: null,
+        kind: "deposit",
+        causeId: id,
         recordedAt,
       };
       const answer = depositResource(deposit);

@@ -1,4 +1,4 @@
-import { endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
+import { type ApiKey, endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
 import { isRefusal } from "../../core/errors.ts";
 import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
@@ -14,10 +14,14 @@ export const SESSION_MAX_MS = 7 * DAY_MS;
 /** A use renews the session once an hour at most, so that reads do not write. */
 const RENEW_AFTER_MS = HOUR_MS;
 
-/** Whom an API key stands for; null where it stands for nobody. */
-export async function callerOfApiKey(ctx: Context, secret: string): Promise<KeyCaller | null> {
+/** Whom an API key stands for; null where it stands for nobody. At once where the key is known. */
+export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null | Promise<KeyCaller | null> {
   if (!looksLikeApiKey(secret)) return null;
-  const key = await ctx.store.read((reader) => reader.apiKeys.byHash(hashSecret(secret)));
+  const key = ctx.store.apiKey(hashSecret(secret));
+  return key instanceof Promise ? key.then((found) => callerOf(ctx, found)) : callerOf(ctx, key);
+}
+
+function callerOf(ctx: Context, key: ApiKey | null): KeyCaller | null {
   const now = ctx.now();
   if (!key || endOf(key, now) !== null) return null;
   ctx.keyUses.record(key, now);

@@ -1,5 +1,5 @@
 import { isKilled } from "../../core/agent.ts";
-import { type Check, checkHashOf } from "../../core/check.ts";
+import type { Check } from "../../core/check.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import type { Escalation } from "../../core/escalation.ts";
@@ -116,13 +116,7 @@ export function moveOfCheck(
       now,
       verdict,
       puts,
-      checked: {
-        check_id: check.id,
-        score: check.score,
-        reason_codes: check.reasonCodes,
-        evidence_hash: check.evidenceHash,
-        check_hash: checkHashOf(check),
-      },
+      check,
     },
   };
 }

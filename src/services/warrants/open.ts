@@ -4,9 +4,9 @@ import { parseAmount } from "../../core/money.ts";
 import { refuseOpenAbove } from "../../core/passkey.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
-import { type openBody, warrantResource } from "../../resources/warrant.ts";
+import type { openBody } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
-import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
+import { type Answer, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
 import { decideHold, holdingNeeds } from "./hold.ts";
 import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSchema } from "./opening.ts";
 
@@ -66,9 +66,7 @@ export async function openWarrant(
         decideHold(snapshot, present, opening, ids, now, (threshold) =>
           refuseOpenAbove(threshold, opening, snapshot.hasPasskey),
         );
-      return isRefusal(held)
-        ? { answer: held }
-        : finish(key, 201, warrantResource(held.warrant), held.change);
+      return isRefusal(held) ? { answer: held } : finishWithWarrant(key, 201, held.warrant, held.change);
     },
   });
 }

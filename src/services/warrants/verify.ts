@@ -3,12 +3,11 @@ import type { Evaluation } from "../../core/clauses/evidence.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
-import { warrantResource } from "../../resources/warrant.ts";
 import type { Decision } from "../../store/store.ts";
 import { evaluateEvidence } from "../checks/evaluate.ts";
 import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
+import { type Answer, claim, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
 import { moveWarrant, movingNeeds } from "../transition.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
@@ -150,7 +149,7 @@ function completeCheck(
       const moved = moveWarrant(snapshot, move, details);
       return isRefusal(moved)
         ? { answer: moved }
-        : finish(heldKey, 200, warrantResource(moved.warrant), moved.change);
+        : finishWithWarrant(heldKey, 200, moved.warrant, moved.change);
     },
   });
 }

@@ -1,10 +1,19 @@
+import type { Legs } from "../../core/postings.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
 import type { Write } from "../batch.ts";
 import type { Deletion, Put } from "../change.ts";
 import type { Connection } from "./open.ts";
-import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
-import { auditEntryRowOf, idempotencyRowOf, postingRowOf, purchaseRowOf, traceRowOf } from "./rows.ts";
-import { RAIL_OF_MODE } from "./tables/ledger.ts";
+import type { Positions } from "./positions.ts";
+import { prepareWrites } from "./prepared-write.ts";
+import {
+  auditEntryRowOf,
+  checkRowOf,
+  idempotencyRowOf,
+  postingRowOf,
+  purchaseRowOf,
+  traceRowOf,
+  warrantRowOf,
+} from "./rows.ts";
 import {
   deletionsOf,
   finalRows,
@@ -18,12 +27,9 @@ import {
 /** Writes what the commands of a batch put and deleted, in their order, inside the transaction that decided it. */
 export type Apply = (writes: readonly Write[]) => void;
 
-export function createApply({ tables, raw }: Connection): Apply {
+export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
   const moves = prepareWrites(raw, movesOf(tables));
-  const deletions: Readonly<Record<Deletion["kind"], PreparedWrite>> = prepareWrites(
-    raw,
-    deletionsOf(tables),
-  );
+  const deletions = prepareWrites(raw, deletionsOf(tables));
   const rows = prepareWrites(raw, {
     ...spendingRows(tables),
     ...peopleRows(tables),
@@ -32,20 +38,31 @@ export function createApply({ tables, raw }: Connection): Apply {
     ...finalRows(tables),
   });
 
-  function write(put: Put): void {
+  function write(put: Put, figures: Figures): void {
     switch (put.kind) {
       case "warrant":
-        if (put.before === null) moves.insertWarrant(put.row);
-        else moves.moveWarrant(put.row);
+        writeWarrant(put.before, put.row);
+        figures.move(put.before, put.row);
         break;
       case "trace":
-        moves.insertTrace({ ...traceRowOf(put.row), position: null });
+        moves.insertTrace(traceRowOf(put.row, positions));
         break;
-      case "posting":
-        moves.insertPosting({ ...postingRowOf(put.row), rail: RAIL_OF_MODE[put.row.mode], id: null });
+      case "posting": {
+        const row = postingRowOf(put.row, positions);
+        figures.post(row.account, moves.insertPosting(row), put.row.legs);
+        break;
+      }
+      case "deposit": {
+        const { id, organisationId, mode, asset } = put.row;
+        const account = openAccount(positions.scope(organisationId, mode), asset);
+        positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account, position: null }));
+        break;
+      }
+      case "check":
+        moves.insertCheck(checkRowOf(put.row, positions));
         break;
       case "idempotencyKey":
-        moves.putIdempotencyKey(idempotencyRowOf(put.row));
+        moves.putIdempotencyKey(idempotencyRowOf(put.row, positions));
         break;
       case "auditEntry":
         rows.auditEntry(auditEntryRowOf(put.row));
@@ -58,41 +75,74 @@ export function createApply({ tables, raw }: Connection): Apply {
     }
   }
 
+  function writeWarrant(before: Warrant | null, row: Warrant): void {
+    if (before === null) {
+      positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
+    } else moves.moveWarrant({ ...row, position: positions.of("warrant", row.id) });
+  }
+
+  /** The account of an asset in a scope, which is made with the first deposit. */
+  function openAccount(scope: number, asset: string): number {
+    const account = positions.account(scope, asset);
+    if (account !== null) return account;
+    const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, posted: 0 };
+    return moves.insertAccount({ ...nothing, position: null, scope, asset });
+  }
+
+  function remove({ kind, row }: Deletion): void {
+    if (kind !== "idempotencyKey") deletions[kind](row);
+    else deletions.idempotencyKey({ scope: positions.scope(row.organisationId, row.mode), key: row.key });
+  }
+
   return (writes) => {
-    const counts = new StateCounts();
+    const figures = new Figures(positions);
     for (const one of writes) {
-      if (one.kind === "deletion") deletions[one.deletion.kind](one.deletion.row);
-      else {
-        write(one.put);
-        if (one.put.kind === "warrant") counts.move(one.put.before, one.put.row);
-      }
+      if (one.kind === "deletion") remove(one.deletion);
+      else write(one.put, figures);
     }
-    for (const change of counts.changes()) {
-      if (change.count > 0) moves.countUp(change);
-      else moves.countDown(change);
+    for (const moved of figures.accounts.values()) moves.moveAccount(moved);
+    for (const moved of figures.counts.values()) {
+      if (moved.count > 0) moves.countUp(moved);
+      else if (moved.count < 0) moves.countDown(moved);
     }
   };
 }
 
-/** How the numbers of warrants by state and agent change: each is written once a batch. */
-class StateCounts {
-  private readonly byKey = new Map<string, Count>();
+type MovedAccount = { account: number; posted: number } & { -readonly [Leg in keyof Legs]: bigint };
+type MovedCount = { scope: number; agent: number; state: State; count: number };
+
+/** The figures that follow from rows: balances from postings, counts from warrants. Each is written once for all writes. */
+class Figures {
+  readonly accounts = new Map<number, MovedAccount>();
+  readonly counts = new Map<string, MovedCount>();
+
+  constructor(private readonly positions: Positions) {}
+
+  post(account: number, posted: number, legs: Legs): void {
+    const moved = this.accounts.get(account);
+    if (moved === undefined) {
+      this.accounts.set(account, { account, posted, ...legs });
+      return;
+    }
+    moved.posted = posted;
+    moved.available += legs.available;
+    moved.held += legs.held;
+    moved.paid += legs.paid;
+    moved.funding += legs.funding;
+  }
 
   move(before: Warrant | null, after: Warrant): void {
-    if (before) this.add(before, before.state, -1);
-    this.add(after, after.state, 1);
+    const { organisationId, mode, agentId } = after;
+    const scope = this.positions.scope(organisationId, mode);
+    const agent = agentId === null ? 0 : this.positions.of("agent", agentId);
+    if (before) this.count(scope, agent, before.state, -1);
+    this.count(scope, agent, after.state, 1);
   }
 
-  changes(): readonly Count[] {
-    return [...this.byKey.values()].filter(({ count }) => count !== 0);
-  }
-
-  private add({ organisationId, mode, agentId }: Warrant, state: State, count: number): void {
-    const key = `${organisationId} ${mode} ${agentId} ${state}`;
-    const known = this.byKey.get(key);
-    if (known) known.count += count;
-    else this.byKey.set(key, { organisationId, mode, agentId: agentId ?? "", state, count });
+  private count(scope: number, agent: number, state: State, count: number): void {
+    const key = `${scope} ${agent} ${state}`;
+    const moved = this.counts.get(key);
+    if (moved) moved.count += count;
+    else this.counts.set(key, { scope, agent, state, count });
   }
 }
-
-type Count = Pick<Warrant, "organisationId" | "mode"> & { agentId: string; state: State; count: number };

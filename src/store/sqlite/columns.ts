@@ -2,6 +2,16 @@ import { type SQL, sql } from "drizzle-orm";
 import { customType, text } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../core/roles.ts";
 
+/** Anything but 64 hexadecimal digits is refused: `Buffer` itself stops in silence at the first other character. */
+function bytesOf(hex: string): Uint8Array {
+  const bytes = Buffer.from(hex, "hex");
+  if (hex.length !== 64 || bytes.length !== 32) throw new Error(`${JSON.stringify(hex)} is not a SHA-256`);
+  return bytes;
+}
+
+export const hexOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
+
 /** Whole numbers that a double holds: counts, versions, epoch milliseconds. The connection reads every integer as bigint. */
 export const int = customType<{ data: number; driverData: bigint | number }>({
   dataType: () => "integer",
@@ -15,6 +25,13 @@ export const bool = customType<{ data: boolean; driverData: bigint | number }>({
   dataType: () => "integer",
   fromDriver: (value) => Number(value) === 1,
   toDriver: (value) => (value ? 1 : 0),
+});
+
+/** A SHA-256: lower-case hex in code, its 32 bytes in the file. */
+export const hash = customType<{ data: string; driverData: Uint8Array }>({
+  dataType: () => "blob",
+  fromDriver: hexOf,
+  toDriver: bytesOf,
 });
 
 /** A JSON document as text; null where there is none. */

@@ -13,7 +13,7 @@ export type CommitClock = {
 /** The newest record of each table whose rows carry the time of their commit. */
 const NEWEST_RECORDS = [
   "SELECT recorded_at FROM trace ORDER BY position DESC LIMIT 1",
-  "SELECT recorded_at FROM postings ORDER BY id DESC LIMIT 1",
+  "SELECT recorded_at FROM postings ORDER BY position DESC LIMIT 1",
   "SELECT recorded_at FROM admin_acts ORDER BY rowid DESC LIMIT 1",
 ];
 

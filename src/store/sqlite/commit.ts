@@ -38,6 +38,8 @@ export type CommitParts = {
   readonly apply: Apply;
   /** A transaction has begun, with the ledger locked. Gives the times that its commands decide by. */
   readonly begun: () => BatchTime;
+  /** A transaction was undone: nothing that was read or written in it is known any more. */
+  readonly undone: () => void;
   /** A batch of so many commands is on disk after so long, and none of it is answered yet. */
   readonly committed: (time: BatchTime, commands: number, durationMs: number) => void;
 };
@@ -112,7 +114,7 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
       commit.run();
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
-      cache.clear();
+      parts.undone();
       if (jobs.length === 1) jobs[0]?.fail(error);
       else for (const half of halvesOf(jobs)) commitTogether(half);
       return;

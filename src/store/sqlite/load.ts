@@ -1,14 +1,17 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, type Column, eq, type SQL, sql } from "drizzle-orm";
+import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import type { Connection, Tables } from "./open.ts";
-import { balanceOf, idempotencyKeyOf, purchaseOf, withoutPosition } from "./rows.ts";
+import type { Positions } from "./positions.ts";
+import { balanceOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
+import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 
 /** Loads what a batch is missing into its cache. Called inside the transaction that decides, so nothing is ever stale. */
 export type Load = (missing: Missing, cache: RowCache) => void;
@@ -68,13 +71,17 @@ function peopleLookUps(tables: Tables) {
 function rulesLookUps(tables: Tables) {
   const { agents, apiKeys, policies, schemas, spendSessions, verifiers } = directory;
   return {
-    agent: finding(() => tables.select().from(agents).where(keyed(agents.id)).prepare()),
+    agent: finding(() =>
+      tables.select(withoutPosition(agents)).from(agents).where(keyed(agents.id)).prepare(),
+    ),
     apiKey: finding(() => tables.select().from(apiKeys).where(keyed(apiKeys.id)).prepare()),
     policy: finding(() =>
       tables.select(withoutPosition(policies)).from(policies).where(keyed(policies.id)).prepare(),
     ),
     schema: finding(() => tables.select().from(schemas).where(keyed(schemas.id)).prepare()),
-    verifier: finding(() => tables.select().from(verifiers).where(keyed(verifiers.id)).prepare()),
+    verifier: finding(() =>
+      tables.select(withoutPosition(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
+    ),
     spendSession: finding(() =>
       tables
         .select(withoutPosition(spendSessions))
@@ -85,46 +92,74 @@ function rulesLookUps(tables: Tables) {
   };
 }
 
-function ledgerLookUps(tables: Tables) {
-  const { balances, escalations, idempotencyKeys, warrants } = ledger;
+function ledgerLookUps(tables: Tables, raw: Database, positions: Positions) {
+  const { accounts, escalations, idempotencyKeys, scopes, trace, warrants } = ledger;
   return {
-    warrant: finding(() => tables.select().from(warrants).where(keyed(warrants.id)).prepare()),
+    warrant: lazily(() => {
+      const statement = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
+      return (id: string) => {
+        const row = statement.get(id);
+        if (row === null) return null;
+        positions.remember("warrant", id, Number(row.position));
+        return warrantOf(row);
+      };
+    }),
+    traceStep: lazily(() => {
+      const statement = tables
+        .select({ row: trace })
+        .from(warrants)
+        .innerJoin(
+          trace,
+          and(eq(trace.warrant, warrants.position), eq(trace.sequence, placeholder("sequence"))),
+        )
+        .where(keyed(warrants.id))
+        .prepare();
+      return (rowKey: string) => {
+        const [key = "", sequence] = rowKey.split(" ");
+        const found = statement.get({ key, sequence: Number(sequence) });
+        return found ? traceStepOf(found.row, key) : null;
+      };
+    }),
     escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
     purchase: mapped(
       finding(() => tables.select().from(purchases).where(keyed(purchases.id)).prepare()),
       purchaseOf,
     ),
     idempotencyKey: lazily(() => {
-      const { organisationId, mode, key } = idempotencyKeys;
       const statement = tables
-        .select()
+        .select({ row: idempotencyKeys, warrantId: warrants.id })
         .from(idempotencyKeys)
-        .where(
-          and(eq(organisationId, placeholder("organisationId")), eq(mode, placeholder("mode")), keyed(key)),
-        )
+        .leftJoin(warrants, eq(warrants.position, idempotencyKeys.warrant))
+        .where(and(eq(idempotencyKeys.scope, placeholder("scope")), keyed(idempotencyKeys.key)))
         .prepare();
       return (rowKey: string) => {
-        const [organisation, itsMode, ...rest] = rowKey.split(" ");
-        const row = statement.get({ organisationId: organisation, mode: itsMode, key: rest.join(" ") });
-        return row ? idempotencyKeyOf(row) : null;
+        const { organisationId, mode, rest: key } = scopedKey(rowKey);
+        const found = statement.get({ scope: positions.scope(organisationId, mode), key });
+        return found ? idempotencyKeyOf({ ...found, organisationId, mode }) : null;
       };
     }),
     balance: lazily(() => {
-      const { organisationId, mode, asset } = balances;
       const statement = tables
-        .select()
-        .from(balances)
+        .select({ available: accounts.available, held: accounts.held, paid: accounts.paid })
+        .from(scopes)
+        .innerJoin(accounts, and(eq(accounts.scope, scopes.position), keyed(accounts.asset)))
         .where(
-          and(eq(organisationId, placeholder("organisationId")), eq(mode, placeholder("mode")), keyed(asset)),
+          and(eq(scopes.organisationId, placeholder("organisationId")), eq(scopes.mode, placeholder("mode"))),
         )
         .prepare();
       return (rowKey: string) => {
-        const [organisation, itsMode, key] = rowKey.split(" ");
-        const row = statement.get({ organisationId: organisation, mode: itsMode, key });
-        return row ? balanceOf(row) : null;
+        const { organisationId, mode, rest: key } = scopedKey(rowKey);
+        const found = statement.get({ organisationId, mode, key });
+        return found ? balanceOf(found) : null;
       };
     }),
   };
+}
+
+/** The parts of a key that begins with its scope. The last part may have spaces of its own. */
+function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: string } {
+  const [organisationId = "", mode, ...rest] = rowKey.split(" ");
+  return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
 }
 
 function operationLookUps(tables: Tables) {
@@ -186,7 +221,8 @@ function indexesOf(raw: Database): Indexes {
     ),
     keyHeldBy: lazily(() => {
       const statement = raw.prepare<{ organisation_id: string; mode: string; key: string }, Asked>(
-        "SELECT organisation_id, mode, key FROM idempotency_keys WHERE holder = ? AND status IS NULL",
+        `SELECT organisation_id, mode, key FROM idempotency_keys LEFT JOIN scopes ON scopes.position = scope
+         WHERE holder = ? AND status IS NULL`,
       );
       return (of: Asked) => {
         const row = statement.get(...of);
@@ -225,11 +261,11 @@ function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
   });
 }
 
-export function createLoad({ tables, raw }: Connection): Load {
+export function createLoad({ tables, raw }: Connection, positions: Positions): Load {
   const lookUps: LookUps = {
     ...peopleLookUps(tables),
     ...rulesLookUps(tables),
-    ...ledgerLookUps(tables),
+    ...ledgerLookUps(tables, raw, positions),
     ...operationLookUps(tables),
   };
   const indexes = indexesOf(raw);

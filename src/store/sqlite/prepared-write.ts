@@ -1,8 +1,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { is, Param, Placeholder, type Query } from "drizzle-orm";
 
-/** A statement that writes, with its values by the names of its placeholders. */
-export type PreparedWrite = (values: Readonly<Record<string, unknown>>) => void;
+/** A statement that writes, with its values by the names of its placeholders. Gives the position of a row that it inserted. */
+export type PreparedWrite = (values: Readonly<Record<string, unknown>>) => number;
 
 /** A statement of drizzle's that is not prepared yet. */
 type Statement = { toSQL(): Query };
@@ -27,7 +27,8 @@ function prepareWrite(database: Database, write: Statement): PreparedWrite {
   const statement = database.prepare<unknown, SQLQueryBindings[]>(sql);
   const fill = params.map(bindingOf);
   return (values) => {
-    statement.run(...fill.map((binding) => binding(values)));
+    const { lastInsertRowid } = statement.run(...fill.map((binding) => binding(values)));
+    return Number(lastInsertRowid);
   };
 }
 
@@ -36,7 +37,7 @@ type Binding = (values: Readonly<Record<string, unknown>>) => SQLQueryBindings;
 function bindingOf(param: unknown): Binding {
   const placeholder = is(param, Param) ? param.value : param;
   const encode = (value: unknown) =>
-    (is(param, Param) ? param.encoder.mapToDriverValue(value) : value) as SQLQueryBindings;
+    (is(param, Param) && value !== null ? param.encoder.mapToDriverValue(value) : value) as SQLQueryBindings;
   if (!is(placeholder, Placeholder)) {
     const constant = encode(placeholder);
     return () => constant;

@@ -15,7 +15,7 @@ export type ReadSnapshots = {
   close(): void;
 };
 
-type ReadConnection = Connection & { readonly reader: SqliteReader };
+type ReadConnection = Connection & { readonly readerOf: ReturnType<typeof createReaders> };
 
 type Snapshot = {
   readonly connection: ReadConnection;
@@ -38,7 +38,7 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   function open(): ReadConnection {
     const connection = connect();
     opened += 1;
-    return { ...connection, reader: createSqliteReader(connection.tables) };
+    return { ...connection, readerOf: createReaders(createSqliteReader(connection)) };
   }
 
   function begin(): Snapshot | null {
@@ -47,12 +47,8 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
     // After an error of the disk an earlier transaction may still be open.
     if (connection.raw.inTransaction) connection.raw.run("ROLLBACK");
     connection.raw.run("BEGIN");
-    const snapshot: Snapshot = {
-      connection,
-      reader: readerOf(connection.reader, () => snapshot.users > 0),
-      users: 0,
-    };
-    return snapshot;
+    const use = { users: 0 };
+    return Object.assign(use, { connection, reader: connection.readerOf(use) });
   }
 
   function end({ connection }: Snapshot): void {
@@ -111,19 +107,30 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   };
 }
 
-/** The seam's reader: each read gives a promise, and fails once the snapshot was let go. */
-function readerOf(reader: SqliteReader, isHeld: () => boolean): Reader {
-  const nouns = Object.entries(reader).map(([noun, reads]) => [
-    noun,
-    Object.fromEntries(
-      Object.entries(reads).map(([name, read]: [string, (...asked: unknown[]) => unknown]) => [
-        name,
-        async (...asked: unknown[]) => {
-          if (!isHeld()) throw new Error(`${noun}.${name} reads from a snapshot that was let go`);
-          return read(...asked);
-        },
-      ]),
-    ),
-  ]);
-  return Object.fromEntries(nouns) as Reader;
+type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;
+/** The reads of a noun, as methods of an object that knows its snapshot. */
+type Noun = { readonly snapshot: { readonly users: number } };
+
+/**
+ * Makes the seam's readers of a connection: each read gives a promise, and fails once the snapshot was let go. A snapshot is
+ * begun in every turn of the event loop, so that its reader only inherits what is made here once.
+ */
+function createReaders(reader: SqliteReader): (snapshot: Noun["snapshot"]) => Reader {
+  const nouns = Object.entries(reader as unknown as Readonly<Record<string, Reads>>).map(([noun, reads]) => {
+    const methods = Object.entries(reads).map(([name, read]) => [
+      name,
+      async function (this: Noun, ...asked: unknown[]) {
+        if (this.snapshot.users === 0)
+          throw new Error(`${noun}.${name} reads from a snapshot that was let go`);
+        return read(...asked);
+      },
+    ]);
+    return [noun, Object.fromEntries(methods) as object] as const;
+  });
+  return (snapshot) => {
+    const readerOfSnapshot: Record<string, object> = {};
+    for (const [noun, methods] of nouns)
+      readerOfSnapshot[noun] = Object.assign(Object.create(methods) as object, { snapshot });
+    return readerOfSnapshot as unknown as Reader;
+  };
 }

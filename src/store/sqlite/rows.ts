@@ -1,58 +1,97 @@
 import type { Column, Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { AuditEntry } from "../../core/audit-entry.ts";
+import type { Check } from "../../core/check.ts";
 import type { Balance } from "../../core/postings.ts";
-import type { TraceEntry } from "../../core/trace.ts";
+import type { Mode } from "../../core/roles.ts";
+import type { TraceEntry, TraceStep } from "../../core/trace.ts";
+import type { Warrant } from "../../core/warrant.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
-import type { IdempotencyKey, Posting } from "../rows.ts";
+import type { IdempotencyKey, Posting, RecordedOutcome } from "../rows.ts";
+import type { Positions } from "./positions.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
+import { RAIL_OF_MODE } from "./tables/ledger.ts";
 import type { purchases } from "./tables/purchases.ts";
 
 /**
  * Domain values to rows and back, where the two differ. The other nouns are kept field by field under the same names.
  */
 
-export type WarrantRow = typeof ledger.warrants.$inferSelect;
 type TraceRow = typeof ledger.trace.$inferSelect;
 type AuditEntryRow = typeof directory.auditEntries.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
-type PostingRow = typeof ledger.postings.$inferSelect;
+type CheckRow = typeof ledger.checks.$inferSelect;
 
-export const balanceOf = ({ available, held, paid }: typeof ledger.balances.$inferSelect): Balance => ({
+export const balanceOf = ({
+  available,
+  held,
+  paid,
+}: Pick<typeof ledger.accounts.$inferSelect, "available" | "held" | "paid">): Balance => ({
   available,
   held,
   paid,
 });
 
-export const traceRowOf = (entry: TraceEntry): Omit<TraceRow, "position"> => ({
-  warrantId: entry.warrantId,
+/** Of a warrant whose agent, session, verifier and policy are known by position. */
+export function warrantRowOf(warrant: Warrant, positions: Positions) {
+  const { agentId, sessionId, verifierId, policyId, organisationId, mode, traceHead } = warrant;
+  const scope = positions.scope(organisationId, mode);
+  const account = positions.account(scope, warrant.asset);
+  if (account === null) throw new Error(`there is no account of ${warrant.asset} to hold ${warrant.id} from`);
+  if (traceHead === null) throw new Error(`the warrant ${warrant.id} has no trace`);
+  return {
+    ...warrant,
+    position: null,
+    scope,
+    account,
+    traceHead,
+    agent: agentId === null ? null : positions.of("agent", agentId),
+    session: sessionId === null ? null : positions.of("session", sessionId),
+    verifier: verifierId === null ? null : positions.of("verifier", verifierId),
+    policy: policyId === null ? null : positions.of("policy", policyId),
+    rulesHash: policyId === null ? warrant.rulesHash : null,
+  };
+}
+
+export const traceRowOf = (entry: TraceEntry, positions: Positions) => ({
+  position: null,
+  warrant: positions.of("warrant", entry.warrantId),
   sequence: entry.sequence,
   from: entry.from,
   to: entry.to,
   actorKind: entry.actor.kind,
   actorId: entry.actor.id,
   recordedAt: entry.recordedAt,
-  payload: entry.payload,
-  payloadHash: entry.payloadHash,
-  rulesHash: entry.rulesHash,
-  previous: entry.previous,
+  encoding: entry.encoding,
+  schemaHashes: entry.schemaHashes,
+  checkId: entry.checkId,
   entryHash: entry.entryHash,
-  eventId: entry.event?.id ?? null,
-  eventType: entry.event?.type ?? null,
+  eventId: entry.eventId,
 });
 
-export function traceEntryOf(row: TraceRow): TraceEntry {
-  const { position: _, actorKind, actorId, eventId, eventType, ...rest } = row;
+export function traceStepOf(row: TraceRow, warrantId: string): TraceStep {
+  const { position: _, warrant: __, actorKind, actorId, ...step } = row;
   return {
-    ...rest,
+    ...step,
+    warrantId,
     actor:
       actorKind === "system" || actorId === null
         ? { kind: "system", id: null }
         : { kind: actorKind, id: actorId },
-    event: eventId === null || eventType === null ? null : { id: eventId, type: eventType },
   };
 }
+
+export const checkRowOf = (check: Check, positions: Positions) => ({
+  ...check,
+  position: null,
+  warrant: positions.of("warrant", check.warrantId),
+});
+
+export const checkOf = ({ position: _, warrant: __, ...check }: CheckRow, warrantId: string): Check => ({
+  ...check,
+  warrantId,
+});
 
 export const auditEntryRowOf = ({ actor, ...act }: AuditEntry): AuditEntryRow => ({
   ...act,
@@ -99,21 +138,65 @@ export function purchaseOf(row: PurchaseRow): Purchase {
   };
 }
 
-export const idempotencyKeyOf = ({ status, body, contentHash, ...row }: IdempotencyRow): IdempotencyKey => ({
-  ...row,
-  outcome: status === null || body === null ? null : { status, body, contentHash },
+/** A key with its scope and the id of its warrant. */
+type FoundKey = {
+  readonly row: IdempotencyRow;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  readonly warrantId: string | null;
+};
+
+export const idempotencyKeyOf = ({ row, organisationId, mode, warrantId }: FoundKey): IdempotencyKey => ({
+  organisationId,
+  mode,
+  key: row.key,
+  fingerprint: row.fingerprint,
+  holder: row.holder,
+  outcome: outcomeOf(row, warrantId),
+  createdAt: row.createdAt,
 });
 
-export const idempotencyRowOf = ({ outcome, ...row }: IdempotencyKey): IdempotencyRow => ({
-  ...row,
-  status: outcome?.status ?? null,
-  body: outcome?.body ?? null,
-  contentHash: outcome?.contentHash ?? null,
-});
+function outcomeOf(row: IdempotencyRow, warrantId: string | null): RecordedOutcome | null {
+  const { status, body, contentHash, version, encoding } = row;
+  if (status === null) return null;
+  if (body !== null) return { kind: "body", status, body, contentHash };
+  if (warrantId === null || version === null || encoding === null)
+    throw new Error(`the key ${JSON.stringify(row.key)} has an outcome that says nothing`);
+  return { kind: "warrant", status, warrantId, version, encoding };
+}
 
-export const postingRowOf = ({ legs, ...posting }: Posting): Omit<PostingRow, "rail" | "id"> => ({
-  ...posting,
-  ...legs,
+export function idempotencyRowOf(
+  { organisationId, mode, key, fingerprint, holder, outcome, createdAt }: IdempotencyKey,
+  positions: Positions,
+) {
+  const body = outcome?.kind === "body" ? outcome : null;
+  const warrant = outcome?.kind === "warrant" ? outcome : null;
+  return {
+    ...{ position: null, scope: positions.scope(organisationId, mode), key, fingerprint, holder, createdAt },
+    status: outcome?.status ?? null,
+    body: body?.body ?? null,
+    contentHash: body?.contentHash ?? null,
+    warrant: warrant === null ? null : positions.of("warrant", warrant.warrantId),
+    version: warrant?.version ?? null,
+    encoding: warrant?.encoding ?? null,
+  };
+}
+
+/** The account that a posting moves; a deposit's is there since the deposit itself. */
+function accountOf({ organisationId, mode, asset }: Posting, positions: Positions): number {
+  const account = positions.account(positions.scope(organisationId, mode), asset);
+  if (account === null) throw new Error(`a posting needs an account of ${asset} to move`);
+  return account;
+}
+
+export const postingRowOf = (posting: Posting, positions: Positions) => ({
+  position: null,
+  account: accountOf(posting, positions),
+  kind: posting.kind,
+  rail: RAIL_OF_MODE[posting.mode],
+  cause: positions.of(posting.kind === "deposit" ? "deposit" : "warrant", posting.causeId),
+  ...posting.legs,
+  recordedAt: posting.recordedAt,
 });
 
 /** The columns that a domain value has: of the table's, all but the order of commits. */

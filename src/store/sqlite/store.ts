@@ -6,8 +6,10 @@ import { auditLedger } from "./audit.ts";
 import { createCommitQueue } from "./commit.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
+import { createKnownKeys } from "./known-keys.ts";
 import { createLoad } from "./load.ts";
 import { connect, ledgerFile, openLedger } from "./open.ts";
+import { createPositions } from "./positions.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
 
@@ -33,12 +35,23 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const writer = openLedger(dataFolder, () => ({ id: newInstanceId(), createdAt: now() }));
   const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
   const cache = createRowCache();
+  const positions = createPositions(writer.raw);
   const clock = createCommitClock(writer.raw, now);
+  const keys = createKnownKeys(writer.raw, (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)));
+  const apply = createApply(writer, positions);
   const commits = createCommitQueue({
     database: writer.raw,
     cache,
-    load: createLoad(writer),
-    apply: createApply(writer),
+    load: createLoad(writer, positions),
+    apply(writes) {
+      apply(writes);
+      keys.written(writes);
+    },
+    undone() {
+      cache.clear();
+      positions.forget();
+      keys.undone();
+    },
     begun() {
       const { time, isOthers } = clock.begin();
       if (isOthers) cache.clear();
@@ -46,6 +59,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
     committed(time, commands, durationMs) {
       clock.committed(time);
+      keys.committed();
       snapshots.refresh();
       onCommitted?.(commands, durationMs);
     },
@@ -59,6 +73,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   return {
     execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
     read: snapshots.read,
+    apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     newestIdTime: newestIdTime(writer.tables),
     async audit() {

@@ -17,7 +17,7 @@ export function spendingRows(tables: Tables) {
   return {
     agent: tables
       .insert(agents)
-      .values(placeholdersOf(agents))
+      .values(appendedOf(agents))
       .onConflictDoUpdate({
         target: agents.id,
         set: excludedOf(agents, "status", "failureCount"),
@@ -178,20 +178,18 @@ export function operationRows(tables: Tables) {
 /** Rows that are written once. */
 export function finalRows(tables: Tables) {
   const { auditEntries, policies, schemas, verifiers } = directory;
-  const { checks, deposits } = ledger;
   return {
     policy: tables.insert(policies).values(appendedOf(policies)),
-    verifier: tables.insert(verifiers).values(placeholdersOf(verifiers)),
+    verifier: tables.insert(verifiers).values(appendedOf(verifiers)),
     schema: tables.insert(schemas).values(placeholdersOf(schemas)),
-    check: tables.insert(checks).values(placeholdersOf(checks)),
-    deposit: tables.insert(deposits).values(placeholdersOf(deposits)),
     auditEntry: tables.insert(auditEntries).values(placeholdersOf(auditEntries)),
   };
 }
 
-/** What a move of a warrant writes besides rows. */
+/** What is written with positions in the place of ids: money, warrants, and what a move of a warrant writes. */
 export function movesOf(tables: Tables) {
-  const { idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
+  const { accounts, checks, deposits, idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
+  const { scope, agent, state } = warrantCounts;
   return {
     insertWarrant: tables.insert(warrants).values(placeholdersOf(warrants)),
     moveWarrant: tables
@@ -200,21 +198,16 @@ export function movesOf(tables: Tables) {
         state: sql`${placeholder("state")}`,
         version: sql`${placeholder("version")}`,
         releasedBps: sql`${placeholder("releasedBps")}`,
-        traceHead: sql`${placeholder("traceHead")}`,
+        traceHead: sql`${sql.param(placeholder("traceHead"), warrants.traceHead)}`,
         verifyingSince: sql`${placeholder("verifyingSince")}`,
         settledAt: sql`${placeholder("settledAt")}`,
       })
-      .where(eq(warrants.id, placeholder("id"))),
+      .where(eq(warrants.position, placeholder("position"))),
     countUp: tables
       .insert(warrantCounts)
       .values(placeholdersOf(warrantCounts))
       .onConflictDoUpdate({
-        target: [
-          warrantCounts.organisationId,
-          warrantCounts.mode,
-          warrantCounts.agentId,
-          warrantCounts.state,
-        ],
+        target: [scope, agent, state],
         set: { count: sql`${warrantCounts.count} + excluded.count` },
       }),
     countDown: tables
@@ -222,20 +215,42 @@ export function movesOf(tables: Tables) {
       .set({ count: sql`${warrantCounts.count} + ${placeholder("count")}` })
       .where(
         and(
-          eq(warrantCounts.organisationId, placeholder("organisationId")),
-          eq(warrantCounts.mode, placeholder("mode")),
-          eq(warrantCounts.agentId, placeholder("agentId")),
-          eq(warrantCounts.state, placeholder("state")),
+          eq(scope, placeholder("scope")),
+          eq(agent, placeholder("agent")),
+          eq(state, placeholder("state")),
         ),
       ),
+    insertAccount: tables.insert(accounts).values(placeholdersOf(accounts)),
+    moveAccount: tables
+      .update(accounts)
+      .set({
+        available: sql`${accounts.available} + ${placeholder("available")}`,
+        held: sql`${accounts.held} + ${placeholder("held")}`,
+        paid: sql`${accounts.paid} + ${placeholder("paid")}`,
+        funding: sql`${accounts.funding} + ${placeholder("funding")}`,
+        posted: sql`${placeholder("posted")}`,
+      })
+      .where(eq(accounts.position, placeholder("account"))),
+    insertDeposit: tables.insert(deposits).values(placeholdersOf(deposits)),
     insertPosting: tables.insert(postings).values(placeholdersOf(postings)),
     insertTrace: tables.insert(trace).values(placeholdersOf(trace)),
+    insertCheck: tables.insert(checks).values(placeholdersOf(checks)),
     putIdempotencyKey: tables
       .insert(idempotencyKeys)
       .values(placeholdersOf(idempotencyKeys))
       .onConflictDoUpdate({
-        target: [idempotencyKeys.organisationId, idempotencyKeys.mode, idempotencyKeys.key],
-        set: excludedOf(idempotencyKeys, "fingerprint", "holder", "status", "body", "contentHash"),
+        target: [idempotencyKeys.scope, idempotencyKeys.key],
+        set: excludedOf(
+          idempotencyKeys,
+          "fingerprint",
+          "holder",
+          "status",
+          "body",
+          "warrant",
+          "version",
+          "encoding",
+          "contentHash",
+        ),
       }),
   };
 }
@@ -249,11 +264,7 @@ export function deletionsOf(tables: Tables) {
     idempotencyKey: tables
       .delete(idempotencyKeys)
       .where(
-        and(
-          eq(idempotencyKeys.organisationId, placeholder("organisationId")),
-          eq(idempotencyKeys.mode, placeholder("mode")),
-          eq(idempotencyKeys.key, placeholder("key")),
-        ),
+        and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),
       ),
   };
 }

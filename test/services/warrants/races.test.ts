@@ -77,6 +77,11 @@ const counted = (answers: readonly (Answer | Refusal)[]): Record<string, number>
 };
 const openOne = async (input: Parameters<typeof open>[2] = {}): Promise<string> =>
   warrantIn(await open(stage, agent, input)).id;
+/** Resolves when the check of a warrant has begun. */
+async function verifying(id: string): Promise<void> {
+  while (reread(id).state !== "verifying") await new Promise(setImmediate);
+}
+
 const reread = (id: string) => {
   const warrant = ctx.reader.warrants.find(id);
   if (!warrant) throw new Error(`no warrant ${id}`);
@@ -170,7 +175,7 @@ describe("verifies", () => {
     const intent = idempotencyOf();
     holdChecks();
     const check = verify(stage, agent, id, ALL_PASS, intent);
-    await Bun.sleep(1);
+    await verifying(id);
     expect(await interruptCheck(ctx, reread(id))).toBe(true);
     gate.resolve();
     expect(codeOf(await check)).toBe("version_conflict");
@@ -202,10 +207,10 @@ describe("verifies", () => {
     const intent = idempotencyOf();
     holdChecks();
     const first = verify(stage, agent, id, ALL_PASS, intent);
-    await Bun.sleep(1);
+    await verifying(id);
     await interruptCheck(ctx, reread(id));
     const second = verify(stage, agent, id, NONE_PASS, intent);
-    await Bun.sleep(1);
+    await verifying(id);
     gate.resolve();
     expect(codeOf(await first)).toBe("version_conflict");
     expect(warrantIn(await second).state).toBe("escalated");
@@ -216,14 +221,14 @@ describe("verifies", () => {
     const id = await openOne();
     holdChecks();
     const first = verify(stage, agent, id, NONE_PASS);
-    await Bun.sleep(1);
+    await verifying(id);
     const begun = reread(id);
     expect(await Promise.all([interruptCheck(ctx, begun), interruptCheck(ctx, begun)])).toEqual([
       true,
       false,
     ]);
     const second = verify(stage, agent, id, ALL_PASS);
-    await Bun.sleep(1);
+    await verifying(id);
     expect(await interruptCheck(ctx, begun)).toBe(false);
     gate.resolve();
     expect([codeOf(await first), codeOf(await second)]).toEqual(["version_conflict", 200]);
@@ -234,7 +239,7 @@ describe("verifies", () => {
     const id = await openOne();
     holdChecks();
     const check = verify(stage, agent, id);
-    await Bun.sleep(1);
+    await verifying(id);
     const begun = reread(id);
     gate.resolve();
     must(await check);

@@ -18,9 +18,8 @@ export function* auditBooks(database: Database): Generator<string> {
 }
 
 type BookRow = Legs & {
-  readonly organisation_id: string;
-  readonly mode: string;
-  readonly asset: string;
+  readonly account: bigint;
+  readonly posted: bigint;
   readonly kind: "balance" | "hold" | "posting";
 };
 
@@ -31,30 +30,33 @@ type BookRow = Legs & {
 function auditBalances(database: Database): Generator<string> {
   const rows = database
     .query<BookRow, []>(
-      `SELECT organisation_id, mode, asset, 'posting' AS kind, available, held, paid, funding FROM postings
+      `SELECT account, 'posting' AS kind, available, held, paid, funding, position AS posted FROM postings
        UNION ALL
-       SELECT organisation_id, mode, asset, 'balance', available, held, paid, funding FROM balances
+       SELECT position, 'balance', available, held, paid, funding, posted FROM accounts
        UNION ALL
-       SELECT organisation_id, mode, asset, 'hold', 0, amount, 0, 0 FROM warrants WHERE state IN (${quoted(UNSETTLED)})
-       ORDER BY 1, 2, 3`,
+       SELECT account, 'hold', 0, amount, 0, 0, 0 FROM warrants WHERE state IN (${quoted(UNSETTLED)})
+       ORDER BY 1`,
     )
     .iterate();
-  const named = (row: BookRow) => `the balance of ${row.organisation_id}, ${row.mode}, ${row.asset}`;
   return foldGroups(
     rows,
-    named,
-    (row) => ({
-      name: named(row),
-      balance: null as Legs | null,
+    ({ account }) => String(account),
+    ({ account }) => ({
+      name: nameOfAccount(database, account),
+      balance: null as BookRow | null,
       posted: { ...NOTHING },
+      newest: 0n,
       promised: 0n,
     }),
     (sum, row) => {
       if (row.kind === "balance") sum.balance = row;
       else if (row.kind === "hold") sum.promised += row.held;
-      else for (const account of ACCOUNTS) sum.posted[account] += row[account];
+      else {
+        for (const account of ACCOUNTS) sum.posted[account] += row[account];
+        if (row.posted > sum.newest) sum.newest = row.posted;
+      }
     },
-    function* ({ name, balance, posted, promised }) {
+    function* ({ name, balance, posted, newest, promised }) {
       if (!balance) {
         yield `${name}: is not there, though there are postings or warrants`;
       } else {
@@ -65,6 +67,7 @@ function auditBalances(database: Database): Generator<string> {
             posted[account],
           );
         }
+        yield* expectSame(`${name}: posted against its newest posting`, balance.posted, newest);
       }
       yield* expectSame(
         `${name}: held against the sum of the unsettled warrants`,
@@ -75,10 +78,21 @@ function auditBalances(database: Database): Generator<string> {
   );
 }
 
+function nameOfAccount(database: Database, account: bigint): string {
+  const row = database
+    .query<{ organisation_id: string | null; mode: string | null; asset: string }, [bigint]>(
+      `SELECT organisation_id, mode, asset FROM accounts LEFT JOIN scopes ON scopes.position = scope
+       WHERE accounts.position = ?`,
+    )
+    .get(account);
+  return row ? `the balance of ${row.organisation_id}, ${row.mode}, ${row.asset}` : `account ${account}`;
+}
+
 type DepositRow = Legs & {
-  readonly deposit_id: string;
+  readonly deposit: bigint;
+  readonly id: string | null;
   readonly kind: "deposit" | "posting";
-  readonly world: string;
+  readonly account: bigint;
   readonly amount: bigint;
 };
 
@@ -86,76 +100,84 @@ type DepositRow = Legs & {
 function auditDeposits(database: Database): Generator<string> {
   const rows = database
     .query<DepositRow, []>(
-      `SELECT id AS deposit_id, 'deposit' AS kind, organisation_id || ', ' || mode || ', ' || asset AS world, amount,
+      `SELECT position AS deposit, id, 'deposit' AS kind, account, amount,
          0 AS available, 0 AS held, 0 AS paid, 0 AS funding FROM deposits
        UNION ALL
-       SELECT deposit_id, 'posting', organisation_id || ', ' || mode || ', ' || asset, 0, available, held, paid, funding
-       FROM postings WHERE deposit_id IS NOT NULL
-       ORDER BY 1, 2`,
+       SELECT cause, NULL, 'posting', account, 0, available, held, paid, funding
+       FROM postings WHERE postings.kind = 'deposit'
+       ORDER BY 1, 3`,
     )
     .iterate();
   return foldGroups(
     rows,
-    (row) => row.deposit_id,
-    (row) => ({ id: row.deposit_id, deposit: null as DepositRow | null, postings: [] as DepositRow[] }),
+    (row) => String(row.deposit),
+    ({ deposit, id }) => ({
+      name: id ?? String(deposit),
+      deposit: null as DepositRow | null,
+      postings: [] as DepositRow[],
+    }),
     (sum, row) => {
       if (row.kind === "deposit") sum.deposit = row;
       // Of a thousand postings two are enough to say that there is more than one.
       else if (sum.postings.length < 2) sum.postings.push(row);
     },
-    function* ({ id, deposit: kept, postings }) {
+    function* ({ name, deposit: kept, postings }) {
       const [posting] = postings;
-      if (!kept) yield `deposit ${id}: has a posting, and is not there`;
-      else if (!posting) yield `deposit ${id}: has no posting`;
+      if (!kept) yield `deposit ${name}: has a posting, and is not there`;
+      else if (!posting) yield `deposit ${name}: has no posting`;
       else {
-        yield* expectSame(
-          `deposit ${id}: its posting's organisation, mode, asset`,
-          posting.world,
-          kept.world,
-        );
+        yield* expectSame(`deposit ${name}: its posting's account`, posting.account, kept.account);
         const legs = deposit(kept.amount);
         for (const account of ACCOUNTS) {
-          yield* expectSame(`deposit ${id}: its posting's ${account}`, posting[account], legs[account]);
+          yield* expectSame(`deposit ${name}: its posting's ${account}`, posting[account], legs[account]);
         }
       }
-      if (postings.length > 1) yield `deposit ${id}: has more than one posting`;
+      if (postings.length > 1) yield `deposit ${name}: has more than one posting`;
     },
   );
 }
 
+const WARRANTS_IN = [
+  ["postings", "SELECT DISTINCT cause AS warrant FROM postings WHERE kind IN ('hold', 'settlement')"],
+  ["trace", "SELECT DISTINCT warrant FROM trace"],
+  ["checks", "SELECT DISTINCT warrant FROM checks"],
+] as const;
+
 /** Rows without a foreign key: the hot path saves the look-up, and a trigger or the code stands in for it. */
 function* auditOrphans(database: Database): Generator<string> {
-  for (const table of ["postings", "trace"]) {
-    const orphans = database.query<{ warrant_id: string }, []>(
-      `SELECT DISTINCT warrant_id FROM ${table} WHERE warrant_id IS NOT NULL
-         AND NOT EXISTS (SELECT 1 FROM warrants WHERE warrants.id = ${table}.warrant_id)`,
+  for (const [table, positions] of WARRANTS_IN) {
+    const orphans = database.query<{ warrant: bigint }, []>(
+      `SELECT warrant FROM (${positions}) AS named
+       WHERE NOT EXISTS (SELECT 1 FROM warrants WHERE warrants.position = named.warrant)`,
     );
-    for (const { warrant_id: id } of orphans.iterate()) {
-      yield `warrant ${id}: has rows in ${table}, and is not there`;
+    for (const { warrant } of orphans.iterate()) {
+      yield `the warrant at position ${warrant}: has rows in ${table}, and is not there`;
     }
   }
 }
 
 type CountRow = {
-  readonly organisation_id: string;
-  readonly mode: string;
-  readonly agent_id: string;
+  readonly organisation_id: string | null;
+  readonly mode: string | null;
+  readonly agent_id: string | null;
   readonly state: string;
   readonly kept: bigint;
   readonly found: bigint;
 };
 
-/** The counts of warrants per state and agent are those of the warrants. */
+/** The counts of warrants by state and agent are those of the warrants. */
 function* auditCounts(database: Database): Generator<string> {
   const rows = database.query<CountRow, []>(
-    `SELECT organisation_id, mode, agent_id, state, sum(kept) AS kept, sum(found) AS found FROM (
-       SELECT organisation_id, mode, agent_id, state, count AS kept, 0 AS found FROM warrant_counts
-       UNION ALL
-       SELECT organisation_id, mode, coalesce(agent_id, ''), state, 0, 1 FROM warrants
-     ) GROUP BY 1, 2, 3, 4 HAVING sum(kept) <> sum(found)`,
+    `SELECT scopes.organisation_id, scopes.mode, agents.id AS agent_id, state, kept, found FROM (
+       SELECT scope, agent, state, sum(kept) AS kept, sum(found) AS found FROM (
+         SELECT scope, agent, state, count AS kept, 0 AS found FROM warrant_counts
+         UNION ALL
+         SELECT scope, coalesce(agent, 0), state, 0, 1 FROM warrants
+       ) GROUP BY 1, 2, 3 HAVING sum(kept) <> sum(found)
+     ) LEFT JOIN scopes ON scopes.position = scope LEFT JOIN agents ON agents.position = agent`,
   );
   for (const row of rows.iterate()) {
-    const whose = `${row.organisation_id}, ${row.mode}, ${row.agent_id || "no agent"}`;
+    const whose = `${row.organisation_id}, ${row.mode}, ${row.agent_id ?? "no agent"}`;
     yield `warrant counts of ${whose}: ${row.kept} are counted as ${row.state}, and there are ${row.found}`;
   }
 }

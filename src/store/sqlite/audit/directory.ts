@@ -48,7 +48,8 @@ function auditSessions(database: Database): Generator<string> {
       `SELECT id AS session_id, amount_spent AS spent, warrant_count AS count, 0 AS amount, '' AS state,
          NULL AS released_bps FROM spend_sessions
        UNION ALL
-       SELECT session_id, NULL, NULL, amount, state, released_bps FROM warrants WHERE session_id IS NOT NULL
+       SELECT spend_sessions.id, NULL, NULL, amount, state, released_bps FROM warrants
+         JOIN spend_sessions ON spend_sessions.position = session
        ORDER BY 1`,
     )
     .iterate();
@@ -75,15 +76,23 @@ function auditSessions(database: Database): Generator<string> {
 /** A key is in flight only while its warrant's check, or its purchase, runs; what is recorded is an answer that can be replayed. */
 function* auditKeys(database: Database): Generator<string> {
   const stuck = database.query<{ key: string; holder: string | null }, []>(
-    `SELECT key, holder FROM idempotency_keys WHERE status IS NULL AND NOT EXISTS (
-       SELECT 1 FROM warrants WHERE id = holder AND state = 'verifying'
-         AND warrants.organisation_id = idempotency_keys.organisation_id AND warrants.mode = idempotency_keys.mode)
+    `SELECT key, holder FROM idempotency_keys JOIN scopes ON scopes.position = idempotency_keys.scope
+     WHERE status IS NULL AND NOT EXISTS (
+       SELECT 1 FROM warrants WHERE id = holder AND state = 'verifying' AND warrants.scope = scopes.position)
        AND NOT EXISTS (
        SELECT 1 FROM purchases WHERE id = holder AND phase <> 'ended'
-         AND purchases.organisation_id = idempotency_keys.organisation_id AND purchases.mode = idempotency_keys.mode)`,
+         AND purchases.organisation_id = scopes.organisation_id AND purchases.mode = scopes.mode)`,
   );
   for (const { key, holder } of stuck.iterate()) {
     yield `idempotency key ${JSON.stringify(key)}: is in flight, and ${holder} is neither a warrant being verified nor a purchase under way`;
+  }
+  const lost = database.query<{ key: string; version: bigint }, []>(
+    `SELECT key, idempotency_keys.version FROM idempotency_keys WHERE warrant IS NOT NULL AND NOT EXISTS (
+       SELECT 1 FROM warrants WHERE position = warrant AND warrants.scope = idempotency_keys.scope
+         AND idempotency_keys.version BETWEEN 1 AND warrants.version)`,
+  );
+  for (const { key, version } of lost.iterate()) {
+    yield `idempotency key ${JSON.stringify(key)}: its answer is version ${version} of a warrant that is not there`;
   }
   for (const { raw, read } of rowsOf(database, idempotencyKeys, "WHERE status IS NOT NULL")) {
     const what = `idempotency key ${JSON.stringify(raw.key)}`;
@@ -91,7 +100,7 @@ function* auditKeys(database: Database): Generator<string> {
       const { status, body } = read();
       if (status === null || status < 200 || status > 299)
         yield `${what}: its status ${status} is no success`;
-      JSON.parse(body ?? "");
+      if (body !== null) JSON.parse(body);
     });
   }
 }

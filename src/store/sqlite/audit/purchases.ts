@@ -6,9 +6,9 @@ import { isTestNetwork } from "../../../core/x402/chains.ts";
 import type { Purchase } from "../../../core/x402/purchase.ts";
 import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
 import { purchaseOf } from "../rows.ts";
-import { escalations, warrants } from "../tables/ledger.ts";
+import { escalations } from "../tables/ledger.ts";
 import { contents, purchases } from "../tables/purchases.ts";
-import { expectSame, guarded, readRow, readRows, rowsOf } from "./rows.ts";
+import { expectSame, guarded, readRows, readWarrant, rowsOf } from "./rows.ts";
 
 type Row = typeof purchases.$inferSelect;
 type Quoted = Purchase & { readonly quote: Quote };
@@ -46,7 +46,7 @@ function* auditPurchase(database: Database, what: string, row: Row): Generator<s
     if (phase !== "quoting" && phase !== "ended") yield `${what}: is ${phase} without a quote`;
     return;
   }
-  const warrant = warrantId === null ? null : readRow(database, warrants, warrantId);
+  const warrant = warrantId === null ? null : readWarrant(database, warrantId);
   if (!warrant) {
     yield `${what}: has a quote, and its warrant ${warrantId} is not there`;
     return;
@@ -66,7 +66,8 @@ function* auditKey(
 ): Generator<string> {
   const held = database
     .query<{ status: bigint | null }, [string, string, string]>(
-      "SELECT status FROM idempotency_keys WHERE organisation_id = ? AND mode = ? AND holder = ? AND status IS NULL",
+      `SELECT status FROM idempotency_keys JOIN scopes ON scopes.position = scope
+       WHERE organisation_id = ? AND mode = ? AND holder = ? AND status IS NULL`,
     )
     .get(organisationId, mode, id);
   if (held === null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;

@@ -1,6 +1,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { getTableColumns, getTableName, type InferSelectModel } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { Warrant } from "../../../core/warrant.ts";
+import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 
 type Raw = Readonly<Record<string, unknown>>;
 
@@ -46,6 +48,12 @@ export const readRow = <T extends SQLiteTable>(
   table: T,
   id: string,
 ): InferSelectModel<T> | null => readRows(database, table, "WHERE id = ?", id)[0] ?? null;
+
+/** A warrant by its id; null where it is not there. */
+export function readWarrant(database: Database, id: string): Warrant | null {
+  const row = database.query<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`).get(id);
+  return row === null ? null : warrantOf(row);
+}
 
 /** The messages of a part of the audit. What makes it stumble is a message too, and hides nothing of the other parts. */
 export function* guarded(what: string, part: () => Iterable<string>): Generator<string> {

@@ -3,26 +3,54 @@ import { hashJson } from "../../../core/canonical.ts";
 import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
 import { hold, type Legs, settle } from "../../../core/postings.ts";
 import { isSettled, type Warrant } from "../../../core/warrant.ts";
-import type { WarrantRow } from "../rows.ts";
+import type { PostingKind } from "../../rows.ts";
 import { agents, policies, spendSessions, verifiers } from "../tables/directory.ts";
-import { checks, escalations, postings, RAIL_OF_MODE, warrants } from "../tables/ledger.ts";
-import { expectSame, guarded, readRow, readRows, rowsOf } from "./rows.ts";
+import { checks, escalations, postings, RAIL_OF_MODE } from "../tables/ledger.ts";
+import { type StoredWarrant, WARRANT_COLUMNS, WARRANT_TABLES, warrantOf } from "../warrant-rows.ts";
+import { expectSame, guarded, readRow, readRows } from "./rows.ts";
 import { auditTrace } from "./trace.ts";
+
+/** A warrant with the positions that its ids were found by. */
+type AuditedWarrant = StoredWarrant & {
+  readonly account_scope: bigint | null;
+} & Readonly<Record<"scope" | "account", bigint>> &
+  Readonly<Record<Referred, bigint | null>>;
+
+const REFERRED = ["agent", "session", "verifier", "policy"] as const;
+type Referred = (typeof REFERRED)[number];
 
 /** Every warrant with what belongs to it: its terms, its money, its trace and checks, and its escalations. */
 export function* auditWarrants(database: Database): Generator<string> {
-  for (const { raw, read } of rowsOf(database, warrants, "ORDER BY id")) {
-    const what = `warrant ${raw.id}`;
-    yield* guarded(what, () => auditWarrant(database, what, read));
+  const rows = database.query<AuditedWarrant, []>(
+    `SELECT ${WARRANT_COLUMNS}, accounts.scope AS account_scope, w.scope, w.account, w.agent, w.session, w.verifier, w.policy
+     FROM ${WARRANT_TABLES} ORDER BY w.position`,
+  );
+  for (const row of rows.iterate()) {
+    const what = `warrant ${row.id}`;
+    yield* guarded(what, () => auditWarrant(database, what, row));
   }
 }
 
-function* auditWarrant(database: Database, what: string, read: () => WarrantRow): Generator<string> {
-  const warrant = read();
+function* auditWarrant(database: Database, what: string, row: AuditedWarrant): Generator<string> {
+  yield* auditReferences(row, what);
+  const warrant = warrantOf(row);
   yield* guarded(`${what}: its terms`, () => auditTerms(database, warrant, what));
-  yield* guarded(`${what}: its postings`, () => auditPostings(database, warrant, what));
-  yield* guarded(`${what}: its trace`, () => auditTrace(database, warrant, what));
-  yield* guarded(`${what}: its escalations`, () => auditEscalations(database, warrant, what));
+  yield* guarded(`${what}: its postings`, () => auditPostings(database, warrant, row, what));
+  yield* guarded(`${what}: its trace`, () => auditTrace(database, warrant, row.position, what));
+  yield* guarded(`${what}: its escalations`, () =>
+    auditEscalations(database, warrant, Number(row.position), what),
+  );
+}
+
+/** What it refers to by position is there. */
+function* auditReferences(row: AuditedWarrant, what: string): Generator<string> {
+  if (row.organisation_id === null) yield `${what}: there is no scope at position ${row.scope}`;
+  if (row.account_scope === null) yield `${what}: there is no account at position ${row.account}`;
+  else yield* expectSame(`${what}: its account's scope`, row.account_scope, row.scope);
+  for (const name of REFERRED) {
+    if (row[name] !== null && row[`${name}_id`] === null)
+      yield `${what}: there is no ${name} at position ${row[name]}`;
+  }
 }
 
 const isOf = (
@@ -49,7 +77,6 @@ function* auditTerms(database: Database, warrant: Warrant, what: string): Genera
     yield `${what}: its organisation has no policy ${policyId}`;
     return;
   }
-  yield* expectSame(`${what}: policy_version`, warrant.policyVersion, policy?.version ?? null);
   yield* expectSame(
     `${what}: rules_hash against its policy`,
     warrant.rulesHash,
@@ -57,35 +84,49 @@ function* auditTerms(database: Database, warrant: Warrant, what: string): Genera
   );
 }
 
-/** One posting holds the amount; a settled warrant has one more, which pays its share to its payee and returns the rest. */
-function* auditPostings(database: Database, warrant: Warrant, what: string): Generator<string> {
-  const found = readRows(database, postings, "WHERE warrant_id = ? ORDER BY id LIMIT 3", warrant.id);
-  const legs = isSettled(warrant.state)
+/** One posting holds the amount; a settled warrant has one more, which pays its share and returns the rest. */
+function* auditPostings(
+  database: Database,
+  warrant: Warrant,
+  { position, account }: AuditedWarrant,
+  what: string,
+): Generator<string> {
+  const found = readRows(
+    database,
+    postings,
+    "WHERE cause = ? AND kind <> 'deposit' ORDER BY position LIMIT 3",
+    position,
+  );
+  const expected = isSettled(warrant.state)
     ? [hold(warrant.amount), settle(warrant.amount, warrant.releasedBps ?? 0)]
     : [hold(warrant.amount)];
-  if (found.length !== legs.length) {
+  if (found.length !== expected.length) {
     const many = found.length === 3 ? "3 or more" : found.length;
-    yield `${what}: is ${warrant.state} with ${many} postings, not ${legs.length}`;
+    yield `${what}: is ${warrant.state} with ${many} postings, not ${expected.length}`;
   }
-  for (const [index, expected] of legs.entries()) {
+  for (const [index, legs] of expected.entries()) {
     const posting = found[index];
     if (!posting) continue;
-    const which = `${what}: its ${index === 0 ? "hold" : "settlement"}'s`;
-    for (const account of Object.keys(expected) as (keyof Legs)[]) {
-      yield* expectSame(`${which} ${account}`, posting[account], expected[account]);
+    const kind: PostingKind = index === 0 ? "hold" : "settlement";
+    const which = `${what}: its ${kind}'s`;
+    for (const leg of Object.keys(legs) as (keyof Legs)[]) {
+      yield* expectSame(`${which} ${leg}`, posting[leg], legs[leg]);
     }
-    yield* expectSame(`${which} payee`, posting.payee, expected.paid > 0n ? warrant.payee : null);
-    yield* expectSame(`${which} organisation`, posting.organisationId, warrant.organisationId);
-    yield* expectSame(`${which} mode`, posting.mode, warrant.mode);
+    yield* expectSame(`${which} kind`, posting.kind, kind);
+    yield* expectSame(`${which} account`, posting.account, Number(account));
     yield* expectSame(`${which} rail`, posting.rail, RAIL_OF_MODE[warrant.mode]);
-    yield* expectSame(`${which} asset`, posting.asset, warrant.asset);
-    const recordedAt = index === 0 ? warrant.openedAt : warrant.settledAt;
+    const recordedAt = kind === "hold" ? warrant.openedAt : warrant.settledAt;
     yield* expectSame(`${which} recorded_at`, posting.recordedAt, recordedAt);
   }
 }
 
 /** A warrant that waits for a person has one escalation that is not resolved; others have none. */
-function* auditEscalations(database: Database, warrant: Warrant, what: string): Generator<string> {
+function* auditEscalations(
+  database: Database,
+  warrant: Warrant,
+  position: number,
+  what: string,
+): Generator<string> {
   const found = readRows(database, escalations, "WHERE warrant_id = ?", warrant.id);
   const waiting = found.filter(({ status }) => status !== "resolved");
   const waits = ["escalated", "frozen", "disputed"].includes(warrant.state);
@@ -104,7 +145,7 @@ function* auditEscalations(database: Database, warrant: Warrant, what: string): 
     }
     if (escalation.checkId === null) continue;
     const check = readRow(database, checks, escalation.checkId);
-    if (check?.warrantId !== warrant.id)
+    if (check?.warrant !== position)
       yield `${which} names the check ${escalation.checkId} of another warrant`;
     else yield* expectSame(`${which}: score against its check`, escalation.score, check.score);
   }

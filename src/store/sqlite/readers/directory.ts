@@ -12,11 +12,12 @@ import {
   spendSessions,
   verifiers,
 } from "../tables/directory.ts";
-import { balances, warrantCounts } from "../tables/ledger.ts";
+import { accounts, scopes, warrantCounts } from "../tables/ledger.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 
+const agent = withoutPosition(agents);
 const policy = withoutPosition(policies);
 const spendSession = withoutPosition(spendSessions);
 
@@ -27,17 +28,20 @@ type DirectoryReader = Pick<
 
 function createAgentsReader(tables: Tables): SqliteReader["agents"] {
   return {
-    get: (id) => tables.select().from(agents).where(eq(agents.id, id)).get() ?? null,
+    get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
     withStatusToFollow: (limit) =>
       tables
-        .select({ agent: agents })
-        .from(agents)
+        .select({ agent })
+        .from(scopes)
+        .innerJoin(
+          agents,
+          and(eq(agents.organisationId, scopes.organisationId), eq(agents.mode, scopes.mode)),
+        )
         .innerJoin(
           warrantCounts,
           and(
-            eq(warrantCounts.organisationId, agents.organisationId),
-            eq(warrantCounts.mode, agents.mode),
-            eq(warrantCounts.agentId, agents.id),
+            eq(warrantCounts.scope, scopes.position),
+            eq(warrantCounts.agent, agents.position),
             gt(warrantCounts.count, 0),
           ),
         )
@@ -52,7 +56,7 @@ function createAgentsReader(tables: Tables): SqliteReader["agents"] {
         .map(({ agent }) => agent),
     list: ({ organisationId, mode }) =>
       tables
-        .select()
+        .select(agent)
         .from(agents)
         .where(and(eq(agents.organisationId, organisationId), eq(agents.mode, mode)))
         .orderBy(asc(agents.id))
@@ -75,15 +79,21 @@ function createAgentsReader(tables: Tables): SqliteReader["agents"] {
       tables.select(spendSession).from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
     countsByState: ({ id, organisationId, mode }) => {
       const rows = tables
-        .select()
-        .from(warrantCounts)
-        .where(
+        .select({ state: warrantCounts.state, count: warrantCounts.count })
+        .from(scopes)
+        .innerJoin(
+          agents,
           and(
-            eq(warrantCounts.organisationId, organisationId),
-            eq(warrantCounts.mode, mode),
-            eq(warrantCounts.agentId, id),
+            eq(agents.organisationId, scopes.organisationId),
+            eq(agents.mode, scopes.mode),
+            eq(agents.id, id),
           ),
         )
+        .innerJoin(
+          warrantCounts,
+          and(eq(warrantCounts.scope, scopes.position), eq(warrantCounts.agent, agents.position)),
+        )
+        .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
         .all();
       return Object.fromEntries(rows.map((row) => [row.state, row.count])) as Partial<Record<State, number>>;
     },
@@ -127,6 +137,43 @@ function fromHalves(halves: string): bigint {
   return BigInt(upper) * 4_294_967_296n + BigInt(lower);
 }
 
+function createBalancesReader(tables: Tables): SqliteReader["balances"] {
+  return {
+    totals: () =>
+      tables
+        .select({
+          mode: scopes.mode,
+          asset: accounts.asset,
+          available: sumOf(accounts.available),
+          held: sumOf(accounts.held),
+          paid: sumOf(accounts.paid),
+        })
+        .from(accounts)
+        .innerJoin(scopes, eq(scopes.position, accounts.scope))
+        .groupBy(scopes.mode, accounts.asset)
+        .all()
+        .map(({ mode, asset, available, held, paid }) => ({
+          mode,
+          asset,
+          balance: { available: fromHalves(available), held: fromHalves(held), paid: fromHalves(paid) },
+        })),
+    list: ({ organisationId, mode }) =>
+      tables
+        .select({
+          asset: accounts.asset,
+          available: accounts.available,
+          held: accounts.held,
+          paid: accounts.paid,
+        })
+        .from(scopes)
+        .innerJoin(accounts, eq(accounts.scope, scopes.position))
+        .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
+        .orderBy(asc(accounts.asset))
+        .all()
+        .map((row) => ({ asset: row.asset, balance: balanceOf(row) })),
+  };
+}
+
 export function createDirectoryReader(tables: Tables): DirectoryReader {
   const apiKeyByHash = tables
     .select()
@@ -139,7 +186,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     verifiers: {
       list: (organisationId) =>
         tables
-          .select()
+          .select(withoutPosition(verifiers))
           .from(verifiers)
           .where(eq(verifiers.organisationId, organisationId))
           .orderBy(asc(verifiers.id))
@@ -178,32 +225,6 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
         return instance;
       },
     },
-    balances: {
-      totals: () =>
-        tables
-          .select({
-            mode: balances.mode,
-            asset: balances.asset,
-            available: sumOf(balances.available),
-            held: sumOf(balances.held),
-            paid: sumOf(balances.paid),
-          })
-          .from(balances)
-          .groupBy(balances.mode, balances.asset)
-          .all()
-          .map(({ mode, asset, available, held, paid }) => ({
-            mode,
-            asset,
-            balance: { available: fromHalves(available), held: fromHalves(held), paid: fromHalves(paid) },
-          })),
-      list: ({ organisationId, mode }) =>
-        tables
-          .select()
-          .from(balances)
-          .where(and(eq(balances.organisationId, organisationId), eq(balances.mode, mode)))
-          .orderBy(asc(balances.asset))
-          .all()
-          .map((row) => ({ asset: row.asset, balance: balanceOf(row) })),
-    },
+    balances: createBalancesReader(tables),
   };
 }

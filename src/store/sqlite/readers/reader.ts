@@ -1,4 +1,4 @@
-import type { Tables } from "../open.ts";
+import type { Connection } from "../open.ts";
 import { createDirectoryReader } from "./directory.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
@@ -11,14 +11,17 @@ import {
 } from "./warrants.ts";
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
 
-export const createSqliteReader = (tables: Tables): SqliteReader => ({
-  warrants: createWarrantsReader(tables),
-  trace: createTraceReader(tables),
-  checks: createChecksReader(tables),
-  escalations: createEscalationsReader(tables),
-  ...createDirectoryReader(tables),
-  webhooks: createWebhooksReader(tables),
-  deliveries: createDeliveriesReader(tables),
-  ...createPurchasesReader(tables),
-  ...createPeopleReader(tables),
-});
+export const createSqliteReader = (connection: Connection): SqliteReader => {
+  const { tables } = connection;
+  return {
+    warrants: createWarrantsReader(connection),
+    trace: createTraceReader(connection),
+    checks: createChecksReader(tables),
+    escalations: createEscalationsReader(tables),
+    ...createDirectoryReader(tables),
+    webhooks: createWebhooksReader(tables),
+    deliveries: createDeliveriesReader(tables),
+    ...createPurchasesReader(tables),
+    ...createPeopleReader(tables),
+  };
+};

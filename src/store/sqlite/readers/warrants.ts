@@ -1,102 +1,160 @@
-import { and, asc, count, desc, eq, gt, inArray, lt, lte, min, type SQL, sql } from "drizzle-orm";
+import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
+import { and, asc, count, desc, eq, lt, min, sql } from "drizzle-orm";
 import type { Escalation } from "../../../core/escalation.ts";
-import type { State } from "../../../core/warrant.ts";
+import { entriesOf, type TraceEntry } from "../../../core/trace.ts";
+import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../scope.ts";
-import type { Tables } from "../open.ts";
-import { traceEntryOf } from "../rows.ts";
+import type { Connection, Tables } from "../open.ts";
+import { checkOf, traceStepOf } from "../rows.ts";
 import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
+import { SELECT_WARRANTS, type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 
-const matching = ({ organisationId, mode }: Scope, { state, agentId }: WarrantFilter): SQL | undefined =>
-  and(
-    eq(warrants.organisationId, organisationId),
-    eq(warrants.mode, mode),
-    state === undefined ? undefined : eq(warrants.state, state),
-    agentId === undefined ? undefined : eq(warrants.agentId, agentId),
+/** Which warrants, by position: of a scope, or of an agent, which is of one scope. */
+type Whose = { readonly column: "agent" | "scope"; readonly position: bigint };
+
+const ORDERS = {
+  byDeadline: { columns: "position, deadline", order: "deadline, position" },
+  newestFirst: { columns: "position", order: "position DESC" },
+  oldestFirst: { columns: "position", order: "position" },
+} as const;
+
+/**
+ * The positions of a page of warrants, from an index alone. Every index begins with a state; so a list of all states is nine
+ * lists, which SQLite merges as far as the page goes.
+ */
+function pageSql(
+  { column }: Whose,
+  states: readonly State[],
+  order: keyof typeof ORDERS,
+  bounds: string,
+): string {
+  const { columns, order: orderBy } = ORDERS[order];
+  const ofState = (state: State) =>
+    `SELECT ${columns} FROM warrants WHERE ${column} = ?1 AND state = '${state}' ${bounds}`;
+  return `${states.map(ofState).join(" UNION ALL ")} ORDER BY ${orderBy} LIMIT ?2 OFFSET ?3`;
+}
+
+export function createWarrantsReader({ tables, raw }: Connection): SqliteReader["warrants"] {
+  const byId = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
+  const scopeOf = raw.prepare<{ position: bigint }, [string, string]>(
+    "SELECT position FROM scopes WHERE organisation_id = ? AND mode = ?",
+  );
+  const agentOf = raw.prepare<{ position: bigint }, [string, string, string]>(
+    "SELECT position FROM agents WHERE id = ? AND organisation_id = ? AND mode = ?",
+  );
+  const agentById = raw.prepare<{ position: bigint }, [string]>("SELECT position FROM agents WHERE id = ?");
+  const positionOf = raw.prepare<{ position: bigint }, [string]>(
+    "SELECT position FROM warrants WHERE id = ?",
   );
 
-export function createWarrantsReader(tables: Tables): SqliteReader["warrants"] {
-  const byId = tables
-    .select()
-    .from(warrants)
-    .where(eq(warrants.id, placeholder("id")))
-    .prepare();
+  const readRows = createReadRows(raw);
   const find = (id: string) => {
-    const row = byId.get({ id });
-    return row ?? null;
+    const row = byId.get(id);
+    return row === null ? null : warrantOf(row);
   };
+
+  /** Null where nothing can be there. */
+  function whose({ organisationId, mode }: Scope, { agentId }: WarrantFilter): Whose | null {
+    const row =
+      agentId === undefined ? scopeOf.get(organisationId, mode) : agentOf.get(agentId, organisationId, mode);
+    return row && { column: agentId === undefined ? "scope" : "agent", position: row.position };
+  }
+
+  /** A page: its positions from an index, then their rows. */
+  function page(
+    of: Whose | null,
+    { state }: WarrantFilter,
+    order: keyof typeof ORDERS,
+    { limit, offset = 0, bounds = "", bound = [] }: Page,
+  ): readonly Warrant[] {
+    if (of === null) return [];
+    const positions = pageSql(of, state === undefined ? STATES : [state], order, bounds);
+    return readRows(
+      `SELECT position FROM (${positions})`,
+      ORDERS[order].order,
+      of.position,
+      limit,
+      offset,
+      ...bound,
+    );
+  }
+
   return {
-    ...createInstanceReads(tables),
+    ...createInstanceReads({ tables, raw }, readRows),
     find,
     get: ({ organisationId, mode }, id) => {
       const warrant = find(id);
       return warrant?.organisationId === organisationId && warrant.mode === mode ? warrant : null;
     },
-    byDeadline: (scope, filter, offset, limit) => {
-      // The ids come from an index alone; the rows are read for one page only, however deep it lies.
-      const page = tables
-        .select({ id: warrants.id })
-        .from(warrants)
-        .where(matching(scope, filter))
-        .orderBy(asc(warrants.deadline), asc(warrants.id))
-        .limit(limit)
-        .offset(offset);
-      return tables
-        .select()
-        .from(warrants)
-        .where(inArray(warrants.id, page))
-        .orderBy(asc(warrants.deadline), asc(warrants.id))
-        .all();
+    byDeadline: (scope, filter, offset, limit) =>
+      page(whose(scope, filter), filter, "byDeadline", { limit, offset }),
+    byCreation(scope, filter, { olderThan, newerThan }, limit) {
+      const of = whose(scope, filter);
+      const before = olderThan === undefined ? undefined : (positionOf.get(olderThan)?.position ?? 0n);
+      const after = newerThan === undefined ? undefined : positionOf.get(newerThan)?.position;
+      if (newerThan !== undefined && after === undefined) return [];
+      const bounds = `${before === undefined ? "" : "AND position < ?4"} ${after === undefined ? "" : "AND position > ?5"}`;
+      const rows = page(of, filter, after === undefined ? "newestFirst" : "oldestFirst", {
+        limit,
+        bounds,
+        bound: after === undefined ? (before === undefined ? [] : [before]) : [before ?? 0n, after],
+      });
+      return after === undefined ? rows : rows.toReversed();
     },
-    byCreation: (scope, filter, { olderThan, newerThan }, limit) => {
-      const rows = tables
-        .select()
-        .from(warrants)
-        .where(
-          and(
-            matching(scope, filter),
-            olderThan === undefined ? undefined : lt(warrants.id, olderThan),
-            newerThan === undefined ? undefined : gt(warrants.id, newerThan),
-          ),
-        )
-        .orderBy(newerThan === undefined ? desc(warrants.id) : asc(warrants.id))
-        .limit(limit)
-        .all();
-      return newerThan === undefined ? rows : rows.reverse();
+    ofAgent(agentId, state, limit) {
+      const row = agentById.get(agentId);
+      return page(row && { column: "agent", position: row.position }, { state }, "byDeadline", { limit });
     },
-    ofAgent: (agentId, state, limit) =>
-      tables
-        .select()
-        .from(warrants)
-        .where(and(eq(warrants.agentId, agentId), eq(warrants.state, state)))
-        .orderBy(asc(warrants.deadline), asc(warrants.id))
-        .limit(limit)
-        .all(),
+  };
+}
+
+type Page = {
+  readonly limit: number;
+  readonly offset?: number;
+  /** More of each state's WHERE, and what it is bound to, from ?4 on. */
+  readonly bounds?: string;
+  readonly bound?: readonly bigint[];
+};
+
+/** Reads the warrants at the positions that a query gives, in an order. */
+type ReadRows = (positions: string, order: string, ...bindings: SQLQueryBindings[]) => readonly Warrant[];
+
+/** There is a statement for each list, filter and order that was asked for: some dozens at most. */
+function createReadRows(raw: Database): ReadRows {
+  const prepared = new Map<string, Statement<StoredWarrant, SQLQueryBindings[]>>();
+  return (positions, order, ...bindings) => {
+    const orderBy = order.replaceAll(/position|deadline/g, "w.$&");
+    const text = `${SELECT_WARRANTS} WHERE w.position IN (${positions}) ORDER BY ${orderBy}`;
+    let statement = prepared.get(text);
+    if (statement === undefined) {
+      statement = raw.prepare(text);
+      prepared.set(text, statement);
+    }
+    return statement.all(...bindings).map(warrantOf);
   };
 }
 
 /** Those of the warrants of all organisations, for the jobs and the operator. */
 function createInstanceReads(
-  tables: Tables,
+  { tables, raw }: Connection,
+  readRows: ReadRows,
 ): Pick<SqliteReader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
+  const overdueCount = raw.prepare<{ count: bigint }, [number]>(
+    "SELECT count(*) AS count FROM warrants WHERE state = 'held' AND deadline <= ?",
+  );
   return {
     overdue: (now, limit) =>
-      tables
-        .select()
-        .from(warrants)
-        .where(and(eq(warrants.state, sql`'held'`), lte(warrants.deadline, now)))
-        .orderBy(asc(warrants.deadline))
-        .limit(limit)
-        .all(),
-    overdueCount: (now) =>
-      tables
-        .select({ count: count() })
-        .from(warrants)
-        .where(and(eq(warrants.state, sql`'held'`), lte(warrants.deadline, now)))
-        .get()?.count ?? 0,
+      readRows(
+        "SELECT position FROM warrants WHERE state = 'held' AND deadline <= ? ORDER BY deadline LIMIT ?",
+        "deadline",
+        now,
+        limit,
+      ),
+    overdueCount: (now) => Number(overdueCount.get(now)?.count ?? 0n),
     countsByState: () =>
       Object.fromEntries(
         tables
@@ -107,34 +165,46 @@ function createInstanceReads(
           .map(({ state, count }) => [state, Number(count)]),
       ) as Partial<Record<State, number>>,
     verifying: (afterId, limit) =>
-      tables
-        .select()
-        .from(warrants)
-        .where(and(eq(warrants.state, sql`'verifying'`), gt(warrants.id, afterId)))
-        .orderBy(asc(warrants.id))
-        .limit(limit)
-        .all(),
+      readRows(
+        // Few are verifying: they are found by their index, and sorted.
+        "SELECT position FROM warrants INDEXED BY warrants_verifying WHERE state = 'verifying' AND id > ? ORDER BY id LIMIT ?",
+        "position",
+        afterId,
+        limit,
+      ),
   };
 }
 
-export function createTraceReader(tables: Tables): SqliteReader["trace"] {
+export function createTraceReader({ tables, raw }: Connection): SqliteReader["trace"] {
+  const byId = raw.prepare<StoredWarrant, [string]>(`${SELECT_WARRANTS} WHERE w.id = ?`);
   const ofWarrant = tables
     .select()
     .from(trace)
-    .where(eq(trace.warrantId, placeholder("warrantId")))
+    .where(eq(trace.warrant, placeholder("position")))
     .orderBy(asc(trace.sequence))
     .prepare();
-  return { of: (warrantId) => ofWarrant.all({ warrantId }).map(traceEntryOf) };
+  const checksOf = createChecksReader(tables).of;
+  return {
+    of(warrantId): readonly TraceEntry[] {
+      const row = byId.get(warrantId);
+      if (row === null) return [];
+      const steps = ofWarrant
+        .all({ position: Number(row.position) })
+        .map((step) => traceStepOf(step, warrantId));
+      return entriesOf(warrantOf(row), steps, checksOf(warrantId));
+    },
+  };
 }
 
 export function createChecksReader(tables: Tables): SqliteReader["checks"] {
   const ofWarrant = tables
-    .select()
-    .from(checks)
-    .where(eq(checks.warrantId, placeholder("warrantId")))
+    .select({ check: checks })
+    .from(warrants)
+    .innerJoin(checks, eq(checks.warrant, warrants.position))
+    .where(eq(warrants.id, placeholder("warrantId")))
     .orderBy(asc(checks.id))
     .prepare();
-  return { of: (warrantId) => ofWarrant.all({ warrantId }) };
+  return { of: (warrantId) => ofWarrant.all({ warrantId }).map(({ check }) => checkOf(check, warrantId)) };
 }
 
 export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {

@@ -146,7 +146,8 @@ export const auditEntries = sqliteTable(
 export const agents = sqliteTable(
   "agents",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     organisationId: organisationColumn(),
     mode: modeColumn(),
     name: text("name").notNull(),
@@ -238,7 +239,8 @@ export const policies = sqliteTable(
 export const verifiers = sqliteTable(
   "verifiers",
   {
-    id: text("id").primaryKey(),
+    position: commitPosition(),
+    id: text("id").notNull().unique(),
     organisationId: organisationColumn(),
     type: text("type").$type<ClauseKind>().notNull(),
     name: text("name").notNull(),

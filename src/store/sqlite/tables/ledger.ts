@@ -5,8 +5,9 @@ import type { ReasonCode } from "../../../core/clauses/reason-codes.ts";
 import { DECISIONS } from "../../../core/escalation.ts";
 import { OUTCOMES } from "../../../core/policy.ts";
 import { MODES } from "../../../core/roles.ts";
-import { EVENT_TYPES, type Spec, STATES } from "../../../core/warrant.ts";
-import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
+import { type Spec, STATES } from "../../../core/warrant.ts";
+import type { PostingKind } from "../../rows.ts";
+import { amount, bool, hash, int, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /**
@@ -15,70 +16,86 @@ import { organisationColumn } from "./directory.ts";
  * for a buggy caller.
  */
 
-export const deposits = sqliteTable(
-  "deposits",
-  {
-    id: text("id").primaryKey(),
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
-    asset: text("asset").notNull(),
-    amount: amount("amount").notNull(),
-    reference: text("reference"),
-    createdAt: int("created_at").notNull(),
-  },
-  (t) => [check("deposits_amount", sql`${t.amount} > 0`), check("deposits_mode", oneOf(t.mode, MODES))],
+/**
+ * An organisation in one mode: what every row of its money refers to. Both are made with their organisation, by a trigger.
+ */
+export const scopes = sqliteTable(
+  "scopes",
+  { position: int("position").primaryKey(), organisationId: organisationColumn(), mode: modeColumn() },
+  (t) => [
+    uniqueIndex("scopes_by_organisation").on(t.organisationId, t.mode),
+    check("scopes_mode", oneOf(t.mode, MODES)),
+  ],
 );
 
-/** Kept by a trigger on `postings`: a balance is never written by itself. */
-export const balances = sqliteTable(
-  "balances",
+/**
+ * What an organisation has of an asset in one mode. Its balances are written once for each batch of commands; a trigger
+ * compares each write with the postings since the last one, so that a balance is never written by itself.
+ */
+export const accounts = sqliteTable(
+  "accounts",
   {
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
+    position: int("position").primaryKey(),
+    scope: int("scope").notNull(),
     asset: text("asset").notNull(),
     available: amount("available").notNull(),
     held: amount("held").notNull(),
     paid: amount("paid").notNull(),
     funding: amount("funding").notNull(),
+    /** The position of the newest posting that the balances contain; 0 before the first. */
+    posted: int("posted").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.organisationId, t.mode, t.asset] }),
-    check("balances_not_negative", sql`${t.available} >= 0 AND ${t.held} >= 0 AND ${t.paid} >= 0`),
-    check("balances_sum_to_zero", sql`${t.available} + ${t.held} + ${t.paid} + ${t.funding} = 0`),
+    uniqueIndex("accounts_by_scope").on(t.scope, t.asset),
+    check("accounts_not_negative", sql`${t.available} >= 0 AND ${t.held} >= 0 AND ${t.paid} >= 0`),
+    check("accounts_sum_to_zero", sql`${t.available} + ${t.held} + ${t.paid} + ${t.funding} = 0`),
     check(
-      "balances_integers",
+      "accounts_integers",
       sql`typeof(${t.available} + ${t.held} + ${t.paid}) = 'integer' AND typeof(${t.funding}) = 'integer'`,
     ),
   ],
 );
 
+export const deposits = sqliteTable(
+  "deposits",
+  {
+    position: int("position").primaryKey(),
+    id: text("id").notNull().unique(),
+    account: int("account").notNull(),
+    amount: amount("amount").notNull(),
+    reference: text("reference"),
+    createdAt: int("created_at").notNull(),
+  },
+  (t) => [check("deposits_amount", sql`${t.amount} > 0`)],
+);
+
 /** The rails of a mode. A row of one mode on a rail of the other is impossible (interface.md, What the service does, 9). */
 export const RAIL_OF_MODE = { sandbox: "sandbox_book", live: "live_book" } as const;
 
+/**
+ * Movements of money: the account, the rail, and what caused it. `cause` is the position of the deposit, or of the warrant
+ * that is held or settled. Which kinds and rails there are, and what each may move, is said by triggers: a later version
+ * replaces a trigger, where a CHECK would have it rebuild the table.
+ */
 export const postings = sqliteTable(
   "postings",
   {
-    id: int("id").primaryKey(),
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
-    rail: text("rail", { enum: [RAIL_OF_MODE.sandbox, RAIL_OF_MODE.live] }).notNull(),
-    asset: text("asset").notNull(),
-    warrantId: text("warrant_id"),
-    depositId: text("deposit_id"),
+    position: int("position").primaryKey(),
+    account: int("account").notNull(),
+    kind: text("kind").$type<PostingKind>().notNull(),
+    rail: text("rail").notNull(),
+    cause: int("cause").notNull(),
     available: amount("available").notNull(),
     held: amount("held").notNull(),
     paid: amount("paid").notNull(),
     funding: amount("funding").notNull(),
-    payee: text("payee"),
     recordedAt: int("recorded_at").notNull(),
   },
   (t) => [
-    index("postings_by_warrant").on(t.warrantId),
+    // Something is posted once: a deposit, the hold of a warrant, its settlement.
+    uniqueIndex("postings_once").on(t.cause, t.kind),
+    index("postings_by_account").on(t.account),
     check("postings_sum_to_zero", sql`${t.available} + ${t.held} + ${t.paid} + ${t.funding} = 0`),
-    check("postings_paid_to_somebody", sql`${t.paid} >= 0 AND (${t.paid} = 0) = (${t.payee} IS NULL)`),
-    check("postings_of_one_cause", sql`(${t.warrantId} IS NULL) <> (${t.depositId} IS NULL)`),
-    check("postings_rail_of_mode", sql`${t.rail} = ${t.mode} || '_book'`),
-    check("postings_deposit_funds", sql`(${t.depositId} IS NULL) = (${t.funding} = 0)`),
     check(
       "postings_integers",
       sql`typeof(${t.available}) = 'integer' AND typeof(${t.held}) = 'integer' AND typeof(${t.paid}) = 'integer' AND typeof(${t.funding}) = 'integer'`,
@@ -89,48 +106,45 @@ export const postings = sqliteTable(
 export const warrants = sqliteTable(
   "warrants",
   {
-    id: text("id").primaryKey(),
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
+    /** The order of opens, which is that of the ids: SQLite adds it to every index of the table. */
+    position: int("position").primaryKey(),
+    id: text("id").notNull().unique(),
+    scope: int("scope").notNull(),
+    account: int("account").notNull(),
     state: text("state", { enum: STATES }).notNull(),
     version: int("version").notNull(),
     amount: amount("amount").notNull(),
-    asset: text("asset").notNull(),
     releasedBps: int("released_bps"),
     payee: text("payee").notNull(),
     spec: json<Spec>("spec").notNull(),
-    specHash: text("spec_hash").notNull(),
-    agentId: text("agent_id"),
-    sessionId: text("session_id"),
-    verifierId: text("verifier_id"),
-    policyId: text("policy_id"),
-    policyVersion: int("policy_version"),
-    rulesHash: text("rules_hash").notNull(),
-    traceHead: text("trace_head"),
+    specHash: hash("spec_hash").notNull(),
+    agent: int("agent"),
+    session: int("session"),
+    verifier: int("verifier"),
+    policy: int("policy"),
+    /** Of the rules that are built in, where no policy decides; else the policy has it. */
+    rulesHash: hash("rules_hash"),
+    traceHead: hash("trace_head").notNull(),
     deadline: int("deadline").notNull(),
     openedAt: int("opened_at").notNull(),
     verifyingSince: int("verifying_since"),
     settledAt: int("settled_at"),
   },
   (t) => [
-    index("warrants_by_creation").on(t.organisationId, t.mode, t.id),
-    index("warrants_by_deadline").on(t.organisationId, t.mode, t.deadline, t.id),
-    index("warrants_by_state_and_creation").on(t.organisationId, t.mode, t.state, t.id),
-    index("warrants_by_state_and_deadline").on(t.organisationId, t.mode, t.state, t.deadline, t.id),
-    index("warrants_by_agent_and_creation").on(t.agentId, t.id).where(sql`${t.agentId} IS NOT NULL`),
-    index("warrants_by_agent_and_deadline")
-      .on(t.agentId, t.deadline, t.id)
-      .where(sql`${t.agentId} IS NOT NULL`),
-    index("warrants_by_agent_and_state")
-      .on(t.agentId, t.state, t.deadline, t.id)
-      .where(sql`${t.agentId} IS NOT NULL`),
+    // A list without a state is made of those of every state.
+    index("warrants_by_state").on(t.scope, t.state),
+    index("warrants_by_deadline").on(t.scope, t.state, t.deadline),
+    index("warrants_of_agent_by_state").on(t.agent, t.state).where(sql`${t.agent} IS NOT NULL`),
+    index("warrants_of_agent_by_deadline")
+      .on(t.agent, t.state, t.deadline)
+      .where(sql`${t.agent} IS NOT NULL`),
     index("warrants_overdue").on(t.deadline).where(sql`${t.state} = 'held'`),
-    index("warrants_verifying").on(t.id).where(sql`${t.state} = 'verifying'`),
-    check("warrants_mode", oneOf(t.mode, MODES)),
+    index("warrants_verifying").on(t.verifyingSince).where(sql`${t.state} = 'verifying'`),
     check("warrants_state", oneOf(t.state, STATES)),
     check("warrants_amount", sql`${t.amount} > 0 AND typeof(${t.amount}) = 'integer'`),
     check("warrants_verifying_since", sql`(${t.state} = 'verifying') = (${t.verifyingSince} IS NOT NULL)`),
     check("warrants_version", sql`${t.version} >= 1`),
+    check("warrants_rules", sql`(${t.policy} IS NULL) = (${t.rulesHash} IS NOT NULL)`),
     check(
       "warrants_share",
       sql`CASE ${t.state} WHEN 'released' THEN ${t.releasedBps} IS 10000 WHEN 'partially_released' THEN ${t.releasedBps} IS NOT NULL AND ${t.releasedBps} > 0 AND ${t.releasedBps} < 10000 ELSE ${t.releasedBps} IS NULL END`,
@@ -142,44 +156,42 @@ export const warrants = sqliteTable(
   ],
 );
 
-/** The trace of every warrant, in the order of commits. Entries with an event are the webhooks' outbox. */
+/**
+ * The trace of every warrant, in the order of commits. Entries with an event are the webhooks' outbox. The payload is not
+ * kept: it is written again from the warrant, the entry and its check, by the encoding that the entry names.
+ */
 export const trace = sqliteTable(
   "trace",
   {
     position: int("position").primaryKey(),
-    warrantId: text("warrant_id").notNull(),
+    warrant: int("warrant").notNull(),
     sequence: int("sequence").notNull(),
     from: text("from_state", { enum: STATES }),
     to: text("to_state", { enum: STATES }).notNull(),
     actorKind: text("actor_kind", { enum: ["agent", "user", "system"] }).notNull(),
     actorId: text("actor_id"),
     recordedAt: int("recorded_at").notNull(),
-    payload: text("payload").notNull(),
-    payloadHash: text("payload_hash").notNull(),
-    rulesHash: text("rules_hash").notNull(),
-    previous: text("previous"),
-    entryHash: text("entry_hash").notNull(),
+    encoding: int("encoding").notNull(),
+    schemaHashes: json<Readonly<Record<string, string>> | null>("schema_hashes"),
+    checkId: text("check_id"),
+    entryHash: hash("entry_hash").notNull(),
     eventId: text("event_id"),
-    eventType: text("event_type", { enum: EVENT_TYPES }),
   },
   (t) => [
-    uniqueIndex("trace_by_warrant").on(t.warrantId, t.sequence),
+    uniqueIndex("trace_by_warrant").on(t.warrant, t.sequence),
     check("trace_actor", sql`(${t.actorKind} = 'system') = (${t.actorId} IS NULL)`),
-    check("trace_event", sql`(${t.eventId} IS NULL) = (${t.eventType} IS NULL)`),
-    check(
-      "trace_opening",
-      sql`(${t.sequence} = 0) = (${t.from} IS NULL) AND (${t.sequence} = 0) = (${t.previous} IS NULL)`,
-    ),
+    check("trace_opening", sql`(${t.sequence} = 0) = (${t.from} IS NULL)`),
+    check("trace_schemas", sql`${t.schemaHashes} IS NULL OR ${t.sequence} = 0`),
+    check("trace_check", sql`${t.checkId} IS NULL OR ${t.from} IS 'verifying'`),
   ],
 );
 
 export const checks = sqliteTable(
   "checks",
   {
-    id: text("id").primaryKey(),
-    warrantId: text("warrant_id")
-      .notNull()
-      .references(() => warrants.id),
+    position: int("position").primaryKey(),
+    id: text("id").notNull(),
+    warrant: int("warrant").notNull(),
     sourceUrl: text("source_url").notNull(),
     httpStatus: int("http_status"),
     bytes: int("bytes").notNull(),
@@ -187,14 +199,14 @@ export const checks = sqliteTable(
     score: int("score").notNull(),
     passed: bool("passed").notNull(),
     reasonCodes: json<readonly ReasonCode[]>("reason_codes").notNull(),
-    evidenceHash: text("evidence_hash").notNull(),
+    evidenceHash: hash("evidence_hash").notNull(),
     details: json<readonly ClauseResult[]>("details").notNull(),
     outcome: text("outcome", { enum: OUTCOMES }).notNull(),
     bandLabel: text("band_label"),
     evaluatedAt: int("evaluated_at").notNull(),
   },
   (t) => [
-    index("checks_by_warrant").on(t.warrantId, t.id),
+    uniqueIndex("checks_of_warrant").on(t.warrant, t.id),
     check("checks_score", sql`${t.score} BETWEEN 0 AND 10000`),
   ],
 );
@@ -232,42 +244,53 @@ export const escalations = sqliteTable(
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
+    position: int("position").primaryKey(),
+    scope: int("scope").notNull(),
     key: text("key").notNull(),
-    fingerprint: text("fingerprint").notNull(),
+    fingerprint: hash("fingerprint").notNull(),
     /** The warrant or the purchase that ends the request; null once it has ended. */
     holder: text("holder"),
     /** Null while the request is running. */
     status: int("status"),
+    /** What a replay answers, where it is not a warrant. */
     body: text("body"),
+    /** The warrant that a replay answers, at a version; written again by the encoding that the original was written by. */
+    warrant: int("warrant"),
+    version: int("version"),
+    encoding: int("encoding"),
     contentHash: text("content_hash"),
     createdAt: int("created_at").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.organisationId, t.mode, t.key] }),
+    uniqueIndex("idempotency_keys_by_key").on(t.scope, t.key),
     index("idempotency_keys_by_creation").on(t.createdAt).where(sql`${t.contentHash} IS NULL`),
     // Those whose answer has a body of its own are forgotten with it, fewer at a time.
     index("idempotency_keys_with_content").on(t.createdAt).where(sql`${t.contentHash} IS NOT NULL`),
     index("idempotency_keys_of_content").on(t.contentHash).where(sql`${t.contentHash} IS NOT NULL`),
     uniqueIndex("idempotency_keys_in_flight").on(t.holder).where(sql`${t.status} IS NULL`),
-    check("idempotency_keys_outcome", sql`(${t.status} IS NULL) = (${t.body} IS NULL)`),
     check("idempotency_keys_holder", sql`(${t.status} IS NULL) = (${t.holder} IS NOT NULL)`),
+    check(
+      "idempotency_keys_outcome",
+      sql`(${t.body} IS NOT NULL) + (${t.warrant} IS NOT NULL) = (${t.status} IS NOT NULL)`,
+    ),
+    check(
+      "idempotency_keys_warrant",
+      sql`(${t.warrant} IS NULL) = (${t.version} IS NULL) AND (${t.warrant} IS NULL) = (${t.encoding} IS NULL)`,
+    ),
   ],
 );
 
-/** Warrants per state and agent ('' where none), kept with each move, so that nobody has to count rows. */
+/** Warrants by state and agent (0 where none), kept with each batch of moves, so that nobody has to count rows. */
 export const warrantCounts = sqliteTable(
   "warrant_counts",
   {
-    organisationId: organisationColumn(),
-    mode: modeColumn(),
-    agentId: text("agent_id").notNull(),
+    scope: int("scope").notNull(),
+    agent: int("agent").notNull(),
     state: text("state", { enum: STATES }).notNull(),
     count: int("count").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.organisationId, t.mode, t.agentId, t.state] }),
+    primaryKey({ columns: [t.scope, t.agent, t.state] }),
     check("warrant_counts_not_negative", sql`${t.count} >= 0`),
   ],
 );
