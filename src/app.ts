@@ -27,14 +27,15 @@ import type { SqliteStore } from "./store/sqlite/store.ts";
 const DRAIN_MS = 10 * SECOND_MS;
 const DRAIN_STEP_MS = 5;
 /**
- * How long a connection may stay quiet: the most that Bun allows, and longer than a check takes. A purchase on a slow chain may
- * take longer: its connection is cut, and the caller gets the answer by repeating the request.
+ * How long a connection may be silent. It is the most that Bun allows, and longer than a check takes. A purchase on a slow chain
+ * may take longer: then its connection is cut, and the caller repeats the request to get the answer.
  */
 const IDLE_SECONDS = 255;
-/** No limit here: Bun would answer a bare 413. The shell enforces the real limits and answers with an envelope. */
+/** No limit here, since Bun would answer a bare 413. The shell holds the real limits, and answers with the error envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-const onStartFault = (error: unknown): void => logError("something is left to do after the start", error);
+const onStartFault = (error: unknown): void =>
+  logError("a step of the start failed; the jobs try it again", error);
 
 export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -45,9 +46,9 @@ export type RunningServer = {
 };
 
 /**
- * Listens, recovers what a crash left unfinished, and starts the jobs. Requests that come earlier wait for the recovery.
- * Refused where another server runs on the folder, or where the keys do not open the stored secrets. Throws where the port is
- * taken, or where the ledger cannot be opened. After a refusal or an error nothing is left running.
+ * Listens, recovers what a crash left unfinished, and starts the jobs. Requests that come earlier wait for the recovery. It
+ * refuses where another server runs on the folder, or where the master key does not decrypt the stored secrets. It throws where
+ * the port is taken, or where the ledger cannot be opened. After a refusal or an error nothing is left running.
  */
 export async function startServer(
   config: Config,
@@ -90,7 +91,7 @@ async function startLocked(
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  // For a start that fails later; it need not wait until the child is gone.
+  // For a start that fails later. It need not wait until the child has ended.
   opened.defer(() => void walCheckpoint.stop());
   await recover(ctx, store);
   const backups = backupJobs(config, SELF);
@@ -103,7 +104,7 @@ async function startLocked(
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   opened.defer(async () => {
-    // First: a job that waits for a backup would hold up the stop.
+    // This comes first: a job that waits for a backup would hold up the stop.
     backups.stop();
     // A chain that hangs must not hold up the stop, nor a child that waits for the disk.
     await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
@@ -120,7 +121,7 @@ async function startLocked(
       onAnswered,
     }),
   );
-  // After the requests that came during the start: the children would take the processor from them.
+  // After the requests that came during the start: starting children would take the processor from them.
   setImmediate(warmUp);
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
@@ -132,7 +133,7 @@ async function startLocked(
   };
 }
 
-/** The port is known, and ours, once this listens; requests wait for the shell, before which all is recovered. */
+/** Listens at once, so that the port is known and taken. Requests wait for the shell, which comes after the recovery. */
 function listen(config: Config) {
   const ready = Promise.withResolvers<Shell>();
   let running = 0;
@@ -151,7 +152,7 @@ function listen(config: Config) {
       }
     },
   });
-  /** Bun does not count a request whose client has left, though its work goes on. We do not count an answer that is being sent. */
+  /** Both counts are needed: Bun's lacks requests whose client has left but whose work goes on, ours lacks answers being sent. */
   async function allAnswered(): Promise<void> {
     const deadline = Date.now() + DRAIN_MS;
     while ((running > 0 || listener.pendingRequests > 0) && Date.now() < deadline) {
@@ -160,12 +161,12 @@ function listen(config: Config) {
   }
   return {
     listener,
-    /** Answers the requests that wait, and all that come. */
+    /** Answers the requests that wait, and all that follow. */
     ready(recovered: Shell): void {
       shell = recovered;
       ready.resolve(recovered);
     },
-    /** Takes nothing new, and waits for what is running. */
+    /** Accepts nothing new, and waits for what is running. */
     async drain(deliverySlots: Context["deliverySlots"]): Promise<void> {
       const stopped = listener.stop();
       await settledWithin([allAnswered(), deliverySlots.close()], DRAIN_MS);
@@ -184,12 +185,12 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   }
   await recoverAtStart(ctx, onRecoveryFault);
   await recoverPurchasesSoon(ctx).catch(onStartFault);
-  // A full disk, say, must not keep the service from being read: the jobs try these again.
+  // Where these fail, as on a full disk, the service must still answer reads. The jobs try them again.
   await rememberServer(ctx).catch(onStartFault);
   await recoverDeliveriesAtStart(ctx).catch(onStartFault);
   await JOBS.agents(ctx).catch(onStartFault);
   try {
-    // What the last process left in the log is long, perhaps: later requests would wait for it.
+    // The last process may have left a long log. Later requests would wait while it is copied, so it is copied now.
     store.finishWalCheckpoint();
   } catch (error) {
     onStartFault(error);

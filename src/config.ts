@@ -22,7 +22,7 @@ export type Config = {
   /** Private networks that a deliverable may be fetched from, besides every public one. */
   readonly allowNetworks: readonly string[];
   readonly fetchSeconds: number;
-  /** Proxies whose `X-Forwarded-For` is believed. */
+  /** The proxies whose `X-Forwarded-For` is believed. */
   readonly trustProxy: readonly Network[];
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
@@ -69,10 +69,10 @@ export const NO_SECRETS: Secrets = {
   x402LiveKey: null,
 };
 
-/** Texts of settings by their names. Flags have the name without `HOLDFAST_`, the environment has the whole one. */
+/** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
 export type Given = Readonly<Record<string, string | undefined>>;
 
-/** Reads the text of one setting, or says what the text must be. */
+/** Reads the text of a setting, or says what it must be. */
 type Parse<Value> = (text: string) => Value | { readonly problem: string };
 
 const integer =
@@ -99,7 +99,7 @@ const networks: Parse<readonly string[]> = (text) => {
 
 const ASSET = /^(eip155:[0-9]+)\/(0x[0-9a-fA-F]{40})=([A-Za-z0-9._-]{1,32}):([^:]{1,64}):([^:]{1,16})$/;
 
-/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, the asset in the ledger, the EIP-712 name and version. */
+/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, asset in the ledger, EIP-712 name and version. */
 const assets: Parse<readonly AssetRule[]> = (text) => {
   const rules: AssetRule[] = [];
   for (const entry of text.split(",").map((entry) => entry.trim())) {
@@ -165,7 +165,7 @@ const SETTINGS = {
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
-/** The order of the curve secp256k1: a private key is above zero and below it. */
+/** The order of the curve secp256k1. A private key is above zero and below this number. */
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 const privateKey: Parse<PrivateKey> = (text) => {
@@ -192,7 +192,7 @@ const SECRETS = {
   X402_LIVE_KEY: privateKey,
 } satisfies Record<string, Parse<unknown>>;
 
-/** A private key first. Those that it replaced may follow, and of these the public key is enough. */
+/** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
 function isSigningKey(text: string): boolean {
   const blocks = text.split(/(?=-----BEGIN )/);
   try {
@@ -246,7 +246,7 @@ export function readSecrets(
     const path = environment[name + FILE];
     given[name] = environment[name];
     if (path === undefined || path === "") continue;
-    if (given[name]) return refuseField(name + FILE, `give it, or ${name}, and not both`);
+    if (given[name]) return refuseField(name + FILE, `set it or ${name}, not both`);
     try {
       given[name] = readFile(path).replace(/\r?\n$/, "");
     } catch (error) {
@@ -266,7 +266,7 @@ export function readSecrets(
   };
 }
 
-/** Whether the terminal says, by `TERM`, that it is one that can clear a line. */
+/** Whether the terminal can clear a line, as `TERM` says. */
 export const clearsLines = ({ TERM }: Given = process.env): boolean => TERM !== undefined && TERM !== "dumb";
 
 /** The settings that are given, parsed. The first bad value is refused, and the message names the setting. */

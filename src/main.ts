@@ -1,7 +1,7 @@
 import packageJson from "../package.json" with { type: "json" };
 import { AUDIT_ARGUMENT, EVALUATOR_ARGUMENT, WAL_CHECKPOINT_ARGUMENT } from "./app/children.ts";
 
-// Modules are imported where they are needed: several children run beside a server, and each would pay for all of them.
+// Modules are imported where they are needed. Several children run beside a server, and each would have to load all of them.
 const [command, folder = ""] = process.argv.slice(2);
 switch (command) {
   case EVALUATOR_ARGUMENT: {

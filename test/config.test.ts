@@ -105,7 +105,7 @@ describe("a good value", () => {
   });
 });
 
-/** The rule that the tables' texts stand for. */
+/** The problems that the tables below name in short. */
 function rule(overrides: object = {}) {
   return {
     chainId: 84_532,
@@ -277,7 +277,7 @@ describe("secrets", () => {
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],
     [
       { HOLDFAST_MASTER_KEY: KEY, HOLDFAST_MASTER_KEY_FILE: "/run/worker" },
-      "HOLDFAST_MASTER_KEY_FILE: give it, or HOLDFAST_MASTER_KEY",
+      "HOLDFAST_MASTER_KEY_FILE: set it or HOLDFAST_MASTER_KEY, not both",
     ],
   ];
   for (const [environment, start] of REFUSED) {

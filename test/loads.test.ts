@@ -1,4 +1,4 @@
-/** What each process loads at its start: modules that it does not need cost it time and memory, and several run beside a server. */
+/** What each process loads at its start. Modules that it does not need cost time and memory, and several processes run at once. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 const SRC = join(import.meta.dir, "../src");
 const transpiler = new Bun.Transpiler({ loader: "ts" });
 
-/** The packages that a file of src and all that it imports load at once. What comes by `import()` or `require` comes later. */
+/** The packages that a file of src loads at once, with all that it imports. `import()` and `require` load theirs later. */
 function packagesOf(file: string): string[] {
   const seen = new Set<string>();
   const packages = new Set<string>();

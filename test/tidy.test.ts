@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
+import { citationProblems, namesIn } from "./tidy/citations.ts";
 import { deadExports, deadFiles } from "./tidy/dead.ts";
 import { longFunctions } from "./tidy/functions.ts";
 import { importGraph } from "./tidy/imports.ts";
@@ -59,6 +60,13 @@ describe("what the text may not say", () => {
       expect(all.flatMap((file) => wordingProblems(file, rule))).toEqual([]);
     });
   }
+});
+
+test("a citation of the README names a heading or a paragraph of it", () => {
+  const names = namesIn(readRepositoryFile("README.md"));
+  // The tests of the rule cite what is not there.
+  const cited = all.filter(({ path }) => !path.startsWith("test/tidy/"));
+  expect(cited.flatMap((file) => citationProblems(file, names))).toEqual([]);
 });
 
 describe("files", () => {

@@ -18,13 +18,13 @@ import { restoreBackup } from "../store/sqlite/restore.ts";
 
 type Opened = { readonly ctx: Context; close(): Promise<void> };
 
-/** Copies the ledger of the data folder into a new file, beside a server that may be running; closes what was opened of it. */
+/** Copies the ledger of the data folder into a new file; a server may be running on the folder. Closes the opened ledger. */
 export async function backUpFolder(
   { data }: Config,
   { ctx, close }: Opened,
   input: BackupInput,
 ): Promise<BackupResource | Refusal> {
-  // Closed before the copy, which takes long: while anybody reads the ledger, its log only grows.
+  // Closed before the copy, which takes long: while the ledger is open for reading, its write-ahead log only grows.
   const instance = await ctx.store.read((reader) => reader.instance.get()).finally(close);
   return backUp(
     instance,
@@ -61,7 +61,7 @@ export function backupJobs(
   if (!backups) return { jobs: [], newestBackupAt: () => null, stop: () => {} };
   const child = createBackupChild(command, data);
   const { run, newestAt } = nightlyBackup(backups, child.make, Date.now);
-  // It may take long, and a server without a fresh backup still serves: it never counts as stuck.
+  // A backup may take long, and a server without a fresh one can still serve. So this job never counts as stuck.
   const patienceMs = Number.POSITIVE_INFINITY;
   return {
     jobs: [{ name: "backup", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],

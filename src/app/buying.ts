@@ -9,8 +9,8 @@ import { createX402Client } from "../platform/x402-request.ts";
 import type { Buying, Context } from "../services/context.ts";
 
 /**
- * viem takes 20 ms to load, so it is loaded when it is first needed: at the start of a server that has a wallet, else by the
- * first question to a chain. By `require`, for the reason in `platform/passkeys.ts`.
+ * viem takes 20 ms to load, so it is loaded when it is first needed: at the start where there is a wallet, else with the first
+ * question to a chain. By `require`, for the reason in `platform/passkeys.ts`.
  */
 const evmChain = (): typeof import("../platform/evm-chain.ts") => require("../platform/evm-chain.ts");
 const evmPayer = (): typeof import("../platform/evm-payer.ts") => require("../platform/evm-payer.ts");

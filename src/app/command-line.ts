@@ -89,7 +89,7 @@ const toolsOf = (version: string): CommandLineTools => ({
   printError: (text) => void process.stderr.write(`${text}\n`),
 });
 
-/** How wide a terminal is that does not say it. */
+/** The width that is assumed of a terminal that does not say its own. */
 const COLUMNS = 80;
 
 const startProgressOnTerminal: StartProgress = (step) => {
@@ -101,7 +101,7 @@ const startProgressOnTerminal: StartProgress = (step) => {
 
 let output: NodeJS.WriteStream | null = null;
 function print(text: string): void {
-  // Whoever reads the output may stop early, as `head` does.
+  // The reader of a pipe may stop early, as `head` does.
   output ??= process.stdout.on("error", ({ code }: NodeJS.ErrnoException) =>
     process.exit(code === "EPIPE" ? 0 : 1),
   );
@@ -123,5 +123,5 @@ const untilSignal = (): Promise<void> =>
   });
 
 const EXIT_AFTER_MS = 200;
-/** After a stop, a source that hangs would keep the process alive. The next start undoes what it would have answered. */
+/** After a stop, a fetch from a source that hangs would keep the process alive. The next start undoes its check. */
 const exitSoon = (): void => void setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();

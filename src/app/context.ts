@@ -32,9 +32,9 @@ export type ContextParts = {
   readonly secrets: Secrets;
   readonly store: SqliteStore;
   readonly keys: Keys;
-  /** Where people reach the server of the folder: links that are written down lead there. */
+  /** The base URL of the server on this folder. The links that are printed or sent start with it. */
   readonly baseUrl: string;
-  /** Evaluators of checks that are kept running for the next check. */
+  /** How many evaluators of checks are kept running for the next check. */
   readonly warmChildren: number;
   readonly listeners: () => readonly Listener[];
   readonly metrics: Metrics | null;

@@ -6,13 +6,12 @@ import { KEY_FILES, type KeyFileName, keyFile, readKeyFile } from "../platform/k
 import { createTokens, newSigningKey, type Tokens } from "../platform/tokens.ts";
 import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts";
 
-/** What an instance seals and signs with. */
+/** What an instance encrypts with (the vault) and signs with (the tokens). */
 export type Keys = { readonly vault: Vault; readonly tokens: Tokens };
 
 /**
- * The keys of a server: given, in the data folder, or made there on first start. Refused
- * where a key's file holds none, and where the secret of an endpoint cannot be opened: nothing would ever be sent to it. No
- * key is made then.
+ * The keys of a server. They are given, or they are in the data folder, where the first start makes them. It refuses, and makes
+ * no key, where a key file holds no key, and where the secret of an endpoint cannot be decrypted: nothing could be sent to it.
  *
  * @param endpoints those that are not disabled
  */
@@ -36,8 +35,9 @@ export function keysOfServer(
 }
 
 /**
- * The keys of a command, each read when it is first needed. None is made once a server has run, which may have another from its
- * environment; before that, what seals the first secret makes the master key. Using one that is not there throws a refusal.
+ * The keys of a command, each read when it is first needed. Once a server has run, a command makes no key, since the server may
+ * have another one from its environment. Before that, encrypting the first secret makes the master key. The use of a key that is
+ * missing throws a refusal.
  */
 export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: boolean): Keys {
   const { data } = config;
@@ -61,7 +61,7 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
   };
 }
 
-/** Where each key may also come from. */
+/** The setting that each key may also come from. */
 const SETTINGS = {
   [KEY_FILES.master]: "HOLDFAST_MASTER_KEY",
   [KEY_FILES.signing]: "HOLDFAST_SIGNING_KEY",
@@ -70,7 +70,7 @@ const SETTINGS = {
 function missing({ data }: Config, name: KeyFileName): never {
   throw refuseField(
     SETTINGS[name],
-    `there is no ${name} in ${data}: set it as it is set for the server; where it is set for neither, start the server, which makes one`,
+    `there is no ${name} in ${data}: if the server has this setting, give the command the same; if not, start the server, which makes the file`,
   );
 }
 
@@ -88,7 +88,7 @@ function vaultIn(data: string, text: string): Vault {
   if (key.length === MASTER_KEY_BYTES) return createVault(key);
   throw refuseField(
     "HOLDFAST_DATA",
-    `${KEY_FILES.master} in ${data} is no key: it must be ${MASTER_KEY_BYTES} bytes in base64`,
+    `${KEY_FILES.master} in ${data} is not a key: it must be ${MASTER_KEY_BYTES} bytes in base64`,
   );
 }
 
@@ -107,12 +107,12 @@ function tokensIn(data: string, text: string): Tokens {
   }
 }
 
-/** As many endpoints as a message names. */
+/** How many endpoints a message names. */
 const NAMED_MAX = 5;
 
 /**
- * A refusal that names the master key, where it is missing or does not open the secret of one of the endpoints; null where it
- * opens them all. Throws a refusal where the key's file holds none.
+ * A refusal, where the master key is missing or does not decrypt the secret of one of the endpoints; null where it decrypts all.
+ * Throws a refusal where the key file holds no key.
  *
  * @param endpoints those that are not disabled
  */
@@ -125,7 +125,7 @@ export function refuseUnopened(
   const vault = vaultOf(config, secrets);
   const unopened = endpoints.filter((endpoint) => !opens(vault, endpoint)).map(({ id }) => id);
   if (unopened.length === 0) return null;
-  const other = "is not the key that these webhook secrets were sealed with";
+  const other = "is not the key that these webhook secrets were encrypted with";
   const inFolder = vault
     ? `${KEY_FILES.master} in ${data} ${other}`
     : `there is no ${KEY_FILES.master} in ${data}`;
@@ -136,7 +136,7 @@ export function refuseUnopened(
     [
       `${secrets.masterKey ? other : `is not set, and ${inFolder}`}: nothing could be sent to ${named}${more}.`,
       `Put the old ${KEY_FILES.master} back, or set ${SETTINGS[KEY_FILES.master]} to what it was.`,
-      "Where it is lost, run `holdfast webhooks disable` on each of these endpoints, start, and create them anew",
+      "If it is lost, run `holdfast webhooks disable` on each of these endpoints, start the server, and create them anew",
     ].join(" "),
   );
 }

@@ -56,7 +56,7 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
     if (isRefusal(ledger)) return ledger;
     const { ctx, close } = ledger;
     try {
-      // An attempt that is claimed and cannot be signed delays its delivery, for the server too.
+      // An attempt that is claimed but cannot be signed would delay its delivery, also for a running server.
       if (job === "webhooks") {
         const endpoints = await ctx.store.read((reader) => reader.webhooks.enabled());
         const refused = refuseUnopened(config, secrets, endpoints);

@@ -55,7 +55,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
   const watchdog = createWatchdog(
     auditChild.audit,
     (messages) =>
-      logError("the books disagree; `holdfast audit` lists all of it", messages[0], {
+      logError("the ledger disagrees with itself; `holdfast audit` lists everything", messages[0], {
         disagreements: messages.length,
       }),
     Date.now,
@@ -85,7 +85,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       freeBytes: freeBytesOf(config.data),
       jobs,
       audit: watchdog.outcome(),
-      // The last commit's time may have to be read.
+      // Comparing the clock may need a read of the ledger.
       clock: readable ? clock.disagreement() : null,
     };
   };
@@ -114,7 +114,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     async stop() {
       auditChild.stop();
       await scheduler.stop();
-      // Else the uses of keys since the job's last run would be lost.
+      // Without this, the uses of keys since the job's last run would be lost.
       await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
     },
   };
@@ -132,7 +132,7 @@ export const JOBS = {
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
   retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
-  // By hand it names every escalation that has waited for a day: when it ran last is not known.
+  // By hand it names every escalation that has waited for a day, since it is not known when it ran last.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
@@ -141,7 +141,7 @@ const onExpiryFault = (error: unknown, warrantId: string): void =>
   logFault("a warrant could not be expired", error, { warrant_id: warrantId });
 
 const onAgentFault = (error: unknown, agentId: string): void =>
-  logFault("an agent's status could not be followed", error, { agent_id: agentId });
+  logFault("the warrants of an agent could not be moved", error, { agent_id: agentId });
 
 export const onRecoveryFault = (error: unknown, warrantId: string): void =>
   logFault("a check could not be undone", error, { warrant_id: warrantId });
@@ -160,7 +160,7 @@ function jobsOf(
   audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
-  /** What a wrong clock would do too early, and nothing undoes. */
+  /** For jobs that a wrong clock would make act too early, which nothing undoes. */
   const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
     if (clock.disagreement() === null) await run();
   };

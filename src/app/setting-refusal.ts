@@ -2,7 +2,7 @@ import { type Refusal, refuseField, rootCause } from "../core/errors.ts";
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
-/** Names the setting to change, where the machine refused the folder or the address. Throws any other error again. */
+/** The refusal that names the setting to change, where the machine refused the folder or the address. Rethrows other errors. */
 export function settingRefusal(error: unknown): Refusal {
   const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {

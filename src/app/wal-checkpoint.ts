@@ -4,12 +4,12 @@ import type { Job } from "../jobs/scheduler.ts";
 import { createWalCheckpointChild } from "../platform/wal-checkpoint-child.ts";
 import { WAL_CHECKPOINT_ARGUMENT } from "./children.ts";
 
-/** A log of fewer pages, 4 MB, is left to grow. */
+/** A shorter log, below 4 MB, may grow. */
 const LOG_PAGES_LONG = 1_024;
 
 /**
- * Keeps the ledger's write-ahead log short without holding up requests: a child copies nearly all of it. The writer
- * copies the rest and starts the log anew. Where the child fails, the writer copies all of it.
+ * Keeps the ledger's write-ahead log short without holding up requests. A child copies nearly all of the log into the ledger's
+ * file. The writer copies the rest and starts the log anew. Where the child fails, the writer copies all of it.
  *
  * @param command how this executable is started
  */

@@ -34,7 +34,7 @@ export const group = (program: Command, name: string, summary: string): Command 
     .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
     .helpCommand(false);
 
-/** Command lines that work, shown at the end of the help. Every command has one. */
+/** Adds examples to the end of a command's help. Every command has at least one. */
 export const examples = (command: Command, ...lines: readonly string[]): Command =>
   command.addHelpText("after", ["", "Examples:", ...lines.map((line) => `  $ ${line}`)].join("\n"));
 
@@ -49,8 +49,8 @@ export type Answer<Verb extends (...args: never[]) => Promise<unknown>> = Exclud
 >;
 
 /**
- * Does work that may be long, and shows on a terminal how far it has come; not with `--json`, which programs read. Work
- * that prints stops the progress first.
+ * Does work that may be long, and shows on a terminal how far it has come. With `--json` it shows nothing, since programs read
+ * that. Work that prints must stop the progress first.
  */
 export const showingProgress = <Answer>(
   tools: CommandLineTools,
@@ -65,7 +65,7 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
   readonly verb: (ctx: Context, input: Input) => Promise<Answer | Refusal>;
   /** Whether a ledger is made where the folder has none. Without it a mistyped folder is refused. */
   readonly create?: boolean;
-  /** What is under way, for whoever waits longer than two seconds (default: the command's name). */
+  /** What a person sees who waits longer than two seconds (default: the command's name). */
   readonly step?: string;
   /** The text for people. */
   readonly print: (answer: Answer, input: Input) => string;

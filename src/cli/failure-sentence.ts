@@ -5,10 +5,10 @@ import { CommandFailure } from "./failure.ts";
 import { printable } from "./printable.ts";
 
 /**
- * A failure as people read it on stderr: one line with what is wrong and, where there is one, the next step, such as
+ * A failure as people read it on stderr. It is one line: what is wrong and, where there is one, the next step. An example is
  * `holdfast: --organisation is missing. See holdfast agents create --help`.
  *
- * @param command the one that the line named, as far as it could be read
+ * @param command the command that was typed, as far as the line could be read
  */
 export function failureSentence(error: unknown, command: Command): string {
   const { problem, next } = partsOf(error, command);
@@ -16,7 +16,7 @@ export function failureSentence(error: unknown, command: Command): string {
   return `holdfast: ${sentence}${next === null ? "" : ` ${next}`}`;
 }
 
-/** A line may have a whole document on it. */
+/** A longer message is cut: it may repeat a whole document that was typed. */
 const PROBLEM_LENGTH_MAX = 1_000;
 
 const shortened = (problem: string): string =>
@@ -42,10 +42,10 @@ function partsOf(error: unknown, command: Command): Parts {
   return { problem, next };
 }
 
-/** Such a message says the next step itself. */
+/** A message that names a command already says the next step. */
 const NAMES_A_COMMAND = /\bholdfast [a-z]/;
 
-/** What helps after a refusal of this code, whatever the command. */
+/** The next step after a refusal with this code, for every command. */
 export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   organisation_not_found: "See holdfast organisations list",
   agent_not_found: "See holdfast agents list",
@@ -59,7 +59,7 @@ export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   last_owner: "Make somebody else an owner first, with holdfast users set-role",
 };
 
-/** What commander says of a line that it cannot read, and how it is said here. */
+/** The messages of commander about a line that it cannot read, and our sentences for them. */
 const REWORDED: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   [/^required option '(--[\w-]+).*' not specified$/, "$1 is missing"],
   [/^missing required argument '(.+)'$/, "<$1> is missing"],
@@ -95,7 +95,7 @@ function lineProblem({ code, message }: CommanderError, command: Command): strin
 const FIELD = /^([\w-]+)((?:\.\w+)*): (.*)$/s;
 const PREDICATE = /^(must|is|has|was|may|needs|cannot be)\b/;
 
-/** A refusal's message. Where it starts with a field, the option or argument that stands for it is named in its place. */
+/** A refusal's message. Where it starts with a field's name, the name of the option or argument replaces it. */
 function refusalProblem({ message }: Refusal, command: Command) {
   const [, field, path = "", problem = ""] = FIELD.exec(message) ?? [];
   const typed = field === undefined ? null : typedFor(field, command);
@@ -110,8 +110,8 @@ function refusalProblem({ message }: Refusal, command: Command) {
 const VARIABLE = "HOLDFAST_";
 
 /**
- * The option or argument of a command that stands for a field, such as `--ceiling` for `amount_ceiling`, or for a
- * variable that it was given in place of; null where there is none.
+ * The option or argument of a command that gives a field its value, such as `--ceiling` for `amount_ceiling`. For a variable it
+ * is the option that was typed instead of it. Null where there is none.
  */
 function typedFor(field: string, command: Command): string | null {
   if (field.startsWith("--")) return field;
@@ -120,15 +120,15 @@ function typedFor(field: string, command: Command): string | null {
     const option = command.options.find(({ long }) => long === name);
     return option && command.getOptionValueSource(option.attributeName()) === "cli" ? name : null;
   }
-  const places = [
+  const candidates = [
     ...command.options.map((option) => ({ name: option.name(), typed: `--${option.name()}` })),
     ...command.registeredArguments.map((each) => ({ name: each.name(), typed: `<${each.name()}>` })),
   ];
   const wanted = kebabCase(field);
-  const place =
-    places.find(({ name }) => name === wanted) ??
-    places.find(({ name }) => wanted.startsWith(`${name}-`) || wanted.endsWith(`-${name}`));
-  return place?.typed ?? null;
+  const match =
+    candidates.find(({ name }) => name === wanted) ??
+    candidates.find(({ name }) => wanted.startsWith(`${name}-`) || wanted.endsWith(`-${name}`));
+  return match?.typed ?? null;
 }
 
 const kebabCase = (name: string): string => name.toLowerCase().replaceAll("_", "-");

@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 
-/** Ends a command with exit code 1. Without a refusal, what there is to say has been printed. */
+/** Ends a command with exit code 1. Without a refusal, the command has already printed what is wrong. */
 export class CommandFailure extends Error {
-  /** @param nextStep what the person at the terminal can do now, where the refusal's code does not tell that */
+  /** @param nextStep what the person at the terminal can do now, where it does not follow from the refusal's code */
   constructor(
     readonly refusal: Refusal | null,
     readonly nextStep?: string,

@@ -24,7 +24,7 @@ export async function readJson(option: string, text: string): Promise<unknown> {
   return parsed.value;
 }
 
-/** A secret, given as an option's value, or in a file: other users of the machine see the options of every process. */
+/** A secret, given as an option's value or in a file. A file is safer: other users of the machine can see options. */
 export async function readSecret(
   option: string,
   text: string | undefined,

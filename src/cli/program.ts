@@ -55,8 +55,8 @@ const NAMES = new Set(GROUPS.flatMap(([, commands]) => Object.keys(commands)));
 /**
  * The command line, ready to parse. Parsing throws commander's errors, and `CommandFailure` where a command fails.
  *
- * @param named the command that was asked for. Only this one is built: all of them take 5 ms of every start. Without it, or where
- * no command has the name, all are built.
+ * @param named the command that was asked for. Only this one is built, since building all takes 5 ms of every start. Without a
+ * name, or where no command has it, all are built.
  */
 export function buildProgram(tools: CommandLineTools, named?: string): Command {
   const wanted = named !== undefined && NAMES.has(named) ? [named] : [...NAMES];
@@ -94,7 +94,7 @@ const argumentsOf = (command: Command): readonly string[] =>
 
 const termOf = (command: Command): string => [command.name(), ...argumentsOf(command)].join(" ");
 
-/** A command as it is typed, with its arguments and the options that it cannot do without. */
+/** A command as it is typed, with its arguments and its mandatory options. */
 function usageOf(command: Command): string {
   const mandatory = command.options.filter((option) => option.mandatory).map((option) => option.flags);
   const rest = command.commands.length > 0 ? "<command>" : "[options]";
@@ -141,7 +141,7 @@ function forEachCommand(command: Command, visit: (command: Command) => void): vo
   for (const each of command.commands) forEachCommand(each, visit);
 }
 
-/** Whether `--json` is on the line, wherever: the line may be one that cannot be read. What follows `--` is no option. */
+/** Whether `--json` is anywhere on the line, also on one that cannot be parsed. What follows `--` is not an option. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return args.slice(0, end === -1 ? args.length : end).includes("--json");

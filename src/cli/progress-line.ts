@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../core/time.ts";
 
-/** How much is done, and of how many; both null where the work has not said. */
+/** How much is done, and how much there is to do. Each is null where it is not known. */
 export type Figures = { readonly done: number | null; readonly total: number | null };
 
 const NUMBER = new Intl.NumberFormat("en-US");

@@ -4,7 +4,7 @@ import { SECOND_MS } from "../core/time.ts";
 import { monotonicMs, PHASE, type WorkerInput } from "./progress.ts";
 import { progressLine } from "./progress-line.ts";
 
-/** Draws the progress of one step. It is a thread's whole program: see `progress.ts`. */
+/** The whole program of a thread that draws the progress of one step: see `progress.ts`. */
 
 const STDERR = 2;
 const SHOWN_AFTER_MS = 2 * SECOND_MS;

@@ -3,9 +3,9 @@ import { Worker } from "node:worker_threads";
 import type { Progress } from "../core/progress.ts";
 
 /**
- * Progress on a terminal, drawn by a thread of its own: most long work here is one call of SQLite, which holds up the main
- * thread and every timer on it. That is also why no library for progress fits: those that were looked at (ora, nanospinner,
- * cli-progress) draw from a timer on the main thread, and would show nothing.
+ * Progress on a terminal, drawn by a thread of its own. Most long work here is one call of SQLite, which holds up the main
+ * thread and all its timers. The libraries for progress that were looked at (ora, nanospinner, cli-progress) draw from a timer on
+ * the main thread, so they would show nothing.
  */
 
 /** What the terminal on stderr is like. */
@@ -15,7 +15,7 @@ export type Terminal = {
   readonly clearsLines: boolean;
 };
 
-/** What both threads look at. */
+/** The memory that both threads share. */
 export type Shared = {
   /** One of the `PHASE`s below. */
   readonly phase: Int32Array<SharedArrayBuffer>;
@@ -31,13 +31,13 @@ export type WorkerInput = {
   readonly startedAt: number;
 };
 
-/** A clock that every thread of the process reads alike, and that nobody sets. */
+/** A clock that is the same in every thread of the process and never jumps. */
 export const monotonicMs = (): number => performance.timeOrigin + performance.now();
 
 /** A step that ends before anything is shown goes from QUIET to STOPPED; one that is shown, from QUIET to SHOWN. */
 export const PHASE = { QUIET: 0, SHOWN: 1, STOPPED: 2 } as const;
 
-/** The executable has it as a second entry point of its build, by its path below src. */
+/** In the executable the worker is a second entry point of the build, under its path below src. */
 const WORKER = import.meta.dir.startsWith("/$bunfs/")
   ? "/$bunfs/root/cli/progress-worker.ts"
   : join(import.meta.dir, "progress-worker.ts");
@@ -53,7 +53,7 @@ export function startProgress(step: string, terminal: Terminal): Progress {
   });
   const cleared = new Promise<void>((resolve) => {
     worker.once("message", () => resolve());
-    // Work goes on without being shown where the thread cannot run.
+    // Where the thread cannot run, the work goes on and nothing is shown.
     worker.once("error", () => resolve());
     worker.once("exit", () => resolve());
   });

@@ -50,7 +50,7 @@ export type RunningServer = {
 
 export type ServerAddress = { readonly host: string; readonly port: number };
 
-/** Options as they were typed. Those that are missing come from the environment, else from the defaults; `config.ts` checks all. */
+/** Options as they were typed. Missing ones come from the environment, else from the defaults. `config.ts` checks them all. */
 export type DataFlag = { readonly data?: string };
 export type AddressFlags = { readonly host?: string; readonly port?: string };
 export type ServeFlags = DataFlag &

@@ -36,7 +36,7 @@ function wordsFor(error) {
   }
 }
 
-/** Does what a form or a button asks, once at a time, and tells how it went. */
+/** Does what a form or a button asks, one thing at a time, and shows how it went. */
 async function attempt(element, action) {
   const controls = element.matches("form") ? element.querySelectorAll("button") : [element];
   show("message", "");

@@ -1,7 +1,7 @@
 import style from "./account.css" with { type: "text" };
 import script from "./account.js" with { type: "text" };
 
-/** The pages that people see, by path. Each is whole: markup, one script and one stylesheet, all of our own. */
+/** The pages that people see, by path. Markup, script and stylesheets all come from the service itself. */
 export type Page = { readonly type: "text/html" | "text/css" | "text/javascript"; readonly body: string };
 
 const { escapeHTML } = Bun;
@@ -44,7 +44,7 @@ const ACCOUNT = `<section id="signed-out" hidden>
 <form id="sign-in">
 <label>E-mail <input name="email" type="email" autocomplete="username" required></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>
-<label>World <select name="mode"><option value="live">live</option><option value="sandbox">sandbox</option></select></label>
+<label>Mode <select name="mode"><option value="live">live</option><option value="sandbox">sandbox</option></select></label>
 <p><button>Sign in</button> <button type="button" id="sign-in-by-passkey">Sign in with a passkey</button></p>
 </form>
 </section>

@@ -4,7 +4,7 @@ import type { SpendSession } from "./session.ts";
 export const AGENT_STATUSES = ["active", "paused", "killed"] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
 
-/** A spender (interface.md, Agent). */
+/** A program that spends an organisation's money. */
 export type Agent = {
   readonly id: string;
   readonly organisationId: string;
@@ -21,8 +21,9 @@ export type Agent = {
 };
 
 /**
- * Consecutive failures, of the agent and its session alike (decisions.md, Verification): `failed` adds one, `clean` resets,
- * `neither` leaves the count. An agent whose count reaches its budget pauses itself.
+ * What the end of a warrant means for its agent and spend session (README, "Failures"). Both count consecutive failures:
+ * `failed` adds one, `clean` sets the count to zero, `neither` changes nothing. An agent whose count reaches its failure
+ * budget becomes paused.
  */
 export type Verdict = "failed" | "clean" | "neither";
 
@@ -40,7 +41,7 @@ export const sessionAfter = (session: SpendSession, verdict: Verdict): SpendSess
   failureCount: countAfter(session.failureCount, verdict),
 });
 
-/** A person's change of status; making an agent active again zeroes its count (decisions.md, Verification). */
+/** The agent with the status that a person gave it. An agent that becomes active again starts with no failures. */
 export const withStatus = (agent: Agent, status: AgentStatus): Agent => ({
   ...agent,
   status,
@@ -48,7 +49,7 @@ export const withStatus = (agent: Agent, status: AgentStatus): Agent => ({
 });
 
 /**
- * The kill rule: of a killed agent nothing is paid. What it holds is frozen, a check of it that would pay escalates, one
- * that was interrupted freezes it, and a purchase for it is not signed. Null where no agent is meant.
+ * The kill rule: nothing is paid for a killed agent. Its held warrants are frozen. A check that would pay escalates. A
+ * warrant whose check was interrupted is frozen. A purchase is not signed. Null stands for no agent, and is not killed.
  */
 export const isKilled = (agent: Agent | null): boolean => agent?.status === "killed";

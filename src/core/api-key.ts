@@ -10,14 +10,14 @@ export type ApiKey = {
   readonly secretHash: string;
   readonly lastFour: string;
   readonly createdAt: number;
-  /** When it ends by itself: set where a newer key replaces it. */
+  /** When the key ends by itself. It is set when a newer key replaces this one. */
   readonly expiresAt: number | null;
   /** Written by a job, so it may be ten seconds behind. */
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
 };
 
-/** `hf_test_…` and `hf_live_…`: 30 base62 digits (178 random bits), then 6 of CRC-32 (decisions.md, Identifiers). */
+/** A key is a prefix, 30 base62 digits (178 random bits), and 6 digits of CRC-32 (README, "Identifiers"). */
 const PREFIXES: Readonly<Record<Mode, string>> = { sandbox: "hf_test_", live: "hf_live_" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 30;
@@ -39,24 +39,24 @@ export function newApiKeySecret(mode: Mode, randomByte: () => number): string {
   let secret = PREFIXES[mode];
   while (secret.length < PREFIXES[mode].length + RANDOM_LENGTH) {
     const byte = randomByte();
-    // 248 = 4 × 62: the bytes above it would make some digits likelier.
+    // 248 = 4 × 62. The bytes from 248 up would make some digits more likely than others.
     if (byte < 248) secret += BASE62.charAt(byte % 62);
   }
   return secret + checksum(secret);
 }
 
-/** Whether a text has the form and the checksum of a key, which a mistyped one has not; no look-up is needed. */
+/** Whether a text has the form and the checksum of a key. A mistyped key fails here, before any look-up. */
 export function looksLikeApiKey(secret: string): boolean {
   const prefix = MODES.map((mode) => PREFIXES[mode]).find((candidate) => secret.startsWith(candidate));
   if (prefix === undefined || !BODY.test(secret.slice(prefix.length))) return false;
   return checksum(secret.slice(0, -CHECKSUM_LENGTH)) === secret.slice(-CHECKSUM_LENGTH);
 }
 
-/** How a key ended, where it has: for good either way. */
+/** How a key ended, which cannot be undone; null while it works. */
 export function endOf(key: ApiKey, now: number): "revoked" | "expired" | null {
   if (key.revokedAt !== null) return "revoked";
   return key.expiresAt !== null && key.expiresAt <= now ? "expired" : null;
 }
 
-/** What is kept of a secret. It has enough random bits that a fast hash is safe, and looking it up by hash leaks no timing. */
+/** Only this hash of a secret is stored. A fast hash is safe, since the secret has many random bits. */
 export const hashSecret = (secret: string): string => sha256(secret);

@@ -1,4 +1,4 @@
-/** What the audit log records: noun and verb. */
+/** The changes that the audit log records, each as noun and verb. */
 export const AUDIT_ACTIONS = [
   "organisation.created",
   "user.created",
@@ -33,21 +33,21 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** Who did it: a signed-in person, or whoever works on the machine itself. */
+/** Who made a change: a signed-in person, or somebody at the command line of the machine itself. */
 export const ADMINISTRATOR_KINDS = ["user", "machine"] as const;
 export type Administrator =
   | { readonly kind: "user"; readonly id: string }
   | { readonly kind: "machine"; readonly id: null };
 
-/** One entry of the audit log: who did what to which thing, and how it was before and after. It holds no secret. */
+/** One entry of the audit log: who changed what, and how it was before and after. It holds no secret. */
 export type AuditEntry = {
   readonly id: string;
   readonly organisationId: string;
   readonly actor: Administrator;
   readonly action: AuditAction;
-  /** The id of the thing. */
+  /** The id of what was changed. */
   readonly subject: string;
-  /** Read-back shapes; null where the thing was not there before, or is not there after. */
+  /** The subject as the API shows it; null where it did not exist before, or does not exist after. */
   readonly before: object | null;
   readonly after: object | null;
   readonly recordedAt: number;

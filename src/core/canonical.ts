@@ -1,6 +1,6 @@
 import canonicalize from "canonicalize";
 
-/** RFC 8785 text of a JSON value. Throws on what JSON cannot say: a lone surrogate, NaN, a cycle. */
+/** RFC 8785 text of a JSON value. Throws on what JSON cannot express: a lone surrogate, NaN, a cycle. */
 export function canonicalJson(value: unknown): string {
   const ordered = inOrder(value, DEPTH_MAX);
   const text = ordered === undefined ? canonicalize(value) : JSON.stringify(ordered);
@@ -11,9 +11,9 @@ export function canonicalJson(value: unknown): string {
 const DEPTH_MAX = 64;
 
 /**
- * The value with the keys of its objects in RFC 8785's order. The runtime writes that as the canonical text, several times as
- * fast as the package, whose work is left to what is unusual: undefined is for that. It is a key like `10`, which objects put
- * first by themselves, or `__proto__`; a lone surrogate; and whatever is not plain JSON.
+ * The value with the keys of its objects in the order of RFC 8785. JSON.stringify then writes the canonical text, several
+ * times as fast as the package does. Undefined means that the package must do it, because the value is unusual: it has a key
+ * such as `10`, which objects always put first, or `__proto__`; a lone surrogate; too many levels; or it is not plain JSON.
  */
 function inOrder(value: unknown, depth: number): unknown {
   if (typeof value === "string") return value.isWellFormed() ? value : undefined;
@@ -38,5 +38,5 @@ const USUAL_KEY = /^[A-Za-z][A-Za-z0-9_.-]*$/;
 /** Lower-case hex SHA-256 of bytes, or of a string's UTF-8. */
 export const sha256 = (data: string | Uint8Array): string => Bun.SHA256.hash(data, "hex");
 
-/** SHA-256 of a JSON value's RFC 8785 form (decisions.md, Warrants: `spec_hash`, `rules_hash`, …). */
+/** SHA-256 of a JSON value's RFC 8785 form, as in `spec_hash` and `rules_hash` (README, "Trace"). */
 export const hashJson = (value: unknown): string => sha256(canonicalJson(value));

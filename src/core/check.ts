@@ -4,7 +4,7 @@ import type { ReasonCode } from "./clauses/reason-codes.ts";
 import type { Outcome } from "./policy.ts";
 import { isoTime } from "./time.ts";
 
-/** What one verification saw and what the policy made of it (decisions.md, Check and escalation records). */
+/** One verification: what the source answered, the result of each clause, and what the policy decided. */
 export type Check = {
   readonly id: string;
   readonly warrantId: string;
@@ -23,7 +23,7 @@ export type Check = {
   readonly evaluatedAt: number;
 };
 
-/** A check as the wire shows it, and as `check_hash` pins it for good: a new field would change old hashes. */
+/** A check as the API shows it. `check_hash` is the hash of this form: a new field would change the hashes of old checks. */
 export const checkResource = (check: Check) => ({
   id: check.id,
   object: "check" as const,

@@ -1,6 +1,9 @@
 import { SECOND_MS } from "./time.ts";
 
-/** Whether the machine's clock can be trusted with what cannot be undone: to expire, to forget, to end a check by its lease. */
+/**
+ * Whether the machine's clock can be trusted. While it cannot, nothing is done that cannot be undone: no warrant expires, no
+ * old row is deleted, no check ends because its lease has run out.
+ */
 
 /** The clock, and what it is compared with. */
 export type ClockReading = {
@@ -14,7 +17,7 @@ export type ClockReading = {
   readonly monotonicElapsedMs: number;
 };
 
-/** How far the clock is wrong, by what it is compared with. Each is 0 where the clock agrees with that. */
+/** How far the clock is wrong, by each thing that it is compared with; 0 where it agrees. */
 export type ClockDisagreement = {
   /** How far it is behind the ledger's last commit. */
   readonly behindLedgerMs: number;
@@ -22,7 +25,7 @@ export type ClockDisagreement = {
   readonly jumpedMs: number;
 };
 
-/** A difference up to this is not a jump. NTP slews the clock by far less. */
+/** A smaller difference is not a jump: NTP corrects the clock in far smaller steps. */
 const JUMP_ALLOWED_MS = 5 * SECOND_MS;
 
 /** Null where the clock agrees with the ledger and with the clock that never jumps. */

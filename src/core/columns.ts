@@ -1,4 +1,7 @@
-/** Rows of text for people, as lines: each column as wide as its widest cell, the first to the left, the others, which are figures, to the right. */
+/**
+ * Rows of text as lines for people. Each column is as wide as its widest cell. The first column is aligned left; the others
+ * hold figures and are aligned right.
+ */
 export function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>

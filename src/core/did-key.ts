@@ -3,7 +3,7 @@ import { base58btc } from "multiformats/bases/base58";
 /** `did:key`: an identifier that is itself a public key (W3C CCG, The did:key Method). */
 
 const PREFIX = "did:key:";
-/** More than any key has that is accepted here; decoding takes time that grows with the square. */
+/** No key that is accepted here is longer. Without a limit a long text would hold us up: decoding takes quadratic time. */
 const ENCODED_LENGTH_MAX = 64;
 
 /** A multicodec prefix (an unsigned varint of the code), then the key's bytes. */
@@ -29,17 +29,17 @@ export function isDidKey(text: string): boolean {
   if (!bytes) return false;
   const type = KEY_TYPES.find(({ prefix }) => prefix.every((byte, index) => bytes[index] === byte));
   if (!type || bytes.length !== type.prefix.length + type.keyBytes) return false;
-  // A point is compressed: its first byte says which of the two it is.
+  // A point of a curve is written compressed: its first byte says which of two points it is.
   const first = bytes[type.prefix.length];
   return !type.isPoint || first === 2 || first === 3;
 }
 
-/** The bytes of `z` and base58btc digits; null where it is anything else. */
+/** The bytes that `z` and base58btc digits stand for; null for any other text. */
 function decode(encoded: string): Uint8Array | null {
   if (encoded.length > ENCODED_LENGTH_MAX || !encoded.startsWith(base58btc.prefix)) return null;
   try {
     const bytes = base58btc.decode(encoded);
-    // The decoder takes some characters beyond ASCII for digits.
+    // The decoder also accepts some characters that are not ASCII as digits.
     return base58btc.encode(bytes) === encoded ? bytes : null;
   } catch {
     return null;

@@ -1,7 +1,4 @@
-/**
- * The closed catalogue of refusals (interface.md "Errors", and those that decisions.md adds).
- * A code is stable: callers branch on it. Its status fixes its type.
- */
+/** The closed list of refusals (README, "Errors"). A code is stable, since callers branch on it. Its status fixes its type. */
 
 const TYPES = {
   400: "invalid_request",
@@ -23,13 +20,13 @@ export const ERRORS = {
   deadline_in_past: [400, "The deadline is not in the future."],
   idempotency_key_required: [400, "A money-moving POST came without an Idempotency-Key."],
   policy_no_bands: [400, "The policy's bands are empty or missing."],
-  policy_no_floor_band: [400, "No band of the policy stands at minScore 0."],
+  policy_no_floor_band: [400, "No band of the policy has minScore 0."],
   policy_band_out_of_range: [400, "A band's minScore is outside 0 to 1."],
   policy_band_bps_required: [400, "A partial_release band lacks a releasedBps strictly between 0 and 10000."],
   upstream_unreachable: [400, "The first request to the seller failed; nothing is held."],
-  x402_challenge_invalid: [400, "The seller's 402 asks for nothing that can be read."],
+  x402_challenge_invalid: [400, "The seller's 402 has no price that can be read."],
   x402_scheme_unsupported: [400, "Nothing that the seller accepts can be paid in this mode."],
-  not_authenticated: [401, "No credentials, or credentials that resolve to nobody."],
+  not_authenticated: [401, "No credentials, or credentials that are not valid."],
   invalid_worker_secret: [401, "The X-Service-Worker header is absent or wrong."],
   insufficient_funds: [402, "The available balance does not cover the hold."],
   insufficient_role: [403, "The person's role is below what the route needs."],
@@ -40,8 +37,8 @@ export const ERRORS = {
   agent_id_required: [403, "This agent must be named in agent_id."],
   policy_not_allowed: [403, "The API key may not name this policy."],
   policy_max_amount_exceeded: [403, "The amount is above the policy's maxAmount."],
-  session_ceiling_exceeded: [403, "The spend session has no headroom left for the amount."],
-  session_warrant_limit_reached: [403, "The spend session's warrant allowance is used."],
+  session_ceiling_exceeded: [403, "The amount would go over the spend session's ceiling."],
+  session_warrant_limit_reached: [403, "The spend session has opened all the warrants that it may."],
   session_failure_budget_spent: [403, "Consecutive failures exhausted the spend session's budget."],
   session_expired: [403, "The spend session has expired."],
   session_revoked: [403, "The spend session was revoked."],
@@ -51,9 +48,12 @@ export const ERRORS = {
     403,
     "The service was restored from a backup, and its operator has not acknowledged that yet; the sandbox is open.",
   ],
-  passkey_unavailable: [403, "A passkey is needed, and there is none that counts, or none can be used here."],
+  passkey_unavailable: [
+    403,
+    "A passkey is needed; nobody has one that counts, or none can be used at this address.",
+  ],
   passkey_required: [403, "Above the passkey threshold a settlement needs a fresh signature by a passkey."],
-  second_person_required: [403, "A dispute is decided by a second person, not by who raised it."],
+  second_person_required: [403, "A dispute is decided by a second person, not by the person who raised it."],
   route_not_found: [404, "No such route, or not with this method."],
   warrant_not_found: [404, "No such warrant, or not yours."],
   agent_not_found: [404, "No such agent, or not yours."],
@@ -66,17 +66,17 @@ export const ERRORS = {
   purchase_not_found: [404, "No such purchase."],
   webhook_not_found: [404, "No such webhook endpoint."],
   delivery_not_found: [404, "No such webhook delivery."],
-  user_not_found: [404, "No such person, or not of yours."],
+  user_not_found: [404, "No such person, or not in your organisation."],
   passkey_not_found: [404, "No such passkey, or not yours."],
   illegal_transition: [409, "The move is not legal from the warrant's current state."],
   version_conflict: [409, "Someone else moved it first; read it again and retry."],
   api_key_not_active: [409, "The API key was revoked, has expired or is already being replaced."],
-  last_owner: [409, "The organisation's last owner stays one."],
-  already_exists: [409, "Something of this name exists already."],
+  last_owner: [409, "The organisation's last owner must stay an owner."],
+  already_exists: [409, "What should be created exists already: a name, an e-mail address or a passkey."],
   idempotency_key_reused: [409, "The Idempotency-Key was used with another request."],
   idempotency_in_flight: [409, "The original request of this Idempotency-Key is still running."],
-  idempotency_conflict: [409, "The Idempotency-Key was claimed concurrently."],
-  rate_limit_exceeded: [429, "Over the window's budget; Retry-After says when it is whole again."],
+  idempotency_conflict: [409, "Another request claimed the Idempotency-Key at the same time."],
+  rate_limit_exceeded: [429, "Too many requests; Retry-After says in how many seconds to retry."],
   internal_error: [500, "An unexpected fault of the service."],
 } as const satisfies Record<string, readonly [Status, string]>;
 
@@ -85,7 +85,7 @@ export type ErrorCode = keyof typeof ERRORS;
 /** A refusal is a value: nothing moved. `message` is for people and carries no secret. */
 export type Refusal = { readonly refused: ErrorCode; readonly message: string };
 
-/** A message may name what was sent, which may be long. */
+/** A message may repeat what was sent, so it is cut where it is longer. */
 const MESSAGE_LENGTH_MAX = 1_000;
 
 export const refuse = (refused: ErrorCode, message: string): Refusal => ({
@@ -102,18 +102,18 @@ export const isRefusal = (value: unknown): value is Refusal =>
 
 export const statusOf = (code: ErrorCode): Status => ERRORS[code][0];
 
-/** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (decisions.md, Warrants). */
+/** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (README, "Errors"). */
 export const typeOf = (code: ErrorCode): ErrorType =>
   code === "illegal_transition" ? "invalid_state" : TYPES[statusOf(code)];
 
-/** The first cause of an error: those around it may quote a whole statement with all its values, hashes among them. */
+/** The innermost cause of an error. The errors around it may quote a whole SQL statement with its values, also with hashes. */
 export function rootCause(error: unknown): unknown {
   let root = error;
   while (root instanceof Error && root.cause instanceof Error) root = root.cause;
   return root;
 }
 
-/** What the first cause of an error says. */
+/** The message of an error's innermost cause. */
 export function rootMessage(error: unknown): string {
   const root = rootCause(error);
   return root instanceof Error ? root.message : String(root);

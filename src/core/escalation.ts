@@ -7,7 +7,7 @@ export type Decision = (typeof DECISIONS)[number];
 export const ESCALATION_STATUSES = ["open", "disputed", "resolved"] as const;
 export type EscalationStatus = (typeof ESCALATION_STATUSES)[number];
 
-/** A warrant that waits for a person. `raisedBy` is who disputed it: somebody else must resolve it then. */
+/** A warrant that waits for a person. `raisedBy` is the person who disputed it: another person must then resolve it. */
 export type Escalation = {
   readonly id: string;
   readonly organisationId: string;

@@ -1,7 +1,7 @@
 import { decodeTime, encodeTime } from "ulid";
 import { sha256 } from "./canonical.ts";
 
-/** Identifiers are a prefix and a ULID, so they sort by creation (decisions.md, Identifiers). */
+/** An id is a prefix and a ULID, so ids sort by the time of their creation (README, "Identifiers"). */
 export const ID_PREFIXES = {
   warrant: "wrt_",
   agent: "agt_",
@@ -53,8 +53,8 @@ function encodeHalf(half: number): string {
 }
 
 /**
- * The id that follows from another and a salt: the same each time it is asked for, at the other's time, and as hard to guess
- * as the two are.
+ * An id that is computed from another id and a salt. It is the same each time, it has the other id's time, and it is as hard
+ * to guess as the id and the salt are.
  */
 export function derivedId(noun: Noun, from: string, salt: string): string {
   const digest = sha256(`${from} ${salt}`);
@@ -69,13 +69,13 @@ export function derivedId(noun: Noun, from: string, salt: string): string {
 export const timeOfId = (id: string): number => decodeTime(id.slice(id.indexOf("_") + 1));
 
 /**
- * A generator of ids that only ever rise within the process, even when the clock steps back. Within one millisecond the
- * random part grows by a random step below 2^40: by a step of one, a receipt's address could be
- * guessed from its neighbour's (decisions.md, Identifiers).
+ * A generator of ids. Within the process each id is greater than the one before, even when the clock steps back. Within one
+ * millisecond the random part grows by a random step below 2^40. With a step of one, a receipt's address could be guessed
+ * from its neighbour's (README, "Identifiers").
  *
  * @param now epoch milliseconds
  * @param random40 a uniform random integer below 2^40, from a cryptographic source
- * @param newestTime the time in the newest id that was given out before, by whichever process: new ids come after it
+ * @param newestTime the time in the newest id that any process has made before: new ids come after it
  */
 export function createIds(now: () => number, random40: () => number, newestTime = -1): NewId {
   let time = -1;

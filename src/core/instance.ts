@@ -1,12 +1,12 @@
 /** This installation: one ledger and its keys. */
 export type Instance = {
   readonly id: string;
-  /** Where its server was last reached; links that commands write down lead there. Null before the first start. */
+  /** The base URL of its last server. The links that commands print start with it. Null before the first start. */
   readonly baseUrl: string | null;
-  /** The EVM chains that its server last had endpoints of: of a payment on one of them the chain tells, not a person. */
+  /** The EVM chains that its last server could ask. Whether a payment on one of them was made, the chain says, not a person. */
   readonly chainIds: readonly number[];
   readonly createdAt: number;
-  /** When the ledger was restored from a backup. A backup does not know the keys and payments that came after it. */
+  /** When the ledger was restored from a backup. It does not hold the keys and payments that came after that backup. */
   readonly restoredAt: number | null;
   /** When the operator acknowledged the restore; until then live opens and payments are refused. */
   readonly acknowledgedAt: number | null;

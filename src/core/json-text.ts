@@ -1,10 +1,10 @@
-/** JSON as people and programs send it, read so that nothing passes by mistake (decisions.md, Warrants). */
+/** JSON as people and programs send it, read strictly, so that nothing passes by mistake (README, "Strict input"). */
 
 const DEPTH_MAX = 64;
 
 /**
- * The value of a JSON text, or what is wrong with it, to follow the name of where it came from: broken JSON, a key twice in
- * one object, a lone surrogate, a number that is out of range, or nesting beyond 64.
+ * The value of a JSON text, or the problem with it, in words that follow a name, such as `the body is not JSON`. Besides
+ * broken JSON it refuses a key twice in one object, a lone surrogate, a number out of range, and more than 64 levels.
  */
 export function parseJsonText(text: string): { readonly value: unknown } | { readonly problem: string } {
   let value: unknown;
@@ -15,11 +15,11 @@ export function parseJsonText(text: string): { readonly value: unknown } | { rea
   }
   const keys = countKeys(value);
   if (typeof keys === "string") return { problem: keys };
-  // A key that is repeated was dropped by the parser: the text has a colon more than the value has keys.
+  // Of two equal keys the parser keeps one. Then the text has more colons than the value has keys.
   return keys === countColons(text) ? { value } : { problem: "has the same key twice in one object" };
 }
 
-/** How many keys the objects in a value have, or what is wrong with it. Keeps no scalar on the way: there may be a million. */
+/** How many keys the objects in a value have, or the problem with the value. Scalars are not collected: there may be a million. */
 function countKeys(root: unknown): number | string {
   let count = 0;
   let level: object[] = [[root]];
@@ -46,10 +46,10 @@ function countKeys(root: unknown): number | string {
   return count;
 }
 
-/** What is wrong with a scalar; what is none goes to the next level. */
+/** The problem with a scalar; null where there is none. Objects and arrays are put into `next`. */
 function problemWith(value: unknown, next: object[]): string | null {
   if (typeof value === "string" && !value.isWellFormed()) return "has a lone surrogate in a string";
-  // Beyond 2^53 a reader rounds: what is hashed and compared would not be what was written.
+  // From 2^53 on a double is rounded: the number that is hashed and compared would not be the one that was written.
   if (typeof value === "number" && !(Math.abs(value) < 2 ** 53)) return "has a number that is out of range";
   if (typeof value === "object" && value !== null) next.push(value);
   return null;
@@ -66,7 +66,7 @@ function countColons(text: string): number {
     const code = text.charCodeAt(index);
     if (code === COLON) count += 1;
     if (code !== QUOTE) continue;
-    // On to the end of the string.
+    // Skip the string.
     for (index++; text.charCodeAt(index) !== QUOTE; index++) {
       if (text.charCodeAt(index) === BACKSLASH) index++;
     }

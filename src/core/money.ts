@@ -1,7 +1,4 @@
-/**
- * Amounts: whole numbers of an asset's smallest unit, as bigint inside and as digit strings outside
- * (interface.md "Amount convention"; bounds from decisions.md "Warrants").
- */
+/** Amounts are whole numbers of an asset's smallest unit: bigint inside, digit strings outside (README, "Amounts"). */
 
 /** 2^63 - 1: the largest amount, balance and ceiling. */
 export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
@@ -9,7 +6,7 @@ export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
 /** Basis points of a whole: 10000 is all of it. */
 export const BPS_WHOLE = 10_000;
 
-/** The books' assets and payees (decisions.md, Warrants). A character beyond the BMP is two units of a text, and one of the 512. */
+/** Assets and payees (README, "Warrants"). A character beyond the BMP is two units of a JavaScript string, and one of the 512. */
 export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
 export const PAYEE_PATTERN =
   "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$";
@@ -17,7 +14,7 @@ export const PAYEE_PATTERN =
 const DIGITS = /^[0-9]+$/;
 const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);
 
-/** The amount that a digit string means, leading zeros allowed; null where it is none or above AMOUNT_MAX. */
+/** The amount of a digit string, leading zeros allowed; null for any other text, and for an amount above AMOUNT_MAX. */
 export function parseAmount(text: unknown): bigint | null {
   if (typeof text !== "string" || !DIGITS.test(text)) return null;
   const significant = text.replace(/^0+(?=.)/, "");
@@ -26,10 +23,10 @@ export function parseAmount(text: unknown): bigint | null {
   return amount <= AMOUNT_MAX ? amount : null;
 }
 
-/** floor(amount × bps / 10000): what a share pays (decisions.md, Warrants). `bps` is an integer from 0 to 10000. */
+/** What a share pays: floor(amount × bps / 10000) (README, "Shares"). `bps` is an integer from 0 to 10000. */
 export const shareOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps)) / BigInt(BPS_WHOLE);
 
-/** An amount for people, such as `8.40 USDC`; assets without known decimals show their units. */
+/** An amount for people, such as `8.40 USDC`; an asset whose decimals are not known is shown in its smallest unit. */
 export function displayAmount(amount: bigint, asset: string): string {
   const decimals = DECIMALS.get(asset);
   if (decimals === undefined) return `${amount} ${asset}`;

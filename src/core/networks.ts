@@ -4,7 +4,7 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** A base address and the length of its prefix in bits. */
 export type Network = readonly [Address, number];
 
-/** Four decimal parts, or IPv6: not the octal, hexadecimal, shortened and zoned forms that ipaddr.js takes too. */
+/** Whether an address is four decimal parts, or IPv6 without a zone. ipaddr.js also takes octal, hexadecimal and short forms. */
 const isWritten = (text: string): boolean =>
   text.includes(":") ? !text.includes("%") : ipaddr.IPv4.isValidFourPartDecimal(text);
 
@@ -12,7 +12,7 @@ export function parseAddress(text: string): Address | null {
   return isWritten(text) && ipaddr.isValid(text) ? ipaddr.parse(text) : null;
 }
 
-/** A CIDR such as `10.0.0.0/8`, or one address; null where it is neither. */
+/** A CIDR such as `10.0.0.0/8`, or a single address; null for any other text. */
 export function parseNetwork(text: string): Network | null {
   try {
     if (text.includes("/")) {

@@ -1,7 +1,7 @@
 import type { ClockDisagreement } from "./clock.ts";
 import { SECOND_MS } from "./time.ts";
 
-/** Whether a running service is fit to serve, from what it knows of itself. */
+/** Whether a running service can do its work, judged by what it knows of itself. */
 
 /** What is known of a job. Times are epoch milliseconds, null where there was none. */
 export type JobState = {
@@ -13,9 +13,9 @@ export type JobState = {
   readonly lastStartedAt: number | null;
   readonly lastEndedAt: number | null;
   readonly lastDurationMs: number | null;
-  /** How long the next run is overdue, or the present one runs beyond its interval; 0 where all is in time. */
+  /** How long the next run is overdue, or the current one has run beyond its interval; 0 where neither is late. */
   readonly lagMs: number;
-  /** Since the last run that succeeded. */
+  /** How long ago the last run succeeded. */
   readonly quietMs: number;
   /** No run has succeeded for longer than the job may go without one. */
   readonly stuck: boolean;
@@ -30,9 +30,9 @@ export type AuditOutcome = {
 
 /** What the service knows of itself. */
 export type Vitals = {
-  /** Whether it can be read; whether it can be written, by the last attempt. */
+  /** Whether the ledger can be read now, and whether the last attempt to write it succeeded. */
   readonly ledger: { readonly readable: boolean; readonly writable: boolean };
-  /** Of the disk that the data folder is on; null where the system does not say. */
+  /** What is free on the disk of the data folder; null where the system does not say. */
   readonly freeBytes: number | null;
   readonly jobs: readonly JobState[];
   /** Null before the first one has ended. */
@@ -41,7 +41,7 @@ export type Vitals = {
   readonly clock: ClockDisagreement | null;
 };
 
-/** The answer of `/readyz`. A check's message says what is wrong, and nothing that a stranger may not know. */
+/** The answer of `/readyz`. A check's message says what is wrong. Anybody may read it, so it holds nothing secret. */
 export type Readiness = {
   readonly object: "readiness";
   readonly ready: boolean;
@@ -52,7 +52,7 @@ export type Readiness = {
   }[];
 };
 
-/** Less, and the log and a backup of a small ledger no longer fit. */
+/** With less free space, the write-ahead log and a backup of a small ledger may not fit. */
 export const FREE_BYTES_MIN = 100 * 1024 * 1024;
 
 export function readinessOf(vitals: Vitals): Readiness {
@@ -86,7 +86,7 @@ function jobsProblem({ jobs }: Vitals): string | null {
 const auditProblem = ({ audit }: Vitals): string | null =>
   audit === null || audit.disagreements === 0
     ? null
-    : "The last audit found disagreements in the books; `holdfast audit` lists them.";
+    : "The last audit found disagreements in the ledger; `holdfast audit` lists them.";
 
 function clockProblem({ clock }: Vitals): string | null {
   if (clock === null) return null;
@@ -97,7 +97,7 @@ function clockProblem({ clock }: Vitals): string | null {
     const direction = jumpedMs > 0 ? "forwards" : "back";
     found.push(`has jumped ${secondsOf(Math.abs(jumpedMs))} ${direction} since the service started`);
   }
-  // A restart does not help against the last commit: it stays where it is.
+  // Where the clock is behind the last commit, a restart does not help: the commit keeps its time.
   const remedy =
     jumpedMs === 0
       ? "Set the clock right; if it is right, this ends once it has passed that commit."

@@ -1,10 +1,10 @@
 import { type Refusal, refuse } from "./errors.ts";
 
-/** A customer of the instance. Everything but people's e-mails belongs to one. */
+/** A customer of the instance. All data belongs to one organisation; only people's e-mails are unique in the instance. */
 export type Organisation = {
   readonly id: string;
   readonly name: string;
-  /** While it is on, no warrant opens; what is open goes on. */
+  /** While it is on, no new warrant opens; warrants that are open go on. */
   readonly killSwitch: boolean;
   /** Units of USDC above which a person signs with a passkey; null where there is no threshold. */
   readonly passkeyThreshold: bigint | null;

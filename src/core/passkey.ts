@@ -8,7 +8,7 @@ import type { Warrant } from "./warrant.ts";
 
 /** A person's WebAuthn credential. */
 export type Passkey = {
-  /** The authenticator's own id of it, base64url. */
+  /** The id that the authenticator gave it, base64url. */
   readonly id: string;
   readonly organisationId: string;
   readonly userId: string;
@@ -18,7 +18,7 @@ export type Passkey = {
   /** The authenticator's signature counter; 0 where it keeps none. */
   readonly counter: number;
   readonly transports: readonly string[];
-  /** Not so where it was enrolled within 24 h of a password reset (decisions.md, Sign-in, roles, passkeys). */
+  /** False where it was enrolled within 24 h of a password reset (README, "Passkeys"). */
   readonly countsForThreshold: boolean;
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
@@ -27,7 +27,7 @@ export type Passkey = {
 /** What the authenticator keeps beside the key, and says again at a sign-in. */
 export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
 
-/** A person's signature over one decision on one version of a warrant: good for one use, soon. */
+/** A person's signature over one decision on one version of a warrant. It is good for one use, within 120 s. */
 export type PasskeyApproval = {
   readonly tokenHash: string;
   readonly userId: string;
@@ -43,7 +43,7 @@ export type PasskeyApproval = {
   readonly usedAt: number | null;
 };
 
-/** Passkeys: where they work, what one signs, and above which amount one must (decisions.md, Sign-in, roles, passkeys). */
+/** Where passkeys work, what a passkey signs, and above which amount one is needed (README, "Passkeys" and "The threshold"). */
 
 /** How long a challenge waits for its answer, and how long an approval is good for. */
 export const PASSKEY_TTL_MS = 120 * SECOND_MS;
@@ -70,7 +70,7 @@ export function relyingPartyOf(baseUrl: string): RelyingParty | Refusal {
 export const countsForThreshold = (passwordResetAt: number | null, enrolledAt: number): boolean =>
   passwordResetAt === null || enrolledAt - passwordResetAt >= DAY_MS;
 
-/** A signature counter that does not rise tells of a copied authenticator; both 0 is one that keeps none. */
+/** Whether the signature counter has risen, or is not kept (both 0). One that has not risen means a copied authenticator. */
 export const counterRose = (before: number, after: number): boolean =>
   after > before || (before === 0 && after === 0);
 
@@ -102,14 +102,14 @@ export const challengeOf = (statement: Statement): string =>
 
 type Priced = Pick<Warrant, "amount" | "asset">;
 
-/** Whether the threshold asks for a person. It speaks of USDC's units: of another asset nobody can say that it is below. */
+/** Whether the threshold asks for a passkey. It is in units of USDC, so an amount in any other asset counts as above it. */
 export const isAboveThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
   threshold !== null && (asset !== "USDC" || amount > threshold);
 
 /**
  * Why a warrant may not be opened under the threshold; null where it may.
  *
- * @param hasPasskey whether anybody of the organisation has one that counts
+ * @param hasPasskey whether anybody in the organisation has a passkey that counts
  */
 export function refuseOpenAbove(
   threshold: bigint | null,
@@ -131,7 +131,7 @@ export function refuseOpenAbove(
       );
 }
 
-/** A purchase pays at once, and waits for nobody's signature: above the threshold it is refused (decisions.md, x402). */
+/** A purchase pays at once and cannot wait for a signature, so above the threshold it is refused. */
 export const refusePayAbove = (threshold: bigint | null, priced: Priced): Refusal | null =>
   isAboveThreshold(threshold, priced)
     ? refuse(
@@ -140,7 +140,7 @@ export const refusePayAbove = (threshold: bigint | null, priced: Priced): Refusa
       )
     : null;
 
-/** What a settlement shows for itself: the approval that its token names, and the person's passkeys that count. */
+/** What a person brings to a settlement: the approval of the token that was sent, and the passkeys of theirs that count. */
 export type Approved = {
   readonly approval: PasskeyApproval | null;
   readonly passkeyIds: readonly string[];

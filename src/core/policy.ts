@@ -27,7 +27,7 @@ export type PolicyRules = {
 export type Policy = {
   readonly id: string;
   readonly organisationId: string;
-  /** Null where the policy is the organisation's. */
+  /** Null where the policy is the organisation's default. */
   readonly agentId: string | null;
   readonly name: string;
   readonly version: number;
@@ -36,7 +36,7 @@ export type Policy = {
   readonly createdAt: number;
 };
 
-/** The rules where no policy was saved: only a clean pass pays. */
+/** The rules that apply where no policy was saved: only a clean pass pays (README, "Policies"). */
 export const BUILT_IN_RULES: PolicyRules = {
   bands: [
     { minScore: 1, outcome: "release" },
@@ -50,7 +50,7 @@ export const scoreInBps = (score: number): number => Math.round(score * BPS_WHOL
 
 const BANDS_MAX = 64;
 const LABEL_LENGTH_MAX = 200;
-/** In characters of JSON. Every open reads the rules, so they stay small. */
+/** In characters of JSON. Every open reads the rules, so they must be small. */
 const RULES_LENGTH_MAX = 16 * 1024;
 
 // In these models `refused` is the code of a refusal, and `description` follows the path in its message.
@@ -100,7 +100,7 @@ const reasonCodes = Type.Array(Type.Union(REASON_CODES.map((code) => Type.Litera
 
 const anything = Type.Optional(Type.Unknown());
 
-/** All of the rules but the lists of reason codes, which may be long. */
+/** The rules without the lists of reason codes: a list may be long, so it is checked after the length of the whole. */
 const RULES = Type.Object(
   {
     bands,
@@ -141,7 +141,7 @@ function refuseFirst(model: TSchema, value: unknown): Refusal | null {
   return error && refusalOf(error);
 }
 
-/** The error to answer with; null where there is none. In a band it is an error of the model of its outcome. */
+/** The error to answer with; null where there is none. For a band, the model of its own outcome gives the error. */
 function firstOf(errors: Iterable<ValueError>): ValueError | null {
   for (const error of errors) {
     // A missing field is reported twice: first before all other fields, then in its place among them.
@@ -152,7 +152,7 @@ function firstOf(errors: Iterable<ValueError>): ValueError | null {
   return null;
 }
 
-/** Which of the models of a band applies. An outcome that does not exist is refused by each of them. */
+/** The index of the model for a band's outcome. An outcome that does not exist gets the first model, which refuses it. */
 const outcomeIndex = (band: unknown): number =>
   Math.max(0, OUTCOMES.indexOf((band as { readonly outcome: Outcome } | null)?.outcome as Outcome));
 
@@ -179,8 +179,8 @@ export type PolicyDecision = {
 };
 
 /**
- * How a verification picks the outcome: `alwaysRefund`, then `alwaysEscalate`, then the highest band that the score
- * reaches; of bands with equal `minScore`, the earlier.
+ * How a verification picks the outcome (README, "Policies"): by `alwaysRefund`, then `alwaysEscalate`, then the highest band
+ * that the score reaches; of bands with equal `minScore`, the earlier.
  *
  * @param score a fraction from 0 to 1
  */

@@ -1,12 +1,12 @@
-/** How far long work has come, for somebody who watches it. */
+/** Shows a person how far long work has come. */
 export type Progress = {
   /**
-   * Says how much is done. It is cheap: work may call it for every row.
+   * Says how much is done. It costs little: work may call it for every row.
    *
-   * @param total of how many; null where that is not known
+   * @param total how much there is to do; null where that is not known
    */
   update(done: number, total: number | null): void;
-  /** Ends it, and resolves once nothing of it is shown any more. A second call does nothing. */
+  /** Ends the display, and resolves once nothing is shown any more. A second call does nothing. */
   stop(): Promise<void>;
 };
 

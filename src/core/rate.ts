@@ -1,7 +1,4 @@
-/**
- * Fixed windows of 60 seconds, counted in process memory (interface.md "Rate-limit rules").
- * One instance has its own counters: the limits are a floor when several run.
- */
+/** Requests are counted in fixed windows of 60 seconds, in the memory of the process (README, "Limits"). */
 
 export type Bucket = "read" | "write" | "bench";
 
@@ -18,7 +15,7 @@ export type Budget = {
   readonly exceeded: boolean;
 };
 
-/** The window that the clock is in; it starts at a multiple of its length, alike for all callers. */
+/** The number of the current window. Windows start at multiples of their length, at the same time for all callers. */
 export const windowOf = (now: number): number => Math.floor(now / WINDOW_MS);
 
 export const secondsToReset = (now: number): number => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000);

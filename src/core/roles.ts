@@ -1,10 +1,10 @@
 import { type Refusal, refuse } from "./errors.ts";
 
-/** Two worlds that never touch: the sandbox's money is not real (decisions.md, Two worlds). */
+/** Sandbox and live never meet: the sandbox's money is not real (README, "Sandbox and live"). */
 export const MODES = ["sandbox", "live"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** Roles of people, lowest first (interface.md, Authentication). */
+/** Roles of people, lowest first (README, "Roles"). */
 export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -24,7 +24,7 @@ export type PersonCaller = {
   readonly role: Role;
   readonly organisationId: string;
   readonly mode: Mode;
-  /** Hash of the cookie's token: a commit asks whether this sign-in still stands. */
+  /** Hash of the cookie's token. Each commit checks by it that this sign-in has not ended. */
   readonly signInHash: string;
 };
 
@@ -33,7 +33,7 @@ export type Caller = KeyCaller | PersonCaller;
 /** Who may do a thing: a person from `role` up, and API keys where `keys` says so. */
 export type Access = { readonly role: Role; readonly keys: boolean };
 
-/** What each verb asks of its caller (interface.md "Endpoints"; decisions.md "Sign-in, roles, passkeys"). */
+/** What each verb asks of its caller (README, "Roles"). */
 export const ACCESS = {
   openWarrant: { role: "operator", keys: true },
   verifyWarrant: { role: "operator", keys: true },
@@ -48,7 +48,7 @@ export const ACCESS = {
 export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 
-/** Null where the caller may; else why not. */
+/** Null where the caller has the access; else why not. */
 export function refuseAccess(caller: Caller, access: Access): Refusal | null {
   if (caller.kind === "key") {
     return access.keys
@@ -60,7 +60,7 @@ export function refuseAccess(caller: Caller, access: Access): Refusal | null {
     : refuse("insufficient_role", `This needs the role ${access.role} or above; yours is ${caller.role}.`);
 }
 
-/** Who moved a warrant, as the trace records it. `agent` carries the API key's id (interface.md, Trace entry). */
+/** Who moved a warrant, as the trace records it. The id of an `agent` is that of its API key (README, "Trace"). */
 export const ACTOR_KINDS = ["agent", "user", "system"] as const;
 export type Actor =
   | { readonly kind: Exclude<(typeof ACTOR_KINDS)[number], "system">; readonly id: string }

@@ -1,12 +1,12 @@
 import { type Refusal, refuse } from "./errors.ts";
 import { isoTime } from "./time.ts";
 
-/** An agent's budget: a ceiling, an optional count, a failure budget and an end (interface.md, Spend session). */
+/** An agent's budget: a ceiling, an optional number of warrants, a failure budget and an end (README, "Spend sessions"). */
 export type SpendSession = {
   readonly id: string;
   readonly agentId: string;
   readonly amountCeiling: bigint;
-  /** What is held or paid under the session; what a settlement returns is given back once (decisions.md). */
+  /** What is held or paid under the session. What a settlement returns is given back, once. */
   readonly amountSpent: bigint;
   readonly warrantLimit: number | null;
   readonly warrantCount: number;
@@ -18,8 +18,8 @@ export type SpendSession = {
 };
 
 /**
- * The session with the hold charged to it, or the first limit that forbids it, in a fixed order. A ceiling speaks of USDC's
- * units; other assets are refused under it (decisions.md, Warrants).
+ * The session after a hold was charged to it, or the first limit that forbids the hold, in a fixed order. The ceiling is in
+ * units of USDC, so other assets are refused (README, "Spend sessions").
  */
 export function chargeSession(
   session: SpendSession,
@@ -66,7 +66,7 @@ export function chargeSession(
   return { ...session, amountSpent: session.amountSpent + amount, warrantCount: session.warrantCount + 1 };
 }
 
-/** The session after a settlement returned part of a hold to the books. */
+/** The session after a settlement returned part of a hold, or all of it. */
 export const giveBack = (session: SpendSession, returned: bigint): SpendSession => ({
   ...session,
   amountSpent: session.amountSpent - returned,

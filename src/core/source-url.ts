@@ -1,10 +1,10 @@
-/** Longest URL that is fetched, in characters (decisions.md, Verification). */
+/** The longest URL that is fetched, in characters. */
 export const URL_LENGTH_MAX = 2_048;
 
-/** What is wrong with a URL that a caller wants fetched, or null: http or https, 2,048 characters, no credentials. */
+/** The problem with a URL that a caller wants fetched, or null. It must be http or https, short, and without credentials. */
 export function checkSourceUrl(text: string): string | null {
   if (text.length > URL_LENGTH_MAX) return `must be at most ${URL_LENGTH_MAX} characters`;
-  // The parser drops control characters and blanks: what is fetched would not be what was written.
+  // The parser removes control characters and blanks: the URL that is fetched would not be the one that was written.
   const printable = [...text].every((character) => character > " " && character !== "\u007f");
   if (!printable || !/^https?:\/\//i.test(text)) return "must be an http or https URL";
   const url = URL.parse(text);

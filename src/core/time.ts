@@ -2,11 +2,11 @@
 
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[Zz]|[+-](\d{2}):(\d{2}))$/;
 
-/** What four digits can say: an offset can lead out of it, and then isoTime would write a sign and six. */
+/** The years of four digits. An offset can lead out of them, and isoTime would then write a sign and six digits. */
 const YEAR_0 = Date.parse("0000-01-01T00:00:00.000Z");
 const YEAR_10000 = Date.parse("9999-12-31T23:59:59.999Z") + 1;
 
-/** Epoch milliseconds of an RFC 3339 timestamp with a zone; null where it is none, such as 30 February. */
+/** Epoch milliseconds of an RFC 3339 timestamp with a zone; null for any other text, and for a day such as 30 February. */
 export function parseTime(text: unknown): number | null {
   const match = typeof text === "string" && text.length <= 64 ? RFC_3339.exec(text) : null;
   if (!match) return null;
@@ -19,13 +19,13 @@ export function parseTime(text: unknown): number | null {
   return time >= YEAR_0 && time < YEAR_10000 ? time : null;
 }
 
-/** Date.UTC takes the years below 100 for those of the 20th century; the calendar repeats every 400. */
+/** Date.UTC reads the years below 100 as 19xx. The calendar repeats every 400 years, so a year from 2000 to 2399 stands in. */
 const daysIn = (year: number, month: number): number =>
   new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
 
 export const isoTime = (time: number): string => new Date(time).toISOString();
 
-/** The same for what may be missing. */
+/** The same for a time that may be missing. */
 export const isoTimeOrNull = (time: number | null): string | null => (time === null ? null : isoTime(time));
 
 export const SECOND_MS = 1_000;

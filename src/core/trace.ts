@@ -29,56 +29,19 @@ import {
   type Warrant,
 } from "./warrant.ts";
 
-/**
- * One link of a warrant's chain (interface.md, Trace entry; decisions.md, Trace, log, receipts). The entries that have an
- * `event` are the outbox of the webhooks.
- */
-export type TraceEntry = TraceStep & {
-  /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
-  readonly payload: string;
-  readonly payloadHash: string;
-  readonly rulesHash: string;
-  readonly previous: string | null;
-  readonly event: { readonly id: string; readonly type: EventType } | null;
-};
-
-/** What is kept of an entry. The rest follows from it, from the warrant's terms, and from the check. */
-export type TraceStep = {
-  readonly warrantId: string;
-  /** Counts from 0 in the warrant: its version less one. */
-  readonly sequence: number;
-  readonly from: State | null;
-  readonly to: State;
-  readonly actor: Actor;
-  /** Never before the entry that was recorded last, whatever the clock says. */
-  readonly recordedAt: number;
-  /** How its payload is written: a key of `ENCODINGS`. */
-  readonly encoding: number;
-  /** Name → hash of the named schemas; at open only, else null. */
-  readonly schemaHashes: SchemaHashes | null;
-  /** The check that led to it; null where none did. */
-  readonly checkId: string | null;
-  /** Null where the move has no event. */
-  readonly eventId: string | null;
-  readonly entryHash: string;
-};
-
-/** Entry hash: SHA-256 of canonical JSON (decisions.md, Trace). */
-export const entryHashOf = ({
-  warrantId,
-  sequence,
-  previous,
-  payloadHash,
-}: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">): string =>
-  // In canonical order; a test compares it with the canonicaliser.
-  sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
-
 export const actorForm = () => object({ kind: oneOf(ACTOR_KINDS), id: orNull(text) });
 
-/**
- * What a trace entry hashes, a webhook's body carries and a receipt shows, as the newest encoding writes it. It stands here and
- * not in `resources`, since hashes depend on it.
- */
+/** What a check adds to the payload of the outcome that followed it. */
+const checkedForm = () =>
+  object({
+    check_id: text,
+    score,
+    reason_codes: arrayOf(oneOf(REASON_CODES)),
+    evidence_hash: hash,
+    check_hash: hash,
+  });
+
+/** What a trace entry hashes, a webhook's body carries and a receipt shows. It stands here, not in `resources`: hashes depend on it. */
 export const tracePayloadForm = () =>
   object({
     warrant_id: text,
@@ -98,28 +61,69 @@ export const tracePayloadForm = () =>
     policy_version: orNull(integer),
     rules_hash: hash,
     schema_hashes: Type.Optional(anyObject<SchemaHashes>("At open: the hash of each named schema.", hash)),
-    check_id: Type.Optional(text),
-    score: Type.Optional(score),
-    reason_codes: Type.Optional(arrayOf(oneOf(REASON_CODES))),
-    evidence_hash: Type.Optional(hash),
-    check_hash: Type.Optional(hash),
+    ...Type.Partial(checkedForm()).properties,
   });
-type Payload = Wire<typeof tracePayloadForm>;
-/** The same before it is written: what is undefined is left out. */
-type Unwritten = {
-  [Key in keyof Payload]-?:
-    | Payload[Key]
-    | (Record<never, never> extends Pick<Payload, Key> ? undefined : never);
-};
 
+/** The hash of each named schema, by its name. */
 type SchemaHashes = Readonly<Record<string, string>>;
 
+/**
+ * One entry of a warrant's trace, which is a hash chain (README, "Trace"). Webhooks are sent for the entries that have an
+ * `event`.
+ */
+export type TraceEntry = TraceStep & {
+  /** Canonical JSON of the trace payload; webhooks and receipts carry it. */
+  readonly payload: string;
+  readonly payloadHash: string;
+  readonly rulesHash: string;
+  readonly previous: string | null;
+  readonly event: { readonly id: string; readonly type: EventType } | null;
+};
+
+/** What is kept of an entry. The rest follows from it, from the warrant's terms, and from the check. */
+export type TraceStep = {
+  readonly warrantId: string;
+  /** Counts from 0 in each warrant: its version minus one. */
+  readonly sequence: number;
+  readonly from: State | null;
+  readonly to: State;
+  readonly actor: Actor;
+  /** Never before the entry that was recorded last, whatever the clock says. */
+  readonly recordedAt: number;
+  /** How its payload is written: a key of `ENCODINGS`. */
+  readonly encoding: number;
+  /** Name → hash of the named schemas; at open only, else null. */
+  readonly schemaHashes: Readonly<Record<string, string>> | null;
+  /** The check that led to it; null where none did. */
+  readonly checkId: string | null;
+  /** Null where the move has no event. */
+  readonly eventId: string | null;
+  readonly entryHash: string;
+};
+
+/** The entry hash: SHA-256 of these four fields as canonical JSON (README, "Trace"). */
+export const entryHashOf = ({
+  warrantId,
+  sequence,
+  previous,
+  payloadHash,
+}: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">): string =>
+  // In canonical order; a test compares it with the canonicaliser.
+  sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
+
+type Payload = Wire<typeof tracePayloadForm>;
+/** Every field of a payload; an optional one is undefined where it is left out. */
+type Written = {
+  readonly [Name in keyof Payload]-?:
+    | Payload[Name]
+    | (Record<never, never> extends Pick<Payload, Name> ? undefined : never);
+};
 type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 
 /** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
 const ENCODINGS: Readonly<Record<number, (warrant: Warrant, told: Told, check: Check | null) => string>> = {
   1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
-    const payload: Unwritten = {
+    const payload: Written = {
       actor: { id: actor.id, kind: actor.kind },
       agent_id: warrant.agentId,
       amount: warrant.amount.toString(),
@@ -156,7 +160,8 @@ export type TraceDetails = {
   readonly actor: Actor;
   readonly recordedAt: number;
   readonly eventId: string;
-  readonly schemaHashes?: SchemaHashes;
+  /** The hashes of the named schemas, by name. Only the entry of the open has them. */
+  readonly schemaHashes?: Readonly<Record<string, string>>;
   /** The check that led to the move. */
   readonly check?: Check;
 };

@@ -11,7 +11,7 @@ export type User = {
   readonly passwordHash: string;
   /** When a reset link last replaced the password: a passkey enrolled within 24 hours after it does not count for the threshold. */
   readonly passwordResetAt: number | null;
-  /** A removed person cannot sign in. The row stays, since trace and audit log name it. */
+  /** A removed person cannot sign in. The row stays, since the trace and the audit log name it. */
   readonly removedAt: number | null;
   readonly createdAt: number;
 };

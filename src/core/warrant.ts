@@ -5,7 +5,7 @@ import { BPS_WHOLE, shareOf } from "./money.ts";
 import { hold, type Legs, settle } from "./postings.ts";
 import type { Mode } from "./roles.ts";
 
-/** The nine states of the lifecycle (decisions.md, Warrants). */
+/** The nine states of a warrant (README, "Warrants"). */
 export const STATES = [
   "held",
   "verifying",
@@ -22,13 +22,13 @@ export type State = (typeof STATES)[number];
 export const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
 export type SettledState = (typeof SETTLED_STATES)[number];
 
-/** Settled is final: it has `settled_at` and a receipt. */
+/** A settled state is final: the warrant has `settled_at` and a receipt. */
 export const isSettled = (state: State): state is SettledState =>
   SETTLED_STATES.some((settled) => settled === state);
 
 export type Spec = { readonly clauses: readonly Clause[] };
 
-/** A promise that money is held against (interface.md, Warrant). Amounts in the asset's smallest unit. */
+/** A promise that money is held against. Amounts are in the asset's smallest unit. */
 export type Warrant = {
   readonly id: string;
   readonly organisationId: string;
@@ -52,7 +52,7 @@ export type Warrant = {
   /** The entry hash of the newest trace entry. */
   readonly traceHead: string | null;
   readonly deadline: number;
-  /** As the trace records it; so is `settledAt`. */
+  /** The time that the trace records; so is `settledAt`. */
   readonly openedAt: number;
   /** While a check runs: when it began, by the clock. Null in every other state. */
   readonly verifyingSince: number | null;
@@ -104,7 +104,7 @@ const PERSON_DECIDES = (mover: Mover): Moves => ({
   refunded: [mover],
 });
 
-/** Every legal move: from → to → by whom (decisions.md, Warrants). What is not here is `illegal_transition`. */
+/** Every legal move: from → to → by whom (README, "Warrants"). Any other move is `illegal_transition`. */
 const TRANSITIONS: Readonly<Record<State, Moves>> = {
   held: {
     verifying: ["caller"],
@@ -215,7 +215,7 @@ export const openingOf = (warrant: Warrant): Transition => ({
   legs: hold(warrant.amount),
 });
 
-/** The event of a move; null where none fires (interface.md, Events; decisions.md, Warrants). */
+/** The event of a move; null where none fires (README, "Webhooks"). */
 export function eventOf(from: State | null, to: State): EventType | null {
   if (from === null) return "warrant.opened";
   if (to === "verifying" || to === "released" || to === "partially_released") return `warrant.${to}`;

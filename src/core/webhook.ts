@@ -6,7 +6,7 @@ import { SECOND_MS } from "./time.ts";
 import type { TraceEntry } from "./trace.ts";
 import type { EventType } from "./warrant.ts";
 
-/** Where an organisation wants to hear of its events (interface.md, Webhook endpoint and delivery). */
+/** A URL that an organisation's events are sent to. */
 export type WebhookEndpoint = {
   readonly id: string;
   readonly organisationId: string;
@@ -20,7 +20,7 @@ export type WebhookEndpoint = {
   readonly createdAt: number;
 };
 
-/** `failed` will be tried again, `exhausted` never (decisions.md, Webhooks). */
+/** A `failed` delivery will be tried again, an `exhausted` one will not. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "exhausted"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
@@ -32,11 +32,11 @@ export type WebhookDelivery = {
   readonly mode: Mode;
   readonly event: EventType;
   readonly eventId: string;
-  /** The trace entry that the body carries; both are null in an example, which nothing happened for. */
+  /** The trace entry that the body carries. Both are null in an example, for which no warrant has moved. */
   readonly warrantId: string | null;
   readonly sequence: number | null;
   readonly status: DeliveryStatus;
-  /** Attempts begun. */
+  /** Attempts that were claimed. */
   readonly attempts: number;
   /** Of the last attempt; null where no response came. */
   readonly responseCode: number | null;
@@ -51,16 +51,16 @@ export type WebhookDelivery = {
 };
 
 export const ATTEMPT_TIMEOUT_MS = 10 * SECOND_MS;
-/** Waits between the four attempts (interface.md, Events, rule 6). */
+/** Waits between the four attempts (README, "Webhooks"). */
 const WAITS_MS = [SECOND_MS, 5 * SECOND_MS, 25 * SECOND_MS] as const;
 export const WAIT_MS_MAX = Math.max(...WAITS_MS);
-/** An attempt that has not ended by then was cut off: longer than an attempt takes. */
+/** An attempt that has not ended after this time was cut off: no attempt takes so long. */
 export const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
 
 export const listensTo = (endpoint: WebhookEndpoint, event: EventType): boolean =>
   !endpoint.disabled && (endpoint.events.length === 0 || endpoint.events.includes(event));
 
-/** What an entry of the trace sends out now: one delivery for each endpoint that listens. Their ids follow from the event's. */
+/** The deliveries of a trace entry: one for each endpoint that listens. Their ids are computed from the event's id. */
 export function deliveriesOf(
   endpoints: readonly WebhookEndpoint[],
   entry: Pick<TraceEntry, "warrantId" | "sequence" | "event">,
@@ -81,7 +81,7 @@ export function deliveriesOf(
     );
 }
 
-/** A delivery of which nothing has been attempted; due at once. */
+/** A delivery without any attempt so far. It is due at once. */
 export const newDelivery = (
   endpoint: WebhookEndpoint,
   id: string,
@@ -101,7 +101,7 @@ export const newDelivery = (
   nextAttemptAt: of.createdAt,
 });
 
-/** The delivery with its next attempt begun, which nobody else begins then; null where none is due. */
+/** The delivery with its next attempt claimed, so that nobody else makes it; null where none is due. */
 export function beginAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
   if (delivery.nextAttemptAt === null || delivery.nextAttemptAt > now) return null;
   return {
@@ -140,8 +140,8 @@ export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now
 }
 
 /**
- * The delivery after an attempt that could not be made, because the endpoint's secret does not open: it counts for nothing, and
- * is due again until the key is back or the endpoint is disabled. No receiver has failed.
+ * The delivery after an attempt that could not be made, because the endpoint's secret cannot be decrypted. No receiver has
+ * failed, so the attempt does not count. The delivery is due again until the key is back or the endpoint is disabled.
  */
 export function returnAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery {
   const attempts = delivery.attempts - 1;
@@ -157,7 +157,7 @@ export function returnAttempt(delivery: WebhookDelivery, now: number): WebhookDe
   };
 }
 
-/** The delivery where its endpoint was disabled: it is over, without another attempt. */
+/** The delivery of an endpoint that was disabled: it gets no further attempt. */
 export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
   ...delivery,
   status: "exhausted",
@@ -166,8 +166,8 @@ export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
 });
 
 /**
- * The delivery, put back on its schedule; null where it is on schedule. An attempt that should have ended was cut off. An
- * attempt that would end, or begin, later than any can was written before the clock was set back.
+ * The delivery, put back on its schedule; null where it needs no change. An attempt that should have ended was cut off. A
+ * time that lies further ahead than any claim or wait was written before the clock was set back.
  */
 export function reschedule(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
   const { claimedUntil, nextAttemptAt } = delivery;

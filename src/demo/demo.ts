@@ -21,12 +21,17 @@ export type DemoSettings = {
   readonly untilStopped: () => Promise<void>;
 };
 
-/** Prints the tour: `inWords` for people, `inJson` for programs. It is called at these three moments. */
+/** Prints the tour: `inWords` for people, `inJson` for programs. */
 export type Narrator = {
   /** Everything is set up, and nothing has happened yet. */
   ready(demo: Demo): void;
-  /** @param yours one more warrant, held for the reader to try; null where no server goes on */
+  /**
+   * The story is over.
+   *
+   * @param yours one more warrant, held for the reader to try; null where the server stops now
+   */
   played(demo: Demo, story: Story, yours: WarrantBody | null): void;
+  /** The server stops. */
   over(demo: Demo): void;
 };
 
@@ -34,8 +39,8 @@ export type Narrator = {
 const YOURS = 10_000_000n;
 
 /**
- * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what becomes of
- * their money. Throws where the outcome of a step is another than planned.
+ * The guided tour: a server, a seller and a sandbox organisation, four warrants, a purchase by x402, and what happens to their
+ * money. Throws where a step does not have the planned outcome.
  */
 export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   const { narrator, keepServing, config, startProgress } = settings;
@@ -59,7 +64,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
         playStory(demo, client, update),
       );
       const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
-      // Asked for before the last line is printed: whoever reads that line may stop the demo at once.
+      // This comes before the last line is printed: whoever reads that line may stop the demo at once.
       const stopped = keepServing ? settings.untilStopped() : null;
       narrator.played(demo, story, yours);
       await stopped;
@@ -76,7 +81,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
 /** The networks that the demo's own seller is on. */
 const SELLERS = "127.0.0.0/8";
 
-/** The operator's configuration, but with the demo's folder, links that work on this machine, and sellers on this machine allowed. */
+/** The operator's configuration, but with the demo's folder, links to this machine, and sellers on this machine allowed. */
 const demoConfig = (config: Config, folder: string): Config => ({
   ...config,
   data: folder,

@@ -8,8 +8,8 @@ const MARK = "DEMO.txt";
 const MARK_TEXT = "`holdfast demo` made this folder. Nothing in it is real; delete it when you like.\n";
 
 /**
- * The demo's data folder: a new temporary one, or the given one where it is new, empty or an earlier demo's. Any other is
- * refused: it may be a real ledger's.
+ * The demo's data folder: a new temporary one, or the given one where it is new, empty or an earlier demo's. Any other folder is
+ * refused, since it may hold a real ledger.
  */
 export async function chooseFolder(given: string | null): Promise<string | Refusal> {
   const folder = given === null ? await mkdtemp(join(tmpdir(), "holdfast-demo-")) : resolve(given);

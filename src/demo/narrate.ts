@@ -46,7 +46,7 @@ export const inWords = (output: Output): Narrator => ({
     narrateReceipts(output, demo, scenes, purchase);
     // A story in which the audit found a problem is not printed.
     output.print(
-      `\n  ${output.paint.pass} The audit agrees: the books balance, and every state has its trace and its money.`,
+      `\n  ${output.paint.pass} The audit agrees: the ledger balances, and every state has its trace and its money.`,
     );
     if (yours) printWhatToTry(output, demo, yours);
   },

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** The demo prints only what really happened: a difference ends it with exit code 1, which CI sees. */
+/** The demo prints only what really happened. A difference from the plan ends it with exit code 1, which CI sees. */
 export function same(what: string, found: unknown, wanted: unknown): void {
   if (isDeepStrictEqual(found, wanted)) return;
   const show = (value: unknown) => Bun.inspect(value, { compact: true });

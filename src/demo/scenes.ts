@@ -72,7 +72,7 @@ export const RULES = {
 /** The organisation's balance, in the smallest unit of USDC. */
 export type Balance = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
 
-/** One deliverable, and what must come of it. */
+/** One deliverable, and the outcome that it must have. */
 export type Scene = {
   readonly name: string;
   readonly deliverable: Deliverable;
@@ -128,7 +128,7 @@ export const JUDGEMENT = {
   balance: { available: usdc(79_00n), held: 0n, paid: usdc(21_00n) },
 } as const satisfies { releasedBps: number; note: string; state: State; balance: Balance };
 
-/** The purchase by x402: what the seller asks before it delivers, the most that the agent pays, and what must come of it. */
+/** The purchase by x402: what the seller asks before it delivers, the most that the agent pays, and the outcome. */
 export const PURCHASE = {
   terms: { amount: `${usdc(1_50n)}`, asset: "USDC", payee: PAYEE },
   maxAmount: usdc(2_00n),

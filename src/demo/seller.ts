@@ -55,7 +55,7 @@ function listen(port: number, paid: PaidPage) {
 
 const LOWS = [4, 6, 5, 3, 2, 4, 7];
 
-/** A forecast of one week for Oslo, whose `generated_at` is so old. */
+/** A forecast of one week for Oslo, made `ageMs` ago by its `generated_at`. */
 function forecast(ageMs: number) {
   const madeAt = Date.now() - ageMs;
   return {

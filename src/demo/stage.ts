@@ -33,7 +33,7 @@ export type Demo = {
   readonly keepServing: boolean;
 };
 
-/** More failures than anybody causes while trying things: the agent must not pause itself. */
+/** More failures than anybody causes while trying things out, so that the agent is never paused. */
 const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */

@@ -50,7 +50,7 @@ export type Story = {
   readonly problems: readonly string[];
 };
 
-/** As many steps as `playStory` reports. */
+/** How many steps `playStory` reports. */
 const STEPS = SCENES.length + 2;
 
 /**
@@ -107,7 +107,7 @@ async function playScene(demo: Demo, client: Client, scene: Scene): Promise<Play
   return { scene, opened, sourceUrl, check, verified };
 }
 
-/** The check of a warrant, whose clauses must have come out with these codes. */
+/** The check of a warrant. Its clauses must have these reason codes; null is a pass. */
 async function readCheck(
   { server }: Demo,
   name: string,
@@ -153,7 +153,7 @@ export const inAMonth = (): string => new Date(Date.now() + 30 * 24 * 3_600_000)
 /** An Idempotency-Key that no earlier run in the same folder has used. */
 const keyOf = ({ cast }: Demo, name: string): string => `${cast.organisation.id}-${name}`;
 
-/** Tries to release with the agent's key, which is refused, since only a person may; then signs the owner in and decides. */
+/** Tries to release with the agent's key, which is refused: only a person may. Then it signs the owner in, who decides. */
 async function decideAsOwner(demo: Demo, client: Client, warrantId: string): Promise<Decision> {
   const { cast } = demo;
   const refused = await client.send<{ error: { code: string } }>(

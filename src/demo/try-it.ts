@@ -6,7 +6,7 @@ import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
 import type { Demo } from "./stage.ts";
 import { inAMonth, type WarrantBody } from "./story.ts";
 
-/** Prints commands to copy, which work as they are, on the warrant that is held for the reader. Each is one line, so that it can be copied whole. */
+/** Prints commands about the warrant that is held for the reader. Each works as it is, and is one line, so that it is easy to copy. */
 export function printWhatToTry({ paint, print }: Output, demo: Demo, yours: WarrantBody): void {
   const { url } = demo;
   const held = displayAmount(BigInt(yours.amount), yours.asset);

@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
-/** Bodies of JSON objects, read with a cap on their bytes and their time (decisions.md, Warrants). */
+/** Bodies of JSON objects, read with a cap on their bytes and their time (README, "Strict input"). */
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

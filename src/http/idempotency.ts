@@ -4,7 +4,7 @@ import type { Idempotency } from "../services/idempotency.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** The Idempotency-Key of a money-moving POST, or why there is none (decisions.md, Idempotency). */
+/** The Idempotency-Key of a money-moving POST, or why there is none (README, "Idempotency"). */
 export function readIdempotencyKey(headers: Headers): string | Refusal {
   const key = headers.get("idempotency-key");
   if (key === null || key === "") {

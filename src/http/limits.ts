@@ -8,7 +8,7 @@ const CALLERS_MAX = 200_000;
 /** Who is counted: a known key or person, else the address. One stranger may have very many addresses. */
 export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
-/** Fixed-window counters in process memory, by bucket and caller (interface.md, Rate-limit rules). */
+/** Fixed-window counters in process memory, by bucket and caller (README, "Limits"). */
 export type RateCounters = {
   /** Counts a request, and returns what is left. */
   take(bucket: Bucket, caller: Counted, now: number): Budget;
@@ -67,7 +67,7 @@ function countersOfKind(callersMax: number) {
   };
 }
 
-/** The client's address: the socket's, or the one that a trusted proxy passes on (decisions.md, Limits and errors). */
+/** The client's address: the socket's, or the one that a trusted proxy passes on (README, "Limits"). */
 export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | null,

@@ -42,7 +42,7 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
 
 /**
  * The shell around the routes' handlers. It does what is the same for every request: it finds the route and the caller, makes
- * the checks of decisions.md's "The order of checks" up to the body, calls the handler, and makes the response. Unknown routes
+ * the checks up to the body (README, "Order of checks"), calls the handler, and makes the response. Unknown routes
  * and unexpected errors get a request id and rate-limit headers like everything else.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
@@ -175,7 +175,7 @@ async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> 
   return refuseCaller(call, rule);
 }
 
-/** Requests are counted by caller: a person, a key, else the address (interface.md, Rate-limit rules). */
+/** Requests are counted by caller: a person, a key, else the address (README, "Limits"). */
 function countedAs(call: Call): Counted {
   const { caller, worker } = call;
   // Strangers at the worker's address must not use up its budget.

@@ -17,7 +17,7 @@ export function isWorker(headers: Headers, secretHash: string | null): boolean {
   );
 }
 
-/** Why a worker's route is closed to who is not the worker (interface.md, Authentication, rule 8). */
+/** Why the worker's route is closed to anybody else. */
 export const refuseStranger = (secretHash: string | null): Refusal =>
   secretHash === null
     ? refuse("worker_secret_unset", "HOLDFAST_WORKER_SECRET is not set: this route is closed.")

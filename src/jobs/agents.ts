@@ -2,18 +2,18 @@ import type { Context } from "../services/context.ts";
 import { followAgentStatus } from "../services/warrants/freeze.ts";
 
 const STEP = 100;
-/** How many one run follows; the others have their turn in the next. */
+/** How many agents one run works on. The next run works on the others. */
 const AGENTS_MAX = 1_000;
-/** Where so many fail and none succeeds, it is not the agents: the job fails. */
+/** Where so many fail and none succeeds, the fault is not in the agents, so the whole job fails. */
 const FAULTS_MIN = 10;
 
-/** Is called for an agent that could not be followed to the end; the others are, and it is tried again in the next run. */
+/** Is called for an agent whose warrants could not all be moved. The run goes on with the others; the next run tries it again. */
 type OnFault = (error: unknown, agentId: string) => void;
 
 /**
- * Finishes what an interrupted kill or reactivation left: warrants still to be frozen, or to be thawed.
+ * Finishes what an interrupted kill or reactivation left: warrants that are still to be frozen, or to be held again.
  *
- * @throws what kept the first agent from it, where none could be followed of ten or more
+ * @throws the first agent's error, where ten or more were tried and all failed
  */
 export async function followAgents(ctx: Context, onFault: OnFault): Promise<void> {
   const tried = new Set<string>();

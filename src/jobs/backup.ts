@@ -11,15 +11,15 @@ import {
 /** Makes the backups of a schedule. */
 export type NightlyBackup = {
   /**
-   * Makes the night's backup where it is missing, also after a restart, and then removes what is more than may stay. Called
-   * again and again; rejects where the backup failed, and removes nothing then. Whether it made one.
+   * Makes the night's backup where it is missing, also after a restart, and then removes those that are too many. It is called
+   * again and again, and answers whether it made one. It rejects where the backup failed, and then removes nothing.
    */
   run(): Promise<boolean>;
-  /** When the newest was made, epoch milliseconds, as the last run left it; 0 where there was none, null before a run has ended. */
+  /** When the newest backup was made, epoch milliseconds, at the last run; 0 where there was none, null before the first run. */
   newestAt(): number | null;
 };
 
-/** @param make makes one backup, in a file that is not there yet */
+/** @param make makes one backup, in a file that does not exist yet */
 export function nightlyBackup(
   schedule: BackupSchedule,
   make: (file: string) => Promise<void>,
@@ -31,10 +31,10 @@ export function nightlyBackup(
     newestAt: () => newestAt,
     async run() {
       const time = now();
-      // A folder that cannot be read has no backup that anybody could restore.
+      // Where the folder cannot be read, this stays 0: nobody could restore a backup from it.
       let newest = 0;
       try {
-        // The folder is not made: one that is missing is most often a disk that is not there.
+        // A missing folder is not made: most often its disk is not mounted.
         const found = await readdir(folder);
         newest = newestBackupAt(found, time);
         if (!isBackupDue(found, schedule, time)) return false;
@@ -46,7 +46,7 @@ export function nightlyBackup(
         }
         return true;
       } finally {
-        // Once a run: whoever asks while it reads the folder must not hear that there is none.
+        // Set once, at the end of a run: during a run the answer must not be that there is no backup.
         newestAt = newest;
       }
     },

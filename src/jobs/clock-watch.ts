@@ -19,7 +19,7 @@ type Options = {
   readonly onAgrees: () => void;
 };
 
-/** Watches from now on: what the clock did before is not known. It looks whenever somebody asks. */
+/** Watches from now on: what the clock did before is not known. It compares the clocks each time that it is asked. */
 export function createClockWatch(options: Options): ClockWatch {
   const { now, monotonicNow, lastRecordedAt, onDisagrees, onAgrees } = options;
   const startedAt = { wall: now(), monotonic: monotonicNow() };

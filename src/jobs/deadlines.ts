@@ -1,33 +1,33 @@
 import type { Context } from "../services/context.ts";
 import { expireWarrant } from "../services/warrants/expire.ts";
 
-/** Warrants of one step share a transaction, and requests get their turn between steps: so a step is sized by how long it takes. */
+/** The warrants of a step share a transaction, and requests wait for its end. So a step has as many as take about STEP_MS. */
 const STEP_MAX = 50;
 const STEP_MS = 5;
-/** How many one run expires; the next one comes half a second later. */
+/** How many warrants one run expires. The next run comes half a second later. */
 const RUN_MAX = 20_000;
-/** How many a run passes over: where so many cannot be expired, no more are tried. */
+/** A run ends where so many warrants could not be expired. */
 const LEFT_MAX = 1_000;
 
-/** Where so many fail and none succeeds, it is not the warrants: the job fails. */
+/** Where so many fail and none succeeds, the fault is not in the warrants, so the whole job fails. */
 const FAULTS_MIN = 10;
 
-/** Is called for a warrant that could not be expired; the others are, and it is tried again in the next run. */
+/** Is called for a warrant that could not be expired. The run goes on with the others; the next run tries it again. */
 type OnFault = (error: unknown, warrantId: string) => void;
 
 /**
- * The deadline sweep: held warrants past their deadline expire, and their holds return. A warrant that cannot be expired
- * keeps no other from it.
+ * The deadline sweep: held warrants past their deadline expire, and their holds return. One that cannot be expired does not
+ * stop the others.
  *
  * @returns how many it expired, at most 20,000
- * @throws what kept the first one from it, where none could be expired of ten or more
+ * @throws the first error, where ten or more failed and none was expired
  */
 export async function sweepDeadlines(ctx: Context, onFault: OnFault): Promise<number> {
   let expired = 0;
   const faults: unknown[] = [];
-  // Those that stay overdue come again in the next run, and not before.
+  // The warrants that stayed overdue. This run does not try them again.
   const left = new Set<string>();
-  // A process that has just started takes many times as long for each.
+  // The first step is small, since a process that has just started is many times slower.
   let size = 1;
   while (expired < RUN_MAX && left.size < LEFT_MAX) {
     const startedAt = performance.now();

@@ -1,10 +1,10 @@
 import { writeKeyUse } from "../services/auth/key-uses.ts";
 import type { Context } from "../services/context.ts";
 
-/** How many are written before the writer is left to requests. */
+/** How many are written before requests get their turn. */
 const STEP = 100;
 
-/** Writes when each key last called. Every ten seconds, and on stop: a key is written once a run, however often it called. */
+/** Writes when each key was last used, every ten seconds and on stop. A run writes a key once, however often it was used. */
 export async function writeKeyUses(ctx: Context): Promise<void> {
   const uses = ctx.keyUses.take();
   for (let start = 0; start < uses.length; start += STEP) {

@@ -4,22 +4,22 @@ import { CHECK_MS_MAX } from "../services/x402/money.ts";
 import { reconcilePurchase } from "../services/x402/reconcile.ts";
 import { recoverPurchase, recoveryOf } from "../services/x402/recover.ts";
 
-/** How many are ended at a time: each may have an answer of 10 MiB. */
+/** How many purchases are ended at a time: each may have an answer of 10 MiB. */
 const RECOVER_STEP = 10;
-/** How many payments are asked for in one run. */
+/** About how many payments one run asks the chains. */
 const RECONCILE_MAX = 50;
 
-/** Hears of a purchase that could not be ended; the others are, and it is tried again with the next run. */
+/** Is called for a purchase that could not be ended. The run goes on with the others; the next run tries it again. */
 type OnFault = (error: unknown, purchaseId: string) => void;
 
 /**
- * At start nobody works on any purchase: those that nothing came back of need no chain and are ended before anybody is served.
- * The job ends the others, whose answer is kept.
+ * Ends, before any request is served, the purchases that have no answer: a crash cut them off, and they need no chain. The job
+ * ends the others, whose answer is stored and must be evaluated.
  */
 export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, (recovery) => recovery !== "settle");
 
-/** Every purchase that has not ended and that nobody works on, since a crash or a fault cut it off, is ended. */
+/** Ends every purchase that a crash or a fault cut off: it has not ended, and no request works on it. */
 export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, () => true);
 
@@ -48,10 +48,10 @@ async function recoverWhere(
 }
 
 /**
- * Finds out about payments that are not known: the chain is asked about those that are due. So it is about those whose next
- * question lies further ahead than one ever does: a clock that was ahead has written it.
+ * Asks the chains about the payments that are not known and whose next question is due. A question that lies further ahead than
+ * any can is due too: a clock that was ahead has written it.
  *
- * @returns how many it found out
+ * @returns how many payments are known now
  */
 export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
   const now = ctx.now();

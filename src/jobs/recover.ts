@@ -4,16 +4,16 @@ import { CHECK_LEASE_MS, interruptCheck } from "../services/warrants/interrupt.t
 
 const STEP = 100;
 
-/** Is called for a check that could not be undone; the others are, and it is tried again when its lease has run out. */
+/** Is called for a check that could not be undone. The run goes on with the others; this one is tried again after its lease. */
 type OnFault = (error: unknown, warrantId: string) => void;
 
-/** At start nobody is checking anything: what a crash left in `verifying` is held again, and its keys are free. */
+/** At the start no check runs. A warrant that a crash left in `verifying` goes back to held, and its key is free. */
 export const recoverAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   interruptWhere(ctx, onFault, () => true);
 
 /**
- * While running: a check whose lease has run out is undone. So is one that begins as far in the future, since the clock was
- * set back: its lease would not run out for as long.
+ * While the server runs, a check whose lease has run out is undone. So is a check that began that far in the future: the clock
+ * was set back since, and its lease would run out far too late.
  */
 export const recoverOverdueChecks = (ctx: Context, onFault: OnFault): Promise<number> =>
   interruptWhere(

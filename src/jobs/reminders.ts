@@ -4,10 +4,10 @@ import type { Context } from "../services/context.ts";
 
 /** Rows that one step reads, so that requests get their turn between steps. */
 const STEP = 200;
-/** Reminders of one run. Beyond them, one says how many more there are. */
+/** How many reminders a run logs. One more line says how many others there are. */
 const REMINDERS_MAX = 200;
 
-/** Says something to whoever reads the log. */
+/** Writes a warning to the log. */
 export type Warn = (message: string, fields: Readonly<Record<string, string | number>>) => void;
 
 /**
@@ -34,7 +34,7 @@ export function escalationReminders(ctx: Context, since: number, warn: Warn): ()
       await new Promise(setImmediate);
     } while (after !== null);
     if (due > REMINDERS_MAX) warn("more escalations wait", { more: due - REMINDERS_MAX });
-    // A clock that went back reminds of nothing twice.
+    // After the clock was set back, no reminder is repeated.
     remindedUntil = Math.max(remindedUntil, now);
     return due;
   };
@@ -43,7 +43,7 @@ export function escalationReminders(ctx: Context, since: number, warn: Warn): ()
 const readStep = (ctx: Context, now: number, after: Escalation | null): Promise<readonly Escalation[]> =>
   ctx.store.read((reader) => reader.escalations.waiting(now - DAY_MS + 1, after, STEP));
 
-/** Whole days that it has waited. */
+/** How many whole days it has waited. */
 const daysOf = ({ createdAt }: Escalation, now: number): number => Math.floor((now - createdAt) / DAY_MS);
 
 const fieldsOf = (escalation: Escalation, now: number) => ({

@@ -1,9 +1,9 @@
 import { DAY_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
 
-/** Rows of a kind that one step deletes: it is a transaction, and requests get their turn between steps. */
+/** How many rows of a kind one step deletes. A step is one transaction; requests get their turn between steps. */
 const STEP = 100;
-/** Steps of one run; what is left has its turn in the next. */
+/** The steps of one run. The next run deletes what is left. */
 const STEPS_MAX = 1_000;
 
 /** How long sign-ins, one-time links and approvals are kept once they have ended. */
@@ -12,8 +12,9 @@ const ENDED_MS = DAY_MS;
 const DELIVERY_MS = 30 * DAY_MS;
 
 /**
- * Forgets what nobody needs any more: idempotency keys after `idempotencyDays` (never one in flight) and the bodies that only they
- * replay, ended sign-ins, one-time links and unused approvals after a day, finished webhook deliveries after 30 days.
+ * Deletes what nobody needs any more (README, "Retention"): idempotency keys after `idempotencyDays`, unless one is in flight,
+ * with the bodies that only they replay; ended sign-ins, one-time links and unused approvals after a day; finished webhook
+ * deliveries after 30 days.
  *
  * @returns how many rows it deleted
  */

@@ -1,19 +1,19 @@
 import type { JobState } from "../core/operation.ts";
 import { MINUTE_MS } from "../core/time.ts";
 
-/** A job is a plain function that may be called at any time, and again. One run does a bounded piece of work. */
+/** A job is a function that may be called at any time, any number of times. One run does a limited amount of work. */
 export type Job = {
   readonly name: string;
   readonly everyMs: number;
-  /** When the first run begins; after one interval where it is not said. */
+  /** When the first run begins (default: after one interval). */
   readonly firstMs?: number;
-  /** How long it may go without a run that succeeds before it counts as stuck; five minutes and three intervals else. */
+  /** How long it may go without a run that succeeds before it counts as stuck (default: five minutes and three intervals). */
   readonly patienceMs?: number;
   readonly run: () => Promise<unknown>;
 };
 
 export type Scheduler = {
-  /** Runs a job now; where it is running, that run is the answer. Never rejects. */
+  /** Runs a job now, or waits for the run that is under way. Never rejects. */
   run(name: string): Promise<void>;
   states(): readonly JobState[];
   /** Starts nothing more, and resolves when what is running is done. */
@@ -59,7 +59,7 @@ function scheduledJob(job: Job, onFault: Options["onFault"], now: () => number) 
     lastDurationMs: null as number | null,
   };
   let running: Promise<void> | null = null;
-  // By a clock that never jumps. Before the first run it is due after its first interval.
+  // Both are times of a clock that never jumps. Before the first run both are the time at which it is due.
   let dueAt = performance.now() + firstMs;
   let succeededAt = performance.now() + firstMs;
   const quietMs = () => Math.max(0, performance.now() - succeededAt);

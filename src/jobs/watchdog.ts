@@ -1,16 +1,16 @@
 import type { AuditOutcome } from "../core/operation.ts";
 
-/** Audits the books again and again, where that holds up nobody. */
+/** Audits the ledger again and again. */
 export type Watchdog = {
-  /** One audit; rejects where it could not be made, and the last outcome stands. */
+  /** Makes one audit. Rejects where it could not be made; the outcome before it then stays. */
   run(): Promise<AuditOutcome>;
-  /** Of the last audit that ended. */
+  /** The outcome of the last audit that ended. */
   outcome(): AuditOutcome | null;
 };
 
 /**
- * @param audit answers every disagreement in the books, one message each
- * @param onDisagreements hears of them, every time
+ * @param audit answers every disagreement in the ledger, one message each
+ * @param onDisagreements is called after every audit that found any
  */
 export function createWatchdog(
   audit: () => Promise<readonly string[]>,

@@ -3,7 +3,7 @@ import type { OnDeliveryFault } from "../services/webhooks/attempt.ts";
 import { beginDeliveries } from "../services/webhooks/deliver.ts";
 import { recoverDeliveries } from "../services/webhooks/recover.ts";
 
-/** Begins what is due, and puts back on schedule what was left behind. The run does not wait for the attempts to end. */
+/** Puts deliveries that were cut off back on their schedule, and starts the attempts that are due. It does not wait for their end. */
 export async function deliverWebhooks(ctx: Context, onFault: OnDeliveryFault): Promise<void> {
   await recoverDeliveries(ctx);
   await beginDeliveries(ctx, onFault);

@@ -8,15 +8,15 @@ export type AddressRules = {
   allows(address: string, port: number): boolean;
 };
 
-/** Where the service itself listens: never a source, whatever the operator allows. */
+/** Where the service itself listens. It never fetches from there, whatever the operator allows. */
 export type OwnListeners = () => readonly { readonly address: string; readonly port: number }[];
 
-/** IPv6 outside global unicast is refused: it holds the mapped and NAT64 forms of IPv4 addresses too. */
+/** All other IPv6 addresses are refused; among them are the mapped and NAT64 forms of IPv4 addresses. */
 const GLOBAL_IPV6: Network = ipaddr.parseCIDR("2000::/3");
-/** The servers of AS112: public IPv6 addresses to which ipaddr.js gives a range of their own. */
+/** The servers of AS112. These addresses are public, but ipaddr.js does not call their range unicast. */
 const AS112_IPV6: Network = ipaddr.parseCIDR("2620:4f:8000::/48");
 
-/** Where clouds answer with the machine's credentials: refused even where the operator allows the network. */
+/** At these addresses clouds answer with the machine's credentials. They are refused even in a network that is allowed. */
 const METADATA = new Set(
   [
     "169.254.169.254",

@@ -1,14 +1,14 @@
 import { setPriority } from "node:os";
 
-/** Audits in a process of their own: they read the whole ledger, at once and for as long as it takes. */
+/** Audits run in a process of their own, since an audit reads the whole ledger without a pause. */
 export type AuditChild = {
-  /** Every disagreement, one message each. Rejects where there was no audit. */
+  /** Every disagreement, one message each. Rejects where the audit could not be made. */
   audit(): Promise<readonly string[]>;
   /** Ends an audit that is under way, which then finds nothing. */
   stop(): void;
 };
 
-/** An audit that has not ended by then will not. */
+/** An audit that takes longer is killed. */
 const AUDIT_MS_MAX = 60 * 60 * 1_000;
 const PRIORITY_LOWERED = 10;
 
@@ -20,9 +20,9 @@ export function createAuditChild(command: readonly string[]): AuditChild {
     async audit() {
       if (stopped) return [];
       const running = Bun.spawn([...command], {
-        // Nothing of the server's is inherited: no secrets, and no settings.
+        // The child inherits nothing: no secrets, and no settings.
         env: {},
-        // Open for as long as the server is there.
+        // It closes when the server ends, and the child sees that.
         stdin: "pipe",
         stdout: "pipe",
         stderr: "pipe",
@@ -59,7 +59,7 @@ export async function runAuditChild(audit: () => Promise<readonly string[]>): Pr
   process.exit(0);
 }
 
-/** Whoever holds the other end of stdin is gone when there is no more to read. A thread of its own hears it: the audit never waits. */
+/** Stdin ends when the parent has ended. A thread of its own reads it, since the audit keeps the main thread busy. */
 const WATCH = `
   const { readSync } = require("node:fs");
   while (readSync(0, Buffer.alloc(1)) > 0);

@@ -1,12 +1,12 @@
-/** Backups in a process of their own, so that none holds up a request. */
+/** Backups run in a process of their own, so that none holds up a request. */
 export type BackupChild = {
-  /** Makes one. Rejects with what the child said where it failed, and where it took too long. */
+  /** Makes a backup. Rejects with the child's message where it failed, and where it took too long. */
   make(file: string): Promise<void>;
   /** Ends a backup that is under way. */
   stop(): void;
 };
 
-/** A backup that has not ended by then will not: its disk hangs, perhaps. */
+/** A backup that takes longer is killed: perhaps its disk hangs. */
 const BACKUP_MS_MAX = 6 * 60 * 60 * 1_000;
 
 /** @param command how this executable is started, up to the file's name */
@@ -20,8 +20,8 @@ export function createBackupChild(
   return {
     async make(file) {
       if (stopped) return;
-      // A process that waits for a disk that hangs cannot be ended; another would only wait beside it.
-      if (child) throw new Error("the backup before still hangs");
+      // A process that waits for a hanging disk cannot be killed, and another one would hang too.
+      if (child) throw new Error("the previous backup still hangs");
       const running = Bun.spawn([...command, "backup", file, "--json", "--data", dataFolder], {
         stdin: "ignore",
         stdout: "ignore",

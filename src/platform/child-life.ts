@@ -1,12 +1,13 @@
 const SIGNALS_OF_PARENT = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * For a child that its parent talks to: ends when the parent goes, and not before. Ctrl-C and systemd signal the whole process
- * group, while the server still drains: what the child is at would be lost. The parent ends a child by SIGKILL.
+ * Called in a child process: it then ends when its parent ends, and ignores signals until then. Ctrl-C and systemd signal the
+ * whole process group while the server still drains, and it needs the child's work. The parent ends a child by SIGKILL.
  */
 export function liveAsLongAsParent(): void {
   for (const signal of SIGNALS_OF_PARENT) process.on(signal, () => {});
-  // Without a parent nothing is left to do; a closed channel would otherwise spin.
+  // Without a parent there is nothing left to do, and a closed channel would keep the processor busy.
   process.on("disconnect", () => process.exit(0));
-  if (!process.connected) process.exit(0); // it went before anybody listened
+  // The parent may have ended before this listened.
+  if (!process.connected) process.exit(0);
 }

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw, type ZlibOptions } from "node:zlib";
 
-/** A body with its HTTP content codings undone within a limit, or why it has none (RFC 9110, 8.4). */
+/** A body after its HTTP content codings were undone within a limit, or why that failed (RFC 9110, 8.4). */
 export type Decoded =
   | { readonly body: Uint8Array }
   | { readonly problem: "too_large" | "malformed" | "unknown" };
@@ -12,11 +12,11 @@ const decodeGzip = promisify(gunzip) as Decode;
 const decodeZlib = promisify(inflate) as Decode;
 const decodeRaw = promisify(inflateRaw) as Decode;
 
-/** "deflate" means zlib's format, but some servers send a bare deflate stream. Its first byte cannot begin a zlib stream. */
+/** "deflate" means zlib's format, but some servers send a bare deflate stream. The first byte says which of the two it is. */
 const decodeDeflate: Decode = (data, options) =>
   ((data[0] ?? 0) & 0x0f) === 8 ? decodeZlib(data, options) : decodeRaw(data, options);
 
-/** Not zstd: the runtime's decoder takes a frame that was cut off for a shorter body, and gives no error. */
+/** zstd is missing, since the runtime's decoder gives no error for a body that was cut off. */
 const CODINGS: Readonly<Record<string, Decode>> = {
   gzip: decodeGzip,
   "x-gzip": decodeGzip,
@@ -43,7 +43,7 @@ export async function decodeContent(
 
   let body = wire;
   for (const name of names.reverse()) {
-    // A response without content has nothing to undo, whatever it declares.
+    // A response may name a coding and have no content; then there is nothing to undo.
     if (body.length === 0) break;
     try {
       body = await (CODINGS[name] as Decode)(body, { maxOutputLength: bytesMax });

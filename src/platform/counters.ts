@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../core/time.ts";
 
-/** What the service counts as it happens. Plain numbers: every request and every commit is counted. */
+/** What the service counts as it happens. These are plain numbers, since every request and every commit is counted. */
 export type Counters = {
   /** Requests answered, by method, route and status. */
   readonly requests: readonly Count[];
@@ -42,7 +42,7 @@ export type Distribution = {
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** Anybody may send any method to a route that is not there. */
+/** Other methods count together: anybody may send any method to a route that does not exist. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OTHER = "other";
 

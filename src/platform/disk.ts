@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 
-/** What is left for us on the disk of a folder, in bytes; null where the system does not say. */
+/** The bytes on a folder's disk that this process may still use; null where the system does not say. */
 export function freeBytesOf(folder: string): number | null {
   try {
     const { bavail, bsize } = statfsSync(folder);

@@ -77,7 +77,7 @@ function answer(request: ChildRequest, runBounded: (work: () => void) => void): 
     return;
   }
   const { clauses, evidence, schemas, now } = request;
-  // The body is read before the time of the first clause begins: reading depends only on the length of the body.
+  // Reading the body depends only on its length, so it does not count towards the time of the first clause.
   runBounded(() => documentOf(evidence.body));
   say({ say: "begun" });
   for (const clause of clauses) {

@@ -4,10 +4,10 @@ import type { Subprocess } from "bun";
 import type { Refusal } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 
-/** There was no child for the work. Nothing was evaluated, so nothing is decided. */
+/** No child did the work. Nothing was evaluated, so nothing is decided. */
 export class EvaluatorUnavailable extends Error {}
 
-/** All children are busy, and soon one will be free. It is a `Refusal` too: the caller may retry. */
+/** All children are busy. It is a `Refusal` too: the caller may retry, since one will be free soon. */
 export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
   readonly refused = "rate_limit_exceeded";
 }
@@ -22,7 +22,7 @@ export type PoolOptions = {
   readonly queueMax: number;
   /** An idle child beyond `size` is ended after this time. */
   readonly idleMs: number;
-  /** A busy child with more resident bytes is killed. Only Linux tells how many it has. */
+  /** A busy child with more resident bytes is killed. Only on Linux can they be read. */
   readonly memoryBytesMax: number;
 };
 
@@ -48,7 +48,7 @@ type Waiter = {
   readonly reject: (error: Error) => void;
 };
 
-/** A child process: starting, idle, busy or gone. */
+/** A child process of the pool. */
 export class PoolChild {
   state: ChildState = "starting";
   callerKey: string | null = null;
@@ -218,12 +218,12 @@ export class EvaluatorPool {
     return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
   }
 
-  /** Whether the pool was closed. A child that ended because of that is no clause's fault. */
+  /** Whether the pool was closed. Its children end then, for which no clause is to blame. */
   get isClosed(): boolean {
     return this.closed;
   }
 
-  /** Ends every child. Listeners of busy ones are told. */
+  /** Ends every child. The listener of a busy child gets null. */
   close(): void {
     this.closed = true;
     for (const child of [...this.children]) child.kill();

@@ -59,7 +59,7 @@ export type Evaluator = {
   close(): void;
 };
 
-/** More children than cores: they run at a low priority, and one caller has at most half of them. */
+/** There may be more children than cores: they run at a low priority, and one caller has at most half of them. */
 const SIZE_MAX = Math.min(32, Math.max(4, 4 * availableParallelism()));
 
 const POOL_DEFAULTS = {
@@ -72,9 +72,9 @@ const POOL_DEFAULTS = {
 
 /** How long a child may take to receive a body and read it. 10 MiB take about 0.2 s. */
 const BEGIN_TIMEOUT_MS = 5_000;
-/** After so many clauses that ended a child, the rest of the evaluation fails: 64 hostile clauses would take a minute. */
+/** After so many clauses that ended a child, all others fail too. Otherwise 64 hostile clauses would take a minute. */
 const LOST_CHILDREN_MAX = 3;
-/** An answer may have come in time, and this process was too busy to read it. So it gets this much longer. */
+/** An answer may have come in time while this process was too busy to read it. So a child gets this much longer. */
 const LATE_ANSWER_MS = 20;
 
 /** Evaluates in child processes: a hostile pattern, path or document holds up nobody else, and its process can be ended. */
@@ -140,7 +140,7 @@ async function evaluateInChildren(
   }
 }
 
-/** A free child; null where the run's time is up before there is one. */
+/** A free child; null where the time of the run is up before one is free. */
 async function childBefore(
   pool: EvaluatorPool,
   options: EvaluatorOptions,

@@ -16,52 +16,53 @@ import type { Finding } from "../core/x402/purchase.ts";
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
 export type EvmChains = {
   /**
-   * Whether a wallet's EIP-3009 authorization is used: at the newest block that counts as confirmed, or at the newest. That a
-   * confirmed one says it is not used is good up to the time of the chain's finalized block, where it has one. An authorization
-   * that its wallet cancelled counts as used; ours never does.
+   * Whether a wallet's EIP-3009 authorization is used, read at the newest confirmed block or at the newest block. "Not used" at
+   * a confirmed block holds up to the time of the chain's finalized block, where there is one. An authorization that its wallet
+   * has cancelled counts as used; our wallets never cancel one.
    */
   authorizationState(
     question: AuthorizationQuestion,
     at?: "confirmed" | "newest",
   ): Promise<AuthorizationState | Away>;
-  /** What a wallet has of a token at the newest block, in its smallest unit. */
+  /** What a wallet has of a token at the newest block, in the token's smallest unit. */
   balanceOf(chainId: number, contract: string, holder: string): Promise<TokenBalance | Away>;
 };
 
 export type AuthorizationQuestion = {
   readonly chainId: number;
-  /** Of the token, as all addresses here `0x` and 40 hex digits. */
+  /** The token's address: `0x` and 40 hex digits, as all addresses here. */
   readonly contract: string;
   readonly authorizer: string;
   /** `0x` and 64 hex digits. */
   readonly nonce: string;
 };
 
-/** What was so at a block. */
+/** The state of an authorization at a block. */
 export type AuthorizationState = {
   readonly isUsed: boolean;
   readonly blockNumber: bigint;
-  /** Of the block, or of an earlier one where only that is final: what is unused after it was so at it. Epoch milliseconds. */
+  /** The time of the block, or of the finalized block where that is earlier. Epoch milliseconds. */
   readonly blockTime: number;
 };
 
 export type TokenBalance = {
   readonly balance: bigint;
-  /** Of the newest block, which it was read at, epoch milliseconds. */
+  /** The time of the newest block, at which it was read. Epoch milliseconds. */
   readonly blockTime: number;
 };
 
 /**
- * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or nothing that
- * speaks JSON-RPC. `wrong_chain`: an endpoint of another. `no_answer`: an error, a contract that is not there, or a block that is not.
+ * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or no
+ * JSON-RPC there. `wrong_chain`: the endpoint is of another chain. `no_answer`: an error, or the contract or block is missing.
  */
 export type Away = { readonly away: "none" | "timeout" | "unreachable" | "wrong_chain" | "no_answer" };
 
 export type EvmChainsOptions = {
-  /** How many blocks make one confirmed, its own among them. */
+  /** A block is confirmed when this many blocks exist from it on, itself included. */
   readonly confirmations?: (chainId: number) => number;
-  /** Of one request; each is tried again so many times, after a short wait that doubles. */
+  /** The time limit of one request. */
   readonly timeoutMs?: number;
+  /** How often a request is tried again, after a short wait that doubles each time. */
   readonly retries?: number;
   readonly retryDelayMs?: number;
 };
@@ -118,7 +119,7 @@ export function createEvmChains(
     return client;
   };
 
-  /** Asks, once the endpoint has said that it is of this chain: another chain's word on a nonce would be believed. */
+  /** Asks an endpoint, after it has said that it is of this chain: another chain's answer about a nonce would be wrong. */
   async function ask<Answer>(
     chainId: number,
     question: (client: Client) => Promise<Answer>,
@@ -140,7 +141,7 @@ export function createEvmChains(
   return {
     authorizationState: ({ chainId, contract, authorizer, nonce }, at = "confirmed") =>
       ask(chainId, async (client) => {
-        // First: the block that is read at comes after it, then, or is final itself.
+        // The finalized block is read first, so the block that is read below is not older than it.
         const isFinal = at === "newest" || isTestNetwork(chainId);
         const finalTime = isFinal ? null : await finalizedTime(client);
         const newest = await getBlock(client, { blockTag: "latest" });
@@ -171,14 +172,14 @@ export function createEvmChains(
   };
 }
 
-/** What endpoints answer that know no such tag, or no such block: invalid parameters, input, or an unknown block. */
+/** The codes that endpoints answer with where they do not know a block or a tag. */
 const NO_SUCH_BLOCK: ReadonlySet<number> = new Set([-32_602, -39_001]);
-/** What also says other things, as that there are too many requests: then its words decide. */
+/** These codes have other meanings too, such as too many requests. So the error's words must name a block or a tag. */
 const SERVER_ERRORS: ReadonlySet<number> = new Set([-32_000, -32_001]);
 
 /**
- * The time of the newest block that cannot be undone any more, epoch seconds; null where the endpoint knows of none. It is not
- * read at: its state is older than what most nodes keep.
+ * The time of the newest block that cannot be undone any more, epoch seconds; null where the endpoint does not know it. The
+ * state is not read at this block, since most nodes do not keep a state that old.
  */
 async function finalizedTime(client: Client): Promise<bigint | null> {
   try {
@@ -205,7 +206,7 @@ const earlier = (time: bigint, other: bigint | null): bigint =>
 const defaultConfirmations = (chainId: number): number =>
   isTestNetwork(chainId) ? CONFIRMATIONS_TEST : CONFIRMATIONS_MAIN;
 
-/** viem wraps what went wrong. Its messages carry the endpoint's URL, and so its key: they go no further. */
+/** viem wraps the cause of an error. Its messages hold the endpoint's URL, which may hold a key, so they are not passed on. */
 function reasonOf(error: unknown): Away["away"] {
   if (!(error instanceof BaseError)) return "no_answer";
   if (error.walk((cause) => cause instanceof TimeoutError) !== null) return "timeout";
@@ -213,8 +214,8 @@ function reasonOf(error: unknown): Away["away"] {
 }
 
 /**
- * What the chain's word means for an authorization (core/x402/purchase.ts, Finding). Unused at a block later than its expiry, it can
- * never be used: blocks' times only grow.
+ * What the chain's answer means for an authorization (see `Finding` in core/x402/purchase.ts). If it is unused at a block later
+ * than its expiry, it can never be used, since the times of blocks only grow.
  *
  * @param validBefore epoch milliseconds, as is `now`
  */
@@ -222,6 +223,6 @@ export function findingOf(state: AuthorizationState | Away, validBefore: number,
   if ("away" in state) return state.away === "none" ? "none" : "away";
   if (state.isUsed) return "used";
   if (state.blockTime > validBefore) return "expired";
-  // An endpoint that stands still would say so for ever.
+  // An endpoint that stands still would say "unused" for ever, so a block of more than a day ago is no answer.
   return state.blockTime < now - DAY_MS ? "away" : "unused";
 }

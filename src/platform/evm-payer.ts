@@ -7,14 +7,14 @@ import { caip2Of, chainOfNetwork, isTestNetwork } from "../core/x402/chains.ts";
 import { AUTHORIZATION_MS_MAX, type ExactPayment } from "../core/x402/quote.ts";
 import type { ExactScheme } from "./exact-scheme.ts";
 
-/** The wallet of a mode. It knows no chain: a signature is all that it makes. */
+/** The wallet of a mode. It only signs; it has no connection to a chain. */
 export type EvmPayer = {
   readonly mode: Mode;
   /** The wallet's address, with its checksum. */
   readonly address: string;
   /**
-   * The payment header for one EIP-3009 authorization, the same for the same order. Throws `SigningRefused`, with nothing
-   * signed, where the order is not one that this wallet may sign at `now` (epoch milliseconds).
+   * The payment header for one EIP-3009 authorization; the same order gives the same header. Throws `SigningRefused`, with
+   * nothing signed, where this wallet may not sign the order at `now` (epoch milliseconds).
    */
   sign(order: PaymentOrder, now: number): Promise<PaymentHeader>;
 };
@@ -23,11 +23,11 @@ export type PaymentOrder = {
   readonly pays: ExactPayment;
   /** In the token's smallest unit. */
   readonly amount: bigint;
-  /** Epoch milliseconds; the chain counts whole seconds, so what is below them is cut. */
+  /** Epoch milliseconds. The chain counts whole seconds, so it is rounded down. */
   readonly validAfter: number;
   /** The same, and at most AUTHORIZATION_MS_MAX ahead. */
   readonly validBefore: number;
-  /** 32 bytes as `0x` and 64 hex digits: one for a purchase, so that the chain takes it once. */
+  /** 32 bytes as `0x` and 64 hex digits. A purchase has one nonce, so the chain takes its payment once. */
   readonly nonce: string;
 };
 
@@ -36,7 +36,7 @@ export type PaymentHeader = {
   readonly value: string;
 };
 
-/** A guard has held: the caller asked for a signature that must not exist. */
+/** The caller asked for a signature that must not exist. */
 export class SigningRefused extends Error {}
 
 /** EIP-3009, section "Transfer With Authorization". */
@@ -51,7 +51,7 @@ const TYPES = {
   ],
 } as const;
 
-/** x402's packages take some 10 ms to load: only who pays on a chain waits for them. By `require`, as with passkeys. */
+/** x402's packages take 10 ms to load, so only a payment on a chain loads them. By `require`, for the reason in passkeys.ts. */
 const packages = (): typeof import("./exact-scheme.ts") => require("./exact-scheme.ts");
 
 /** The wallet of a private key, given as `0x` and 64 hex digits. */
@@ -74,7 +74,7 @@ export function createEvmPayer(
         address: account.address,
         async signTypedData(asked) {
           const { nonce, validAfter, validBefore } = message;
-          // The scheme draws its own and leaves no place for those that are on disk.
+          // The scheme makes its own nonce and times. Those of the order are already on disk, so they replace them.
           const meant = { ...asked, message: { ...asked.message, nonce, validAfter, validBefore } };
           if (!Bun.deepEquals(meant, transfer, true))
             throw new SigningRefused("the scheme asks for another transfer than the order's");
@@ -88,7 +88,7 @@ export function createEvmPayer(
   };
 }
 
-/** The order as EIP-3009 says it: what is signed, to the letter. */
+/** The order as an EIP-3009 transfer: exactly what is signed. */
 const transferOf = (
   from: `0x${string}`,
   { pays, amount, validAfter, validBefore }: PaymentOrder,
@@ -115,7 +115,7 @@ const transferOf = (
 
 type Message = ReturnType<typeof transferOf>["message"];
 
-/** What the scheme made, with the nonce and the times that were signed; refused where anything else of it is not what was. */
+/** The scheme's payment, with the nonce and the times that were signed. Refused where anything else in it differs. */
 function payloadOf(made: unknown, message: Message, signatures: readonly string[]): object {
   const { from, to, nonce } = message;
   const ours = { nonce, validAfter: `${message.validAfter}`, validBefore: `${message.validBefore}` };
@@ -129,7 +129,7 @@ function payloadOf(made: unknown, message: Message, signatures: readonly string[
   return { authorization, signature };
 }
 
-/** As x402's client puts the parts together. */
+/** The header, put together as x402's own client does it. */
 function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
   const { protocol, network, entry, resource } = pays;
   return protocol === 1
@@ -148,7 +148,7 @@ function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
       };
 }
 
-/** Nothing here is input that a caller got wrong: each is a rule that holds on the way here, held once more before money moves. */
+/** The rules of an order. All were checked on the way here; they are checked once more before money moves. */
 function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   const { pays, amount, validAfter, validBefore, nonce } = order;
   const { protocol, network, chainId, contract, payTo } = pays;
@@ -163,7 +163,7 @@ function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   }
   if (!isHex(nonce) || !/^0x[0-9a-fA-F]{64}$/.test(nonce))
     throw new SigningRefused("not a nonce of 32 bytes");
-  // Written so that what is not a number is refused too.
+  // Written so that NaN is refused too.
   if (!(validBefore > now && validBefore <= now + AUTHORIZATION_MS_MAX)) {
     throw new SigningRefused("an authorization holds for a minute at most");
   }

@@ -7,7 +7,7 @@ import type { ExactPayment } from "../core/x402/quote.ts";
 /** An address, and what signs the typed data (EIP-712) that the scheme asks for. */
 type Signer = ConstructorParameters<typeof ExactEvmScheme>[0];
 
-/** What is paid: the terms that the wallet has checked, never the seller's own entry. */
+/** What is paid: the terms that the wallet has checked, not the entry that the seller sent. */
 export type Terms = Pick<
   ExactPayment,
   "protocol" | "network" | "contract" | "payTo" | "tokenName" | "tokenVersion"
@@ -30,13 +30,13 @@ export const officialScheme: ExactScheme = async (terms, signer) => {
     payTo,
     maxTimeoutSeconds: timeoutSeconds,
     extra: { name: tokenName, version: tokenVersion },
-    // Each version has its own name for it.
+    // Each version has its own name for the amount.
     ...{ amount: `${amount}`, maxAmountRequired: `${amount}` },
   };
   const scheme = protocol === 1 ? new ExactEvmSchemeV1(signer) : new ExactEvmScheme(signer);
   return (await scheme.createPaymentPayload(protocol, requirements)).payload;
 };
 
-/** A payment as it travels in its header; both versions write it in one way. */
+/** A payment as its header carries it. Both protocol versions write it in the same way. */
 export const encodePayment = (payment: object): string =>
   encodePaymentSignatureHeader(payment as PaymentPayload);

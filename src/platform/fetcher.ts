@@ -13,7 +13,7 @@ import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } 
 export type FetcherOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** For everything: names, connections, redirects, the last byte and its decoding. */
+  /** The limit for all of it: names, connections, redirects, the last byte and its decoding. */
   readonly timeoutMs: number;
   readonly bytesMax?: number;
   readonly redirectsMax?: number;
@@ -22,14 +22,14 @@ export type FetcherOptions = {
 
 export type Fetched = {
   readonly evidence: Evidence;
-  /** The last response's, also where its body could not be had; null where there was none. */
+  /** The status of the last response, also where its body could not be read; null where there was no response. */
   readonly status: number | null;
-  /** Of the evidence, content-decoded. */
+  /** The length of the evidence, content-decoded. */
   readonly bytes: number;
   readonly durationMs: number;
 };
 
-/** Fetches a deliverable. It never throws: what went wrong is the evidence. */
+/** Fetches a deliverable. It never throws: where something went wrong, the evidence says so. */
 export type Fetcher = { fetch(url: string): Promise<Fetched> };
 
 export const EVIDENCE_BYTES_MAX = 10 * 1024 * 1024;
@@ -42,7 +42,7 @@ const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent
 type Limits = { readonly bytesMax: number; readonly redirectsMax: number };
 type Progress = { status: number | null };
 
-/** The safe fetcher of evidence (decisions.md, Verification "The fetch"). Throws on a malformed CIDR. */
+/** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
 export function createFetcher(options: FetcherOptions): Fetcher {
   const limits = {
     bytesMax: options.bytesMax ?? EVIDENCE_BYTES_MAX,
@@ -62,7 +62,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
         evidence = unreachedEvidence(codeOf(error, controller.signal));
       } finally {
         clearTimeout(timer);
-        // Whatever is still open, such as a body that was given up, is closed.
+        // This closes whatever is still open, such as a body that is not read to its end.
         controller.abort();
       }
       return {
@@ -98,7 +98,7 @@ async function fetchEvidence(
     progress.status = response.status;
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readEvidence(response, limits.bytesMax, signal);
-    // Not awaited: a body that hangs is nobody's concern.
+    // Not awaited: nobody needs this body, and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
     target = redirectTarget(location, target);
@@ -107,14 +107,14 @@ async function fetchEvidence(
 
 function redirectTarget(location: string, from: URL): URL {
   const target = URL.parse(location, from.href);
-  if (target === null) return fail("source_unreachable", "a redirect to what is no URL");
+  if (target === null) return fail("source_unreachable", "a redirect to something that is not a URL");
   if (checkSourceUrl(target.href) !== null) return fail("source_blocked", "a redirect that is not followed");
   return target;
 }
 
 /**
- * The evidence that a response of `requestSafely` is, its body read and decoded up to `bytesMax`. Throws
- * `RequestFailure` where it cannot be had whole, or in time.
+ * The evidence in a response of `requestSafely`, its body read and decoded up to `bytesMax`. Throws `RequestFailure` where the
+ * body is longer, incomplete or late.
  */
 export async function readEvidence(
   response: Response,
@@ -135,7 +135,7 @@ export async function readEvidence(
   });
 }
 
-/** The bytes on the wire, at most `bytesMax`, and no fewer than were announced. */
+/** The bytes as they were sent, at most `bytesMax`, and no fewer than `Content-Length` announced. */
 async function readBody(response: Response, bytesMax: number, signal: AbortSignal): Promise<Uint8Array> {
   const announced = announcedLength(response);
   if (announced !== null && announced > bytesMax)
@@ -164,16 +164,18 @@ function announcedLength(response: Response): number | null {
   const text = response.headers.get("content-length");
   if (text === null || response.headers.has("transfer-encoding") || BODILESS.has(response.status))
     return null;
-  return /^\d{1,15}$/.test(text) ? Number(text) : fail("source_unreachable", "a length that is none");
+  return /^\d{1,15}$/.test(text)
+    ? Number(text)
+    : fail("source_unreachable", "a Content-Length that is not a number");
 }
 
 const IMF_FIXDATE =
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** Epoch ms of an HTTP date (RFC 9110, 5.6.7, the form that is sent today); null where it is none. */
+/** Epoch ms of an HTTP date in today's form, IMF-fixdate (RFC 9110, 5.6.7); null for any other text. */
 export function parseHttpDate(text: string | null): number | null {
   if (text === null || !IMF_FIXDATE.test(text)) return null;
   const time = Date.parse(text);
-  // Date.parse takes 31 February for 3 March.
+  // Date.parse reads 31 February as 3 March.
   return Number.isNaN(time) || new Date(time).toUTCString() !== text ? null : time;
 }

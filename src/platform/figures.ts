@@ -1,6 +1,6 @@
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 
-/** Figures that are read when somebody asks for the metrics; `counters.ts` counts the others. Times are epoch milliseconds. */
+/** Figures that are read when somebody asks for the metrics. `counters.ts` has those that are counted. Times: epoch milliseconds. */
 export type Figures = {
   readonly warrantsByState: Readonly<Record<string, number>>;
   readonly warrantsOverdue: number;
@@ -19,7 +19,7 @@ export type Figures = {
     readonly exhausted: number;
     readonly notSent: number;
   };
-  /** `unfinished` purchases have not ended; of `unknown` payments nobody knows yet whether they were made. */
+  /** `unfinished`: purchases that have not ended. `unknown`: payments of which it is not known yet whether they were made. */
   readonly purchases: { readonly unfinished: number; readonly unknown: number; readonly lateMs: number };
   readonly jobs: readonly JobState[];
   readonly evaluators: readonly {
@@ -31,7 +31,7 @@ export type Figures = {
   }[];
   readonly audit: AuditOutcome | null;
   readonly freeBytes: number | null;
-  /** When the newest nightly backup was made; 0 where there is none; null without a backup folder, or before it was read. */
+  /** When the newest nightly backup was made; 0 where there is none; null without a backup folder, or until it was read. */
   readonly newestBackupAt: number | null;
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-/** The keys of an instance, each in a file of the data folder that only its owner reads (decisions.md, Trace, log, receipts). */
+/** The keys of an instance, each in a file of the data folder that only its owner may read (README, "The instance's keys"). */
 export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
 
 export type KeyFileName = (typeof KEY_FILES)[keyof typeof KEY_FILES];
@@ -21,10 +21,10 @@ const NAMES: readonly KeyFileName[] = Object.values(KEY_FILES);
 /** The texts of key files, by the files' names. */
 export type KeyTexts = Readonly<Record<string, string>>;
 
-/** The key files that these texts are of. */
+/** The names of the key files among these texts. */
 export const keyFilesIn = (keys: KeyTexts): readonly KeyFileName[] => NAMES.filter((name) => name in keys);
 
-/** Those that are in the folder: a key may also come from the environment. */
+/** The texts of the key files that the folder has. A key may also come from the environment; then it has no file. */
 export const readKeyFiles = (folder: string): KeyTexts =>
   Object.fromEntries(
     NAMES.filter((name) => existsSync(join(folder, name))).map((name) => [
@@ -33,7 +33,7 @@ export const readKeyFiles = (folder: string): KeyTexts =>
     ]),
   );
 
-/** Writes key files into a folder that has none of them. Throws where a name is no key's: the texts come from a backup. */
+/** Writes key files into a folder that has none of them. Throws where a name is not a key file's: a backup gives the names. */
 export function writeKeyFiles(folder: string, keys: KeyTexts): void {
   for (const [name, text] of Object.entries(keys)) {
     if (!NAMES.some((known) => known === name))
@@ -60,8 +60,9 @@ export function readKeyFile(folder: string, name: KeyFileName): string | null {
 }
 
 /**
- * The text of a key's file. It is made where it is missing, whole or not at all: of two processes that start together one
- * makes it, and both read the same. Its name is on disk when it is answered: what the key seals may outlive a power cut.
+ * The text of a key's file. Where the file is missing, it is made. It appears whole or not at all: of two processes that start
+ * together one makes it, and both read the same text. It is on disk when this returns: after a power cut, what was encrypted
+ * with the key must still be readable.
  */
 export function keyFile(folder: string, name: KeyFileName, make: () => string): string {
   const known = readKeyFile(folder, name);

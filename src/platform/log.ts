@@ -19,7 +19,7 @@ export const logWarning = (message: string, fields: Fields = {}): void => write(
 export const logInfo = (message: string, fields: Fields = {}): void => write("info", message, fields);
 
 const REPEATS_EVERY_MS = 60_000;
-/** Fields of one message that are told apart, and causes of one message with the same fields. Beyond them all others are one. */
+/** How many different fields of one message, and different causes of these, are kept apart. All others count as one. */
 const SUBJECTS_MAX = 100;
 const CAUSES_MAX = 10;
 const CAUSE_LENGTH_MAX = 200;
@@ -28,16 +28,16 @@ const OTHERS = "others";
 type Fault = { loggedAt: number; unlogged: number; error: unknown; fields: Fields };
 
 /**
- * Logs faults that come again and again, such as a job's while the disk is full: the first of a message with its fields and
- * its cause at once, then one a minute at most, with `unlogged`, how many were left out before it. A flood of one message
- * hides no other message, and ever new causes hide no other fields.
+ * Logs faults that repeat, such as those of a job while the disk is full. The first fault with a message, fields and a cause is
+ * logged at once, then at most one a minute; `unlogged` says how many were left out before it. A flood of one message does not
+ * hide other messages, and a flood of new causes does not hide other fields.
  *
  * @param now milliseconds of a clock that never jumps
  */
 export function createFaultLog(log: typeof logError, now: () => number): typeof logError {
   /** By message, fields and cause. The code has few messages: they need no bound. */
   const known = new Map<string, Map<string, Map<string, Fault>>>();
-  function tell(message: string, fault: Fault): void {
+  function logNow(message: string, fault: Fault): void {
     const { error, fields, unlogged } = fault;
     log(message, error, unlogged > 0 ? { ...fields, unlogged } : fields);
     fault.loggedAt = now();
@@ -50,9 +50,9 @@ export function createFaultLog(log: typeof logError, now: () => number): typeof 
         if (fault.unlogged === 0) {
           causes.delete(cause);
         } else {
-          // The last one that was left out is told now, and is this minute's.
+          // The last fault that was left out is logged now, as the one of this minute.
           fault.unlogged--;
-          tell(message, fault);
+          logNow(message, fault);
         }
       }
       if (causes.size === 0) subjects.delete(subject);
@@ -71,12 +71,12 @@ export function createFaultLog(log: typeof logError, now: () => number): typeof 
     causes.set(cause, fault);
     Object.assign(fault, { error, fields });
     if (now() - fault.loggedAt < REPEATS_EVERY_MS) fault.unlogged++;
-    else tell(message, fault);
+    else logNow(message, fault);
   };
 }
 
 const keyWithin = (map: ReadonlyMap<string, unknown>, key: string, max: number): string =>
   map.has(key) || map.size < max ? key : OTHERS;
 
-/** For whatever runs again by itself. */
+/** For faults of work that runs again by itself. */
 export const logFault = createFaultLog(logError, () => performance.now());

@@ -19,7 +19,7 @@ export function createMetricsText(
   const showRequests = countsOf(
     new Counter({
       name: "holdfast_http_requests_total",
-      help: "Requests answered, by the route's pattern; route other: there is none.",
+      help: "Requests answered, by the route's pattern; other where there is no such route.",
       labelNames: ["method", "route", "status"],
       registers,
     }),
@@ -28,7 +28,7 @@ export function createMetricsText(
   registry.registerMetric(
     histogram(
       "holdfast_http_request_duration_seconds",
-      "From a request's arrival to its answer, its body and what it waits for included.",
+      "From a request's arrival to its answer; it includes reading the body and all waiting.",
       () => requestSeconds,
     ),
   );
@@ -67,7 +67,7 @@ const countsOf = (counter: Counter, counts: readonly Count[]) => () => {
   for (const { labels, value } of counts) counter.inc(labels, value);
 };
 
-/** A histogram from our own counters. The registry needs no more of a metric than its name and `get`. */
+/** A histogram of our own counters. Of a metric the registry needs only the name and `get`. */
 function histogram(name: string, help: string, distributions: () => readonly Distribution[]): Histogram {
   const valuesOf = ({ labels, bounds, counts, sum }: Distribution) => {
     let count = 0;
@@ -85,7 +85,7 @@ function histogram(name: string, help: string, distributions: () => readonly Dis
   return { name, get } as unknown as Histogram;
 }
 
-/** So many assets are shown, in order of mode and name: whoever records deposits may invent as many assets as they like. */
+/** At most so many assets are shown, in order of mode and name: whoever records deposits can invent any number of them. */
 const MONEY_MAX = 300;
 
 /** The gauges, which are set each time the text is asked for. */
@@ -101,17 +101,17 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     };
   };
   const inUnits =
-    "in the asset's smallest unit. A figure above 2^53 is rounded here, since Prometheus counts in doubles; the books are not.";
+    "in the asset's smallest unit. A figure above 2^53 is rounded here, since Prometheus counts in doubles; the ledger does not round.";
   const warrants = gauge("holdfast_warrants", "Warrants by state, of both modes.", ["state"]);
   const overdue = gauge("holdfast_warrants_overdue", "Held warrants past their deadline, not yet swept.");
-  const money = gauge("holdfast_money", `Money on the books, ${inUnits}`, ["mode", "asset", "state"]);
+  const money = gauge("holdfast_money", `Money in the ledger, ${inUnits}`, ["mode", "asset", "state"]);
   const escalations = gauge("holdfast_escalations_open", "Escalations that wait for a person.");
-  const oldest = gauge("holdfast_escalation_oldest_seconds", "How long the first of them has waited.");
-  const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that are not over.");
+  const oldest = gauge("holdfast_escalation_oldest_seconds", "How long the oldest of them has waited.");
+  const waiting = gauge("holdfast_webhook_deliveries_waiting", "Deliveries that have not ended.");
   const late = gauge("holdfast_webhook_late_seconds", "How long the longest due attempt has waited.");
   const showExhausted = total(
     "holdfast_webhook_exhausted_total",
-    "Deliveries given up after their fourth attempt: events that their endpoint has not heard of.",
+    "Deliveries given up after their fourth attempt: events that their endpoint has not received.",
   );
   const showNotSent = total(
     "holdfast_webhook_not_sent_total",
@@ -123,10 +123,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_payments_late_seconds",
     "How long the longest due question about a payment has waited.",
   );
-  const free = gauge("holdfast_disk_free_bytes", "What is left on the disk of the data folder.");
+  const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
   const newestBackup = gauge(
     "holdfast_backup_newest_timestamp_seconds",
-    "When the newest nightly backup was made; 0 where there is none. Only where a folder for them has been looked into.",
+    "When the newest nightly backup was made; 0 where there is none. Missing until the backup folder has been read.",
   );
   // Without a backup folder, or before it was read, the series is missing, so that no alert fires.
   newestBackup.remove();
@@ -207,11 +207,11 @@ function createEvaluatorGauges(
 ): (evaluators: Figures["evaluators"]) => void {
   const labels = ["pool"] as const;
   const children = gauge("holdfast_evaluator_children", "Evaluator processes.", labels);
-  const busy = gauge("holdfast_evaluator_busy", "Those at work.", labels);
-  const waiting = gauge("holdfast_evaluator_waiting", "Evaluations that wait for one.", labels);
+  const busy = gauge("holdfast_evaluator_busy", "Evaluator processes at work.", labels);
+  const waiting = gauge("holdfast_evaluator_waiting", "Evaluations that wait for a process.", labels);
   const showRestarts = total(
     "holdfast_evaluator_restarts_total",
-    "Processes that died, or were ended for their time or memory.",
+    "Evaluator processes that crashed, or were killed for their time or memory.",
     labels,
   );
   return (evaluators) => {
@@ -228,9 +228,12 @@ function createEvaluatorGauges(
 function createAuditGauges(gauge: MakeGauge): (audit: AuditOutcome | null) => void {
   const disagreements = gauge(
     "holdfast_audit_disagreements",
-    "What the last audit of the books found; -1 before the first.",
+    "How many disagreements the last audit of the ledger found; -1 before the first audit.",
   );
-  const endedAt = gauge("holdfast_audit_last_timestamp_seconds", "When the last audit ended; 0 before it.");
+  const endedAt = gauge(
+    "holdfast_audit_last_timestamp_seconds",
+    "When the last audit ended; 0 before the first.",
+  );
   const duration = gauge("holdfast_audit_duration_seconds", "How long the last audit took.");
   return (audit) => {
     disagreements.set(audit?.disagreements ?? -1);
@@ -241,7 +244,7 @@ function createAuditGauges(gauge: MakeGauge): (audit: AuditOutcome | null) => vo
 
 function createProcessGauges(gauge: MakeGauge, total: MakeTotal, startedAt: number): () => void {
   const resident = gauge("process_resident_memory_bytes", "Memory of the server's process.");
-  const heap = gauge("process_heap_bytes", "Of it, what its objects take.");
+  const heap = gauge("process_heap_bytes", "The part of this memory that objects take.");
   const showCpu = total("process_cpu_seconds_total", "Time on a processor.");
   gauge("process_start_time_seconds", "When it started.").set(startedAt / SECOND_MS);
   return () => {

@@ -10,8 +10,8 @@ export type Metrics = Pick<Counters, "answered" | "committed" | "webhookAttempte
 };
 
 /**
- * prom-client takes 10 ms to load and to set up, so the first request for metrics loads it, and not the start. By `require`, for
- * the reason in `passkeys.ts`.
+ * prom-client takes 10 ms to load and to set up. So the first request for metrics loads it, not the start. By `require`, for the
+ * reason in `passkeys.ts`.
  */
 const metricsText = (): typeof import("./metrics-text.ts") => require("./metrics-text.ts");
 

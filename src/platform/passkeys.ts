@@ -30,7 +30,7 @@ export type RegisteredCredential = {
   readonly counter: number;
 };
 
-/** What did not verify, in words. */
+/** Why something did not verify, in words. */
 export type Problem = { readonly problem: string };
 
 export type PasskeyVerifier = {
@@ -50,8 +50,8 @@ export type PasskeyVerifier = {
 };
 
 /**
- * The library takes some 100 ms to load from source: only who uses a passkey waits for it. By `require`, since the binary
- * runs the modules of a dynamic import in another order, and one of them then misses what another was to prepare.
+ * The library takes some 100 ms to load from source, so only the first use of a passkey loads it. By `require`, since the
+ * compiled executable runs the modules of a dynamic import in a wrong order: one needs what a later one prepares.
  */
 const server = (): typeof import("@simplewebauthn/server") => require("@simplewebauthn/server");
 const serverParts = (): typeof import("@simplewebauthn/server/helpers") =>
@@ -110,15 +110,15 @@ const signedBy = ({ response }: AssertionResponse) => ({
 });
 
 /**
- * No certificate is asked for, and one that comes all the same is not looked at: the library would fetch the revocation
- * list that it names, from wherever it says.
+ * Holdfast asks for no certificate, and refuses one that comes anyway: the library would fetch the revocation list that the
+ * certificate names, from any address.
  */
 function refuseCertificates(attestationObject: string): void {
   const { decodeAttestationObject, isoBase64URL } = serverParts();
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject));
   const format = attestation.get("fmt");
   const isSelfSigned = format === "packed" && attestation.get("attStmt").get("x5c") === undefined;
-  if (format !== "none" && !isSelfSigned) throw new Error(`The attestation format ${format} is not taken`);
+  if (format !== "none" && !isSelfSigned) throw new Error(`The attestation format ${format} is not accepted`);
 }
 
 /** The library throws on whatever is wrong with what the browser sent. */

@@ -1,4 +1,4 @@
-/** Cryptographic randomness, drawn from the system in blocks: a call each would cost more than the id it is for. */
+/** Cryptographic randomness, taken from the system in blocks: a call for each id would cost more than the id. */
 const BLOCK = new Uint8Array(4_096);
 let used = BLOCK.length;
 
@@ -8,7 +8,7 @@ export function randomByte(): number {
     used = 0;
   }
   const byte = BLOCK[used] ?? 0;
-  // What was handed out is not kept.
+  // A byte that was given out is not kept.
   BLOCK[used++] = 0;
   return byte;
 }

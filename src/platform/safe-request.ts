@@ -1,7 +1,7 @@
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
 
-/** One HTTP request to an address that was checked (architecture.md, Evidence): no redirect, proxy or pooled connection. */
+/** One HTTP request to an address that was checked (README, "Hostile deliverables"): no redirect, proxy or reused connection. */
 export type SafeRequest = {
   readonly url: URL;
   readonly method?: "GET" | "POST";
@@ -18,7 +18,7 @@ export type SafeRequestOptions = {
   readonly certificateAuthorities?: readonly string[];
 };
 
-/** Why there is no answer, and whether anything can have reached the other side. */
+/** Why there is no answer. `connected`: whether anything can have reached the other side. */
 export class RequestFailure extends Error {
   constructor(
     readonly code: SourceCode,
@@ -30,7 +30,7 @@ export class RequestFailure extends Error {
 }
 
 const ADDRESSES_MAX = 8;
-/** Errors of Bun's fetch that come before a connection stands. */
+/** Errors of Bun's fetch that come before there is a connection. */
 const NOT_CONNECTED = new Set([
   "ConnectionRefused",
   "FailedToOpenSocket",
@@ -38,10 +38,10 @@ const NOT_CONNECTED = new Set([
   "ENETUNREACH",
   "EHOSTUNREACH",
 ]);
-/** Names of metadata services, besides their addresses. */
+/** Names of metadata services; their addresses are refused too. */
 const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
 
-/** Settles as the promise does, or rejects when the signal aborts: what hangs is left behind. */
+/** Settles as the promise does, or rejects when the signal aborts, so that nobody waits for work that hangs. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(new RequestFailure("source_timeout", "no answer in time", true));
@@ -52,8 +52,8 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 }
 
 /**
- * Not by the system's own resolver: each of its lookups blocks one of the few threads on which files are read and passwords
- * hashed, for as long as a name server is silent.
+ * The system's own resolver is not used: while a name server does not answer, each of its lookups blocks one of the few threads
+ * on which files are read and passwords are hashed.
  */
 async function resolveByDns(hostname: string): Promise<readonly string[]> {
   try {
@@ -117,7 +117,7 @@ async function addressesOf(
   return addresses.slice(0, ADDRESSES_MAX);
 }
 
-/** The address that a URL's host is; the URL parser has already brought every way of writing IPv4 to four parts. */
+/** The address, where a URL's host is one; else null. The URL parser has already turned every form of IPv4 into four parts. */
 function literalAddress(host: string): string | null {
   if (host.startsWith("[")) return host.slice(1, -1);
   return /^\d+\.\d+\.\d+\.\d+$/.test(host) ? host : null;
@@ -128,7 +128,7 @@ function connect(options: SafeRequestOptions, request: SafeRequest, address: str
   const target = new URL(url);
   const host = address.includes(":") ? `[${address}]` : address;
   target.hostname = host;
-  // The setter ignores what it does not like, and the name would be resolved again.
+  // The setter ignores a host that it cannot parse, and then the name would be resolved again.
   if (target.hostname !== new URL(`http://${host}/`).hostname)
     throw new Error("the host did not become the address");
   target.hash = "";

@@ -1,12 +1,12 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
 import { CompactSign } from "jose";
 
-/** Signs what others verify offline: vouchers now, receipts later (decisions.md, x402 and Trace, log, receipts). */
+/** Signs what others verify offline: so far the vouchers (README, "Accepting Holdfast vouchers"). */
 export type Tokens = {
   /**
    * A compact JWS of a text (EdDSA, `kid` in its header).
    *
-   * @param type the header's `typ`: what is of one type must not pass for another
+   * @param type the header's `typ`, so that a token of one type does not pass for another
    */
   sign(payload: string, type: string): Promise<string>;
   /** The public keys, as `/.well-known/jwks.json` shows them. */
@@ -31,13 +31,13 @@ export const newSigningKey = (): string =>
   generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString().trim();
 
 /**
- * Signs with the first key of a PEM text. Those after it were rotated out: they sign nothing more and stay in the JWKS, so
- * what they signed still verifies; of them a public key is enough. Throws where the text is not Ed25519 keys, a private one
+ * Signs with the first key of a PEM text. The keys after it were replaced: they sign nothing more, but stay in the JWKS, so that
+ * what they signed still verifies. Of these the public key is enough. Throws where the text is not Ed25519 keys, a private one
  * first.
  */
 export function createTokens(pem: string): Tokens {
   const { signingKey, current, rotated } = readKeys(pem);
-  // A reader that finds two keys of one kid takes neither.
+  // Each `kid` once: a reader that finds two keys with one `kid` takes neither.
   const keys = new Map([current, ...rotated].map((key) => [key.kid, key]));
   return {
     jwks: { keys: [...keys.values()] },
@@ -54,12 +54,12 @@ function readKeys(pem: string) {
     const [current, ...rotated] = blocks.map(publicKeyOf);
     if (blocks[0] && current) return { signingKey: createPrivateKey(blocks[0]), current, rotated };
   } catch {
-    // What is wrong may say something of the key.
+    // The cause is not passed on: its message may hold a part of the key.
   }
   throw new Error("the signing key must be Ed25519 keys in PEM, a private one first");
 }
 
-/** Of a private key the public half. */
+/** The public key of a PEM block; of a private key, its public half. */
 function publicKeyOf(pem: string): PublicKey {
   const { kty, crv, x } = createPublicKey(pem).export({ format: "jwk" });
   if (kty !== "OKP" || crv !== "Ed25519" || x === undefined) throw new Error("not an Ed25519 key");

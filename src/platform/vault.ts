@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 
-/** Keeps secrets that must be read again, such as webhooks' signing secrets, encrypted in the ledger. */
+/** Encrypts secrets that must be read again, such as the signing secrets of webhooks; the ledger keeps them. */
 export type Vault = {
-  /** `name` says what the secret is of: it cannot be opened under another. */
+  /** Encrypts. `name` says what the secret belongs to; it cannot be decrypted under another name. */
   seal(secret: string, name: string): string;
-  /** Throws where the text was not sealed with this key, under this name. */
+  /** Decrypts. Throws where the text was not encrypted with this key, under this name. */
   open(sealed: string, name: string): string;
 };
 
@@ -13,7 +13,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const MASTER_KEY_BYTES = 32;
 
-/** AES-256-GCM under the instance's master key (decisions.md, Trace, log, receipts). Sealed: base64 of nonce, tag and text. */
+/** AES-256-GCM with the instance's master key. What is sealed is base64 of the nonce, the tag and the encrypted text. */
 export function createVault(masterKey: Uint8Array): Vault {
   return {
     seal(secret, name) {

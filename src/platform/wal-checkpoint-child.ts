@@ -1,8 +1,8 @@
 import { liveAsLongAsParent } from "./child-life.ts";
 
 /**
- * Copies the ledger's write-ahead log into its file, in a process of its own. On the main thread it would hold up every
- * request for as long as the disk takes (https://sqlite.org/wal.html, Performance Considerations).
+ * Copies the ledger's write-ahead log into the ledger's file, in a process of its own. On the main thread this would hold up
+ * every request while the disk writes (https://sqlite.org/wal.html, Performance Considerations).
  */
 export type WalCheckpointChild = {
   /**
@@ -14,7 +14,7 @@ export type WalCheckpointChild = {
   stop(): Promise<void>;
 };
 
-/** A child that has not answered by then is killed. */
+/** A child that has not answered after this time is killed. */
 const CHECKPOINT_MS_MAX = 60_000;
 
 type Said = { readonly pages: number } | { readonly problem: string };

@@ -5,7 +5,7 @@ import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } 
 export type WebhookSenderOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** For everything: the name, the connection and the start of the response. */
+  /** The limit for all of it: the name, the connection and the start of the response. */
   readonly timeoutMs: number;
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
@@ -16,12 +16,12 @@ export type WebhookRequest = {
   readonly body: string;
 };
 
-/** Sends one attempt. It never throws: why there was no response is the result. A redirect is a response like any other. */
+/** Sends one attempt. It never throws: where no response came, the result says why. A redirect is not followed. */
 export type WebhookSender = { send(request: WebhookRequest): Promise<AttemptResult> };
 
 const RESPONSE_BYTES_MAX = 1_024;
 
-/** The safe sender of webhooks (decisions.md, Webhooks). Throws on a malformed CIDR. */
+/** The safe sender of webhooks (README, "Webhooks"). Throws on a malformed CIDR. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
   return {
@@ -43,7 +43,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
         answer = { code: null, responseStart: codeOf(error, controller.signal) };
       } finally {
         clearTimeout(timer);
-        // What is left of the response is nobody's concern.
+        // The rest of the response is not read.
         controller.abort();
       }
       return { ...answer, durationMs: Math.round(performance.now() - startedAt) };
@@ -56,7 +56,7 @@ function codeOf(error: unknown, signal: AbortSignal): string {
   return signal.aborted ? "source_timeout" : "source_unreachable";
 }
 
-/** The first kilobyte as text, or as much of it as comes in time: the status alone decides. */
+/** The first kilobyte as text, or as much of it as comes in time. Only the status decides whether the attempt succeeded. */
 async function readStart(response: Response, signal: AbortSignal): Promise<string> {
   const reader = response.body?.getReader();
   let start = Buffer.alloc(0);
@@ -67,8 +67,8 @@ async function readStart(response: Response, signal: AbortSignal): Promise<strin
       start = Buffer.concat([start, value]);
     }
   } catch {
-    // Cut off: what has come is what there is.
+    // The response was cut off. What has come so far is enough.
   }
-  // As a stream, so that a character that the cut divides is left out.
+  // As a stream: a character that is cut in two at the end is left out.
   return new TextDecoder().decode(start.subarray(0, RESPONSE_BYTES_MAX), { stream: true });
 }

@@ -10,11 +10,11 @@ import { ACCEPT_ENCODING } from "./content-coding.ts";
 import { EVIDENCE_BYTES_MAX, type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
 import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
-/** Buys from sellers that nobody vouches for (decisions.md, x402). It never throws: what went wrong is in the answer. */
+/** Makes the two requests of a purchase to a seller, who may be hostile. It never throws: the answer says what went wrong. */
 export type X402Client = {
-  /** The first request, without payment. It follows redirects within the origin. A 402 too long to be read is refused. */
+  /** The first request, without payment. It follows redirects within the origin. A 402 that is too long is refused. */
   ask(request: SellerRequest): Promise<FirstAnswer | Refusal | { readonly problem: string }>;
-  /** The paid request: once, and where it is sent, without redirects. */
+  /** The paid request. It is sent once, and follows no redirect. */
   pay(request: SellerRequest, payment: PaymentHeader): Promise<PaidAnswer>;
 };
 
@@ -37,7 +37,7 @@ export type FirstAnswer = {
 export type PaidAnswer = {
   /** Whether anything can have reached the seller. */
   readonly connected: boolean;
-  /** By lower-case names; they may be there where the body could not be had. */
+  /** By lower-case names. They may be there even where the body could not be read. */
   readonly headers: Readonly<Record<string, string>>;
   readonly evidence: Fetched["evidence"];
 };
@@ -45,19 +45,19 @@ export type PaidAnswer = {
 export type X402ClientOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** For the whole of the first request, and of the paid one. */
+  /** The limits for the whole of the first request, and of the paid one. */
   readonly askTimeoutMs?: number;
   readonly payTimeoutMs?: number;
   readonly bytesMax?: number;
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
 
-/** decisions.md, x402. */
+/** README, "The two requests". */
 const ASK_TIMEOUT_MS = 30 * SECOND_MS;
 const PAY_TIMEOUT_MS = 90 * SECOND_MS;
 const PAYMENT_REQUIRED = 402;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Those that a POST follows as a POST: after the others it would be another request. */
+/** The redirects that keep a POST a POST. The others would make it a GET, which is another request. */
 const REDIRECTS_OF_POST = new Set([307, 308]);
 const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
 
@@ -102,7 +102,7 @@ export function createX402Client(options: X402ClientOptions): X402Client {
   };
 }
 
-/** Runs with a signal that aborts when the time is up, and closes whatever is still open when it is over. */
+/** Runs with a signal that aborts when the time is up. At the end it closes whatever is still open. */
 async function within<Answer>(
   timeoutMs: number,
   run: (signal: AbortSignal) => Promise<Answer>,
@@ -117,7 +117,7 @@ async function within<Answer>(
   }
 }
 
-/** As much of a 402 as a challenge may be: nobody has to take in more to refuse it, nor a body that the header overrules. */
+/** Reads a 402 up to the length of a challenge. Where the header has the challenge, the body is not read. */
 async function readChallenge(
   response: Response,
   headers: FirstAnswer["headers"],
@@ -144,7 +144,7 @@ async function requestInOrigin(safe: SafeRequestOptions, request: SellerRequest,
     const response = await requestSafely(safe, { url, method, headers, signal });
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return { response, url: url.href };
-    // Not awaited: a body that hangs is nobody's concern.
+    // Not awaited: nobody needs this body, and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === REDIRECTS_MAX) throw new NotFollowed("it redirects too often");
     url = redirectTarget(location, url);
@@ -156,7 +156,7 @@ async function requestInOrigin(safe: SafeRequestOptions, request: SellerRequest,
 function redirectTarget(location: string, from: URL): URL {
   const target = URL.parse(location, from.href);
   if (target === null || checkSourceUrl(target.href) !== null)
-    throw new NotFollowed("it redirects to what is no URL that is asked");
+    throw new NotFollowed("it redirects to something that is not a URL that can be asked");
   if (target.origin !== from.origin) throw new NotFollowed("it redirects to another origin");
   return target;
 }
@@ -168,7 +168,7 @@ class NotFollowed extends RequestFailure {
   }
 }
 
-/** What the caller does not say of himself. */
+/** The caller's headers, and the defaults for those that are not among them. */
 function withDefaults(headers: SellerRequest["headers"]): Record<string, string> {
   const own = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const),
@@ -191,7 +191,7 @@ const PROBLEMS: Readonly<Record<SourceCode, string>> = {
   source_blocked: "its address may not be reached",
 };
 
-/** For people. What the network says of itself stays inside. */
+/** The problem in words for people. The messages of network errors are not passed on. */
 function problemOf(error: unknown): string {
   if (error instanceof NotFollowed) return error.message;
   return PROBLEMS[error instanceof RequestFailure ? error.code : "source_unreachable"];

@@ -21,7 +21,7 @@ import type { State } from "../core/warrant.ts";
 import { listForm } from "./list.ts";
 import { spendSessionForm, spendSessionResource } from "./spend-session.ts";
 
-/** An agent (interface.md, Agent): on its own, and with what applies to it. */
+/** An agent: on its own, and with what applies to it. */
 
 type CountsByState = Readonly<Partial<Record<State, number>>>;
 

@@ -18,7 +18,7 @@ import { isoTime } from "../core/time.ts";
 import { clauseForm, reasonCodesForm } from "./clause.ts";
 import { clauses, closed } from "./input.ts";
 
-/** The bench's answer (interface.md, Check result), in the engine's scale: a score from 0 to 1. */
+/** The bench's answer (README, "Bench"), in the engine's scale: a score from 0 to 1. */
 
 const clauseResultForm = form("ClauseResult", () =>
   object({

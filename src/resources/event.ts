@@ -18,7 +18,7 @@ import {
 } from "../core/warrant.ts";
 import type { WebhookDelivery } from "../core/webhook.ts";
 
-/** The body of a webhook (decisions.md, Webhooks), and an example of each. */
+/** The body of a webhook (README, "Webhooks"), and an example of each. */
 
 export const eventForm = form("Event", () =>
   object({
@@ -56,7 +56,7 @@ export function eventBody(
   return JSON.stringify(event);
 }
 
-/** Where the example's warrant came from and went, for each event. */
+/** The move of the example's warrant, for each event. */
 const MOVES = {
   "warrant.opened": { from: null, to: "held", version: 1, releasedBps: null },
   "warrant.verifying": { from: "held", to: "verifying", version: 2, releasedBps: null },
@@ -94,8 +94,8 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
 });
 
 /**
- * The body of an example's delivery: of the same form as a real event's, about a warrant that does not exist. It follows from
- * the delivery, so that every attempt sends the same.
+ * The body of an example. It has the form of a real event, about a warrant that does not exist. It is computed from the
+ * delivery alone, so every attempt sends the same bytes.
  */
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];

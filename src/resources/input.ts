@@ -4,7 +4,7 @@ import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 import { clauseForm } from "./clause.ts";
 
 /**
- * What the forms of bodies and queries are made of (interface.md, Endpoints). A field's `description` completes the sentence
+ * What the forms of bodies and queries are made of. A field's `description` completes the sentence
  * "must be …" of its refusal. Unknown fields are refused everywhere, so that a misspelt field is never overlooked. These forms
  * check requests, so they are made at the start.
  */

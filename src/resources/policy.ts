@@ -17,7 +17,7 @@ import { isoTime } from "../core/time.ts";
 import { reasonCodesForm } from "./clause.ts";
 import { listForm } from "./list.ts";
 
-/** A version of a policy (interface.md, Policy). Its rules are answered as they were saved. */
+/** A version of a policy (README, "Policies"). Its rules are answered as they were saved. */
 
 const rulesForm = () =>
   object({

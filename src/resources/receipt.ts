@@ -31,7 +31,7 @@ import { isSettled, SETTLED_STATES, type Warrant } from "../core/warrant.ts";
 import { reasonCodesForm, specForm } from "./clause.ts";
 import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
-/** The public receipt of a settled warrant (decisions.md, Trace, log, receipts). */
+/** The public receipt of a settled warrant (README, "Receipts"). */
 
 /** What it shows of a check: each clause's result, not what was observed; the source's origin, not its path. */
 const receiptCheckForm = () =>

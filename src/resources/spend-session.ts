@@ -2,7 +2,7 @@ import { amount, count, form, integer, is, object, orNull, text, time, type Wire
 import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 
-/** A spend session: as its agent shows it (interface.md, Spend session), and on its own. */
+/** A spend session: as its agent shows it, and on its own. */
 
 export const spendSessionForm = form("SpendSession", () =>
   object({

@@ -21,7 +21,7 @@ import { specForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
 import { listForm } from "./list.ts";
 
-/** A warrant (interface.md, Warrant), and a page of them. */
+/** A warrant (README, "Warrants"), and a page of them. */
 
 export const warrantForm = form("Warrant", () =>
   object({

@@ -30,7 +30,7 @@ export const awaitsAcknowledgement = ({ restoredAt, acknowledgedAt }: Instance):
 export const mayBeOutdated = (instance: Instance, writtenAt: number): boolean =>
   awaitsAcknowledgement(instance) || (instance.restoredAt ?? Number.NEGATIVE_INFINITY) >= writtenAt;
 
-/** After a restore no live money is committed until somebody has looked at it (decisions.md, Money in and out). */
+/** After a restore no live money is committed until somebody has looked at it (README, "Operating it"). */
 export const refuseUnacknowledged = (instance: Instance, mode: Mode): Refusal | null =>
   mode === "live" && awaitsAcknowledgement(instance)
     ? refuse(

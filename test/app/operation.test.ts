@@ -12,13 +12,13 @@ import { createStage, open, verify, warrantIn } from "../support/stage.ts";
 
 const FAILS = { kind: "http.status", equals: 418 };
 
-/** What the service knows of itself, from its jobs to `/readyz` and `/metrics`. The timers are the test's. */
+/** What the service knows of itself, from its jobs to `/readyz` and `/metrics`. The test moves the timers. */
 
 const TOKEN = "the-token-of-a-prometheus";
 const URL = "http://localhost:8080";
 
 let ctx: TestContext;
-/** What the clock that never jumps says. */
+/** The time of the clock that never jumps. */
 let monotonicMs: number;
 let running: RunningOperation | null;
 let told: ReturnType<typeof jest.spyOn>;
@@ -36,7 +36,7 @@ afterEach(async () => {
   await ctx.close();
 });
 
-/** The jobs and the routes over a context, whose audit child says what it is told to say. */
+/** The jobs and the routes over a context. The audit child prints what the test says. */
 function operate(context: Context, disagreements: readonly string[]) {
   const said = `console.log(${JSON.stringify(JSON.stringify(disagreements))})`;
   const started = startOperation({
@@ -75,7 +75,7 @@ function operate(context: Context, disagreements: readonly string[]) {
   };
 }
 
-/** Resolves when the figure is this; the jobs run on. */
+/** Resolves when the figure has this value; until then the jobs run. */
 async function becomes(read: () => Promise<string | undefined>, expected: string): Promise<void> {
   while ((await read()) !== expected) await new Promise(setImmediate);
 }
@@ -98,7 +98,7 @@ test("a ledger that cannot be written is 503, and 0 in the metrics; it is ready 
 });
 
 test.each([
-  [["the books disagree", "so does the trace"], [503, "audit"], "0"],
+  [["the ledger disagrees", "so does the trace"], [503, "audit"], "0"],
   [[], [200], "1"],
 ])("an audit that found %p is %p, and in the metrics", async (found, expected, isReady) => {
   const { ready, figure } = operate(ctx, found);
@@ -159,7 +159,7 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
     await runsEnd(1, FIRST_MS);
     expect([states(), forgot]).toEqual([["held", "verifying"], 0]);
 
-    // It is set right, or it was right and the other has caught up.
+    // Either the clock was set right, or it was right and the other clock has caught up.
     ctx.clock.now += isSetBy;
     monotonicMs += jumpsBy + isSetBy;
     expect([await ready(), await figure("holdfast_clock_disagrees")]).toEqual([[200], "0"]);

@@ -1,27 +1,28 @@
--- What wrk sends. Arguments: secret, kind (open, verify or read), file of warrant ids, source URL, run's name.
-local count = 0
+-- What wrk sends. Arguments: kind (open or read), secret, file of the body of an open, file of warrant ids, seed.
 local ids = {}
 
 function init(args)
-  secret, kind, file, source, run = args[1], args[2], args[3], args[4], args[5]
-  wrk.headers["Authorization"] = "Bearer " .. secret
+  kind = args[1]
+  wrk.headers["Authorization"] = "Bearer " .. args[2]
   wrk.headers["Content-Type"] = "application/json"
-  if kind ~= "open" then
-    for line in io.lines(file) do ids[#ids + 1] = line end
+  body = io.open(args[3]):read("*a")
+  if kind == "read" then
+    for line in io.lines(args[4]) do ids[#ids + 1] = line end
   end
+  math.randomseed(tonumber(args[5]))
+end
+
+-- As random as a UUID: keys that rise would be cheaper to store.
+local function key()
+  local parts = {}
+  for part = 1, 4 do parts[part] = string.format("%08x", math.random(0, 2147483647)) end
+  return table.concat(parts, "-")
 end
 
 function request()
-  count = count + 1
-  if kind == "read" then return wrk.format("GET", "/v1/warrants/" .. ids[count % #ids + 1]) end
-  wrk.headers["Idempotency-Key"] = run .. "-" .. kind .. "-" .. count
-  if kind == "verify" then
-    local id = ids[count] or "wrt_none_left"
-    return wrk.format("POST", "/v1/warrants/" .. id .. "/verify", nil, '{"source_url":"' .. source .. '"}')
-  end
-  return wrk.format("POST", "/v1/warrants", nil,
-    '{"amount":"100","payee":"acct_seller_1","deadline":"2029-01-01T00:00:00Z","spec":{"clauses":[' ..
-    '{"kind":"http.status","equals":200},{"kind":"json.jsonpath","path":"$.ok","equals":true}]}}')
+  if kind == "read" then return wrk.format("GET", "/v1/warrants/" .. ids[math.random(#ids)]) end
+  wrk.headers["Idempotency-Key"] = key()
+  return wrk.format("POST", "/v1/warrants", nil, body)
 end
 
 function done(summary, latency, requests)

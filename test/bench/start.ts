@@ -1,55 +1,51 @@
-/**
- * `bun run bench:start`, and a part of `bun run bench`: how long the compiled server takes from its start to its first answer,
- * beside a bare Bun.serve with SQLite that is compiled with the same flags, and how long `holdfast --version` takes. The runs
- * take turns, and the medians are printed. Compare the ratio: absolute figures change with the machine and its load.
- */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import manifest from "../../package.json";
+import { BINARY } from "./holdfast.ts";
+import { type Scale, say } from "./scale.ts";
+import { median } from "./statistics.ts";
+import { atMost, noted, type Row } from "./table.ts";
 
-const BINARY = resolve(import.meta.dir, "../../dist/holdfast");
-const RUNS = Number(process.env.START_RUNS ?? 15);
 const PORT = "18084";
 const ANSWER_MS_MAX = 30_000;
 
-const folder = mkdtempSync(join(tmpdir(), "holdfast-start-"));
-try {
-  await main();
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
-
-async function main(): Promise<void> {
-  const bare = [compileBareServer(), join(folder, "bare.db"), PORT];
+/**
+ * How long the compiled server takes from its start to its first answer, beside a bare Bun.serve with SQLite that is compiled
+ * with the same flags, and how long `holdfast --version` takes. The runs take turns. Compare the ratio: absolute figures change
+ * with the machine and its load.
+ */
+export async function measureStart({ folder, rounds }: Scale): Promise<Row[]> {
+  const runs = 3 * rounds;
+  const bare = [compileBareServer(folder), join(folder, "bare.db"), PORT];
   const serve = (data: string) => [BINARY, "serve", "--data", join(folder, data), "--port", PORT];
   const known = serve("known");
   // The first start of each brings its file into memory, and makes its ledger.
   for (const command of [bare, known]) await millisecondsToFirstAnswer(command);
-
+  say(`start: ${runs} runs of each`);
   const figures = {
     known: [] as number[],
     fresh: [] as number[],
     bare: [] as number[],
     version: [] as number[],
   };
-  for (let run = 0; run < RUNS; run++) {
+  for (let run = 0; run < runs; run++) {
     figures.bare.push(await millisecondsToFirstAnswer(bare));
     figures.known.push(await millisecondsToFirstAnswer(known));
     figures.fresh.push(await millisecondsToFirstAnswer(serve(`fresh-${run}`)));
     figures.version.push(await millisecondsToEnd([BINARY, "--version"]));
   }
-
-  const ratio = (median(figures.known) / median(figures.bare)).toFixed(1);
-  console.log(`\nStart to first answer, ${RUNS} runs:   median ms   fastest`);
-  print("holdfast, on its ledger", figures.known, `   ${ratio} times the bare server`);
-  print("holdfast, in a new folder", figures.fresh);
-  print("bare Bun.serve with SQLite", figures.bare);
-  print("holdfast --version, to its end", figures.version);
+  const msOf = (name: keyof typeof figures) => median(figures[name]);
+  const fastest = (name: keyof typeof figures) => `fastest ${Math.min(...figures[name]).toFixed(1)}`;
+  return [
+    noted("start of a bare Bun.serve with SQLite", `${msOf("bare").toFixed(1)} ms (${fastest("bare")})`),
+    atMost("start to first answer", msOf("known"), { required: 50 }, " ms", fastest("known")),
+    atMost("start, beside the bare one", msOf("known") / msOf("bare"), { required: 9 }, " times"),
+    noted("start to first answer, in a new folder", `${msOf("fresh").toFixed(1)} ms (${fastest("fresh")})`),
+    atMost("holdfast --version, to its end", msOf("version"), { required: 30 }, " ms", fastest("version")),
+  ];
 }
 
 /** The bare server's executable, made with the flags of `bun run build`. */
-function compileBareServer(): string {
+function compileBareServer(folder: string): string {
   const flags = /bun build (--.*) --outfile/.exec(manifest.scripts.build)?.[1]?.split(" ");
   if (!flags) throw new Error("package.json: the build script has no flags");
   const source = join(import.meta.dir, "bare-server.ts");
@@ -95,14 +91,4 @@ async function millisecondsToEnd(command: string[]): Promise<number> {
   const code = await child.exited;
   if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}`);
   return performance.now() - startedAt;
-}
-
-function median(figures: readonly number[]): number {
-  const sorted = figures.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
-function print(name: string, figures: readonly number[], comment = ""): void {
-  const columns = [median(figures), Math.min(...figures)].map((figure) => figure.toFixed(1).padStart(10));
-  console.log(`  ${name.padEnd(34)}${columns.join("")}${comment}`);
 }

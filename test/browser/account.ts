@@ -148,7 +148,7 @@ test(
     await setThreshold(service, home, "100");
     const warrant = await service.opened(home, { amount: "101" });
     expect(await signAndRelease(page, warrant)).toEqual([200, "released"]);
-    expect(service.books(home).paid).toBe(101n);
+    expect(service.balance(home).paid).toBe(101n);
 
     await page.click("#passkeys button");
     await page.getByText("“Laptop” is removed.").waitFor();

@@ -41,7 +41,7 @@ test("list and show, in the read-back shape", async () => {
   expect(await printed("agents", "list", ...account("live"))).toBe("No agents yet, live.\n");
 });
 
-test("are refused where they are not there", async () => {
+test("are refused where they do not exist", async () => {
   await refused(["agents", "show", "agt_none"], "agent_not_found", "There is no agent agt_none");
   await refused(["agents", "list", "--organisation", "org_none", "--mode", "live"], "organisation_not_found");
   await refused(

@@ -22,11 +22,11 @@ import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
 import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
+import { openAllRows } from "../support/all-rows.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import { must } from "../support/organisations.ts";
-import { openWorld } from "../support/world.ts";
 
 /** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 
@@ -72,9 +72,9 @@ beforeEach(() => {
 const permissions = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 const holdsKey = (path: string): boolean => readFileSync(path).includes(KEY);
 
-/** Every row of a folder's ledger; the instance apart, since a restore changes it. */
+/** Every row of a folder's ledger, and apart from them the instance, which a restore changes. */
 function ledgerIn(folder: string) {
-  const reader = openWorld(folder);
+  const reader = openAllRows(folder);
   const { instances, ...rest } = reader.all();
   reader.close();
   return { instances, rest };
@@ -109,10 +109,10 @@ describe("backup", () => {
   test("says to people which keys are in it, and what is lost without them", async () => {
     const withKeys = await cli.run("backup", join(work, "a"), "--data", ctx.folder);
     expect(withKeys.out).toContain(
-      "master.key is in it, in the clear: whoever has the file can read the webhook",
+      "master.key is in it, not encrypted: whoever has the file can read the webhook",
     );
     expect(withKeys.out).toContain(
-      "signing.key is in it, in the clear: whoever has the file can sign vouchers",
+      "signing.key is in it, not encrypted: whoever has the file can sign vouchers",
     );
     const without = await cli.run("backup", join(work, "b"), "--without-keys", "--data", ctx.folder);
     expect(without.out).toContain(
@@ -124,7 +124,7 @@ describe("backup", () => {
     expect(holdsKey(join(work, "b"))).toBeFalse();
   });
 
-  test("with one of the two keys says which one, and a restore warns of the other", async () => {
+  test("with one of the two keys says which one it holds, and a restore warns of the other", async () => {
     const [data, file, again] = [join(work, "data"), join(work, "b"), join(work, "again")];
     await cli.json("restore", good, "--data", data);
     rmSync(join(data, "master.key"));
@@ -201,7 +201,7 @@ describe("restore", () => {
     await beside.close();
   });
 
-  test("of a backup without keys makes none, and says which way to give them", async () => {
+  test("of a backup without keys makes no key, and says how to give them", async () => {
     const file = join(work, "bare.backup");
     await cli.run("backup", file, "--without-keys", "--data", ctx.folder);
     const folder = join(work, "data");
@@ -219,7 +219,7 @@ describe("restore", () => {
     expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "lost+found", "master.key", "signing.key"]);
   });
 
-  test("of a ledger that Litestream replicates is no different", async () => {
+  test("works the same for a ledger that Litestream replicates", async () => {
     const [data, file] = [join(work, "data"), join(work, "b.backup")];
     await cli.json("restore", good, "--data", data);
     change(join(data, "holdfast.db"), "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)");
@@ -244,7 +244,7 @@ describe("restore", () => {
     expect(readFileSync(file, "utf8")).toBe("dear");
   });
 
-  test("that was cut off leaves a folder that a server, a command and a restore refuse", async () => {
+  test("that was interrupted leaves a folder that a server, a command and a restore refuse", async () => {
     mkdirSync(join(work, "restoring"));
     copyFileSync(good, join(work, "restoring", "holdfast.db"));
     writeFileSync(join(work, "master.key"), KEY);
@@ -256,7 +256,7 @@ describe("restore", () => {
   });
 });
 
-/** Changes a database as somebody would who is hostile or careless. */
+/** Changes a database as a hostile or careless person might. */
 function change(file: string, ...statements: readonly string[]): void {
   const raw = new Database(file, { readwrite: true });
   raw.run("PRAGMA ignore_check_constraints = ON");

@@ -189,7 +189,7 @@ const SUCCESSES: readonly Success[] = [
     json: { object: "balance", mode: "live", balances: [] },
     people: ["Nothing has come in yet, live."],
   },
-  { line: ["audit"], json: { object: "audit", ok: true, problems: [] }, people: ["The books balance"] },
+  { line: ["audit"], json: { object: "audit", ok: true, problems: [] }, people: ["The ledger balances"] },
   { line: ["openapi"], json: { openapi: "3.1.0" }, people: ['  "openapi": "3.1.0"'] },
 ];
 

@@ -7,7 +7,7 @@ import { type CommandLine, createCommandLine } from "../support/command-line.ts"
 import { createOperator, type SetUp } from "../support/operator.ts";
 import { rowCounts } from "../support/rows.ts";
 
-/** What a failure says: with `--json` the error's body, without it a sentence and the next step. */
+/** What a failure prints: with `--json` the error's body, without it a sentence and the next step. */
 
 const { ctx, cli, setUp } = createOperator();
 let made: SetUp;
@@ -339,7 +339,7 @@ describe("a failure is exit code 1, its reason on stderr, and nothing is written
     );
   });
 
-  test("what is echoed cannot steer the terminal", async () => {
+  test("text from the command line that is printed again cannot control the terminal", async () => {
     for (const [control, shown] of [
       ["\u001b[31m", "\\u001b[31m"],
       ["\u009b2J", "\\u009b2J"],
@@ -356,7 +356,7 @@ describe("a failure is exit code 1, its reason on stderr, and nothing is written
     expectSays((await cli.run("keys", "revoke", "ключ\u200d")).err, "There is no API key ключ\u200d…");
   });
 
-  test("what is echoed is cut where it is very long", async () => {
+  test("text from the command line that is printed again is cut where it is very long", async () => {
     const { err } = await cli.run("audit", "x".repeat(100_000));
     expect(err.length).toBeLessThan(1_200);
     expect(err).toEndWith("x… See holdfast audit --help\n");

@@ -46,7 +46,7 @@ function commandsInReadme(): ReadonlySet<string> {
 const isGroup = (name: string): boolean =>
   LEAVES.some(([first, second]) => first === name && second !== undefined);
 
-test("a command that is named is built alone, and as it is among all", () => {
+test("a command that is named is built alone, the same as when all are built", () => {
   const tools = { version: "0" } as CommandLineTools;
   const all = buildProgram(tools);
   expect(all.commands.length).toBeGreaterThan(15);

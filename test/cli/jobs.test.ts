@@ -30,7 +30,7 @@ describe("jobs run", () => {
     ]);
   });
 
-  test("refuses one that there is not, and runs nothing", async () => {
+  test("refuses a job that does not exist, and runs nothing", async () => {
     const { code, err } = await cli.run("jobs", "run", "everything", "--json");
     expect([code, JSON.parse(err).error.code, seen]).toEqual([1, "validation_failed", []]);
     expect(JSON.parse(err).error.message).toContain("deadlines, agents, recover, retention");

@@ -12,7 +12,7 @@ beforeEach(async () => {
   made = await setUp();
 });
 
-test("rotate: the new key with its secret, the old one with its end", async () => {
+test("rotate shows the new key with its secret, and when the old one ends", async () => {
   const { agent, key } = made;
   const rotated = await cli.json("keys", "rotate", key, "--overlap", "3600");
   expect(rotated).toMatchObject({
@@ -28,7 +28,7 @@ test("rotate: the new key with its secret, the old one with its end", async () =
 
   const again = await printed("keys", "rotate", idOf(rotated));
   for (const text of [
-    `in the place of ${idOf(rotated)}`,
+    `which replaces ${idOf(rotated)}`,
     "hf_test_",
     "shown once",
     new Date(TEST_NOW + 86_400_000).toISOString(),
@@ -37,7 +37,7 @@ test("rotate: the new key with its secret, the old one with its end", async () =
   await refused(["keys", "rotate", key], "api_key_not_active", `The API key ${key} is being replaced`);
 });
 
-test("rotate refuses a key that is not there or has ended, and a wrong overlap", async () => {
+test("rotate refuses a key that does not exist or has ended, and a wrong overlap", async () => {
   const { key } = made;
   await refused(["keys", "rotate", "key_none"], "api_key_not_found");
   for (const overlap of ["2592001", "a day", "1.5"])
@@ -46,7 +46,7 @@ test("rotate refuses a key that is not there or has ended, and a wrong overlap",
   await refused(["keys", "rotate", key], "api_key_not_active", `The API key ${key} was revoked`);
 });
 
-test("list: last four, last use and ends, never a secret", async () => {
+test("list shows the last four digits, the last use and the ends, never a secret", async () => {
   const { agent, key, account } = made;
   const { secret, replaces, ...newer } = await cli.json("keys", "rotate", key, "--overlap", "0");
   const list = await cli.json("keys", "list", "--agent", agent);

@@ -31,7 +31,7 @@ describe("the line", () => {
 
 const SLOW_WORK = [process.execPath, join(import.meta.dir, "../support/slow-work.ts")];
 const PROCESS_TIMEOUT_MS = 30_000;
-/** Two seconds more than until the line is shown: other tests keep the machine busy. */
+/** Two seconds longer than it takes until the line is shown: other tests keep the machine busy. */
 const LONG_MS = "4000";
 const DONE = "done\r\n";
 
@@ -60,7 +60,7 @@ describe("on a terminal", () => {
   );
 
   test.concurrent(
-    "a narrow one gets as much as fits on its line",
+    "a narrow terminal gets as much as fits on its line",
     async () => {
       const { written } = await onTerminal([...SLOW_WORK, LONG_MS, "blocked"], { columns: 20 });
       expect(written).toBe(`holdfast: working h<clear>\r<clear>${DONE}`);
@@ -69,7 +69,7 @@ describe("on a terminal", () => {
   );
 
   test.concurrent(
-    "one that cannot clear a line gets a whole one, and no control sequence",
+    "a terminal that cannot clear a line gets whole lines, and no control sequence",
     async () => {
       const { written } = await onTerminal([...SLOW_WORK, LONG_MS, "blocked", "whole-lines"]);
       expect(written).toMatch(/^holdfast: working hard, 1,200 of 4,800 \(25 %\), \d s\r\ndone\r\n$/);

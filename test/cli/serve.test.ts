@@ -37,7 +37,7 @@ describe("serve", () => {
     ]);
   });
 
-  test("gives no flag that was not given, and one JSON object with --json", async () => {
+  test("passes on only the flags that were given, and prints one JSON object with --json", async () => {
     const seen: ServeFlags[] = [];
     const { out } = await serving(seen).run("serve", "--json");
     expect(JSON.parse(out)).toEqual({

@@ -76,7 +76,7 @@ test("list and show say what the seller asked, how far it came, and whether the 
     ],
   });
   const { out } = await cli.run(...list());
-  for (const text of ["0.25 USDC", "paid, by receipt", "a voucher, paid on the books", "nothing held"])
+  for (const text of ["0.25 USDC", "paid, by receipt", "a voucher, paid in the ledger", "nothing held"])
     expect(out).toContain(text);
   const page = await cli.json(...list(), "--limit", "1", "--starting-after", paid);
   expect(page).toMatchObject({ has_more: true, data: [{ id: unknown }] });
@@ -161,7 +161,7 @@ test("resolve is refused where the server reaches the chain, though the command 
   expect(await cli.json("x402", "resolve", id, "--unpaid")).toMatchObject({ warrant_state: "refunded" });
 });
 
-test("resolve where the chain has not answered for a day, and is still asked", async () => {
+test("resolve works where the chain has not answered for a day, and is still asked", async () => {
   const id = await buyUnknown();
   const resolve = () => cli.run("x402", "resolve", id, "--unpaid", "--json");
   const ask = async (finding: Finding) => {
@@ -174,7 +174,7 @@ test("resolve where the chain has not answered for a day, and is still asked", a
   expect(failure((await resolve()).err).message).toBe(chainDecidesUntil(timeIn(24 * HOUR_MS)));
   ctx.clock.now += HOUR_MS;
   await ask("away");
-  // Nobody has asked the chain since then, so its silence does not count.
+  // Nobody has asked the chain since then, so it has not failed to answer.
   const message = chainDecidesUntil(timeIn(24 * HOUR_MS));
   ctx.clock.now += 48 * HOUR_MS;
   expect(failure((await resolve()).err).message).toBe(message);

@@ -43,7 +43,7 @@ test("an agent is active, paused or killed", () => {
   expect([...AGENT_STATUSES]).toEqual(["active", "paused", "killed"]);
 });
 
-describe("after a verdict", () => {
+describe("after a check or an expiry", () => {
   type Row = readonly [
     status: AgentStatus,
     count: number,
@@ -58,7 +58,7 @@ describe("after a verdict", () => {
     ["active", 3, "failed", "paused", 4],
     ["active", 2, "clean", "active", 0],
     ["active", 2, "neither", "active", 2],
-    // Nothing failed now: whoever made it active with a full count meant it.
+    // Nothing failed now: a person made it active although its count was full.
     ["active", 3, "neither", "active", 3],
     ["paused", 3, "clean", "paused", 0],
     ["paused", 3, "failed", "paused", 4],
@@ -84,7 +84,7 @@ describe("after a verdict", () => {
     });
   }
 
-  test("of any sequence: it pauses at the first run of failures as long as its budget", () => {
+  test("an agent is paused at the first run of failures that is as long as its budget", () => {
     const sequences = fc.array(fc.constantFrom(...VERDICTS), { maxLength: 30 });
     fc.assert(
       fc.property(sequences, fc.integer({ min: 1, max: 5 }), (verdicts, failureBudget) => {

@@ -7,7 +7,7 @@ import { MODES } from "../../src/core/roles.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Gives all bytes from `first` on, round and round. */
+/** Gives all bytes from `first` on, again and again. */
 const bytesFrom = (first: number) => {
   let next = first;
   return () => next++ % 256;
@@ -31,7 +31,7 @@ describe("a new key", () => {
     expect(digits).toBe(crc32(secret.slice(0, -6)));
   });
 
-  test("takes every digit alike: the bytes that would favour some are passed over", () => {
+  test("uses every digit equally often: bytes that would favour some digits are not used", () => {
     const counts = new Map<string, number>();
     const byte = bytesFrom(0);
     // 124 keys of 30 digits use 15 rounds of the 248 bytes that count.
@@ -82,7 +82,7 @@ describe("looksLikeApiKey", () => {
   const OTHERS: readonly (readonly [name: string, text: string])[] = [
     ["nothing", ""],
     ["a prefix alone", "hf_test_"],
-    ["the other world's prefix", secret.replace("hf_test_", "hf_live_")],
+    ["the other mode's prefix", secret.replace("hf_test_", "hf_live_")],
     ["an unknown prefix", secret.replace("hf_test_", "hf_prod_")],
     ["no prefix", secret.slice(8)],
     ["a digit less", secret.slice(0, -1)],
@@ -127,7 +127,7 @@ describe("an end", () => {
   }
 });
 
-test("what is kept is the SHA-256 of the whole secret", () => {
+test("the hash that is stored is the SHA-256 of the whole secret", () => {
   const secret = newApiKeySecret("live", bytesFrom(3));
   expect(hashSecret(secret)).toBe(createHash("sha256").update(secret).digest("hex"));
   expect(hashSecret(secret)).not.toContain(secret.slice(8, 20));

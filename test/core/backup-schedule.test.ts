@@ -16,9 +16,9 @@ describe("the night's backup", () => {
     [true, "15T03:00:00", ["holdfast-20300115T025959Z.backup"]],
     [false, "15T03:00:00", ["holdfast-20300115T030000Z.backup"]],
     [false, "16T02:59:59", ["holdfast-20300115T233000Z.backup", "holdfast-20300101T030000Z.backup"]],
-    // From a clock that was wrong.
+    // Dated in the future: the clock was wrong when it was made.
     [true, "15T12:00:00", ["holdfast-20310115T030000Z.backup"]],
-    // Not ours.
+    // Not names of backups.
     [true, "15T12:00:00", ["monday.backup", "holdfast-20300115T030000Z.backup.12.part"]],
     [true, "15T12:00:00", ["holdfast-20309915T030000Z.backup", "old-holdfast-20300115T030000Z.backup"]],
   ];
@@ -34,7 +34,7 @@ describe("the night's backup", () => {
   });
 });
 
-test("the oldest go, and remains; what is not ours stays, and what a wrong clock named", () => {
+test("the oldest and temporary files are removed; other files stay, and backups dated in the future", () => {
   const names = [
     ...["holdfast-20300113T030000Z.backup", "holdfast-20300115T030000Z.backup"],
     ...["holdfast-20291231T030000Z.backup", "holdfast-20300114T030000Z.backup"],

@@ -22,7 +22,7 @@ const PUBLISHED: readonly (readonly [string, string])[] = [
   ["P-256, another", "did:key:zDnaerx9CtbPJ1q36T5Ln5wYt3MQYeGRG5ehnPAmxcf5mDZpv"],
 ];
 
-describe("is one", () => {
+describe("is a did:key", () => {
   const all: readonly (readonly [string, string])[] = [
     ...PUBLISHED,
     ["Ed25519 whose first byte is 0", key(ED25519, repeated(32, 0))],
@@ -34,7 +34,7 @@ describe("is one", () => {
   for (const [name, text] of all) test(name, () => expect(isDidKey(text)).toBeTrue());
 });
 
-describe("is none", () => {
+describe("is not a did:key", () => {
   const none: readonly (readonly [string, string])[] = [
     ["nothing", ""],
     ["the method alone", "did:key:"],

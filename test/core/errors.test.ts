@@ -12,7 +12,7 @@ import {
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** Status and type of each code, from the tables of interface.md "Errors" and from decisions.md. */
+/** The status and the type of each code (README, "Errors"), written out again. */
 const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["validation_failed", 400, "invalid_request"],
   ["deadline_in_past", 400, "invalid_request"],
@@ -63,7 +63,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["last_owner", 409, "conflict"],
 ];
 
-/** The envelope's statuses and types (interface.md, Errors). */
+/** The statuses and types of the envelope (README, "Errors"). */
 const TYPES: Readonly<Record<number, readonly ErrorType[]>> = {
   400: ["invalid_request"],
   401: ["unauthenticated"],

@@ -13,13 +13,13 @@ const timeOf = (id: string): number => Number(bitsOf(id) >> 80n);
 const randomOf = (id: string): bigint => bitsOf(id) & (2n ** 80n - 1n);
 
 const secure40 = (): number => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
-/** Gives these in turn, then the last one for ever. */
+/** Gives these numbers in turn, then the last one again and again. */
 const inTurn = (values: readonly number[]) => {
   let index = 0;
   return () => values[Math.min(index++, values.length - 1)]!;
 };
 
-// Far ends often: there the halves carry.
+// Often close to the ends of the range, where one half carries into the other.
 const random40s = fc.oneof(
   fc.constantFrom(0, 1, 2, HALF / 2 - 1, HALF / 2, HALF - 2, HALF - 1),
   fc.integer({ min: 0, max: HALF - 1 }),
@@ -52,7 +52,7 @@ describe("the prefix", () => {
     });
   }
 
-  test("is another one for each noun", () => {
+  test("is different for each noun", () => {
     const prefixes = Object.values(ID_PREFIXES);
     expect(new Set(prefixes).size).toBe(prefixes.length);
   });
@@ -89,7 +89,7 @@ describe("an id", () => {
     expect(ids.map(randomOf)).toEqual([(5n << 40n) + 6n, (1n << 40n) + 2n, 2n ** 79n - 1n]);
   });
 
-  test("comes after the newest that was given out before, even where the clock stands before it", () => {
+  test("comes after the newest id that was made before, even where the clock is behind it", () => {
     const before = createIds(
       () => NOW + 3_600_000,
       () => HALF - 1,
@@ -142,7 +142,7 @@ describe("an id", () => {
 });
 
 describe("the step within a millisecond", () => {
-  test("is what the source gave, and never one", () => {
+  test("is the number that the source gave, and never one", () => {
     fc.assert(
       fc.property(random40s, random40s, random40s, (high, low, step) => {
         const newId = createIds(() => NOW, inTurn([high, low, step]));

@@ -37,7 +37,7 @@ describe("parseJsonText", () => {
     ['{"__proto__":{"\\ud800":1}}', "has a lone surrogate in a key"],
     ['{"\\udc00":1}', "has a lone surrogate in a key"],
     ["[1e999]", "has a number that is out of range"],
-    // Read as …992, so that a clause would ask for what nobody wrote.
+    // It would be read as …992: a clause would ask for a number that nobody wrote.
     ["9007199254740993", "has a number that is out of range"],
     ["-9007199254740992", "has a number that is out of range"],
     ["1".padEnd(64, "0"), "has a number that is out of range"],
@@ -58,7 +58,7 @@ describe("parseJsonText", () => {
     expect(Math.min(...taken)).toBeLessThan(80);
   });
 
-  test("takes 64 levels, and refuses very many without a fault", () => {
+  test("takes 64 levels, and refuses very many without an exception", () => {
     expect(parseJsonText(`${"[".repeat(64)}${"]".repeat(64)}`)).toHaveProperty("value");
     expect(parseJsonText(`${"[".repeat(500_000)}${"]".repeat(500_000)}`)).toHaveProperty("problem");
   });

@@ -68,7 +68,7 @@ describe("parseAmount", () => {
     );
   });
 
-  test("takes no text but of ASCII digits", () => {
+  test("takes only texts of ASCII digits", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 12 }), (text) => {
         fc.pre(![...text].every((character) => "0123456789".includes(character)) || text === "");
@@ -113,7 +113,7 @@ describe("shareOf", () => {
     );
   });
 
-  test("never takes a unit more when the parts are paid apart", () => {
+  test("never pays a unit more when the parts are paid separately", () => {
     fc.assert(
       fc.property(amounts, shares, (amount, bps) => {
         const lost = amount - shareOf(amount, bps) - shareOf(amount, 10_000 - bps);

@@ -15,7 +15,7 @@ describe("parseAddress", () => {
     test(`takes ${text}`, () => expect(parseAddress(text)).not.toBeNull());
   }
 
-  // Octal, hexadecimal, shortened and decimal forms mean one address to one program and another to the next.
+  // Programs disagree on which address an octal, hexadecimal, shortened or decimal form means.
   const BAD = [
     ...[
       "",
@@ -80,7 +80,7 @@ describe("isInNetwork", () => {
     ["fe00::1", "fc00::/7", false],
     ["::1", "::1", true],
     ["::2", "::1", false],
-    // One family is never in a network of the other, not even of all its addresses.
+    // An IPv4 address is never in a network of IPv6, nor the other way round, not even in one of all addresses.
     ["1.2.3.4", "::/0", false],
     ["::1", "0.0.0.0/0", false],
     ["::ffff:10.0.0.1", "10.0.0.0/8", false],
@@ -97,7 +97,7 @@ describe("isInNetwork", () => {
     const dotted = (word: number) => [24, 16, 8, 0].map((shift) => (word >>> shift) & 255).join(".");
     fc.assert(
       fc.property(words, fc.oneof(words, fc.nat(255)), fc.nat(32), (base, other, bits) => {
-        // Near addresses too, or hardly any would be inside.
+        // Nearby addresses too: of random ones hardly any would be inside.
         const address = other < 256 ? base ^ other : other;
         const expected = bits === 0 || (base ^ address) >>> (32 - bits) === 0;
         expect(isInNetwork(parseAddress(dotted(address))!, parseNetwork(`${dotted(base)}/${bits}`)!)).toBe(

@@ -56,7 +56,7 @@ describe("not ready", () => {
       "jobs: No run has succeeded for too long: deadlines, for 312 s.",
       { jobs: [JOB, { ...JOB, stuck: true }] },
     ],
-    ["audit: The last audit found disagreements in the books; `holdfast audit` lists them.", { audit }],
+    ["audit: The last audit found disagreements in the ledger; `holdfast audit` lists them.", { audit }],
     [
       "clock: The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right; if it is right, this ends once it has passed that commit.",
       { clock: { behindLedgerMs: 3_600_000, jumpedMs: 0 } },
@@ -74,6 +74,6 @@ describe("not ready", () => {
     test(message, () => expect(failing(vitals)).toEqual([message]));
   }
 
-  test("every check that fails is told", () =>
+  test("every check that fails is named", () =>
     expect(failing({ audit, freeBytes: 0 }).map((line) => line.split(":")[0])).toEqual(["disk", "audit"]));
 });

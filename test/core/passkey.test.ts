@@ -13,7 +13,7 @@ import {
   statementOf,
 } from "../../src/core/passkey.ts";
 
-/** The rules of passkeys (decisions.md, Sign-in, roles, passkeys). */
+/** The rules of passkeys (README, "Passkeys" and "The threshold"). */
 
 test("passkeys belong to a host name, by https or on localhost", () => {
   for (const [baseUrl, id] of [
@@ -54,7 +54,7 @@ test("within 24 hours of a reset a passkey does not count", () => {
   }
 });
 
-test("a counter rises, or there is none", () => {
+test("a signature counter must rise, or there is none", () => {
   for (const [before, after, rose] of [
     [0, 0, true],
     [0, 1, true],
@@ -67,7 +67,7 @@ test("a counter rises, or there is none", () => {
   }
 });
 
-test("above is more than the threshold, in USDC; of another asset nobody knows", () => {
+test("an amount in USDC is above where it is more than the threshold; any other asset is always above", () => {
   for (const [threshold, amount, asset, above] of [
     [null, 10n ** 18n, "USDC", false],
     [null, 1n, "EUR", false],
@@ -116,7 +116,7 @@ describe("a signature", () => {
     expect(refused({})).toBeNull();
   });
 
-  test("anything else is not", () => {
+  test("for anything else is not enough", () => {
     for (const [changed, words] of [
       [null, "fresh signature"],
       [{ userId: "usr_2" }, "fresh signature"],
@@ -139,13 +139,13 @@ describe("a signature", () => {
     }
   });
 
-  test("of somebody with no passkey that counts is unavailable, whatever is shown", () => {
+  test("of a person without a passkey that counts is unavailable, whatever approval they have", () => {
     for (const changed of [null, {}]) {
       expect(refused(changed, { passkeyIds: [] })?.refused).toBe("passkey_unavailable");
     }
   });
 
-  test("is not asked for by a dispute, nor at the threshold, nor where there is none", () => {
+  test("is not needed for a dispute, nor at the threshold, nor without a threshold", () => {
     const shown = { approval: null, passkeyIds: [] };
     const dispute = { ...decided, decision: "dispute" } as const;
     expect(refuseUnsigned(100n, above, dispute, shown, 0)).toBeNull();
@@ -155,7 +155,7 @@ describe("a signature", () => {
 
   test("is over a challenge that no other decision has", () => {
     const statement = statementOf(decided, "nonce");
-    // By another hand: printf '{"decision":…,"version":2,"warrant_id":"wrt_1"}' | sha256sum, as base64url.
+    // Computed without this code: printf '{"decision":…,"version":2,"warrant_id":"wrt_1"}' | sha256sum, as base64url.
     expect(challengeOf(statement)).toBe("G6x---M-MtvvfxckYZmafNNF5o1gxJ7_qUeXKpkrhoA");
     const others = [
       statementOf(decided, "other"),

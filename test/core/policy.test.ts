@@ -19,7 +19,7 @@ import {
 const FLOOR = { minScore: 0, outcome: "escalate" } as const;
 const HALF = { minScore: 0.5, outcome: "partial_release", releasedBps: 5_000 } as const;
 const FULL = { minScore: 1, outcome: "release" } as const;
-/** Bands that are not there in the types. */
+/** Rules whose bands the types would forbid. */
 const bands = (...given: readonly unknown[]) => ({ bands: given });
 
 describe("parsePolicyRules", () => {
@@ -120,7 +120,7 @@ describe("parsePolicyRules", () => {
       alwaysRefund: ["made_up"],
     };
     const wrongBand = { unknown: 1, minScore: 2, outcome: "pay", releasedBps: 0, label: 1 };
-    const mends: readonly (readonly [start: string, mended: Record<string, unknown>])[] = [
+    const corrections: readonly (readonly [start: string, corrected: Record<string, unknown>])[] = [
       ["rules.unknown", { unknown: undefined }],
       ["rules.bands:", bands(wrongBand)],
       ["rules.bands.0.unknown", bands({ ...wrongBand, unknown: undefined })],
@@ -133,12 +133,12 @@ describe("parsePolicyRules", () => {
       ["rules.alwaysEscalate.0", { alwaysEscalate: [] }],
       ["rules.alwaysRefund.0", { alwaysRefund: [] }],
     ];
-    for (const [start, mended] of mends) {
+    for (const [start, corrected] of corrections) {
       const refusal = parsePolicyRules(rules);
       expect(isRefusal(refusal) && refusal.message.slice(0, start.length)).toBe(start);
-      // What is undefined would not come out of JSON.
+      // JSON has no undefined, so such fields are removed.
       rules = Object.fromEntries(
-        Object.entries({ ...rules, ...mended }).filter(([, value]) => value !== undefined),
+        Object.entries({ ...rules, ...corrected }).filter(([, value]) => value !== undefined),
       );
       if (Array.isArray(rules.bands)) rules.bands = JSON.parse(JSON.stringify(rules.bands));
     }
@@ -318,7 +318,7 @@ describe("refuseAboveMaximum", () => {
     ["9", 10n, "USDC", true],
     ["10", 9n, "USDC", false],
     ["9223372036854775806", 9_223_372_036_854_775_807n, "USDC", true],
-    // The maximum speaks of USDC's units: another asset is refused under one.
+    // The maximum is in units of USDC: under a maximum any other asset is refused.
     ["100", 1n, "EURX", true],
     ["100", 1n, "usdc", true],
   ];

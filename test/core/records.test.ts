@@ -20,7 +20,7 @@ const CHECK: Check = {
   evaluatedAt: Date.UTC(2030, 0, 15, 12),
 };
 
-test("a check reads as decisions.md lists its fields", () => {
+test("a check shows exactly these fields", () => {
   expect(checkResource(CHECK)).toEqual({
     id: "chk_1",
     object: "check",

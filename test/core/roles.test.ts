@@ -76,14 +76,14 @@ describe("who may do what", () => {
     }
   }
 
-  test("a key never gets by on a low role", () => {
+  test("a key is refused where keys are not allowed, however low the role", () => {
     for (const role of ROLES) {
       expect(refuseAccess(KEY, { role, keys: false })?.refused).toBe("user_session_required");
       expect(refuseAccess(KEY, { role, keys: true })).toBeNull();
     }
   });
 
-  test("a person who is refused is told both roles", () => {
+  test("a refusal of a person names both roles", () => {
     const refusal = refuseAccess(person("viewer"), { role: "admin", keys: true });
     expect(refusal?.message).toMatch(/admin.*viewer/);
   });

@@ -42,16 +42,16 @@ describe("a charge", () => {
       warrantCount: 5,
       amountSpent: 1_000n,
     };
-    const mends: readonly (readonly [ErrorCode, Partial<SpendSession>])[] = [
+    const corrections: readonly (readonly [ErrorCode, Partial<SpendSession>])[] = [
       ["session_revoked", { revokedAt: null }],
       ["session_expired", { expiresAt: NOW + 1 }],
       ["session_failure_budget_spent", { failureCount: 2 }],
       ["session_warrant_limit_reached", { warrantCount: 4 }],
       ["session_ceiling_exceeded", { amountSpent: 0n }],
     ];
-    for (const [code, mended] of mends) {
+    for (const [code, corrected] of corrections) {
       expect(refusalOf(broken)?.refused).toBe(code);
-      broken = { ...broken, ...mended };
+      broken = { ...broken, ...corrected };
     }
     expect(refusalOf(broken)).toBeNull();
   });
@@ -86,13 +86,13 @@ describe("a charge", () => {
     });
   }
 
-  test("above the ceiling is told the ceiling, what is spent and what was requested", () => {
+  test("above the ceiling: the message says the ceiling, what is spent and what was requested", () => {
     expect(refusalOf({ amountCeiling: 1_003n, amountSpent: 402n }, 701n)?.message).toMatch(
       /\b1003\b.*\b402\b.*\b701\b/,
     );
   });
 
-  test("in another asset than USDC is refused by the ceiling, however small", () => {
+  test("in another asset than USDC is refused by the ceiling, however small it is", () => {
     for (const asset of ["EURX", "usdc", "USDC "]) {
       const refusal = refusalOf({ amountCeiling: 1_003n, amountSpent: 402n }, 1n, asset);
       expect(refusal?.refused).toBe("session_ceiling_exceeded");

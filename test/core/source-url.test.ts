@@ -38,7 +38,7 @@ const BAD: readonly (readonly [url: string, problem: string])[] = [
   ),
   ["data:application/json,{}", NOT_HTTP],
   ["file:///etc/passwd", NOT_HTTP],
-  // The parser would drop these, and fetch something else than what was written.
+  // The parser would remove these: the URL that is fetched would not be the one that was written.
   [" http://x.example", NOT_HTTP],
   ["http://x.example ", NOT_HTTP],
   ["http://x.example/\n", NOT_HTTP],

@@ -48,13 +48,13 @@ describe("parseTime", () => {
     // No zone, or none that RFC 3339 knows.
     ...["2030-01-31T12:00:00", "2030-01-31T12:00:00 Z", "2030-01-31T12:00:00 UTC", "2030-01-31T12:00:00+01"],
     ...["2030-01-31T12:00:00+0100", "2030-01-31T12:00:00+24:00", "2030-01-31T12:00:00+01:60"],
-    // Days that the calendar has not.
+    // Days that do not exist.
     ...["2030-02-30T00:00:00Z", "2030-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2100-02-29T00:00:00Z"],
     ...["2030-04-31T00:00:00Z", "2030-01-32T00:00:00Z", "2030-01-00T00:00:00Z", "2030-00-10T00:00:00Z"],
     ...["2030-13-01T00:00:00Z"],
-    // Times that the clock has not, the leap second among them.
+    // Times of the day that do not exist; the leap second counts as one.
     ...["2030-01-31T24:00:00Z", "2030-01-31T12:60:00Z", "2016-12-31T23:59:60Z", "2030-01-31T12:00:61Z"],
-    // Instants that four digits of a year cannot say in UTC.
+    // Instants whose year in UTC does not have four digits.
     ...["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "10000-01-01T00:00:00Z"],
     ...["-000001-01-01T00:00:00Z", "+002030-01-31T12:00:00Z"],
     // Other forms of ISO 8601 and other languages' dates.
@@ -89,7 +89,7 @@ describe("parseTime", () => {
     fc.assert(fc.property(instants, (time) => expect(parseTime(isoTime(time))).toBe(time)));
   });
 
-  test("reads an instant alike in every zone", () => {
+  test("reads an instant the same in every zone", () => {
     fc.assert(
       fc.property(instants, fc.integer({ min: -1439, max: 1439 }), (time, offset) => {
         const local = isoTime(time + offset * MINUTE_MS).slice(0, -1);

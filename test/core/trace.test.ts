@@ -61,7 +61,7 @@ const CHECK: Check = {
   evaluatedAt: NOW,
 };
 
-/** The fields of every payload (decisions.md, Webhooks), those at open, and those after a check. */
+/** The fields of every payload (README, "Trace"), those at the open, and those after a check. */
 const ALWAYS = [
   ...["warrant_id", "mode", "from", "to", "version", "actor", "recorded_at", "amount", "asset", "payee"],
   ...["released_bps", "spec_hash", "agent_id", "policy_id", "policy_version", "rules_hash"],
@@ -224,7 +224,7 @@ describe("the hashes", () => {
     );
   });
 
-  test("of the entry's parts each count", () => {
+  test("of an entry change with each of its parts", () => {
     const link = { warrantId: "wrt_1", sequence: 1, previous: hex("a"), payloadHash: hex("b") };
     const others = [
       { warrantId: "wrt_2" },

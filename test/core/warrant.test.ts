@@ -20,10 +20,10 @@ import {
 
 const MOVERS: readonly Mover[] = ["caller", "operator", "second", "system"];
 const NOW = Date.UTC(2030, 0, 15, 12);
-/** The clock is a second behind what was recorded last. */
+/** The clock is a second behind the newest record. */
 const AT = { now: NOW, recordedAt: NOW + 1_000 };
 
-/** The table of decisions.md, Warrants, row by row; its first row is openingOf. */
+/** Every legal move, written out again (README, "Warrants"). The open is openingOf. */
 const LEGAL: readonly (readonly [from: readonly State[], to: readonly State[], by: Mover])[] = [
   [["held"], ["verifying"], "caller"],
   [["held"], ["expired"], "system"],
@@ -265,7 +265,7 @@ test("the opening comes from nothing, and holds the amount", () => {
 });
 
 describe("the event", () => {
-  /** interface.md, Events; decisions.md: `expired` fires `warrant.refunded`; a thaw or an interrupted check nothing. */
+  /** README, "Webhooks". An expiry fires `warrant.refunded`; a warrant that is held again fires nothing. */
   const EVENTS: Readonly<Record<State, EventType | null>> = {
     held: null,
     verifying: "warrant.verifying",

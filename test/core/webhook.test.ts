@@ -45,11 +45,11 @@ const begin = (delivery: WebhookDelivery, now: number): WebhookDelivery => {
   return begun;
 };
 
-describe("who hears", () => {
+describe("the endpoints that get an event", () => {
   const event = (type: (typeof EVENT_TYPES)[number]) =>
     ({ warrantId: "wrt_1", sequence: 2, recordedAt: NOW, event: { id: EVENT_ID, type } }) as const;
 
-  test("all five where nothing is asked for, else what is; of a disabled endpoint nothing", () => {
+  test("get all five where they name none, else those that they name; a disabled one gets none", () => {
     const hears = (changed: Partial<WebhookEndpoint>) =>
       EVENT_TYPES.filter((type) => listensTo({ ...ENDPOINT, ...changed }, type));
     expect(hears({})).toEqual([...EVENT_TYPES]);
@@ -57,7 +57,7 @@ describe("who hears", () => {
     expect(hears({ disabled: true })).toEqual([]);
   });
 
-  test("one delivery for each endpoint, whose id is the same each time it is asked for", () => {
+  test("get one delivery each, whose id is the same each time it is computed", () => {
     const endpoints = ["whk_1", "whk_2", "whk_3"].map((id) => ({
       ...ENDPOINT,
       id,
@@ -98,7 +98,7 @@ describe("attempts", () => {
     expect(endAttempt(begin(FRESH, NOW), answered(code), NOW).status).toBe(status);
   });
 
-  test("are begun when they are due, by one", () => {
+  test("are claimed when they are due, once", () => {
     expect(beginAttempt(FRESH, NOW - 1)).toBeNull();
     const begun = begin(FRESH, NOW);
     expect(begun).toMatchObject({
@@ -110,17 +110,17 @@ describe("attempts", () => {
     expect(beginAttempt(begun, NOW + 1e9)).toBeNull();
   });
 
-  test("of an endpoint that was disabled are over", () => {
+  test("end where the endpoint was disabled", () => {
     const over = giveUp(FRESH);
     expect([over.status, over.attempts, beginAttempt(over, NOW)]).toEqual(["exhausted", 0, null]);
   });
 });
 
-describe("what was thrown off the schedule", () => {
+describe("a delivery that is off its schedule", () => {
   const begun = begin(FRESH, NOW);
   const failed = endAttempt(begun, answered(500), NOW);
 
-  test("is rescheduled: an attempt that should have ended, and times that the clock left behind", () => {
+  test("is rescheduled: an attempt that should have ended, and times from before the clock was set back", () => {
     expect(reschedule(begun, NOW + 30_000)).toEqual(endAttempt(begun, CUT_OFF, NOW + 30_000));
     expect(reschedule(begun, NOW - 1)).toEqual(endAttempt(begun, CUT_OFF, NOW - 1));
     expect(reschedule(failed, NOW - 86_400_000)).toEqual({ ...failed, nextAttemptAt: NOW - 86_400_000 });
@@ -170,15 +170,18 @@ describe("signatures", () => {
 });
 
 describe("an example", () => {
-  test.each([...EVENT_TYPES])("of %s has the form of a real event, and says that it is none", (event) => {
-    const delivery: WebhookDelivery = { ...FRESH, event, warrantId: null, sequence: null };
-    const text = exampleBody(delivery);
-    const body = JSON.parse(text);
-    const schema = benchSchemas["holdfast.event"];
-    expect(schema && compileSchema(schema)(body)).toBe(true);
-    expect(body).toMatchObject({ id: EVENT_ID, type: event, mode: "sandbox", example: true });
-    expect(exampleBody({ ...delivery, id: "whd_2", attempts: 3, createdAt: NOW + 5 })).toBe(text);
-  });
+  test.each([...EVENT_TYPES])(
+    "of %s has the form of a real event, and says that it is an example",
+    (event) => {
+      const delivery: WebhookDelivery = { ...FRESH, event, warrantId: null, sequence: null };
+      const text = exampleBody(delivery);
+      const body = JSON.parse(text);
+      const schema = benchSchemas["holdfast.event"];
+      expect(schema && compileSchema(schema)(body)).toBe(true);
+      expect(body).toMatchObject({ id: EVENT_ID, type: event, mode: "sandbox", example: true });
+      expect(exampleBody({ ...delivery, id: "whd_2", attempts: 3, createdAt: NOW + 5 })).toBe(text);
+    },
+  );
 
   test("a real event does not say so", () => {
     const body = eventBody({ id: EVENT_ID, type: "warrant.opened" }, "live", NOW, '{"a":1}');

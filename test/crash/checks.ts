@@ -144,8 +144,8 @@ export async function checkLedger(
   }
 }
 
-/** The books say what follows from the answers, and agree with themselves. */
-export async function checkBooks(
+/** The balances follow from the answers, and the audit finds nothing. */
+export async function checkBalances(
   program: Program,
   { organisationId }: Parties,
   knowledge: Knowledge,
@@ -153,11 +153,11 @@ export async function checkBooks(
   for (const mode of ["live", "sandbox"] as const satisfies readonly Mode[]) {
     const own = ["--organisation", organisationId, "--mode", mode];
     const { balances } = await program.command("balances", "show", ...own);
-    const { available, held, paid } = knowledge.books(mode);
+    const { available, held, paid } = knowledge.balance(mode);
     assert.deepEqual(
       balances,
       [{ asset: "USDC", available: String(available), held: String(held), paid: String(paid) }],
-      `the ${mode} books`,
+      `the ${mode} balance`,
     );
   }
   assert.deepEqual(await program.command("audit"), { object: "audit", ok: true, problems: [] });

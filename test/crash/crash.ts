@@ -11,7 +11,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { checkBooks, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
+import { checkBalances, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
 import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
 import { type Load, sendAgain, startLoad } from "./load.ts";
 import { startReceiver, startSeller } from "./outside.ts";
@@ -129,7 +129,7 @@ async function crashOnce(stage: Stage): Promise<void> {
   await checkReplays(stage.server.url, compared);
   await checkWarrants(stage.server.url, knowledge, load.acknowledged);
   await checkLedger(stage.folder, knowledge, receiver);
-  await checkBooks(program, parties, knowledge);
+  await checkBalances(program, parties, knowledge);
   assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
   for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
   count("rounds");

@@ -1,3 +1,4 @@
+import type { Balance } from "../../src/core/postings.ts";
 import type { Mode } from "../../src/core/roles.ts";
 import type { Credentials } from "./parties.ts";
 import type { Json } from "./program.ts";
@@ -32,8 +33,6 @@ export type KnownWarrant = {
 const FINAL = new Set(["released", "partially_released", "refunded", "expired"]);
 export const isFinal = ({ state }: Pick<KnownWarrant, "state">): boolean => FINAL.has(state);
 
-export type Books = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
-
 /** Everything that the client has been told, which must stay true. */
 export type Knowledge = {
   readonly warrants: ReadonlyMap<string, KnownWarrant>;
@@ -44,8 +43,8 @@ export type Knowledge = {
   acknowledge(acknowledged: Acknowledged): void;
   /** From a read of a warrant; throws as well. */
   learn(body: Json): void;
-  /** What the books of a mode must say if the last that is known of every warrant is what it is. */
-  books(mode: Mode): Books;
+  /** The balance of a mode that follows from the last known state of every warrant. */
+  balance(mode: Mode): Balance;
 };
 
 type Deed = "open" | "check" | "decision";
@@ -85,7 +84,7 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       done[deedOf(sent)].add(sent.key);
     },
     learn: (body) => learn(body),
-    books(mode) {
+    balance(mode) {
       let [held, paid] = [0n, 0n];
       for (const warrant of warrants.values()) {
         if (warrant.mode !== mode) continue;

@@ -2,7 +2,7 @@ import type { Mode } from "../../src/core/roles.ts";
 import { createJudge, type Judge } from "../support/receiver.ts";
 import type { Random } from "./random.ts";
 
-/** The world outside: a seller with deliverables, and a receiver of events. */
+/** What is outside of Holdfast: a seller with deliverables, and a receiver of events. */
 
 /** How many of the four clauses its deliverable passes; `slow` ones take their time, `missing` is a 404. */
 export const DELIVERABLES = ["4", "4", "4", "3", "3", "2", "2", "0", "missing", "slow/4"] as const;

@@ -16,7 +16,7 @@ export type Agent = {
 export type Parties = {
   readonly organisationId: string;
   readonly agents: readonly [Agent, ...Agent[]];
-  /** Signed in to each of the two books. */
+  /** Signed in to each of the two modes. */
   readonly people: Readonly<Record<Mode, People>>;
 };
 
@@ -50,8 +50,8 @@ export async function createParties({ command }: Program, receiver: Receiver) {
     );
   }
   const agentOf = async (mode: Mode, inSession: boolean): Promise<Agent> => {
-    const books = [...own, "--mode", mode];
-    const { id } = await command("agents", "create", ...books, "--name", "load", "--failure-budget", MANY);
+    const account = [...own, "--mode", mode];
+    const { id } = await command("agents", "create", ...account, "--name", "load", "--failure-budget", MANY);
     if (inSession) await command("sessions", "create", "--agent", id, "--ceiling", String(FUNDS));
     const { secret } = await command("keys", "create", "--agent", id);
     return { mode, as: { authorization: `Bearer ${secret}` }, agentId: inSession ? id : null };
@@ -62,15 +62,15 @@ export async function createParties({ command }: Program, receiver: Receiver) {
     await agentOf("sandbox", true),
   ] as const;
   for (const mode of ["live", "sandbox"] as const) {
-    const books = [...own, "--mode", mode];
-    await command("balances", "fund", ...books, "--amount", String(FUNDS));
-    const { secret } = await command("webhooks", "create", ...books, "--url", receiver.urlOf(mode));
+    const account = [...own, "--mode", mode];
+    await command("balances", "fund", ...account, "--amount", String(FUNDS));
+    const { secret } = await command("webhooks", "create", ...account, "--url", receiver.urlOf(mode));
     receiver.trust(mode, secret);
   }
   return { organisationId: organisation.id as string, agents };
 }
 
-/** Signs both people in to the books of a mode. */
+/** Signs both people in to a mode. */
 export const signIn = async (url: string, mode: Mode): Promise<People> => ({
   operator: await cookieOf(url, "operator", mode),
   admin: await cookieOf(url, "admin", mode),

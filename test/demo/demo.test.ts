@@ -122,7 +122,7 @@ describe("the tour", () => {
     }
   });
 
-  test("keeps out of a folder that is not its own", async () => {
+  test("refuses a folder that no demo made", async () => {
     const folder = mkdtempSync(join(root, "real-"));
     writeFileSync(join(folder, "holdfast.db"), "");
     const { refused, text } = await run({ data: folder });
@@ -232,7 +232,7 @@ describe("the tour as one object", () => {
     expect([refused, compared, lines.length]).toEqual([null, SCENES.length, 1]);
   });
 
-  test("is not there where the demo is refused", async () => {
+  test("is not printed where the demo is refused", async () => {
     const folder = mkdtempSync(join(root, "real-"));
     writeFileSync(join(folder, "holdfast.db"), "");
     const { refused, lines } = await run({ data: folder, narrate: inJson });

@@ -57,8 +57,8 @@ describe("when the clock jumps", () => {
     jump(2 * HOUR_MS);
     expect(await sweep()).toBe(0);
     expect(await read(id)).toEqual(expired);
-    expect(service.books(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
-    expect(service.world(home).trace).toHaveLength(2);
+    expect(service.balance(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
+    expect(service.allRows(home).trace).toHaveLength(2);
   });
 
   test("a day back, what is held stays held, and moves as ever", async () => {
@@ -71,7 +71,7 @@ describe("when the clock jumps", () => {
     const trace = await service.get(`/v1/warrants/${checked.id}/trace`, { as });
     expect(trace.body.data.map(({ to }: { to: string }) => to)).toEqual(["held", "verifying", "released"]);
     expect((await service.get(`/t/${checked.id}`)).status).toBe(200);
-    expect(service.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
+    expect(service.balance(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
   });
 
   test("a day back, ids still rise: what is opened later is listed as newer", async () => {
@@ -147,7 +147,7 @@ describe("when the clock jumps", () => {
     receiverIsUp = true;
     jump(-DAY_MS);
     expect(await deliver()).toBe("1 2 3 4");
-    expect(service.world(home).webhook_deliveries).toMatchObject([{ status: "delivered", attempts: 4n }]);
+    expect(service.allRows(home).webhook_deliveries).toMatchObject([{ status: "delivered", attempts: 4n }]);
   });
 
   test("what had ended by the wrong time goes on by the right one", async () => {
@@ -212,10 +212,10 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
         ...["organisations", "create", "--name", "Clock", "--owner-email", "owner@example.com"],
         ...["--owner-password", "correct horse battery staple"],
       );
-      const books = ["--organisation", organisation.id, "--mode", "live"];
-      const agent = await program.command("agents", "create", ...books, "--name", "buyer");
+      const account = ["--organisation", organisation.id, "--mode", "live"];
+      const agent = await program.command("agents", "create", ...account, "--name", "buyer");
       const { secret } = await program.command("keys", "create", "--agent", agent.id);
-      await program.command("balances", "fund", ...books, "--amount", "1000");
+      await program.command("balances", "fund", ...account, "--amount", "1000");
       let server = await program.serve();
       const client = () =>
         createClient(fetch, server.url, `http://localhost:${new URL(server.url).port}/docs`);
@@ -274,7 +274,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       // The service's own listener is no source: the check ran, and its policy decided.
       expect([verified.status, verified.body.state]).toEqual([200, "escalated"]);
       expect(await read(short.id)).toEqual(expired);
-      expect((await program.command("balances", "show", ...books)).balances).toEqual([
+      expect((await program.command("balances", "show", ...account)).balances).toEqual([
         { asset: "USDC", available: "700", held: "300", paid: "0" },
       ]);
       expect((await program.command("audit")).problems).toEqual([]);

@@ -73,7 +73,7 @@ describe("a ledger that may not grow", () => {
     // What is there is read, and what was answered is answered again.
     expect((await service.get(`/v1/warrants/${checked.id}`, { as })).status).toBe(200);
     expect((await open(small, "acknowledged")).text).toBe(acknowledged.text);
-    expect(service.world(home)).toMatchObject({ checks: [], postings: { length: 5 } });
+    expect(service.allRows(home)).toMatchObject({ checks: [], postings: { length: 5 } });
     expect(await service.ctx.store.audit()).toEqual([]);
 
     writer.run(`PRAGMA max_page_count = ${PAGES_MAX}`);
@@ -161,14 +161,14 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
         ...["organisations", "create", "--name", "Small", "--owner-email", "owner@example.com"],
         ...["--owner-password", "correct horse battery staple"],
       );
-      const books = ["--organisation", organisation.id, "--mode", "live"];
+      const account = ["--organisation", organisation.id, "--mode", "live"];
       // Nobody listens there: there is always something to deliver.
       const { id: endpoint } = await program.command(
-        ...["webhooks", "create", ...books, "--url", "http://127.0.0.1:9/"],
+        ...["webhooks", "create", ...account, "--url", "http://127.0.0.1:9/"],
       );
-      const agent = await program.command("agents", "create", ...books, "--name", "buyer");
+      const agent = await program.command("agents", "create", ...account, "--name", "buyer");
       const { secret } = await program.command("keys", "create", "--agent", agent.id);
-      await program.command("balances", "fund", ...books, "--amount", "1000");
+      await program.command("balances", "fund", ...account, "--amount", "1000");
       const body = {
         amount: "100",
         payee: "acme",
@@ -208,7 +208,7 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
       rmSync(ballast);
       expect((await open("third")).status).toBe(201);
       expect((await open("first")).text).toBe(first.text);
-      expect((await program.command("balances", "show", ...books)).balances).toEqual([
+      expect((await program.command("balances", "show", ...account)).balances).toEqual([
         { asset: "USDC", available: "700", held: "300", paid: "0" },
       ]);
       expect((await program.command("audit")).problems).toEqual([]);

@@ -16,6 +16,7 @@ import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import type { Context, FetchEvidence } from "../../src/services/context.ts";
 import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { resolvePurchase } from "../../src/services/x402/purchases.ts";
+import type { AllRows } from "../support/all-rows.ts";
 import type { Json, Reply } from "../support/client.ts";
 import { withCommands } from "../support/failing-commands.ts";
 import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
@@ -23,7 +24,6 @@ import { asksExact, delivers, type Market, openMarket, SELLER_URL, silence } fro
 import { noFault } from "../support/no-fault.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
-import type { World } from "../support/world.ts";
 
 /**
  * Every command that moves money, with a fault at every statement of its commit: nothing of it is there, or all of it, the
@@ -104,8 +104,8 @@ const opened = (): Promise<Json> =>
 const verified = (id: string, clauses: number): Promise<Reply> =>
   service.post(`/v1/warrants/${id}/verify`, { source_url: passing(clauses) }, { as: agent.as });
 const stateOf = (id: string) => service.ctx.reader.warrants.find(id)?.state as string;
-const world = (): World => service.world(home);
-const countsOf = (...tables: string[]) => tables.map((table) => world()[table]?.length);
+const allRows = (): AllRows => service.allRows(home);
+const countsOf = (...tables: string[]) => tables.map((table) => allRows()[table]?.length);
 const audit = () => service.ctx.store.audit();
 
 /** A context whose commands over warrants fail, as if the process ended before them. */
@@ -249,10 +249,10 @@ async function interruptAttempt(): Promise<Attempt> {
   return working(recover, "held", id);
 }
 
-/** A deposit has no key: whoever was told of a failure looks at the books first. */
+/** A deposit has no key: whoever got an error looks at the balance first. */
 async function depositAttempt(): Promise<Attempt> {
-  const { available } = service.books(home);
-  const current = () => String(service.books(home).available - available);
+  const { available } = service.balance(home);
+  const current = () => String(service.balance(home).available - available);
   const fund = () =>
     fundBalance(service.ctx, MACHINE, { organisation_id: home.id, mode: "live", amount: "500" });
   return {
@@ -376,7 +376,7 @@ async function onceInTheEnd(
   fault: Fault,
   undone: () => void,
 ): Promise<string | null> {
-  const before = world();
+  const before = allRows();
   const { result, sql } = await statements.during(fault, send);
   expect(await audit()).toEqual([]);
   if (sql === null) {
@@ -386,12 +386,12 @@ async function onceInTheEnd(
   expect([sql, result]).toEqual([sql, "internal_error"]);
   if (sql === "COMMIT" && fault.when === "after") {
     // Whoever was told of a failure asks again, and hears what was done.
-    const after = world();
+    const after = allRows();
     expect(after).not.toEqual(before);
     expect(await send()).toBe(again);
-    expect(world()).toEqual(after);
+    expect(allRows()).toEqual(after);
   } else {
-    if (fault.transaction === 1) expect(world()).toEqual(before);
+    if (fault.transaction === 1) expect(allRows()).toEqual(before);
     undone();
     expect(await send()).toBe("done");
   }
@@ -413,11 +413,11 @@ describe("a fault at every statement", () => {
     async (state, clauses) => {
       await atEvery({ transaction: 2 }, async (fault) => {
         const { id } = await opened();
-        const balance = service.books(home);
+        const balance = service.balance(home);
         const rows = countsOf("checks", "escalations", "idempotency_keys");
         return onceInTheEnd(verifying(id, clauses, state), fault, () => {
           expect(service.ctx.reader.warrants.find(id)).toMatchObject({ state: "held", version: 3 });
-          expect(service.books(home)).toEqual(balance);
+          expect(service.balance(home)).toEqual(balance);
           expect(countsOf("checks", "escalations", "idempotency_keys")).toEqual(rows);
         });
       });
@@ -430,7 +430,7 @@ describe("a fault at every statement", () => {
     async () => {
       await atEvery({ transaction: 1 }, async (fault) => {
         const { id } = await opened();
-        const before = world();
+        const before = allRows();
         const { send, current } = verifying(id, 4, "released");
         const { result, sql } = await statements.during(fault, send);
         if (sql === null) return null;
@@ -441,7 +441,7 @@ describe("a fault at every statement", () => {
           expect(await recoverOverdueChecks(service.ctx, () => {})).toBe(1);
           expect(current()).toBe("held");
         } else {
-          expect(world()).toEqual(before);
+          expect(allRows()).toEqual(before);
         }
         expect([await send(), current(), await audit()]).toEqual(["done", "released", []]);
         return sql;
@@ -460,12 +460,12 @@ describe("a fault at every statement", () => {
           openAttempt({ agent_id: agent.id }, agent.as),
           settleAttempt("partial", { released_bps: 100 }, "partially_released")(),
         ]);
-        const { available, held, paid } = service.books(home);
+        const { available, held, paid } = service.balance(home);
         const { result, sql } = await statements.during(fault, () =>
           Promise.all(attempts.map(({ send }) => send())),
         );
         if (sql === "BEGIN IMMEDIATE") {
-          expect([...new Set(result), service.books(home)]).toEqual([
+          expect([...new Set(result), service.balance(home)]).toEqual([
             "internal_error",
             { available, held, paid },
           ]);
@@ -476,7 +476,7 @@ describe("a fault at every statement", () => {
         expect(result).toEqual(attempts.map(() => (replayed ? "replayed" : "done")));
         expect(attempts.map(({ current }) => current())).toEqual(attempts.map(({ state }) => state));
         // Two holds of 100 came; one went as a whole, and of the other one unit.
-        expect(service.books(home)).toEqual({ available: available - 101n, held, paid: paid + 101n });
+        expect(service.balance(home)).toEqual({ available: available - 101n, held, paid: paid + 101n });
         expect(await audit()).toEqual([]);
         return sql;
       });
@@ -511,7 +511,7 @@ test.each(PURCHASED)(
     market.paid = () => paid;
     await atEvery({ transaction }, async (fault) => {
       const key = crypto.randomUUID();
-      const before = service.books(home, "sandbox");
+      const before = service.balance(home, "sandbox");
       market.sent.length = 0;
       const { result, sql } = await statements.during(fault, () => pay(key));
       expect(await audit()).toEqual([]);
@@ -530,7 +530,7 @@ test.each(PURCHASED)(
       expect(market.sent.length).toBeLessThanOrEqual(1);
       const took = reply.body.state === "released" ? 100n : 0n;
       const waits = reply.body.state === "escalated" ? 100n : 0n;
-      expect(service.books(home, "sandbox")).toEqual({
+      expect(service.balance(home, "sandbox")).toEqual({
         available: before.available - took - waits,
         held: before.held + waits,
         paid: before.paid + took,

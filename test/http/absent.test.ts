@@ -3,7 +3,7 @@ import { app } from "../../src/http/app.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What the interface states as absent: these are shown, not gaps (interface.md, What the service does). */
+/** What the API does not have, on purpose: agents, policies and the like are managed by people, not over the API. */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -74,7 +74,7 @@ test("no warrant is edited or deleted, and none is created but by an open", asyn
     await isAbsent("POST", `/v1/warrants/${id}/${verb}`);
 });
 
-test("the only unsafe routes under /v1 are those of the interface", () => {
+test("the only unsafe routes under /v1 are these", () => {
   const unsafe = app.routes
     .filter(({ method, path }) => method !== "GET" && path.startsWith("/v1"))
     .map(({ method, path }) => `${method} ${path}`)

@@ -15,7 +15,7 @@ import { must, PASSWORD, type TestOrganisation } from "../support/organisations.
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { signedIn } from "../support/stage.ts";
 
-/** The audit log: who did what, how it was before and is after (issue: every administrative act is written to it). */
+/** The audit log: every administrative change, who made it, and how it was before and after (README, "The audit log"). */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -28,9 +28,9 @@ afterEach(() => service.close());
 const read = (query = "", as = home.people.admin.as) => service.get(`/v1/console/audit-log${query}`, { as });
 const NOW = () => new Date(service.clock.now).toISOString();
 /** The newest entries, as many as there are new ones. */
-async function entriesOf(act: () => Promise<unknown>): Promise<Json[]> {
+async function entriesOf(change: () => Promise<unknown>): Promise<Json[]> {
   const known = new Set((await read("?limit=100")).body.data.map(({ id }: Json) => id));
-  await act();
+  await change();
   return (await read("?limit=100")).body.data.filter(({ id }: Json) => !known.has(id)).toReversed();
 }
 const machine = { kind: "machine", id: null };
@@ -61,8 +61,8 @@ describe("an entry in the commit of", () => {
       }),
     );
     const { organisation, owner } = created;
-    const acts = service.ctx.reader.auditEntries.list(organisation.id, null, 10);
-    expect(acts.toReversed()).toMatchObject([
+    const entries = service.ctx.reader.auditEntries.list(organisation.id, null, 10);
+    expect(entries.toReversed()).toMatchObject([
       {
         actor: machine,
         action: "organisation.created",
@@ -106,7 +106,7 @@ describe("an entry in the commit of", () => {
     expect(removed).toEqual({ ...made, role: "admin", removed_at: NOW() });
   });
 
-  test("a person's own acts: password changed, reset by a link, signed out everywhere", async () => {
+  test("a person's own changes: password changed, reset by a link, signed out everywhere", async () => {
     const { viewer } = home.people;
     const actor = { kind: "user", id: viewer.id };
     const own = (action: string) => entry(action, viewer.id, null, null, actor);
@@ -339,7 +339,7 @@ test("who was removed is nobody at once; the agents' keys go on", async () => {
   await service.opened(home);
 });
 
-test("no secret is ever in the log: no password, hash, key or token, of any act", async () => {
+test("no secret is ever in the log: no password, hash, key or token, of any change", async () => {
   const { ctx } = service;
   const secrets: string[] = [PASSWORD, home.live.secret, home.sandbox.secret];
   const { viewer, operator } = home.people;

@@ -5,7 +5,7 @@ import { type Credentials, NOBODY } from "../support/client.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestServer, startTestShell } from "../support/server.ts";
 
-/** Sign-in, cookies and keys (decisions.md, Sign-in, roles, passkeys; interface.md, Authentication). */
+/** Sign-in, cookies and keys (README, "Sign-in" and "Own account"). */
 
 const HOUR_MS = 3_600_000;
 
@@ -306,8 +306,8 @@ describe("keys", () => {
     expect(home.sandbox.secret).toMatch(/^hf_test_[0-9A-Za-z]{36}$/);
     const { id } = await service.opened(home, {}, { as: home.sandbox.as });
     expect((await service.get(`/v1/warrants/${id}`, { as: home.live.as })).status).toBe(404);
-    expect(service.books(home).held).toBe(0n);
-    expect(service.books(home, "sandbox").held).toBe(100n);
+    expect(service.balance(home).held).toBe(0n);
+    expect(service.balance(home, "sandbox").held).toBe(100n);
   });
 });
 

@@ -210,14 +210,14 @@ describe("length", () => {
   for (const [name, send] of over) test(`${name} is refused`, () => refusesBody(send, TOO_LONG));
 
   test("a body that is cut off holds nothing", async () => {
-    const before = service.world(home);
+    const before = service.allRows(home);
     const cut = new AbortController();
     const head = [JSON_TYPE, `Content-Length: ${text().length}`];
     const sent = raw(freshKey(), head, [text().slice(0, -1)], cut.signal);
     const next = await service.post("/v1/warrants", "{", { as: home.live.as });
     cut.abort();
     await expect(sent).rejects.toThrow("closed");
-    expect([next.status, service.world(home)]).toEqual([400, before]);
+    expect([next.status, service.allRows(home)]).toEqual([400, before]);
   });
 });
 

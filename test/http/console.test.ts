@@ -10,7 +10,7 @@ import type { Json } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** GET /v1/console/*: what people see of what the console manages (interface.md, Console read-backs). */
+/** GET /v1/console/*: what people see of agents, policies, verifiers and the rest that only people manage. */
 
 let service: ShellService;
 let home: TestOrganisation;

@@ -171,7 +171,7 @@ describe("a source that", () => {
 
   test("all of them left the whole amount held", () => {
     const held = BigInt(SOURCES.length) * 100n;
-    expect(service.books(home)).toEqual({ available: 1_000_000n - held, held, paid: 0n });
+    expect(service.balance(home)).toEqual({ available: 1_000_000n - held, held, paid: 0n });
   });
 });
 
@@ -219,7 +219,7 @@ const DOUBLING = {
 const BACKTRACKING = { type: "object", properties: { text: { pattern: "^(a+)+$" } } };
 
 describe("while hostile verifies and benches run", () => {
-  /** No other caller is delayed by as much (decisions.md, Verification). */
+  /** No other caller may be delayed by this much. */
   const DELAY_MS_MAX = 1_000;
 
   test("opens, reads and another's verify are delayed by less than a second", async () => {

@@ -4,7 +4,7 @@ import type { TestOrganisation } from "../support/organisations.ts";
 import { type Service, type ShellService, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** interface.md, Idempotency; decisions.md, Idempotency. */
+/** README, "Idempotency". */
 
 let service: Service;
 let source: Source;
@@ -25,12 +25,12 @@ const isReplay = (reply: Reply): boolean => reply.headers.get("idempotent-replay
 async function replays(send: () => Promise<Reply>): Promise<Reply> {
   const first = await send();
   expect([first.code, isReplay(first)]).toEqual([null, false]);
-  const world = service.world(home);
+  const allRows = service.allRows(home);
   for (const again of [await send(), await send()]) {
     expect([again.status, again.text, isReplay(again)]).toEqual([first.status, first.text, true]);
     expect(again.headers.get("etag")).toBe(first.headers.get("etag"));
   }
-  expect(service.world(home)).toEqual(world);
+  expect(service.allRows(home)).toEqual(allRows);
   return first;
 }
 
@@ -39,10 +39,10 @@ describe("the same key and request give the original answer, once more and no se
     replays(() => service.post(path, body, { as: { ...as }, key }));
 
   test("open", async () => {
-    const before = service.books(home);
+    const before = service.balance(home);
     const opened = await post("/v1/warrants", service.body(), home.live.as);
     expect(opened.status).toBe(201);
-    expect(service.books(home).held - before.held).toBe(100n);
+    expect(service.balance(home).held - before.held).toBe(100n);
   });
 
   test("verify: the source is asked once", async () => {
@@ -121,8 +121,8 @@ test("a replay comes also when the deadline has passed, and the warrant has move
     const again = await shell.post("/v1/warrants", body, { as, key });
     expect([again.status, again.text, isReplay(again)]).toEqual([201, first.text, true]);
     expect(again.body.state).toBe("held");
-    // Years later it is still the same intent, as long as it is remembered.
-    expect(shell.books(organisation)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
+    // Years later it is still the same idempotency, as long as it is remembered.
+    expect(shell.balance(organisation)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
   } finally {
     await shell.close();
   }

@@ -7,7 +7,7 @@ import type { Json, Reply } from "../support/client.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What an API key may do, sentence by sentence (decisions.md, Two worlds and Warrants). */
+/** What an API key may do (README, "Sandbox and live", "Policies" and "Agents"). */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -25,15 +25,15 @@ const open = (overrides: object, as: TestAgent["as"], key?: string): Promise<Rep
 const verify = (id: string, as: TestAgent["as"]) =>
   service.post(`/v1/warrants/${id}/verify`, { source_url }, { as });
 
-test("an API key has its agent's mode: it moves that world's money, and the other world is not there", async () => {
+test("an API key has its agent's mode: it moves that mode's money, and what is in the other mode is 404", async () => {
   const { live, sandbox } = home;
   const all = { available: 1_000_000n, held: 0n, paid: 0n };
   const one = { available: 999_900n, held: 100n, paid: 0n };
   const inSandbox = await service.opened(home, { agent_id: sandbox.id }, { as: sandbox.as, key: "same" });
-  expect([service.books(home), service.books(home, "sandbox")]).toEqual([all, one]);
-  // The same Idempotency-Key means another intent in the other world.
+  expect([service.balance(home), service.balance(home, "sandbox")]).toEqual([all, one]);
+  // The same Idempotency-Key is another key in the other mode.
   const inLive = await service.opened(home, { agent_id: live.id }, { as: live.as, key: "same" });
-  expect([service.books(home), service.books(home, "sandbox")]).toEqual([one, one]);
+  expect([service.balance(home), service.balance(home, "sandbox")]).toEqual([one, one]);
 
   for (const [mine, theirs, agent] of [
     [inSandbox, inLive, sandbox],
@@ -47,7 +47,7 @@ test("an API key has its agent's mode: it moves that world's money, and the othe
     expect(body.data.map(({ id }: Json) => id)).toEqual([mine.id]);
   }
   expect((await verify(inSandbox.id, sandbox.as)).body.state).toBe("released");
-  expect(service.books(home)).toEqual(one);
+  expect(service.balance(home)).toEqual(one);
 });
 
 test("a key opens for its own agent only, and charges no other's session", async () => {

@@ -6,7 +6,7 @@ import type { Json } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** API keys as their callers and the console see them: rotation, expiry, last use (interface.md, API key). */
+/** API keys as their callers and the console see them: rotation, expiry, last use (README, "Keys"). */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -68,9 +68,9 @@ test("the last use is kept in memory and written by a job: a request writes noth
   const { keyId, as } = home.live;
   const find = async () => (await listed()).find(({ id }) => id === keyId);
   const first = service.clock.now;
-  const before = service.world(home);
+  const before = service.allRows(home);
   await service.get("/v1/warrants", { as });
-  expect(service.world(home)).toEqual(before);
+  expect(service.allRows(home)).toEqual(before);
   expect((await find()).last_used_at).toBeNull();
   await writeKeyUses(service.ctx);
   expect((await find()).last_used_at).toBe(iso(first));

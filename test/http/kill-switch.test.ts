@@ -6,7 +6,7 @@ import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** While an organisation's kill switch is on nothing opens; what is open goes on (interface.md, Authentication, rule 7). */
+/** While an organisation's kill switch is on, no warrant opens; those that are open go on (README, "The kill switch"). */
 
 let service: ShellService;
 let home: TestOrganisation;
@@ -39,7 +39,7 @@ test("nobody opens, in either mode, by whatever key or role; other organisations
     );
   }
   await service.opened(other);
-  expect(service.books(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
+  expect(service.balance(home)).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
 
   // The refusal burnt no key: the same request opens when the switch is off again.
   await turn(false);
@@ -72,7 +72,7 @@ test("what is open goes on: it is verified, settled, decided, expires, and is re
   service.clock.now += 1_000;
   await sweepDeadlines(service.ctx, noFault);
   expect(stateOf(late.id)).toBe("expired");
-  expect(service.books(home)).toEqual({ available: 999_750n, held: 0n, paid: 250n });
+  expect(service.balance(home)).toEqual({ available: 999_750n, held: 0n, paid: 250n });
 
   const replayed = await service.post("/v1/warrants", service.body(), { as: live.as, key: "first" });
   expect([replayed.status, replayed.body.id]).toEqual([201, passing.id]);

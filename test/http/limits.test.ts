@@ -6,7 +6,7 @@ import { type Client, type Credentials, freshKey, NOBODY, type Reply } from "../
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** interface.md, Rate-limit rules. The clock stands still until a test moves it. */
+/** README, "Limits". The clock stands still until a test moves it. */
 
 const LIMITS = { read: 5, write: 8, bench: 3 };
 
@@ -132,7 +132,7 @@ test("a write that met 429 is retried with its key, and one that had passed repl
   const first = await write(as, passed);
   expect(first.status).toBe(201);
   for (let status = 0; status !== 429; ) ({ status } = await write(as));
-  const held = service.books(home).held;
+  const held = service.balance(home).held;
   const turned = freshKey();
   for (const key of [passed, turned]) await refusesNow(() => write(as, key));
   service.clock.now += 60_000;
@@ -144,7 +144,7 @@ test("a write that met 429 is retried with its key, and one that had passed repl
   ]);
   const retried = await write(as, turned);
   expect([retried.status, retried.headers.get("idempotent-replayed")]).toEqual([201, null]);
-  expect(service.books(home).held).toBe(held + 1n);
+  expect(service.balance(home).held).toBe(held + 1n);
 });
 
 test("/healthz costs nothing and always answers, and says what is left", async () => {

@@ -3,7 +3,7 @@ import type { Json } from "../support/client.ts";
 import type { TestAgent, TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** GET /v1/warrants: pages by deadline and by creation (interface.md, List envelope; decisions.md, Warrants). */
+/** GET /v1/warrants: pages by deadline and by creation (README, "Lists"). */
 
 let service: Service;
 let home: TestOrganisation;
@@ -213,9 +213,9 @@ describe("parameters that are out of range, or unknown, are 400", () => {
   test("a query on a route that has none", async () => {
     for (const path of [`/v1/warrants/${opened[0]}?x=1`, `/v1/warrants/${opened[0]}/trace?limit=1`])
       expect((await service.get(path, { as: agent.as })).code).toBe("validation_failed");
-    const before = service.world(home);
+    const before = service.allRows(home);
     const reply = await service.post("/v1/warrants?dry_run=true", service.body(), { as: agent.as });
-    expect([reply.code, service.world(home)]).toEqual(["validation_failed", before]);
+    expect([reply.code, service.allRows(home)]).toEqual(["validation_failed", before]);
   });
 });
 

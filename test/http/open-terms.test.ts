@@ -8,7 +8,7 @@ import type { Reply } from "../support/client.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What an open names: agents and their sessions, policies, verifiers, schemas (interface.md; decisions.md, Warrants). */
+/** What an open names: agents and their sessions, policies, verifiers, schemas (README, "Policies" and "Spend sessions"). */
 
 let service: ShellService;
 let home: TestOrganisation;

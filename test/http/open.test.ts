@@ -5,7 +5,7 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** POST /v1/warrants: what opens, and what is answered (interface.md, Warrant; decisions.md, Warrants). */
+/** POST /v1/warrants: what opens, and what is answered (README, "Warrants"). */
 
 const MAX = 9_223_372_036_854_775_807n;
 const FIVE_YEARS_MS = 5 * 365 * 86_400_000;
@@ -50,8 +50,8 @@ test("an open answers 201 with every field of the warrant, and holds the amount"
     created_at: reply.body.opened_at,
   });
   expect(Date.parse(reply.body.opened_at)).toBeGreaterThanOrEqual(before);
-  expect(service.books(fresh)).toEqual({ available: 999_160n, held: 840n, paid: 0n });
-  expect(service.books(fresh, "sandbox")).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
+  expect(service.balance(fresh)).toEqual({ available: 999_160n, held: 840n, paid: 0n });
+  expect(service.balance(fresh, "sandbox")).toEqual({ available: 1_000_000n, held: 0n, paid: 0n });
   const trace = await service.get(`/v1/warrants/${reply.body.id}/trace`, { as: fresh.live.as });
   expect(trace.body.data).toMatchObject([
     { to: "held", from: null, actor: { kind: "agent", id: fresh.live.keyId } },
@@ -127,12 +127,12 @@ describe("what is in bounds opens, and is normalised", () => {
           asset: ODD_ASSET,
         }),
       );
-      const before = service.books(home, "live", (sent() as { asset?: string }).asset);
+      const before = service.balance(home, "live", (sent() as { asset?: string }).asset);
       const body = sent();
       const reply = await open({ amount: "1", ...body });
       expect([reply.status, reply.code]).toEqual([201, null]);
       expect(reply.body).toMatchObject(answered());
-      const after = service.books(home, "live", reply.body.asset);
+      const after = service.balance(home, "live", reply.body.asset);
       expect(after.held - before.held).toBe(BigInt(reply.body.amount));
       const read = await service.get(`/v1/warrants/${reply.body.id}`, { as: home.live.as });
       expect(read.body).toEqual(reply.body);
@@ -143,12 +143,12 @@ describe("what is in bounds opens, and is normalised", () => {
     const rich = await service.organisation(MAX);
     const opened = await service.opened(rich, { amount: String(MAX) });
     expect(opened.amount).toBe("9223372036854775807");
-    expect(service.books(rich)).toEqual({ available: 0n, held: MAX, paid: 0n });
+    expect(service.balance(rich)).toEqual({ available: 0n, held: MAX, paid: 0n });
     const released = await service.post(`/v1/warrants/${opened.id}/release`, undefined, {
       as: rich.people.operator.as,
     });
     expect(released.body).toMatchObject({ state: "released", released_bps: 10_000, amount: String(MAX) });
-    expect(service.books(rich)).toEqual({ available: 0n, held: 0n, paid: MAX });
+    expect(service.balance(rich)).toEqual({ available: 0n, held: 0n, paid: MAX });
   });
 });
 
@@ -165,5 +165,5 @@ test("what the balance does not cover is 402, and leaves no warrant", async () =
   // The refusal bound nothing: the same key and body open once the money is there.
   must(await fundBalance(service.ctx, MACHINE, { organisation_id: poor.id, mode: "live", amount: "1" }));
   const opened = await service.post("/v1/warrants", body, { as, key });
-  expect([opened.status, service.books(poor)]).toEqual([201, { available: 0n, held: 100n, paid: 0n }]);
+  expect([opened.status, service.balance(poor)]).toEqual([201, { available: 0n, held: 100n, paid: 0n }]);
 });

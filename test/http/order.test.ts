@@ -13,7 +13,7 @@ import { approve, enrol, setThreshold, type TestPasskey } from "../support/passk
 import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** decisions.md, "The order of checks": a request that is wrong in every way, mended one step at a time. */
+/** A request that is wrong in every way, corrected one step at a time (README, "Order of checks"). */
 
 let service: ShellService;
 let market: Market;
@@ -23,22 +23,22 @@ beforeAll(() => {
 });
 afterAll(() => service?.close());
 
-/** A request, and the next thing that is wrong with it; what a step mends stays mended. */
+/** A step: the refusal of a request, and the request with that problem corrected. Corrections stay for the steps after it. */
 type Request = { readonly path: string; readonly body: unknown; readonly options: SendOptions };
-type Step = { readonly refused: Refused; readonly mend: (request: Request) => Request | Promise<Request> };
+type Step = { readonly refused: Refused; readonly correct: (request: Request) => Request | Promise<Request> };
 
-/** Walks the steps: each refuses as it says, changes nothing, and is mended. The request as the last step left it. */
+/** Walks the steps: each must be refused as it says, and change nothing. Answers the request after the last correction. */
 async function walk(
   organisation: TestOrganisation,
   request: Request,
   steps: readonly Step[],
 ): Promise<Request> {
   let current = request;
-  for (const { refused, mend } of steps) {
+  for (const { refused, correct } of steps) {
     await service.refuses(organisation, refused, () =>
       service.post(current.path, current.body, current.options),
     );
-    current = await mend(current);
+    current = await correct(current);
   }
   return current;
 }
@@ -100,39 +100,39 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     options: { as: { Authorization: "Bearer nobody", ...viewer }, key: null },
   };
   const last = await walk(home, start, [
-    { refused: [404, "route_not_found"], mend: (request) => ({ ...request, path: "/v1/warrants" }) },
+    { refused: [404, "route_not_found"], correct: (request) => ({ ...request, path: "/v1/warrants" }) },
     {
       refused: [429, "rate_limit_exceeded"],
-      async mend(request) {
+      async correct(request) {
         nextWindow();
         return request;
       },
     },
     {
       refused: [401, "not_authenticated"],
-      async mend(request) {
+      async correct(request) {
         await exhaust({ as: viewer });
         return { ...request, options: { ...request.options, as: viewer } };
       },
     },
     {
       refused: [429, "rate_limit_exceeded"],
-      mend(request) {
+      correct(request) {
         nextWindow();
         return request;
       },
     },
     {
       refused: [403, "insufficient_role"],
-      mend: (request) => ({ ...request, options: { ...request.options, as } }),
+      correct: (request) => ({ ...request, options: { ...request.options, as } }),
     },
     {
       refused: [400, "idempotency_key_required"],
-      mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+      correct: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
     },
     {
       refused: [400, "validation_failed", "body: has the same key twice"],
-      mend: (request) => ({
+      correct: (request) => ({
         ...request,
         body: service.body({
           amount: 5,
@@ -146,45 +146,54 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     },
     {
       refused: [400, "validation_failed", "amount"],
-      mend: (request) => withBody(request, { amount: "100" }),
+      correct: (request) => withBody(request, { amount: "100" }),
     },
     {
       refused: [400, "deadline_in_past"],
-      mend: (request) => withBody(request, { deadline: service.timeIn(3_600_000) }),
+      correct: (request) => withBody(request, { deadline: service.timeIn(3_600_000) }),
     },
     {
       refused: [400, "validation_failed", "spec.clauses.0.schema"],
-      mend: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
+      correct: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
     },
     {
       refused: [409, "idempotency_key_reused"],
-      mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+      correct: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
     },
-    { refused: [404, "agent_not_found"], mend: (request) => withBody(request, { agent_id: home.live.id }) },
-    { refused: [404, "policy_not_found"], mend: (request) => withBody(request, { policy_id: oldPolicy.id }) },
+    {
+      refused: [404, "agent_not_found"],
+      correct: (request) => withBody(request, { agent_id: home.live.id }),
+    },
+    {
+      refused: [404, "policy_not_found"],
+      correct: (request) => withBody(request, { policy_id: oldPolicy.id }),
+    },
     {
       refused: [404, "verifier_not_found"],
-      mend: (request) => withBody(request, { verifier_id: undefined }),
+      correct: (request) => withBody(request, { verifier_id: undefined }),
     },
     {
       refused: [403, "restore_unacknowledged"],
-      async mend(request) {
+      async correct(request) {
         must(await acknowledgeRestore(service.ctx));
         return request;
       },
     },
     {
       refused: [403, "kill_switch_active"],
-      async mend(request) {
+      async correct(request) {
         must(await setKillSwitch(service.ctx, MACHINE, { organisation_id: home.id, on: false }));
         return request;
       },
     },
-    { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
-    { refused: [403, "agent_id_required"], mend: (request) => withBody(request, { agent_id: agent.id }) },
+    {
+      refused: [403, "agent_key_mismatch"],
+      correct: (request) => withBody(request, { agent_id: undefined }),
+    },
+    { refused: [403, "agent_id_required"], correct: (request) => withBody(request, { agent_id: agent.id }) },
     {
       refused: [403, "agent_not_active"],
-      async mend(request) {
+      async correct(request) {
         must(await setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status: "active" }));
         must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "99" }));
         return request;
@@ -192,29 +201,29 @@ test("an open that is wrong in every way is refused in the fixed order, until it
     },
     {
       refused: [403, "session_ceiling_exceeded"],
-      async mend(request) {
+      async correct(request) {
         must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "100" }));
         return request;
       },
     },
     {
       refused: [403, "policy_not_allowed"],
-      mend: (request) => withBody(request, { policy_id: newPolicy.id }),
+      correct: (request) => withBody(request, { policy_id: newPolicy.id }),
     },
     {
       refused: [403, "policy_max_amount_exceeded"],
-      mend: (request) => withBody(request, { amount: "99" }),
+      correct: (request) => withBody(request, { amount: "99" }),
     },
     {
       refused: [403, "passkey_unavailable"],
-      async mend(request) {
+      async correct(request) {
         await enrol(service, home.people.owner);
         return request;
       },
     },
     {
       refused: [402, "insufficient_funds"],
-      async mend(request) {
+      async correct(request) {
         must(
           await fundBalance(service.ctx, MACHINE, { organisation_id: home.id, mode: "live", amount: "99" }),
         );
@@ -224,7 +233,7 @@ test("an open that is wrong in every way is refused in the fixed order, until it
   ]);
   const opened = await service.post(last.path, last.body, last.options);
   expect([opened.status, opened.body.policy_id]).toEqual([201, newPolicy.id]);
-  expect(service.books(home)).toEqual({ available: 0n, held: 99n, paid: 0n });
+  expect(service.balance(home)).toEqual({ available: 0n, held: 99n, paid: 0n });
 });
 
 test("a verify that is wrong in every way is refused in the fixed order, until it is decided", async () => {
@@ -249,36 +258,39 @@ test("a verify that is wrong in every way is refused in the fixed order, until i
     [
       {
         refused: [401, "not_authenticated"],
-        mend: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
+        correct: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
       },
       {
         refused: [403, "insufficient_role"],
-        mend: (request) => ({ ...request, options: { ...request.options, as: home.live.as } }),
+        correct: (request) => ({ ...request, options: { ...request.options, as: home.live.as } }),
       },
       {
         refused: [400, "idempotency_key_required"],
-        mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+        correct: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
       },
       {
         refused: [400, "validation_failed", "body"],
-        mend: (request) => ({ ...request, body: { source_url: "ftp://source.example/" } }),
+        correct: (request) => ({ ...request, body: { source_url: "ftp://source.example/" } }),
       },
-      { refused: [400, "validation_failed", "source_url"], mend: (request) => ({ ...request, body }) },
+      { refused: [400, "validation_failed", "source_url"], correct: (request) => ({ ...request, body }) },
       {
         refused: [409, "idempotency_key_reused"],
-        mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+        correct: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
       },
       {
         refused: [404, "warrant_not_found"],
-        mend: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/verify` }),
+        correct: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/verify` }),
       },
       {
         refused: [409, "version_conflict"],
-        mend: (request) => ({ ...request, options: { ...request.options, headers: { "If-Match": '"2"' } } }),
+        correct: (request) => ({
+          ...request,
+          options: { ...request.options, headers: { "If-Match": '"2"' } },
+        }),
       },
       {
         refused: [409, "illegal_transition"],
-        mend: (request) => ({
+        correct: (request) => ({
           ...request,
           path: `/v1/warrants/${owned.id}/verify`,
           options: { ...request.options, headers: { "If-Match": '"1"' } },
@@ -286,7 +298,7 @@ test("a verify that is wrong in every way is refused in the fixed order, until i
       },
       {
         refused: [403, "agent_key_mismatch"],
-        mend: (request) => ({ ...request, path: `/v1/warrants/${mine.id}/verify` }),
+        correct: (request) => ({ ...request, path: `/v1/warrants/${mine.id}/verify` }),
       },
     ],
   );
@@ -316,50 +328,50 @@ test("a settlement that is wrong in every way is refused in the fixed order, unt
     [
       {
         refused: [403, "user_session_required"],
-        mend: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
+        correct: (request) => ({ ...request, options: { ...request.options, as: home.people.viewer.as } }),
       },
       {
         refused: [403, "insufficient_role"],
-        mend: (request) => ({ ...request, options: { ...request.options, as: operator } }),
+        correct: (request) => ({ ...request, options: { ...request.options, as: operator } }),
       },
       {
         refused: [400, "idempotency_key_required"],
-        mend: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
+        correct: (request) => ({ ...request, options: { ...request.options, key: "taken" } }),
       },
       {
         refused: [400, "validation_failed", "released_bps"],
-        mend: (request) => ({ ...request, body: { released_bps: 9_999 } }),
+        correct: (request) => ({ ...request, body: { released_bps: 9_999 } }),
       },
       {
         refused: [409, "idempotency_key_reused"],
-        mend: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
+        correct: (request) => ({ ...request, options: { ...request.options, key: "fresh" } }),
       },
       {
         refused: [404, "warrant_not_found"],
-        mend: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/partial` }),
+        correct: (request) => ({ ...request, path: `/v1/warrants/${settled.id}/partial` }),
       },
       {
         refused: [409, "version_conflict"],
-        mend: (request) => ({ ...request, options: { ...request.options, headers: {} } }),
+        correct: (request) => ({ ...request, options: { ...request.options, headers: {} } }),
       },
       {
         refused: [409, "illegal_transition"],
-        mend: (request) => ({ ...request, path: `/v1/warrants/${small.id}/partial` }),
+        correct: (request) => ({ ...request, path: `/v1/warrants/${small.id}/partial` }),
       },
       {
         refused: [400, "validation_failed", "released_bps: 9999 basis points of 1 come to nothing"],
-        mend: (request) => ({ ...request, path: `/v1/warrants/${small.id}/release`, body: undefined }),
+        correct: (request) => ({ ...request, path: `/v1/warrants/${small.id}/release`, body: undefined }),
       },
       {
         refused: [403, "passkey_unavailable"],
-        async mend(request) {
+        async correct(request) {
           passkey = await enrol(service, home.people.operator);
           return request;
         },
       },
       {
         refused: [403, "passkey_required"],
-        async mend(request) {
+        async correct(request) {
           const decision = { warrant_id: small.id, version: 1, decision: "release" };
           const token = await approve(service, home.people.operator, passkey!, decision);
           return { ...request, options: { ...request.options, headers: { "Service-Passkey": token } } };
@@ -412,19 +424,19 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
   const last = await walk(home, start, [
     {
       refused: [401, "not_authenticated"],
-      mend: (request) => ({ ...request, options: { as: home.people.viewer.as, key: null } }),
+      correct: (request) => ({ ...request, options: { as: home.people.viewer.as, key: null } }),
     },
     {
       refused: [403, "insufficient_role"],
-      mend: (request) => ({ ...request, options: { as: agent.as, key: null } }),
+      correct: (request) => ({ ...request, options: { as: agent.as, key: null } }),
     },
     {
       refused: [400, "idempotency_key_required"],
-      mend: (request) => ({ ...request, options: { as: agent.as, key: "taken" } }),
+      correct: (request) => ({ ...request, options: { as: agent.as, key: "taken" } }),
     },
     {
       refused: [400, "validation_failed", "body"],
-      mend: (request) => ({
+      correct: (request) => ({
         ...request,
         body: {
           url: "ftp://seller.example/",
@@ -435,53 +447,59 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
         },
       }),
     },
-    { refused: [400, "validation_failed", "url"], mend: (request) => withBody(request, { url: SELLER_URL }) },
+    {
+      refused: [400, "validation_failed", "url"],
+      correct: (request) => withBody(request, { url: SELLER_URL }),
+    },
     {
       refused: [400, "validation_failed", "headers.Host"],
-      mend: (request) => withBody(request, { headers: {} }),
+      correct: (request) => withBody(request, { headers: {} }),
     },
     {
       refused: [400, "validation_failed", "max_amount"],
-      mend: (request) => withBody(request, { max_amount: "0" }),
+      correct: (request) => withBody(request, { max_amount: "0" }),
     },
     {
       refused: [400, "validation_failed", "spec.clauses.0.schema"],
-      mend: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
+      correct: (request) => withBody(request, { spec: { clauses: [{ kind: "http.status", equals: 200 }] } }),
     },
     {
       refused: [409, "idempotency_key_reused"],
-      mend: (request) => ({ ...request, options: { as: agent.as, key: "fresh" } }),
+      correct: (request) => ({ ...request, options: { as: agent.as, key: "fresh" } }),
     },
     {
       refused: [404, "agent_not_found"],
-      mend: (request) => withBody(request, { agent_id: home.live.id }),
+      correct: (request) => withBody(request, { agent_id: home.live.id }),
     },
     {
       refused: [403, "restore_unacknowledged"],
-      async mend(request) {
+      async correct(request) {
         must(await acknowledgeRestore(ctx));
         return request;
       },
     },
     {
       refused: [403, "kill_switch_active"],
-      async mend(request) {
+      async correct(request) {
         must(await setKillSwitch(ctx, MACHINE, { organisation_id: home.id, on: false }));
         return request;
       },
     },
-    { refused: [403, "agent_key_mismatch"], mend: (request) => withBody(request, { agent_id: undefined }) },
-    { refused: [403, "agent_id_required"], mend: (request) => withBody(request, named) },
+    {
+      refused: [403, "agent_key_mismatch"],
+      correct: (request) => withBody(request, { agent_id: undefined }),
+    },
+    { refused: [403, "agent_id_required"], correct: (request) => withBody(request, named) },
     {
       refused: [403, "agent_not_active", `The agent ${agent.id} is killed`],
-      async mend(request) {
+      async correct(request) {
         await setStatus("paused");
         return request;
       },
     },
     {
       refused: [403, "agent_not_active", `The agent ${agent.id} is paused`],
-      async mend(request) {
+      async correct(request) {
         await setStatus("active");
         const { id } = await session("1");
         must(await revokeSession(ctx, MACHINE, { session_id: id }));
@@ -490,7 +508,7 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     },
     {
       refused: [403, "session_revoked"],
-      async mend(request) {
+      async correct(request) {
         await session("1", { expires_at: service.timeIn(1_000) });
         nextWindow();
         return request;
@@ -498,38 +516,41 @@ test("a purchase that is wrong in every way is refused in the fixed order, until
     },
     {
       refused: [403, "session_expired"],
-      async mend(request) {
+      async correct(request) {
         await session("1");
         return request;
       },
     },
-    { refused: [400, "upstream_unreachable"], mend: asked(asks("<html>")) },
-    { refused: [400, "x402_challenge_invalid"], mend: asked(asksExact("100", 2, { scheme: "upto" })) },
-    { refused: [400, "x402_scheme_unsupported"], mend: asked(onBase("100")) },
-    { refused: [403, "x402_quote_above_max"], mend: (request) => withBody(request, { max_amount: "100" }) },
+    { refused: [400, "upstream_unreachable"], correct: asked(asks("<html>")) },
+    { refused: [400, "x402_challenge_invalid"], correct: asked(asksExact("100", 2, { scheme: "upto" })) },
+    { refused: [400, "x402_scheme_unsupported"], correct: asked(onBase("100")) },
+    {
+      refused: [403, "x402_quote_above_max"],
+      correct: (request) => withBody(request, { max_amount: "100" }),
+    },
     {
       refused: [403, "session_ceiling_exceeded"],
-      async mend(request) {
+      async correct(request) {
         await session("1000");
         return request;
       },
     },
-    { refused: [403, "policy_max_amount_exceeded"], mend: asked(onBase("99")) },
+    { refused: [403, "policy_max_amount_exceeded"], correct: asked(onBase("99")) },
     {
       refused: [403, "passkey_required"],
-      async mend(request) {
+      async correct(request) {
         await setThreshold(service, home, "99");
         return request;
       },
     },
     {
       refused: [402, "insufficient_funds", "0 USDC is available"],
-      async mend(request) {
+      async correct(request) {
         must(await fundBalance(ctx, MACHINE, { ...scope, amount: "99" }));
         return request;
       },
     },
-    { refused: [402, "insufficient_funds", "The wallet"], mend: asked(asksVoucher("99")) },
+    { refused: [402, "insufficient_funds", "The wallet"], correct: asked(asksVoucher("99")) },
   ]);
   const bought = await service.post(last.path, last.body, last.options);
   expect([bought.status, bought.body.state]).toEqual([200, "released"]);

@@ -16,7 +16,7 @@ import {
 } from "../support/passkeys.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** The passkey threshold, read at the moment of the move (decisions.md, Sign-in, roles, passkeys). */
+/** The passkey threshold that is set at the moment of the move counts (README, "The threshold"). */
 
 const THRESHOLD = "1000";
 const ABOVE = "1001";
@@ -59,7 +59,7 @@ async function heldAbove(amount = ABOVE, threshold: string | null = THRESHOLD): 
   await setThreshold(service, home, threshold);
   return warrant;
 }
-const approvalsOf = () => service.world(home).passkey_approvals as Json[];
+const approvalsOf = () => service.allRows(home).passkey_approvals as Json[];
 
 describe("opening", () => {
   test("above it with no passkey in the organisation holds nothing; at it, and with it off, it opens", async () => {
@@ -145,7 +145,7 @@ describe("a check", () => {
       expect([reply.status, reply.body.state]).toEqual([200, state]);
       const { data } = (await service.get("/v1/console/escalations", { as: person.as })).body;
       expect(data.map(({ reason_codes }: Json) => reason_codes)).toEqual(codes === null ? [] : [codes]);
-      if (codes) expect(service.books(home)).toMatchObject({ held: BigInt(amount), paid: 0n });
+      if (codes) expect(service.balance(home)).toMatchObject({ held: BigInt(amount), paid: 0n });
     });
   }
 
@@ -157,7 +157,7 @@ describe("a check", () => {
     await verify(id);
     const { data } = (await service.get("/v1/console/agents", { as: person.as })).body;
     expect(data.find((each: Json) => each.id === agent).failure_count).toBe(0);
-    const [check] = service.world(home).checks as Json[];
+    const [check] = service.allRows(home).checks as Json[];
     expect([Boolean(check.passed), check.outcome]).toEqual([true, "escalate"]);
   });
 });
@@ -186,7 +186,7 @@ describe("a person's settlement above it", () => {
     expect(Object.values(approvalsOf()[0]).map(String)).not.toContainEqual(expect.stringContaining(token));
     const released = await settle(warrant.id, "release", { token });
     expect([released.status, released.body.state]).toEqual([200, "released"]);
-    expect(service.books(home).paid).toBe(BigInt(ABOVE));
+    expect(service.balance(home).paid).toBe(BigInt(ABOVE));
     expect(approvalsOf().map(({ used_at }) => used_at)).toEqual([BigInt(service.clock.now)]);
   });
 
@@ -326,7 +326,7 @@ describe("a person's settlement above it", () => {
     const warrant = await heldAbove();
     const token = await approve(service, person, passkey, release(warrant));
     const first = await settle(warrant.id, "release", { token, key: "once" });
-    const before = service.world(home);
+    const before = service.allRows(home);
     for (const more of [{ token }, {}]) {
       const again = await settle(warrant.id, "release", { ...more, key: "once" });
       expect([again.status, again.text, again.headers.get("idempotent-replayed")]).toEqual([
@@ -335,7 +335,7 @@ describe("a person's settlement above it", () => {
         "true",
       ]);
     }
-    expect(service.world(home)).toEqual(before);
+    expect(service.allRows(home)).toEqual(before);
   });
 
   test("of two settlements at once with one token, one moves", async () => {
@@ -343,7 +343,7 @@ describe("a person's settlement above it", () => {
     const token = await approve(service, person, passkey, release(warrant));
     const replies = await Promise.all([1, 2, 3].map(() => settle(warrant.id, "release", { token })));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
-    expect(service.books(home).paid).toBe(BigInt(ABOVE));
+    expect(service.balance(home).paid).toBe(BigInt(ABOVE));
   });
 
   test("what a passkey signed is void once it is removed", async () => {

@@ -13,7 +13,7 @@ import {
 } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Passkeys: how one is registered, listed and removed, and how one signs in (decisions.md, Sign-in, roles, passkeys). */
+/** Passkeys: how one is registered, listed and removed, and how one signs in (README, "Passkeys"). */
 
 const HOUR_MS = 3_600_000;
 
@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.close());
 
-const actsOf = () => service.ctx.reader.auditEntries.list(home.id, null, 100);
+const auditEntriesOf = () => service.ctx.reader.auditEntries.list(home.id, null, 100);
 
 describe("registration", () => {
   test("asks the browser for a verified person and a passkey that it can find again", async () => {
@@ -70,7 +70,7 @@ describe("registration", () => {
     expect([reply.status, reply.body]).toEqual([201, passkey]);
     expect(await passkeysOf(service, person)).toEqual([passkey]);
     expect(await passkeysOf(service, home.people.admin)).toEqual([]);
-    expect(actsOf()[0]).toMatchObject({
+    expect(auditEntriesOf()[0]).toMatchObject({
       actor: { kind: "user", id: person.id },
       action: "passkey.registered",
       subject: credential!.id,
@@ -174,7 +174,7 @@ describe("registration", () => {
     const response = createAuthenticator().create(options, { attestation: "tpm" });
     await service.refuses(
       home,
-      [400, "validation_failed", "response: The attestation format tpm is not taken"],
+      [400, "validation_failed", "response: The attestation format tpm is not accepted"],
       () => service.post("/auth/passkeys", { response }, { as: person.as, key: null }),
     );
   });
@@ -255,11 +255,11 @@ test("who signs out everywhere while a browser's answer is verified enrols, and 
     ];
     for (const attempt of attempts) {
       as = await organisation.signIn(operator);
-      const before = other.world(organisation);
+      const before = other.allRows(organisation);
       const reply = await attempt({ ...operator, as });
       expect([reply.status, reply.code]).toEqual([401, "not_authenticated"]);
-      // Signing out is an act; nothing else has happened.
-      const after: object = { ...other.world(organisation), admin_acts: before.admin_acts };
+      // Signing out adds an audit entry; nothing else has changed.
+      const after: object = { ...other.allRows(organisation), admin_acts: before.admin_acts };
       expect(after).toEqual(before);
     }
   } finally {
@@ -275,7 +275,7 @@ describe("removal", () => {
     });
     expect([removed.status, removed.text]).toEqual([204, ""]);
     expect(await passkeysOf(service, person)).toEqual([]);
-    expect(actsOf()[0]).toMatchObject({
+    expect(auditEntriesOf()[0]).toMatchObject({
       action: "passkey.removed",
       subject: credential.id,
       before: { id: credential.id, user_id: person.id },

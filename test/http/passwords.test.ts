@@ -8,7 +8,7 @@ import { must, PASSWORD, type Person, type TestOrganisation } from "../support/o
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { signedIn } from "../support/stage.ts";
 
-/** A password changed, or reset by a one-time link, and signing out everywhere (decisions.md, Sign-in, roles, passkeys). */
+/** A password changed, or reset by a one-time link, and signing out everywhere (README, "Own account" and "Lost password"). */
 
 const HOUR_MS = 3_600_000;
 const NEW = "a new password, longer";
@@ -248,9 +248,9 @@ describe("DELETE /auth/sessions", () => {
     for (const { as } of [home.people.viewer, home.people.admin]) expect(await isSignedIn(as)).toBeTrue();
     // Who knows the password signs in again.
     expect(await isSignedIn(await home.signIn(person))).toBeTrue();
-    const before = service.world(home);
+    const before = service.allRows(home);
     expect((await signOutEverywhere(person.as)).code).toBe("not_authenticated");
-    expect(service.world(home)).toEqual(before);
+    expect(service.allRows(home)).toEqual(before);
   });
 
   test("is a person's own, from our own pages", async () => {
@@ -294,12 +294,12 @@ describe("whom a reset link may be made for", () => {
         mode: "live",
       });
       for (const role of ROLES) {
-        const before = service.world(home);
+        const before = service.allRows(home);
         const made = await issuePasswordReset(service.ctx, authority, { user_id: home.people[role].id });
         if (MAY[by].includes(role)) expect(made).toMatchObject({ object: "password_reset" });
         else {
           expect(made).toMatchObject({ refused: "insufficient_role" });
-          expect(service.world(home)).toEqual(before);
+          expect(service.allRows(home)).toEqual(before);
         }
       }
       const stranger = (await service.organisation()).people.viewer;

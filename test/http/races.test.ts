@@ -7,7 +7,7 @@ import { must, type TestAgent } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** Requests that meet, over real sockets: one of them wins, and the books say so. */
+/** Requests that meet, over real sockets: one of them wins, and the balance shows it. */
 
 let service: Service;
 let source: Source;
@@ -46,10 +46,10 @@ test("fifty opens with one key hold once, and all say the same", async () => {
   expect(opened.length + conflicts.length).toBe(50);
   expect(new Set(opened.map(({ text }) => text)).size).toBe(1);
   expect(opened.filter(({ headers }) => headers.get("idempotent-replayed") === null)).toHaveLength(1);
-  expect(service.books(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
+  expect(service.balance(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
   const listed = await service.get("/v1/warrants", { as: home.live.as });
   expect(listed.body.data).toHaveLength(1);
-  expect(service.world(home).trace).toHaveLength(1);
+  expect(service.allRows(home).trace).toHaveLength(1);
 });
 
 test("fifty opens with one key and two bodies hold one of them", async () => {
@@ -61,7 +61,7 @@ test("fifty opens with one key and two bodies hold one of them", async () => {
   );
   expect(tally(replies)).toEqual({ 201: 25, idempotency_key_reused: 25 });
   const [opened] = replies.filter(({ status }) => status === 201);
-  expect(service.books(home).held).toBe(BigInt(opened!.body.amount));
+  expect(service.balance(home).held).toBe(BigInt(opened!.body.amount));
 });
 
 test("twenty verifies of one warrant, each with its own key: one decides, and the source is asked once", async () => {
@@ -78,7 +78,7 @@ test("twenty verifies of one warrant, each with its own key: one decides, and th
   held.release("{}");
   expect(tally(await Promise.all(verifies))).toEqual({ 200: 1, illegal_transition: 19 });
   expect(source.asked.length - before).toBe(1);
-  expect(service.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
+  expect(service.balance(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
   const trace = await service.get(`/v1/warrants/${id}/trace`, { as: home.live.as });
   expect(trace.body.data.map(({ to }: { to: string }) => to)).toEqual(["held", "verifying", "released"]);
   expect(service.ctx.reader.checks.of(id)).toHaveLength(1);
@@ -106,14 +106,14 @@ test("twenty verifies of one warrant with one key: one answer, for all who are n
   expect(new Set(decided.map(({ text }) => text)).size).toBe(1);
   expect(replies.filter(({ code }) => code === "idempotency_in_flight")).toHaveLength(20 - decided.length);
   expect((await send()).text).toBe(decided[0]!.text);
-  expect(service.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
+  expect(service.balance(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
 });
 
 test("release against refund: the first commit wins, and nothing is paid twice", async () => {
   const home = await service.organisation();
   const { operator, admin } = home.people;
   for (const round of times(10, (index) => index)) {
-    const before = service.books(home);
+    const before = service.balance(home);
     const { id } = await service.opened(home);
     const verbs = round % 2 === 0 ? ["release", "refund"] : ["refund", "release"];
     const replies = await Promise.all([
@@ -123,7 +123,7 @@ test("release against refund: the first commit wins, and nothing is paid twice",
     expect(tally(replies)).toEqual({ 200: 1, illegal_transition: 1 });
     const { body } = replies.find(({ status }) => status === 200)!;
     const paid = body.state === "released" ? 100n : 0n;
-    expect(service.books(home)).toEqual({
+    expect(service.balance(home)).toEqual({
       available: before.available - paid,
       held: 0n,
       paid: before.paid + paid,
@@ -155,7 +155,7 @@ test("a person's decision against a verify: whoever is first, and one settlement
     ]);
     expect(tally(replies)).toEqual({ 200: 1, illegal_transition: 1 });
   }
-  expect(service.books(home).held).toBe(0n);
+  expect(service.balance(home).held).toBe(0n);
 });
 
 test("two opens for the last of the balance: one holds it, the other is 402", async () => {
@@ -165,7 +165,7 @@ test("two opens for the last of the balance: one holds it, the other is 402", as
       times(2, () => service.post("/v1/warrants", service.body({ amount: "60" }), { as: poor.live.as })),
     );
     expect(tally(replies)).toEqual({ 201: 1, insufficient_funds: 1 });
-    expect(service.books(poor)).toEqual({ available: 40n, held: 60n, paid: 0n });
+    expect(service.balance(poor)).toEqual({ available: 40n, held: 60n, paid: 0n });
   }
 });
 
@@ -216,8 +216,8 @@ test.each([
   );
   expect(tally(replies)).toEqual({ 201: 10, [code]: 30 });
   expect(liveSession(agent)).toMatchObject({ amountSpent: 1_000n, warrantCount: 10 });
-  expect(service.books(home)).toEqual({ available: 999_000n, held: 1_000n, paid: 0n });
-  const { trace, warrants, idempotency_keys } = service.world(home);
+  expect(service.balance(home)).toEqual({ available: 999_000n, held: 1_000n, paid: 0n });
+  const { trace, warrants, idempotency_keys } = service.allRows(home);
   expect([trace?.length, warrants?.length, idempotency_keys?.length]).toEqual([10, 10, 10]);
 });
 
@@ -240,7 +240,7 @@ test("opens against refunds under a full session: what returned is opened for on
   expect([refunded, illegal_transition, again + session_ceiling_exceeded]).toEqual([10, 10, 20]);
   expect(again).toBeLessThanOrEqual(10);
   expect(liveSession(agent)).toMatchObject({ amountSpent: BigInt(again) * 100n, warrantCount: 10 + again });
-  expect(service.books(home).held).toBe(BigInt(again) * 100n);
+  expect(service.balance(home).held).toBe(BigInt(again) * 100n);
 });
 
 test("a failing check against opens, under a session that forgives none: what opened came before it", async () => {
@@ -258,7 +258,7 @@ test("a failing check against opens, under a session that forgives none: what op
   const { opened, refusals } = await opens.ended;
   expect(refusals).toEqual(Array(16).fill("session_failure_budget_spent"));
   expect(liveSession(agent)).toMatchObject({ warrantCount: 1 + opened, failureCount: 1 });
-  expect(service.books(home).held).toBe(BigInt(1 + opened) * 100n);
+  expect(service.balance(home).held).toBe(BigInt(1 + opened) * 100n);
 });
 
 test("failing checks that end together pause their agent at its budget, count every one, and end its opens", async () => {
@@ -294,7 +294,7 @@ test("a session's revocation against opens: what opened was charged to it before
     amountSpent: BigInt(opened) * 100n,
     warrantCount: opened,
   });
-  expect(service.books(home).held).toBe(BigInt(opened) * 100n);
+  expect(service.balance(home).held).toBe(BigInt(opened) * 100n);
 });
 
 test("a new session against opens: each is charged to one of the two, and the new one is used up to the unit", async () => {
@@ -333,8 +333,8 @@ test("a kill against verifies: each warrant is escalated or frozen for a person,
   held.release("{}");
   const { 200: escalated = 0, ...refused } = tally(await Promise.all(verifies));
   expect(Object.keys(refused).filter((code) => code !== "illegal_transition")).toEqual([]);
-  expect(service.books(home)).toEqual({ available: 998_000n, held: 2_000n, paid: 0n });
-  const states = service.world(home).warrants!.map((row) => (row as { state: string }).state);
+  expect(service.balance(home)).toEqual({ available: 998_000n, held: 2_000n, paid: 0n });
+  const states = service.allRows(home).warrants!.map((row) => (row as { state: string }).state);
   expect(states.toSorted()).toEqual([
     ...Array(escalated).fill("escalated"),
     ...Array(20 - escalated).fill("frozen"),
@@ -357,7 +357,7 @@ test("a pause against opens: what opened came before it, and is still verified a
   const source_url = source.gives("{}");
   const verified = await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: agent.as });
   expect(verified.body.state).toBe("released");
-  expect(service.books(home)).toMatchObject({ held: BigInt(opened) * 100n, paid: 100n });
+  expect(service.balance(home)).toMatchObject({ held: BigInt(opened) * 100n, paid: 100n });
 });
 
 test("two resolutions of one escalation: one decides", async () => {
@@ -377,10 +377,10 @@ test("two resolutions of one escalation: one decides", async () => {
   );
   // A dispute that comes first leaves a decision to whoever did not raise it, and is senior enough.
   expect(replies[0]!.status).not.toBe(500);
-  const settled = service.world(home).warrants![0] as { state: string };
+  const settled = service.allRows(home).warrants![0] as { state: string };
   expect(["released", "refunded", "disputed"]).toContain(settled.state);
   const decided = replies.filter(({ status }) => status === 200);
   const disputes = decided.filter(({ body }) => body.status === "disputed");
   expect(decided.length - disputes.length).toBeLessThanOrEqual(1);
-  expect(service.world(home).escalations).toHaveLength(1);
+  expect(service.allRows(home).escalations).toHaveLength(1);
 });

@@ -63,9 +63,9 @@ describe("ids that are none", () => {
         [`/v1/warrants/${id}/refund`, undefined],
         [`/v1/console/escalations/${id}/resolve`, { decision: "refund" }],
       ] as const) {
-        const before = service.world(home);
+        const before = service.allRows(home);
         const reply = await service.post(path, body, { as: home.people.operator.as });
-        expect([path, reply.status, service.world(home)]).toEqual([path, 404, before]);
+        expect([path, reply.status, service.allRows(home)]).toEqual([path, 404, before]);
       }
     });
   }
@@ -217,10 +217,10 @@ test("a route that is not there, or not with this method, is 404 for everybody",
   for (const [method, path] of unknown) {
     for (const as of [NOBODY, home.live.as, home.people.owner.as]) {
       const body = method === "GET" ? undefined : {};
-      const before = service.world(home);
+      const before = service.allRows(home);
       const reply = await service.send(method, path, body, { as });
       expect([method, path, reply.status, reply.code]).toEqual([method, path, 404, "route_not_found"]);
-      expect(service.world(home)).toEqual(before);
+      expect(service.allRows(home)).toEqual(before);
     }
   }
 });

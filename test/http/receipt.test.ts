@@ -5,7 +5,7 @@ import type { Json } from "../support/client.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** GET /t/:id: the public receipt of what is settled (decisions.md, Trace, log, receipts). */
+/** GET /t/:id: the public receipt of a settled warrant (README, "Receipts"). */
 
 let service: Service;
 let source: Source;
@@ -21,7 +21,7 @@ afterAll(async () => {
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const sorted = (value: object): readonly string[] => Object.keys(value).sort();
 
-test("a settled warrant's receipt needs no credential, and has the fields of the decisions", async () => {
+test("a settled warrant's receipt needs no credential, and has exactly these fields", async () => {
   const home = await service.organisation();
   const policy = await home.addPolicy({
     bands: [

@@ -92,7 +92,7 @@ describe("a decision, by the escalation's id and by the warrant's", () => {
           warrant: read.body,
         });
         expect(read.body).toMatchObject({ state, version: 4, released_bps: bps });
-        expect(service.books(home)).toEqual({ available: 1_000_000n - paid, held: 0n, paid });
+        expect(service.balance(home)).toEqual({ available: 1_000_000n - paid, held: 0n, paid });
         for (const id of [opened.id, opened.warrant_id])
           await service.refuses(home, [409, "illegal_transition"], () =>
             resolve(id, body, home.people.owner.as),
@@ -166,7 +166,7 @@ describe("a dispute", () => {
       note: "look at row 7",
       warrant: { state: "disputed", version: 4, settled_at: null },
     });
-    expect(service.books(home).held).toBe(100n);
+    expect(service.balance(home).held).toBe(100n);
 
     const direct = (verb: string, as: Credentials) =>
       service.post(`/v1/warrants/${warrant_id}/${verb}`, undefined, { as });

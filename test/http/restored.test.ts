@@ -12,7 +12,7 @@ import { makeOrganisation, must, type TestOrganisation } from "../support/organi
 import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 
-/** decisions.md, Money in and out: after a restore live opens are refused until somebody acknowledges it. */
+/** After a restore live opens are refused until somebody acknowledges it (README, "Restore"). */
 
 let root: string;
 let running: RunningServer | null = null;

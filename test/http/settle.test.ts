@@ -5,7 +5,7 @@ import type { Credentials, Json, Reply } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Release, partial and refund by a person: who may, from which states, and what the books say after each. */
+/** Release, partial and refund by a person: who may, from which states, and the balance after each. */
 
 let service: ShellService;
 let hold: PromiseWithResolvers<void> | null = null;
@@ -85,7 +85,7 @@ describe("what each pays and returns", () => {
         released_bps: bps,
         settled_at: new Date(service.clock.now).toISOString(),
       });
-      expect(service.books(home)).toEqual({ available: 200_000n - paid, held: 0n, paid });
+      expect(service.balance(home)).toEqual({ available: 200_000n - paid, held: 0n, paid });
       const trace = await service.get(`/v1/warrants/${opened.id}/trace`, { as: home.live.as });
       expect(trace.body.data[1]).toMatchObject({
         from: "held",
@@ -158,7 +158,7 @@ describe("released_bps that are none", () => {
       settle("partial", id, as, { released_bps: 3_333 }),
     );
     const reply = await settle("partial", id, as, { released_bps: 3_334 });
-    expect([reply.body.released_bps, service.books(home)]).toEqual([
+    expect([reply.body.released_bps, service.balance(home)]).toEqual([
       3_334,
       { available: 999_999n, held: 0n, paid: 1n },
     ]);
@@ -181,7 +181,7 @@ describe("from which states", () => {
         const { as, id: userId } = state === "disputed" ? home.people.admin : home.people.operator;
         const reply = await settle(verb, id, as);
         expect([reply.status, reply.body.version]).toEqual([200, version + 1]);
-        expect(service.books(home).held).toBe(0n);
+        expect(service.balance(home).held).toBe(0n);
         const listed = await service.get("/v1/console/escalations", { as });
         const waited = state !== "held";
         expect(listed.body.data).toHaveLength(waited ? 1 : 0);

@@ -74,7 +74,7 @@ test("an agent killed in the middle of its check pays nobody", async () => {
   expect([reply.status, reply.body.state]).toEqual([200, "escalated"]);
   const listed = await service.get("/v1/console/escalations", { as: home.people.viewer.as });
   expect(listed.body.data).toMatchObject([{ warrant_id: id, score: 10_000, reason_codes: ["agent_killed"] }]);
-  expect(service.books(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
+  expect(service.balance(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
 });
 
 test("a verify past the deadline returns the hold and answers 409; one that began before may finish after", async () => {
@@ -101,14 +101,14 @@ test("a verify past the deadline returns the hold and answers 409; one that bega
     const read = await shell.get(`/v1/warrants/${late.id}`, { as });
     expect(read.body).toMatchObject({ state: "expired", version: 2, released_bps: null });
     expect(read.body.settled_at).toBe(shell.timeIn(0));
-    expect(shell.books(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
+    expect(shell.balance(home)).toEqual({ available: 999_900n, held: 100n, paid: 0n });
     // It expires once, and the refusal bound no key.
     await shell.refuses(home, [409, "illegal_transition"], () =>
       verify(late.id, url, { as, key: "late" }, shell),
     );
     released.resolve();
     expect((await running).body.state).toBe("released");
-    expect(shell.books(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
+    expect(shell.balance(home)).toEqual({ available: 999_900n, held: 0n, paid: 100n });
   } finally {
     await shell.close();
   }

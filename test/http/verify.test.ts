@@ -148,7 +148,7 @@ describe("the policy decides", () => {
         settled_at: settles ? expect.stringMatching(/Z$/) : null,
       });
       const held = settles ? 0n : BigInt(amount);
-      expect(service.books(home)).toEqual({ available: 1_000_000n - held - paid, held, paid });
+      expect(service.balance(home)).toEqual({ available: 1_000_000n - held - paid, held, paid });
 
       const reasonCodes = codes ?? (passed === 4 ? [] : ["path_not_found"]);
       const [check, ...more] = service.ctx.reader.checks.of(opened.id);
@@ -163,7 +163,7 @@ describe("the policy decides", () => {
       });
       const always = name.startsWith("always");
       if (!always) expect(check!.bandLabel).toBe(label);
-      const escalations = service.world(home).escalations!;
+      const escalations = service.allRows(home).escalations!;
       expect(escalations).toHaveLength(settles ? 0 : 1);
       if (!settles) {
         const listed = await service.get("/v1/console/escalations", { as: home.people.viewer.as });

@@ -57,7 +57,7 @@ const WORKER = { "X-Service-Worker": SECRET };
 describe("GET /v1/console/webhooks", () => {
   const read = (as = home.people.admin.as) => service.get("/v1/console/webhooks", { as });
 
-  test("lists endpoints and deliveries with the fields of the interface, and no other", async () => {
+  test("lists endpoints and deliveries with exactly these fields", async () => {
     const own = await service.organisation();
     const { secret, ...webhook } = await endpoint(own, { events: ["warrant.opened"] });
     const { secret: other, ...disabled } = await endpoint(own);

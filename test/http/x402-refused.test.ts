@@ -157,7 +157,7 @@ describe("the first request", () => {
     ["an unknown network", asksExact("100", 2, { network: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp" })],
     ["a token that is not known", asksExact("100", 2, { asset: `0x${"99".repeat(20)}` })],
     ["a main network", asksExact("100", 2, { network: "eip155:8453" })],
-    ["another asset, on the books", asksVoucher("1", "WBTC")],
+    ["another asset, paid in the ledger", asksVoucher("1", "WBTC")],
     ["another domain", asksExact("100", 2, { extra: { name: "Fake", version: "2" } })],
   ];
   for (const [what, first] of unpayable) {
@@ -273,7 +273,7 @@ describe("what changes while the seller is asked", () => {
   /** Something happens between the quote and the hold: refused, nothing held or signed. Sends the same once more. */
   async function during(
     refused: Refused,
-    act: (agent: Agent) => unknown,
+    meanwhile: (agent: Agent) => unknown,
     mode: "live" | "sandbox" = "sandbox",
   ): Promise<() => Promise<Reply>> {
     const agent = await buyer.addAgent({ mode });
@@ -293,14 +293,14 @@ describe("what changes while the seller is asked", () => {
     const sent = market.sent.length;
     const paying = pay();
     await arrived.promise;
-    await act(agent);
-    const before = service.world(buyer);
+    await meanwhile(agent);
+    const before = service.allRows(buyer);
     answered.resolve();
     const reply = await paying;
     Object.assign(market.x402, { ask });
     expect([reply.status, reply.code]).toEqual([refused[0], refused[1]]);
     const { purchases, idempotency_keys, ...rest } = before;
-    const { purchases: left, idempotency_keys: keys, ...now } = service.world(buyer);
+    const { purchases: left, idempotency_keys: keys, ...now } = service.allRows(buyer);
     expect(now).toEqual(rest);
     expect([left!.length, keys!.length]).toEqual([purchases!.length - 1, idempotency_keys!.length - 1]);
     expect(market.sent.length).toBe(sent);

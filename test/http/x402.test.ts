@@ -9,7 +9,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
-/** POST /v1/x402/pay against sellers of this machine that take vouchers (interface.md, x402 payment). */
+/** POST /v1/x402/pay against sellers of this machine that take vouchers (README, "Buying by x402"). */
 
 const ASKED = { amount: "100", asset: "USDC", payee: "acme" };
 
@@ -79,14 +79,14 @@ describe("bought with a voucher", () => {
     const refused = await pay(url);
     expect([refused.status, refused.code]).toEqual([400, "x402_scheme_unsupported"]);
     expect(refused.body.error.message).toContain("the price is in WBTC, and max_amount in USDC");
-    expect(service.books(home, "live", "WBTC").available).toBe(100n);
+    expect(service.balance(home, "live", "WBTC").available).toBe(100n);
     const { body: bought } = await pay(url, { asset: "WBTC", max_amount: "100" });
     expect(bought).toMatchObject({ state: "released", quoted: { amount: "100", asset: "WBTC" } });
-    expect(service.books(home, "live", "WBTC")).toEqual({ available: 0n, held: 0n, paid: 100n });
+    expect(service.balance(home, "live", "WBTC")).toEqual({ available: 0n, held: 0n, paid: 100n });
   });
 
-  test("what passes is paid: the warrant, its trace, the books, the check and the receipt", async () => {
-    const before = service.books(home);
+  test("what passes is paid: the warrant, its trace, the balance, the check and the receipt", async () => {
+    const before = service.balance(home);
     const goods = JSON.stringify(passing(4));
     let payment = "";
     const url = open((sent) => {
@@ -115,7 +115,7 @@ describe("bought with a voucher", () => {
 
     const id: string = reply.body.warrant_id;
     expect(states(id)).toEqual(["held by agent", "verifying by agent", "released by system"]);
-    const after = service.books(home);
+    const after = service.balance(home);
     expect([before.available - after.available, after.paid - before.paid, after.held]).toEqual([
       100n,
       100n,
@@ -233,7 +233,7 @@ describe("bought with a voucher", () => {
   ])("no answer returns the hold, and counts as a failure: the seller %s", async (_, sells) => {
     const agent = await home.addAgent();
     must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
-    const before = service.books(home);
+    const before = service.balance(home);
     const reply = await pay(open(sells), { agent_id: agent.id }, { as: agent.as });
     expect([reply.status, reply.body]).toEqual([
       200,
@@ -250,7 +250,7 @@ describe("bought with a voucher", () => {
       },
     ]);
     expect(states(reply.body.warrant_id)).toEqual(["held by agent", "refunded by system"]);
-    expect(service.books(home)).toEqual(before);
+    expect(service.balance(home)).toEqual(before);
     expect(service.ctx.reader.checks.of(reply.body.warrant_id)).toEqual([]);
     expect(service.ctx.reader.agents.get(agent.id)?.failureCount).toBe(1);
     expect(service.ctx.reader.agents.liveSession(agent.id, Date.now())).toMatchObject({
@@ -345,7 +345,7 @@ describe("what costs nothing", () => {
       asks: () => new Response(status === 204 ? null : text, { status }),
       sells: () => "dropped",
     });
-    const before = service.books(home);
+    const before = service.balance(home);
     const send = { as: home.live.as, key: freshKey() };
     const reply = await pay(url, {}, send);
     expect([reply.status, reply.body]).toEqual([
@@ -362,7 +362,7 @@ describe("what costs nothing", () => {
         body: text,
       },
     ]);
-    expect(service.books(home)).toEqual(before);
+    expect(service.balance(home)).toEqual(before);
     const count = asked.length;
     const again = await pay(url, {}, send);
     expect([again.text, again.headers.get("idempotent-replayed"), asked.length]).toEqual([
@@ -387,14 +387,14 @@ describe("replays", () => {
     const first = await pay(url, {}, options);
     expect([first.status, first.headers.get("service-body-encoding")]).toEqual([200, encoding]);
     expect(Buffer.from(first.body.body, (encoding ?? "utf8") as BufferEncoding)).toEqual(bytes);
-    const world = service.world(home);
+    const allRows = service.allRows(home);
     const count = asked.length;
     for (const again of [await pay(url, {}, options), await pay(url, {}, options)]) {
       expect([again.status, again.text === first.text]).toEqual([200, true]);
       expect(again.headers.get("service-body-encoding")).toBe(encoding);
       expect(again.headers.get("idempotent-replayed")).toBe("true");
     }
-    expect([service.world(home), asked.length]).toEqual([world, count]);
+    expect([service.allRows(home), asked.length]).toEqual([allRows, count]);
   });
 
   test("what was bought is kept once", async () => {
@@ -417,10 +417,10 @@ describe("replays", () => {
     const options = { as: home.live.as, key: freshKey() };
     const first = pay(url, {}, options);
     await arrived.promise;
-    const world = service.world(home);
+    const allRows = service.allRows(home);
     expect((await pay(url, {}, options)).code).toBe("idempotency_in_flight");
     expect((await pay(url, { max_amount: "2000" }, options)).code).toBe("idempotency_key_reused");
-    expect(service.world(home)).toEqual(world);
+    expect(service.allRows(home)).toEqual(allRows);
     delivered.resolve(Response.json(passing(4)));
     const reply = await first;
     expect(reply.body.state).toBe("released");
@@ -431,8 +431,8 @@ describe("replays", () => {
 test("fifty at once against a session with room for ten: ten are bought, forty refused, and nothing is left of them", async () => {
   const agent = await home.addAgent();
   must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
-  const before = service.books(home);
-  const purchases = service.world(home).purchases!.length;
+  const before = service.balance(home);
+  const purchases = service.allRows(home).purchases!.length;
   let sold = 0;
   const url = open(() => {
     sold += 1;
@@ -443,8 +443,8 @@ test("fifty at once against a session with room for ten: ten are bought, forty r
   );
   expect(replies.filter(({ code }) => code === "session_ceiling_exceeded")).toHaveLength(40);
   expect([replies.filter(({ status }) => status === 200).length, sold]).toEqual([10, 10]);
-  const after = service.books(home);
+  const after = service.balance(home);
   expect([before.available - after.available, after.held]).toEqual([1_000n, before.held]);
-  expect(service.world(home).purchases!.length).toBe(purchases + 10);
+  expect(service.allRows(home).purchases!.length).toBe(purchases + 10);
   expect(service.ctx.x402.underWay.size).toBe(0);
 });

@@ -8,7 +8,7 @@ import { failingOn, withCommands } from "../support/failing-commands.ts";
 import { noFault } from "../support/no-fault.ts";
 import { createCaller, createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
-/** A kill writes the status first and freezes in batches: what an interruption leaves, a job finishes. */
+/** A kill writes the status first, and then freezes in batches. Where it is interrupted, a job finishes it. */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => ctx.close());
 
-/** What `agents set-status` leaves when it is cut off after its first commit. */
+/** The ledger after `agents set-status` was interrupted after its first commit. */
 const setStatusOnly = (status: AgentStatus) =>
   ctx.store.execute({
     scope: stage,
@@ -71,7 +71,7 @@ describe("where commands throw", () => {
   const heldOf = (agents: readonly Doomed[]): string[] =>
     agents.flatMap(({ warrants }) => warrants).filter((id) => ctx.reader.warrants.find(id)?.state === "held");
 
-  test("one agent is told, and keeps neither its other warrants nor later agents from being followed", async () => {
+  test("an agent's fault is reported, and stops neither its other warrants nor the agents after it", async () => {
     const agents = [];
     for (let count = 0; count < 110; count++) agents.push(await doomed(count === 50 ? 205 : 1));
     const stuck = agents.slice(0, 105).map(({ warrants }) => warrants[0]!);
@@ -114,7 +114,7 @@ describe("where commands throw", () => {
     expect(Math.max(...together)).toBe(50);
   });
 
-  test("the job fails where none of ten can be followed", async () => {
+  test("the job fails where all of ten agents fail", async () => {
     const agents = [];
     for (let count = 0; count < 10; count++) agents.push(await doomed(1));
     const all = heldOf(agents);

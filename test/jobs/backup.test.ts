@@ -28,7 +28,7 @@ const nightly = (keep = 2) =>
 const job = (keep = 2) => nightly(keep).run;
 const names = () => readdirSync(folder).sort();
 
-test("last night's is made at start, once, also across restarts", async () => {
+test("last night's backup is made at the start, once, even with several restarts", async () => {
   const first = job();
   expect([await first(), await first(), await job()()]).toEqual([true, false, false]);
   expect(names()).toEqual(["holdfast-20300115T120000Z.backup"]);
@@ -39,7 +39,7 @@ test("last night's is made at start, once, also across restarts", async () => {
   expect(names()).toEqual(["holdfast-20300115T120000Z.backup", "holdfast-20300116T030000Z.backup"]);
 });
 
-test("as many stay as are to be kept, and what others put there", async () => {
+test("as many backups stay as are to be kept, and all files of others", async () => {
   writeFileSync(join(folder, "monday.backup"), "");
   for (let night = 0; night < 4; night++, now += DAY_MS) expect(await job()()).toBeTrue();
   expect(names()).toEqual([
@@ -70,7 +70,7 @@ test("a folder that is missing is not made", async () => {
   expect(made).toEqual([]);
 });
 
-test("while a run reads and makes, the newest is still what the last run left; one that fails leaves none", async () => {
+test("during a run the newest backup is that of the last run; after a run that fails there is none", async () => {
   const backups = nightly();
   const during: unknown[] = [];
   makes = (file) => {
@@ -92,7 +92,7 @@ test("while a run reads and makes, the newest is still what the last run left; o
   expect(other.newestAt()).toBe(0);
 });
 
-test("the newest is known from each run on: none, one that was found, one that was made, none of a folder that is gone", async () => {
+test("each run says the newest backup: none, one that was found, one that was made, none where the folder is gone", async () => {
   const backups = nightly();
   expect(backups.newestAt()).toBeNull();
   writeFileSync(join(folder, "monday.backup"), "");

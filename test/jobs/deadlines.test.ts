@@ -23,7 +23,7 @@ const opened = async (count: number): Promise<readonly string[]> => {
 const stateOf = (id = "") => ctx.reader.warrants.find(id)?.state;
 const available = () => ctx.reader.balances.list(stage)[0]?.balance.available;
 
-test("what is due expires, once, and its hold returns; what is not stays held", async () => {
+test("overdue warrants expire, once, and their holds return; the others stay held", async () => {
   const [first] = await opened(1);
   expect([await sweepDeadlines(ctx, noFault), stateOf(first), available()]).toEqual([0, "held", 999_900n]);
   ctx.clock.now += HOUR_MS - 1;
@@ -50,7 +50,7 @@ test("a backlog of several steps is swept in one run", async () => {
 /** A context where the warrants' commands throw. */
 const failing = (stuck: ReadonlySet<string>): Context => failingOn(ctx, stuck);
 
-test("those that cannot be expired are told, keep no other from it, and do not fail the job", async () => {
+test("warrants that cannot be expired are reported; they stop no others and do not fail the job", async () => {
   const ids = await opened(160);
   const stuck = new Set(ids.slice(0, 120));
   ctx.clock.now += HOUR_MS;
@@ -62,7 +62,7 @@ test("those that cannot be expired are told, keep no other from it, and do not f
   expect(await sweepDeadlines(ctx, noFault)).toBe(120);
 });
 
-test("the job fails where none of ten can be expired; fewer are told, and counted by nobody but the metrics", async () => {
+test("the job fails where none of ten can be expired; fewer are only reported, and counted in the metrics", async () => {
   const ids = await opened(10);
   ctx.clock.now += HOUR_MS;
   const told: string[] = [];
@@ -75,7 +75,7 @@ test("the job fails where none of ten can be expired; fewer are told, and counte
   expect([told.length, ctx.reader.warrants.overdueCount(ctx.now())]).toEqual([9, 9]);
 });
 
-test("where nothing can be expired a run ends all the same", async () => {
+test("a run also ends where nothing can be expired", async () => {
   await opened(60);
   ctx.clock.now += HOUR_MS;
   const refusing: Context = { ...ctx, store: { ...ctx.store, execute: async () => false as never } };

@@ -14,7 +14,7 @@ import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { createCaller, createStage, must } from "../support/stage.ts";
 
-/** When a key last called is written by a job, once a run, however often it called. */
+/** A job writes when each key was last used: once a run, however often it was used. */
 
 let ctx: TestContext;
 let commits: number;
@@ -39,7 +39,7 @@ afterEach(() => ctx.close());
 const call = (index: number) => callerOfApiKey(ctx, keys[index]!.secret);
 const lastUses = () => keys.map(({ id }) => ctx.reader.apiKeys.get(id)?.lastUsedAt);
 
-test("a key is written once a run, with its last call; who did not call is not written", async () => {
+test("a key is written once a run, with its last use; a key that was not used is not written", async () => {
   for (let count = 0; count < 50; count++) {
     ctx.clock.now += 10;
     expect((await call(0))?.keyId).toBe(keys[0]!.id);
@@ -51,7 +51,7 @@ test("a key is written once a run, with its last call; who did not call is not w
   expect(commits).toBe(1);
 });
 
-test("what could not be written is written by the next run, unless the key has called again", async () => {
+test("a use that could not be written is written by the next run, unless the key was used again", async () => {
   await call(0);
   await call(1);
   isBroken = true;
@@ -88,7 +88,7 @@ test("of many keys, every one is written", async () => {
   expect(new Set(lastUses())).toEqual(new Set([TEST_NOW]));
 });
 
-test("an ended key, or text that is none, is no use", async () => {
+test("a key that has ended, or a text that is not a key, counts as no use", async () => {
   must(await revokeKey(ctx, MACHINE, { key_id: keys[0]!.id }));
   expect([await call(0), await callerOfApiKey(ctx, `${keys[1]!.secret}x`)]).toEqual([null, null]);
   expect(ctx.keyUses.take()).toEqual([]);
@@ -129,7 +129,7 @@ describe("a running server", () => {
     const due = timers.mock.calls.filter(([, everyMs]) => everyMs === 10_000);
     expect(due).toHaveLength(1);
     for (const [run] of due) (run as () => void)();
-    // What is committed next is committed after it.
+    // This commit comes after the commit of the use.
     await createCaller(await createStage(server.ctx));
     expect(lastUse()).toBeGreaterThanOrEqual(since);
     await server.stop();

@@ -5,7 +5,7 @@ import { createTestContext, type TestContext } from "../support/context.ts";
 import { failingOn } from "../support/failing-commands.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
 
-/** What was being checked is undone; what cannot be undone stops nothing else. */
+/** Interrupted checks are undone. One that cannot be undone does not stop the others. */
 
 let ctx: TestContext;
 let gate: PromiseWithResolvers<void>;
@@ -50,7 +50,7 @@ test.each([
   expect(await recover(ctx, onFault)).toBe(1);
 });
 
-test("while running, a check within its lease is left alone", async () => {
+test("while the server runs, a check within its lease is left alone", async () => {
   ctx.clock.now += CHECK_LEASE_MS - 1;
   expect(await recoverOverdueChecks(ctx, () => {})).toBe(0);
   expect(states()).toEqual(["verifying", "verifying", "verifying"]);

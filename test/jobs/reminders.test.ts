@@ -26,12 +26,12 @@ beforeEach(async () => {
 });
 afterEach(() => ctx.close());
 
-/** What a start of the service makes, with the time that the ledger was last at work. */
+/** The job as a start of the service makes it, given the time of the ledger's newest record. */
 const reminders = (since = ctx.now()) =>
   escalationReminders(ctx, since, (...line) => {
     lines.push(line);
   });
-/** The warrants reminded of since the last look. */
+/** The warrants of the reminders since the last call. */
 const reminded = () => lines.splice(0).map(([, fields]) => fields.warrant_id);
 
 async function escalated(): Promise<string> {
@@ -80,7 +80,7 @@ test("one that is disputed waits too; one that is decided does not", async () =>
   expect(reminded()).toEqual([waits]);
 });
 
-test("days that ended while the service was down are made up for, by one reminder", async () => {
+test("for the days that ended while the service was down there is one reminder", async () => {
   const id = await escalated();
   const lastSeenAt = ctx.now() + HOUR_MS;
   ctx.clock.now += 3 * DAY_MS + HOUR_MS;
@@ -88,7 +88,7 @@ test("days that ended while the service was down are made up for, by one reminde
   expect([await run(), reminded(), await run()]).toEqual([1, [id], 0]);
 });
 
-test("a restart reminds of nothing again", async () => {
+test("a restart repeats no reminder", async () => {
   await escalated();
   ctx.clock.now += DAY_MS;
   await reminders(ctx.now() - HOUR_MS)();
@@ -97,7 +97,7 @@ test("a restart reminds of nothing again", async () => {
   expect(await reminders(ctx.now() - HOUR_MS)()).toBe(0);
 });
 
-test("a clock that went back and came again reminds of nothing twice", async () => {
+test("a clock that was set back and right again repeats no reminder", async () => {
   await escalated();
   const run = reminders();
   ctx.clock.now += DAY_MS;
@@ -108,13 +108,13 @@ test("a clock that went back and came again reminds of nothing twice", async () 
   expect(await run()).toBe(0);
 });
 
-test("of very many the first are told by name, and how many more there are", async () => {
+test("of very many escalations the first are named, and one line says how many more there are", async () => {
   const agent = await createCaller(stage);
   const escalate = async () => {
     const { id } = warrantIn(await open(stage, agent));
     await verify(stage, agent, id, NONE_PASS);
   };
-  // So many checks may run at once.
+  // The limit of checks that run at once.
   for (const length of [100, 101]) await Promise.all(Array.from({ length }, escalate));
   expect(ctx.reader.escalations.waitingCount()).toEqual({ count: 201, oldestAt: ctx.now() });
   const run = reminders();

@@ -8,7 +8,7 @@ import { asksExact, delivers, type Market, openMarket, SELLER_URL } from "../sup
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** decisions.md, Idempotency: keys are remembered for 30 days, and one in flight is never forgotten. */
+/** Keys are remembered for 30 days, and one in flight is never deleted (README, "Retention" and "Idempotency"). */
 
 const DAY_MS = 86_400_000;
 
@@ -38,25 +38,25 @@ const rowsOf = (table: string): number =>
     (database) => database.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0,
   );
 
-test("a key is a replay for 30 days, and free after", async () => {
+test("a key is replayed for 30 days, and is free after that", async () => {
   const sent = body();
-  const first = await openAs("intent", sent);
+  const first = await openAs("the key", sent);
   service.clock.now += 30 * DAY_MS;
   await forget();
-  const replay = await openAs("intent", sent);
+  const replay = await openAs("the key", sent);
   expect([replay.body.id, replay.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
-  expect(service.books(home).held).toBe(100n);
+  expect(service.balance(home).held).toBe(100n);
 
   service.clock.now += 1;
   await forget();
-  const anew = await openAs("intent", sent);
+  const anew = await openAs("the key", sent);
   expect([anew.status, anew.headers.get("idempotent-replayed")]).toEqual([201, null]);
   expect(anew.body.id).not.toBe(first.body.id);
-  expect(service.books(home).held).toBe(200n);
+  expect(service.balance(home).held).toBe(200n);
 });
 
-test("the operator may have them remembered for longer, or shorter", async () => {
-  await openAs("intent", body());
+test("the operator may set a longer or shorter time", async () => {
+  await openAs("the key", body());
   service.clock.now += DAY_MS + 1;
   await forget(2);
   expect(keys()).toBe(1);
@@ -64,7 +64,7 @@ test("the operator may have them remembered for longer, or shorter", async () =>
   expect(keys()).toBe(0);
 });
 
-test("a key in flight is never forgotten", async () => {
+test("a key in flight is never deleted", async () => {
   const gate = Promise.withResolvers<void>();
   const slow = startTestShell({
     fetchEvidence: async () => {
@@ -124,7 +124,7 @@ describe("the body of a purchase", () => {
   const kept = (body: unknown) => shop.ctx.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
   const forgetAll = () => forgetOld(shop.ctx, 30);
 
-  test("is replayed for 30 days, and gone after; what is known of the purchase stays", async () => {
+  test("is replayed for 30 days, and then deleted; the purchase stays", async () => {
     market.paid = () => delivers({ ok: 1 });
     const first = await buy("one");
     shop.clock.now += 30 * DAY_MS;
@@ -139,7 +139,7 @@ describe("the body of a purchase", () => {
     expect(purchase).toMatchObject({ responseHash: sha256(Buffer.from('{"ok":1}')), phase: "ended" });
   });
 
-  test("that two have stays while one is replayed", async () => {
+  test("that two purchases share stays while one of them is replayed", async () => {
     market.paid = () => delivers({ ok: 1 });
     await buy("one");
     shop.clock.now += DAY_MS;
@@ -152,7 +152,7 @@ describe("the body of a purchase", () => {
     expect(kept({ ok: 1 })).toBeNull();
   });
 
-  test("that a purchase under way has stays, though the key of another is forgotten", async () => {
+  test("that a purchase under way shares stays, though the key of another one is deleted", async () => {
     market.paid = () => delivers({ ok: 1 });
     await buy("one");
     shop.clock.now += 30 * DAY_MS + 1;
@@ -174,7 +174,7 @@ describe("the body of a purchase", () => {
     find.mockRestore();
   });
 
-  test("of more purchases than one step takes is forgotten in one run", async () => {
+  test("is deleted in one run, also for more purchases than a step takes", async () => {
     for (let count = 0; count < 10; count++) {
       market.paid = () => delivers({ ok: count });
       await buy(`key ${count}`);
@@ -195,7 +195,7 @@ test("a sign-in stays for a day after its end, and one that goes on stays", asyn
   expect([await forget(), rowsOf("auth_sessions")]).toEqual([before, 1]);
 });
 
-test("of webhook deliveries those are forgotten after 30 days that are over", async () => {
+test("webhook deliveries that have ended are deleted after 30 days", async () => {
   const insert = (database: Database) => {
     database.run(
       "INSERT INTO webhooks (id, organisation_id, mode, url, events, sealed_secret, disabled, created_at) VALUES ('whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Job, type Scheduler, startScheduler } from "../../src/jobs/scheduler.ts";
 
-/** Jobs that a test starts by hand, but where it says otherwise. */
+/** Tests start these jobs by hand, unless they say otherwise. */
 
 const NEVER_MS = 1_000_000_000;
 
@@ -57,7 +57,7 @@ describe("a run that fails", () => {
     expect(faults).toEqual(["a: Error: broken"]);
   });
 
-  test("of a job that throws before it answers a promise is one like any other", async () => {
+  test("because the job throws before it returns a promise counts as any other", async () => {
     start({ name: "a", run: broken });
     await scheduler.run("a");
     await scheduler.run("a");
@@ -65,7 +65,7 @@ describe("a run that fails", () => {
   });
 });
 
-test("a job does not overlap itself, and holds up no other", async () => {
+test("two runs of a job do not overlap, and a job does not hold up others", async () => {
   const gate = Promise.withResolvers<void>();
   let begun = 0;
   start(
@@ -139,7 +139,7 @@ test("a job that has not succeeded for longer than its patience is stuck, until 
     },
   });
   await scheduler.run("a");
-  // The patience is over once the clock has moved at all.
+  // The patience is 0, so it is over as soon as the clock has moved.
   const endedAt = performance.now();
   while (performance.now() <= endedAt);
   expect(stateOf("a")).toMatchObject({ stuck: true, quietMs: expect.any(Number) });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createWatchdog } from "../../src/jobs/watchdog.ts";
 
-test("the last audit's outcome stands until the next one has ended", async () => {
+test("the outcome of the last audit stays until the next one has ended", async () => {
   let found: readonly string[] = [];
   const told: (readonly string[])[] = [];
   const audit = async () => {

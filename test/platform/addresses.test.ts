@@ -90,7 +90,7 @@ describe("without an allow list", () => {
     ["198.51.100.0/24 documentation", "198.51.100.0", "198.51.100.255", "198.51.101.0"],
     ["203.0.113.0/24 documentation", "203.0.113.0", "203.0.113.255", "203.0.114.0"],
     ["224.0.0.0/4 multicast", "224.0.0.0", "239.255.255.255", "223.255.255.255"],
-    // Multicast lies below it, and no address above it.
+    // Below this range is multicast, and above it there is no address.
     ["240.0.0.0/4 reserved", "240.0.0.0", "255.255.255.255", "223.255.255.255"],
     ["::/3 below global unicast", "::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2000::"],
     ["2001::/23 protocol assignments", "2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "2001:200::"],
@@ -105,7 +105,7 @@ describe("without an allow list", () => {
     expect(verdicts).toEqual([false, false, true]);
   });
 
-  test("the servers of AS112 are public over IPv6, though ipaddr.js sets them apart", () => {
+  test("the servers of AS112 are public over IPv6, though ipaddr.js gives them a range of their own", () => {
     for (const address of ["2620:4f:7fff::1", "2620:4f:8000::", "2620:4f:8000:ffff::1", "2620:4f:8001::"])
       expect([address, none.allows(address, 80)]).toEqual([address, true]);
   });

@@ -31,7 +31,7 @@ test("the audit of another process beside the server finds what is wrong, and on
   expect(found.join()).toContain("available");
 });
 
-test("an audit that was not made is a fault, and not a clean one", async () => {
+test("an audit that could not be made is a fault, not an audit without findings", async () => {
   const code = 'console.error("no such thing"); process.exit(3)';
   const failing = createAuditChild([process.execPath, "-e", code]);
   expect(failing.audit()).rejects.toThrow("the audit was not made (3): no such thing");
@@ -54,7 +54,7 @@ test("an audit ends with its parent, also one that is killed, and while it reads
         for (;;);
       });
     }
-    // What its child says on stderr is the parent's to tell.
+    // The parent reads what its child prints on stderr.
     Bun.spawn = ((spawn) => (command, options) => spawn(command, { ...options, stderr: "inherit" }))(Bun.spawn);
     await createAuditChild([process.execPath, import.meta.path, "child"]).audit();
   `;
@@ -65,6 +65,6 @@ test("an audit ends with its parent, also one that is killed, and while it reads
   const { value } = await said.read();
   expect(Number(new TextDecoder().decode(value))).toBeGreaterThan(0);
   parent.kill("SIGKILL");
-  // The audit holds the other end: it is gone when there is no more to read.
+  // The audit has the other end of this pipe. It has ended when the pipe ends.
   expect(await said.read()).toMatchObject({ done: true });
 });

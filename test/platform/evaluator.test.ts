@@ -18,7 +18,7 @@ import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
 const COMMAND = [process.execPath, MAIN];
 const NOW = Date.parse("2026-03-01T12:00:00Z");
-/** Longer than a test may take. */
+/** A time limit longer than any test. */
 const MINUTE_MS = 60_000;
 
 const evaluators: Evaluator[] = [];
@@ -39,7 +39,7 @@ function evaluatorOf(options: Partial<EvaluatorOptions> = {}): Evaluator {
   return evaluator;
 }
 
-/** A child that is written out: it may lie, hang or crash. */
+/** A child with a program of the test: it may lie, hang or crash. */
 const childOf = (onMessage: string): string[] => [
   process.execPath,
   "-e",
@@ -58,13 +58,13 @@ const work = (clauses: readonly Clause[], value: unknown, schemas: Schemas = ben
   now: NOW,
 });
 
-/** Filters that look at everything for everything: 3,000 items are 27 billion steps. */
+/** Nested filters that look at every item for every item: 3,000 items take 27 billion steps. */
 const EXPLOSION: Clause = {
   kind: "json.jsonpath",
   path: "$[?count($[?count($[?@.id > 1]) > 1]) > 1]",
   equals: 1,
 };
-/** Looks at every pair: some time, but no trouble. */
+/** Looks at every pair of items: that takes some time, but is within the limit. */
 const PAIRS: Clause = { kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" };
 const ITEMS = Array.from({ length: 3_000 }, (_, id) => ({ id }));
 const object: Clause = { kind: "json.schema", schema: "object" };
@@ -92,7 +92,7 @@ const codes = (evaluation: { details: readonly { reason_code: string | null }[] 
 describe("an evaluation", () => {
   const evaluator = evaluatorOf();
 
-  test("comes out as in process, whichever side evaluates a clause", async () => {
+  test("has the same result whether the server or a child evaluates a clause", async () => {
     const clauses: Clause[] = [
       status200,
       array,
@@ -143,7 +143,7 @@ describe("an evaluation", () => {
     expect(evaluation.passed).toBe(true);
   });
 
-  test("fails a clause over a document too deep, and not the process", async () => {
+  test("fails a clause over a document that is too deep, and the process goes on", async () => {
     const deep = `${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`;
     const before = evaluator.stats().processIds;
     const evaluation = await evaluator.evaluate(work([{ kind: "json.jsonpath", path: "$..a" }, array], deep));
@@ -175,7 +175,7 @@ describe("a clause that takes too long", () => {
     const [evaluation, durationMs] = await elapsed(evaluator.evaluate(request));
     expect(codes(evaluation)).toEqual([null, "clause_timeout", null, null]);
     expect(evaluation.score).toBe(0.75);
-    // A timer may be early by a fraction. Unbounded, both would take minutes.
+    // A timer may fire a little early. Without the limit both would take minutes.
     expect(durationMs).toBeGreaterThan(295);
   });
 
@@ -192,7 +192,7 @@ describe("a clause that takes too long", () => {
   test("costs three processes at most: 64 of them do not take a minute", async () => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-asked-"));
     const asked = join(folder, "asked");
-    // Each child that is asked leaves a mark, and hangs.
+    // Each child that gets a request writes a file, and hangs.
     const hang = `require("node:fs").appendFileSync(${JSON.stringify(asked)}, "x"); process.send({ say: "begun" });`;
     const evaluator = evaluatorOf({ clauseTimeoutMs: 50, command: childOf(hang) });
     const clauses = [...Array<Clause>(63).fill(array), status200];
@@ -210,7 +210,7 @@ describe("a clause that takes too long", () => {
     const [evaluation, durationMs] = await elapsed(
       evaluator.evaluate(work([array, EXPLOSION, array, status200], ITEMS)),
     );
-    // Less than a clause alone may take: a run that did not end would outlast the test.
+    // This is less than one clause may take. If the run did not end, the test would time out.
     expect(codes(evaluation)).toEqual([null, "clause_timeout", "clause_timeout", null]);
     expect(durationMs).toBeGreaterThan(250);
   });
@@ -218,7 +218,7 @@ describe("a clause that takes too long", () => {
   test("ends the run where no child is free for the rest of it", async () => {
     const evaluator = evaluatorOf({ sizeMax: 1, clauseTimeoutMs: 400, runTimeoutMs: 600 });
     const clauses = [EXPLOSION, EXPLOSION, EXPLOSION];
-    // After 400 ms the first run loses the only child to the second, which has it until both are over.
+    // After 400 ms the second run gets the only child, and keeps it until both runs have ended.
     const runs = await Promise.all([1, 2].map(() => evaluator.evaluate(work(clauses, ITEMS))));
     for (const run of runs) expect(run.reasonCodes).toEqual(["clause_timeout"]);
   });
@@ -247,7 +247,7 @@ describe("a process that fails", () => {
     expect(codes(evaluation)).toEqual(["clause_timeout", null, "clause_timeout"]);
   });
 
-  test("by eating memory is killed", async () => {
+  test("by using too much memory is killed", async () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memoryBytesMax: 1 });
     const [evaluation, durationMs] = await elapsed(evaluator.evaluate(work([EXPLOSION], ITEMS)));
     expect(codes(evaluation)).toEqual(["clause_timeout"]);
@@ -255,7 +255,7 @@ describe("a process that fails", () => {
   });
 
   test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
-    "not by %s, which is the parent's to heed",
+    "does not end by %s, which only its parent obeys",
     async (signal) => {
       const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
       await evaluator.evaluate(work([object], {}));
@@ -271,7 +271,7 @@ describe("a process that fails", () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
     await evaluator.evaluate(work([object], {}));
     const running = evaluator.evaluate(work([EXPLOSION, array], ITEMS));
-    // The clauses are with the child once it is busy.
+    // A busy child has received the clauses.
     expect(evaluator.stats().busy).toBe(1);
     await Bun.sleep(50);
     for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
@@ -309,7 +309,7 @@ describe("the pool", () => {
     expect(evaluator.stats().size).toBe(0);
   });
 
-  test("does not let innocents wait for who burns", async () => {
+  test("does not let other callers wait for one whose clauses use up their time", async () => {
     const evaluator = evaluatorOf({ size: 2, sizeMax: 4, clauseTimeoutMs: MINUTE_MS });
     await Promise.all([1, 2].map(() => evaluator.evaluate(work([object], {}))));
     const burning = Array.from({ length: 6 }, () =>
@@ -319,7 +319,7 @@ describe("the pool", () => {
       evaluator.evaluate({ ...work([object], { index }), callerKey: `innocent ${index}` }),
     );
     for (const evaluation of await Promise.all(innocents)) expect(evaluation.passed).toBe(true);
-    // None waited for one of them: all six are still burning, or waiting to.
+    // Nobody waited for that caller: all six of its evaluations still run, or wait.
     const { busy, waiting } = evaluator.stats();
     expect([busy === 1 || busy === 2, busy + waiting]).toEqual([true, 6]);
     evaluator.close();
@@ -336,9 +336,9 @@ describe("the pool", () => {
     for (const one of settled) if (one.status === "fulfilled") expect(one.value.passed).toBe(false);
   });
 
-  test("refuses, and decides nothing, when one waits too long; who comes later is served", async () => {
+  test("refuses, and decides nothing, when an evaluation waits too long; later ones are served", async () => {
     const evaluator = evaluatorOf({ size: 1, sizeMax: 1, clauseTimeoutMs: MINUTE_MS, waitTimeoutMs: 50 });
-    // The first child takes its time to start.
+    // The first child is slow to start.
     const warm = () =>
       evaluator.evaluate(work([object], {})).then(
         () => true,
@@ -360,7 +360,7 @@ describe("the pool", () => {
     await burning;
   });
 
-  test("is at fault, not busy, where a child does not come up in time", async () => {
+  test("is unavailable, not busy, where no child starts in time", async () => {
     const evaluator = evaluatorOf({ command: ["/bin/sleep", "60"], waitTimeoutMs: 50 });
     const [outcome] = await Promise.allSettled([evaluator.evaluate(work([object], {}))]);
     if (outcome.status === "fulfilled") throw new Error("evaluated");
@@ -395,7 +395,7 @@ describe("the pool", () => {
     expect(evaluator.stats().size).toBe(0);
   });
 
-  test("decides nothing about what a child was at when it is closed", async () => {
+  test("decides nothing about the clause that a child evaluated when the pool was closed", async () => {
     const begun = 'process.send({ say: "begun" });';
     const evaluator = evaluatorOf({
       size: 2,
@@ -405,7 +405,7 @@ describe("the pool", () => {
     });
     const all = [evaluator.evaluate(work([array, object], {})), evaluator.parseSchema({ type: "object" })];
     while (evaluator.stats().busy < 2) await Bun.sleep(5);
-    // Long enough for `begun` to be heard: from then on a child that is gone is a clause's fault.
+    // Long enough for `begun` to arrive. After that, the end of a child counts as the fault of a clause.
     await Bun.sleep(100);
     evaluator.close();
     for (const one of await Promise.allSettled(all))
@@ -416,7 +416,7 @@ describe("the pool", () => {
 describe("parseSchema", () => {
   const evaluator = evaluatorOf({ clauseTimeoutMs: 400 });
 
-  test("takes and refuses as in process", async () => {
+  test("takes and refuses the same schemas as the server's own process", async () => {
     expect(await evaluator.parseSchema({ type: "object" })).toEqual({ schema: { type: "object" } });
     expect(await evaluator.parseSchema({ type: "strng" })).toMatchObject({ refused: "validation_failed" });
   });
@@ -442,7 +442,7 @@ describe("the children's lives", () => {
     ${rest}`;
   const spawnParent = (rest: string) =>
     Bun.spawn([process.execPath, "-e", script(rest)], { stdout: "pipe", stderr: "inherit" });
-  /** A zombie is gone: it only waits for its new parent to notice. */
+  /** A zombie has ended: only its new parent has not noticed it yet. */
   const isAlive = (processId: number): boolean => {
     try {
       process.kill(processId, 0);
@@ -457,7 +457,7 @@ describe("the children's lives", () => {
     return !ids.some(isAlive);
   };
 
-  test("idle ones do not keep the server from exiting, and go with it", async () => {
+  test("idle children do not keep the server from exiting, and end with it", async () => {
     const parent = spawnParent("");
     const said = JSON.parse(await new Response(parent.stdout).text());
     expect(await parent.exited).toBe(0);
@@ -466,7 +466,7 @@ describe("the children's lives", () => {
     expect(await goneOf(said.ids)).toBe(true);
   });
 
-  test("they go when the server is killed", async () => {
+  test("they end when the server is killed", async () => {
     const parent = spawnParent("setInterval(() => {}, 1_000);");
     const reader = parent.stdout.getReader();
     const said = JSON.parse(new TextDecoder().decode((await reader.read()).value));

@@ -114,7 +114,7 @@ describe("an authorization's state", () => {
     });
   }
 
-  /** What the endpoint says of its finalized block, if it is not the block; as of when it is unused, and whether the state is read there. */
+  /** What the endpoint answers for its finalized block; up to which time "unused" then holds; whether the state is read there. */
   const FINAL: readonly (readonly [what: string, instead: Answer | undefined, AuthorizationState | Away])[] =
     [
       ["older than a confirmed one", undefined, { ...stateAt(89, false), blockTime: timeOf(40) }],
@@ -151,13 +151,13 @@ describe("an authorization's state", () => {
           request.params[0] === "finalized" ? instead?.(request, count) : undefined,
       });
       expect(await chainsAt(url, {}, BASE).authorizationState(question(BASE))).toEqual(state);
-      // Most nodes have forgotten the state at a finalized block.
+      // Most nodes no longer have the state at a finalized block.
       const read = asked.filter(({ method }) => method === "eth_call").map(({ params }) => params[1]);
       expect(read).toEqual("away" in state ? [] : [hex(89)]);
     });
   }
 
-  test("that is used counts though its block is not final, and a newest one needs no final block", async () => {
+  test("that is used counts before its block is final, and the newest block needs no final one", async () => {
     const { url, asked } = startEndpoint({ chainId: BASE, finalized: 40, usedFrom: 89 });
     const chains = chainsAt(url, {}, BASE);
     expect(await chains.authorizationState(question(BASE))).toMatchObject({ isUsed: true });
@@ -204,7 +204,7 @@ describe("the chain's id", () => {
     expect([methods()[0], methods().length]).toEqual(["eth_chainId", 1 + 2 * 2]);
   });
 
-  test("of another chain ends it there, until the endpoint is put right", async () => {
+  test("of another chain means that nothing more is asked, until the endpoint is the right one", async () => {
     let id = BASE;
     const { url, methods } = startEndpoint({
       instead: ({ method }) => (method === "eth_chainId" ? { result: hex(id) } : undefined),
@@ -259,7 +259,7 @@ describe("a chain that is away is not an error", () => {
     expect(asked).toEqual([]);
   });
 
-  test("where addresses are none: no answer", async () => {
+  test("where addresses are not valid: no answer", async () => {
     const { url } = startEndpoint();
     const read = await chainsAt(url).authorizationState({ ...question(), authorizer: "acme" });
     expect(read).toEqual({ away: "no_answer" });
@@ -318,7 +318,7 @@ describe("what it means", () => {
       expect(findingOf(read, EXPIRY, EXPIRY)).toBe(finding));
   }
 
-  test("of an endpoint that stands still is none", () => {
+  test("an answer of an endpoint that stands still counts as no answer", () => {
     const behind = (ms: number) => findingOf(state(false, EXPIRY), EXPIRY, EXPIRY + ms);
     expect([behind(86_400_000), behind(86_400_001)]).toEqual(["unused", "away"]);
   });

@@ -99,12 +99,12 @@ describe("the header", () => {
     });
   });
 
-  test("is the same for the same order, so that no second one is ever made by asking twice", async () => {
+  test("is the same for the same order: asking twice does not make a second payment", async () => {
     const [first, second] = await Promise.all([payer.sign(order(), NOW), payer.sign(order(), NOW + 1_000)]);
     expect(second).toEqual(first);
   });
 
-  test("never holds longer than it was asked for: parts of a second are cut", async () => {
+  test("is never valid longer than the order says: its end is rounded down to a second", async () => {
     const { value } = await payer.sign(order({ validAfter: NOW - 1, validBefore: NOW + 1_999 }), NOW);
     expect(read(value).payload.authorization).toMatchObject({
       validAfter: "1799999999",
@@ -152,7 +152,7 @@ describe("nothing is signed", () => {
     "for half a chain": chain(84_532.5),
     "of nothing": { amount: 0n },
     "of less than nothing": { amount: -1n },
-    "of more than the books can hold": { amount: 2n ** 63n },
+    "of more than the ledger can hold": { amount: 2n ** 63n },
     "that holds longer than a minute": { validBefore: NOW + AUTHORIZATION_MS_MAX + 1 },
     "that has expired": { validBefore: NOW },
     "without an expiry": { validBefore: Number.NaN },
@@ -197,7 +197,7 @@ describe("nothing is signed", () => {
   });
 });
 
-describe("x402's packages are not trusted: nothing leaves", () => {
+describe("x402's packages are not trusted: no payment is made where they", () => {
   const asking = (changed: Partial<Parameters<ExactScheme>[0]>): ExactScheme => {
     return (terms, signer) => officialScheme({ ...terms, ...changed }, signer);
   };
@@ -215,28 +215,28 @@ describe("x402's packages are not trusted: nothing leaves", () => {
   type Made = { readonly authorization: object; readonly signature: string };
   const other = `0x${"a1".repeat(20)}` as const;
   const WRONG: Readonly<Record<string, ExactScheme>> = {
-    "asked to sign another amount": asking({ amount: 10_001n }),
-    "asked to sign for another payee": asking({ payTo: other }),
-    "asked to sign for another token": asking({ contract: other }),
-    "asked to sign for another chain": asking({ network: "eip155:31337" }),
-    "asked to sign for another domain's name": asking({ tokenName: "USD Coin" }),
-    "asked to sign for another domain's version": asking({ tokenVersion: "1" }),
-    "asked to sign with a salt": signing(({ domain }) => ({ domain: { ...domain, salt: other } })),
-    "asked to sign for another payer": signing(({ message }) => ({ message: { ...message, from: other } })),
-    "asked to sign something else": signing(() => ({ primaryType: "Permit" })),
-    "asked to sign in other types": signing(({ types }) => ({ types: { ...types, Permit: [] } })),
-    "given another amount": making(({ authorization, signature }) => ({
+    "ask to sign another amount": asking({ amount: 10_001n }),
+    "ask to sign for another payee": asking({ payTo: other }),
+    "ask to sign for another token": asking({ contract: other }),
+    "ask to sign for another chain": asking({ network: "eip155:31337" }),
+    "ask to sign for another domain's name": asking({ tokenName: "USD Coin" }),
+    "ask to sign for another domain's version": asking({ tokenVersion: "1" }),
+    "ask to sign with a salt": signing(({ domain }) => ({ domain: { ...domain, salt: other } })),
+    "ask to sign for another payer": signing(({ message }) => ({ message: { ...message, from: other } })),
+    "ask to sign something else": signing(() => ({ primaryType: "Permit" })),
+    "ask to sign in other types": signing(({ types }) => ({ types: { ...types, Permit: [] } })),
+    "make another amount": making(({ authorization, signature }) => ({
       authorization: { ...authorization, value: "1" },
       signature,
     })),
-    "given another signature": making((made) => ({ ...made, signature: `0x${"00".repeat(65)}` })),
-    "given more than a payment": making((made) => ({ ...made, permit2Authorization: {} })),
-    "given no authorization": making(({ signature }) => ({ signature })),
-    "asked for a signature twice": async (terms, signer) => {
+    "make another signature": making((made) => ({ ...made, signature: `0x${"00".repeat(65)}` })),
+    "make more than a payment": making((made) => ({ ...made, permit2Authorization: {} })),
+    "make no authorization": making(({ signature }) => ({ signature })),
+    "ask for a signature twice": async (terms, signer) => {
       await officialScheme(terms, signer);
       return officialScheme(terms, signer);
     },
-    "asked for none": async () => ({ authorization: {}, signature: "0x" }),
+    "ask for no signature": async () => ({ authorization: {}, signature: "0x" }),
   };
   for (const [what, scheme] of Object.entries(WRONG)) {
     test(what, async () => {
@@ -245,7 +245,7 @@ describe("x402's packages are not trusted: nothing leaves", () => {
     });
   }
 
-  test("and what they make of the order does", async () => {
+  test("but one is made where they do what the order says", async () => {
     const wallet = createEvmPayer("sandbox", KEY, asking({}));
     expect(await wallet.sign(order(), NOW)).toEqual(await payer.sign(order(), NOW));
   });

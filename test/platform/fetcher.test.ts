@@ -42,7 +42,7 @@ async function fetchFrom(answer: (socket: Socket, request: string) => void, opti
   return fetcherOf(options).fetch(`http://example.test:${port}/path?q=1#fragment`);
 }
 
-/** What a test says about a fetch: the text that was reached, or why it was not. */
+/** The result of a fetch in short: the text that came, or why none came. */
 const outcome = ({ evidence }: Fetched): string =>
   evidence.reached ? `200 ${new TextDecoder().decode(evidence.body)}`.slice(4) : evidence.reason;
 
@@ -85,7 +85,7 @@ describe("a source that answers", () => {
     expect(source.requests[0]).toContain("Connection: close\r\n");
   });
 
-  test("gets a connection of its own each time: one that stays open was checked for another name", async () => {
+  test("gets a new connection each time: an open one was checked for another name", async () => {
     const source = await sourceOf((socket) => socket.write(`${head}Content-Length: 2\r\n\r\nok`));
     for (const name of ["one.test", "two.test", "one.test"])
       expect(outcome(await fetcherOf().fetch(`http://${name}:${source.port}/`))).toBe("ok");
@@ -204,7 +204,7 @@ describe("a source that misbehaves", () => {
     expect(fetched.durationMs).toBeLessThan(TIMEOUT_MS + 1_500);
   });
 
-  test("that announces less than it sends is taken at its word", async () => {
+  test("that announces less than it sends is read up to the announced length", async () => {
     expect(outcome(await fetchFrom(respond("200 OK", "Content-Length: 3\r\n", "longer")))).toBe("lon");
   });
 
@@ -212,7 +212,7 @@ describe("a source that misbehaves", () => {
     expect(await fetchFrom(respond("200 OK", "", "x".repeat(100_000)))).toMatchObject({ bytes: 100_000 });
   });
 
-  test("is gone", async () => {
+  test("that has gone is unreachable", async () => {
     const source = await hostileSource(() => {});
     source.close();
     expect(outcome(await fetcherOf().fetch(`http://127.0.0.1:${source.port}/`))).toBe("source_unreachable");
@@ -260,7 +260,7 @@ describe("redirects", () => {
     expect(outcome(await fetchFrom(redirect(location)))).toBe("source_blocked");
   });
 
-  test("to what is no URL are unreachable", async () => {
+  test("to something that is not a URL are unreachable", async () => {
     expect(outcome(await fetchFrom(redirect("http://[")))).toBe("source_unreachable");
   });
 

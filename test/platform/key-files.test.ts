@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
 
-test("a key that is made is on disk, and so is its name, before it is answered", () => {
+test("a key that is made is on disk, and so is its name, before the call returns", () => {
   const calls: string[] = [];
   const { linkSync, fsyncSync, fstatSync } = fs;
   const spies = [

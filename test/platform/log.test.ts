@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 const lines = () => logged.splice(0);
 
-test("the first is logged at once, then one a minute with the count of those that were not", () => {
+test("the first fault is logged at once, then one a minute, with the count of those that were left out", () => {
   for (; now < 180_000; now += 100) logFault("job failed", "full", { job: "webhooks" });
   expect(lines()).toEqual([
     ["job failed", "full", { job: "webhooks" }],
@@ -27,7 +27,7 @@ test("the first is logged at once, then one a minute with the count of those tha
   expect(lines()).toEqual([["job failed", "full", { job: "webhooks", unlogged: 599 }]]);
 });
 
-test("what has not repeated is logged without a count; others are others", () => {
+test("a fault that has not repeated is logged without a count; other fields make it another fault", () => {
   logFault("job failed", "a", { job: "webhooks" });
   logFault("job failed", "b", { job: "deadlines" });
   logFault("a check could not be undone", "c", { warrant_id: "wrt_1" });
@@ -41,7 +41,7 @@ test("what has not repeated is logged without a count; others are others", () =>
   ]);
 });
 
-test("of very many that are told apart, a hundred are; the others are one, and a minute later there is room again", () => {
+test("of very many different fields a hundred are kept apart; the others count as one, until a minute later", () => {
   const all = (from: number) => {
     for (let item = from; item < from + 5_000; item++) logFault("broken", "why", { item });
   };
@@ -50,7 +50,7 @@ test("of very many that are told apart, a hundred are; the others are one, and a
   now += 60_000;
   all(5_000);
   const again = lines();
-  // The count of the others comes first; the hundred were told already.
+  // The count of the others comes first; the hundred were logged already.
   expect(again[0]).toEqual(["broken", "why", { item: 4_999, unlogged: 4_898 }]);
   expect(again.slice(1, 3)).toEqual([
     ["broken", "why", { item: 5_000 }],
@@ -58,7 +58,7 @@ test("of very many that are told apart, a hundred are; the others are one, and a
   ]);
 });
 
-test("another cause is logged at once, and ever new ones are bounded and hide no other job", () => {
+test("another cause is logged at once; new causes have a limit, and hide no other job", () => {
   logFault("job failed", new Error("disk full"), { job: "ledger" });
   logFault("job failed", new TypeError("disk full"), { job: "ledger" });
   logFault("job failed", new Error("corrupt"), { job: "ledger" });
@@ -70,7 +70,7 @@ test("another cause is logged at once, and ever new ones are bounded and hide no
   expect(lines()).toHaveLength(1);
 });
 
-test("what was left out is told before it is forgotten", () => {
+test("a fault that was left out is logged before it is forgotten", () => {
   for (let count = 0; count < 5; count++) logFault("job failed", "a", { job: "webhooks" });
   now += 60_000;
   lines();
@@ -97,7 +97,7 @@ test("a flood of one message hides no other: each is logged about once a minute,
   const of = (name: string) => told.filter(([message, , { job }]) => (job ?? message) === name);
   for (const job of ["deadlines", "ledger"]) expect(of(job)).toHaveLength(9);
   const deliveries = of("a webhook could not be delivered");
-  // A hundred of 300 are told apart in each minute.
+  // A hundred of 300 are kept apart in each minute.
   expect(deliveries.length).toBeGreaterThan(9);
   expect(deliveries.length).toBeLessThanOrEqual(9 * 101);
   now += 60_000;

@@ -68,7 +68,7 @@ describe("requests", () => {
     expect(["0.001", "0.0025", "60", "+Inf"].map(bucket)).toEqual(["1", "2", "2", "3"]);
   });
 
-  test("of strangers make no series of their own", async () => {
+  test("to routes that do not exist make no series of their own", async () => {
     const metrics = createMetrics();
     for (let count = 0; count < 100; count++)
       metrics.answered({ method: `METHOD${count}`, route: null, status: 404, durationMs: 1 });
@@ -119,7 +119,7 @@ test("assets beyond a bound are left out", async () => {
   expect(text.match(/^holdfast_money\{/gm)).toHaveLength(300);
 });
 
-test("counters that are known elsewhere are shown as they are, however often they are asked for", async () => {
+test("counters that are kept elsewhere are shown unchanged, however often the text is asked for", async () => {
   const metrics = createMetrics();
   const evaluators = [{ pool: "verify", size: 2, busy: 1, waiting: 3, restarts: 4 }];
   await textOf(metrics, { evaluators });
@@ -136,7 +136,7 @@ test("the audit is shown from its first end on", async () => {
   expect(seriesOf(text, "holdfast_audit_last_timestamp_seconds")).toBe("3");
 });
 
-test("what was lost of webhooks, and what is not known of payments", async () => {
+test("webhooks that were given up, and payments that are not known, are shown", async () => {
   const metrics = createMetrics();
   const deliveries = { waiting: 1, lateMs: 2_000, exhausted: 3, notSent: 4 };
   const purchases = { unfinished: 5, unknown: 6, lateMs: 7_000 };

@@ -8,7 +8,7 @@ afterEach(() => {
   verify.mockRestore();
 });
 
-test("nothing is hashed before a password is; where there is no hash, one of the same cost is compared", async () => {
+test("nothing is hashed at the start; where there is no hash, one of the same cost is compared", async () => {
   const passwords = createPasswords();
   expect(hash).not.toHaveBeenCalled();
   expect(await passwords.verify("secret", null)).toBe(false);

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createAddressRules } from "../../src/platform/addresses.ts";
 import { RequestFailure, requestSafely } from "../../src/platform/safe-request.ts";
 
-/** Names that nobody answers for, and those that need no name server. What answers is in `fetcher.test.ts`. */
+/** Names that no name server answers, and names that need none. `fetcher.test.ts` has the sources that answer. */
 
 const rules = createAddressRules(["127.0.0.0/8"]);
 let source: Bun.Server<undefined>;
@@ -14,7 +14,7 @@ let known: readonly string[];
 beforeEach(async () => {
   asked = Promise.withResolvers();
   source = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("hello") });
-  // It hears every question, and answers none.
+  // It receives every question, and answers none.
   nameServer = await Bun.udpSocket({ hostname: "127.0.0.1", socket: { data: () => asked.resolve() } });
   known = getServers();
   setServers([`127.0.0.1:${nameServer.port}`]);
@@ -35,7 +35,7 @@ const ask = (host: string, signal: AbortSignal): Promise<string> =>
     },
   );
 
-describe("a name server that is silent", () => {
+describe("a name server that does not answer", () => {
   test("holds up nothing else: neither files nor passwords nor other names", async () => {
     const deadline = new AbortController();
     const hanging = Array.from({ length: 32 }, (_, index) => ask(`h${index}.example.com`, deadline.signal));
@@ -46,7 +46,7 @@ describe("a name server that is silent", () => {
     expect(new Set(await Promise.all(hanging))).toEqual(new Set(["source_timeout false"]));
   });
 
-  test("is a timeout also where the resolver gives up first, after 20 s or so", async () => {
+  test("is a timeout, also where the resolver gives up first, after some 20 s", async () => {
     const lookup = spyOn(Bun.dns, "lookup").mockRejectedValue({ code: "DNS_ETIMEOUT" });
     try {
       expect(await ask("silent.example.com", new AbortController().signal)).toBe("source_timeout false");
@@ -56,7 +56,7 @@ describe("a name server that is silent", () => {
   });
 });
 
-test("a name that nobody has is unreachable", async () => {
+test("a name that does not exist is unreachable", async () => {
   setServers(known);
   expect(await ask("nobody.invalid", new AbortController().signal)).toBe("source_unreachable false");
 });

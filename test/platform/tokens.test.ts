@@ -37,7 +37,7 @@ describe("a signing key", () => {
     expect(key!.kid).toBe(await calculateJwkThumbprint({ ...key! }));
   });
 
-  test("that is made is never the same, and is the same when it is read again", () => {
+  test("is different each time it is made, and the same when it is read again", () => {
     const made = newSigningKey();
     expect(newSigningKey()).not.toBe(made);
     expect(createTokens(`${made}\r\n`).jwks).toEqual(createTokens(made).jwks);
@@ -64,7 +64,7 @@ describe("a rotated key", () => {
   });
 });
 
-describe("what is no signing key", () => {
+describe("a text that is not a signing key", () => {
   const good = newSigningKey();
   const TABLE: readonly (readonly [name: string, pem: string])[] = [
     ["nothing", ""],

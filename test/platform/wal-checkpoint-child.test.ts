@@ -53,7 +53,7 @@ test("the child copies the log, and the writer then starts it anew", async () =>
   await stop();
 });
 
-test("without a child the writer copies the log, and the job fails aloud", async () => {
+test("without a child the writer copies the log, and the job fails", async () => {
   writeMuch();
   const { job, stop } = walCheckpointJob(
     { ...DEFAULTS, data: ctx.folder },
@@ -77,7 +77,7 @@ test("a short log is left to the child", async () => {
   await stop();
 });
 
-test("what a reader still needs stays in the log", async () => {
+test("pages that a reader still needs stay in the log", async () => {
   const reader = new Database(join(ctx.folder, "holdfast.db"), { readonly: true });
   const checkpoint = createWalCheckpoint(ctx.folder);
   checkpoint();

@@ -5,7 +5,7 @@ import { createWebhookSender, type WebhookSenderOptions } from "../../src/platfo
 import { drip, flood, type HostileSource, hostileSource, respond } from "../support/hostile-source.ts";
 import { CERTIFICATE_AUTHORITY } from "../support/tls.ts";
 
-/** One attempt over the wire: what is sent, what is kept of the answer, and that it ends in time. */
+/** One attempt over HTTP: what is sent, what is stored of the answer, and that it ends in time. */
 
 const TIMEOUT_MS = 400;
 const receivers: HostileSource[] = [];
@@ -70,7 +70,7 @@ test("over TLS the certificate must be the name's", async () => {
   expect(await send("other.test")).toMatchObject({ code: null, responseStart: "source_unreachable" });
 });
 
-describe("what is kept", () => {
+describe("what is stored of the answer", () => {
   test.each([
     ["the start of the body", "200 OK", "", "thanks", "thanks"],
     ["a redirect as it is", "302 Found", "Location: http://127.0.0.1:1/\r\nContent-Length: 0\r\n", "", ""],
@@ -131,11 +131,11 @@ describe("no response", () => {
     });
     expect(result).toMatchObject({ code: null, responseStart: why });
     expect(result.durationMs).toBeLessThan(TIMEOUT_MS * 3);
-    // One attempt is one request: nothing on the way repeats it.
+    // One attempt is one request: nothing repeats it.
     expect(receiver.requests).toHaveLength(1);
   });
 
-  test("where nobody listens, or the name leads nowhere, or inside, or to the service itself", async () => {
+  test("where nobody listens, where the name has no address or a private one, or at the service itself", async () => {
     const { port, close } = await receiverOf(nothing);
     close();
     const send = (options: Partial<WebhookSenderOptions>) =>

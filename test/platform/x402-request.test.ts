@@ -4,7 +4,7 @@ import { CHALLENGE_BYTES_MAX } from "../../src/core/x402/challenge.ts";
 import { createX402Client, type SellerRequest } from "../../src/platform/x402-request.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
-/** The requests of a purchase: where they go, what travels with them, and what is known when nothing comes back. */
+/** The requests of a purchase: where they go, what they carry, and what is known when no answer comes. */
 
 const client = createX402Client({
   allowNetworks: ["127.0.0.0/8"],
@@ -99,7 +99,7 @@ describe("the first request", () => {
 
   test.each([
     ["to another origin", "/hop-away", "it redirects to another origin"],
-    ["to what is no URL that is asked", "/hop-file", "it redirects to what is no URL that is asked"],
+    ["to a file", "/hop-file", "it redirects to something that is not a URL that can be asked"],
     ["for ever", "/hop-round", "it redirects too often"],
     ["and hangs", "/hang", "it gave no answer in time"],
     ["and breaks off", "/drop", "it could not be reached"],
@@ -143,7 +143,7 @@ describe("the first request", () => {
     expect(await client.ask(at("/hop-303"))).toMatchObject({ status: 402 });
   });
 
-  test("goes nowhere that the operator does not allow", async () => {
+  test("goes to no address that the operator does not allow", async () => {
     const strict = createX402Client({ allowNetworks: [] });
     const problem = "its address may not be reached";
     expect(await strict.ask(at("/goods"))).toEqual({ problem });
@@ -182,7 +182,7 @@ describe("the paid request", () => {
     });
   });
 
-  test("keeps the headers of an answer that is too large: they may tell of the payment", async () => {
+  test("keeps the headers of an answer that is too large: they may hold the settlement receipt", async () => {
     expect(await pay("/large")).toMatchObject({
       connected: true,
       headers: { "payment-response": "receipt" },
@@ -190,7 +190,7 @@ describe("the paid request", () => {
     });
   });
 
-  test("was never taken where nobody listens, no name is, or the address is not allowed", async () => {
+  test("never connected where nobody listens, the name has no address, or the address is not allowed", async () => {
     const gone = await listen(() => "dropped");
     await gone.close();
     const urls = [`${gone.url}/`, "http://nowhere.invalid/", "http://10.0.0.1/"];

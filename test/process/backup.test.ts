@@ -39,7 +39,7 @@ async function holdfast(...args: readonly string[]): Promise<Record<string, unkn
 }
 
 test(
-  "a backup under load has every open that was acknowledged before it began, and its books balance",
+  "a backup under load has every open that was acknowledged before it began, and its ledger balances",
   async () => {
     const { client } = await folder.start("1");
     const home = await makeOrganisation(folder.ctx, client);
@@ -113,6 +113,6 @@ test("a backup that does not end is a failure, and so is the next one while it c
   const hangs = ["sh", "-c", `exec cat '${gate}'`];
   const child = createBackupChild(hangs, folder.folder, 200);
   const first = child.make(join(beside, "one"));
-  await expect(child.make(join(beside, "two"))).rejects.toThrow("the backup before still hangs");
+  await expect(child.make(join(beside, "two"))).rejects.toThrow("the previous backup still hangs");
   await expect(first).rejects.toThrow("the backup did not end within 0.2 s");
 });

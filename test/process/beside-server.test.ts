@@ -13,7 +13,7 @@ const CALLERS = 8;
 let folder: string;
 let program: Program;
 let server: Server;
-let books: readonly string[];
+let account: readonly string[];
 let agent: Json;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-beside-"));
@@ -23,8 +23,8 @@ beforeEach(async () => {
     ...["organisations", "create", "--name", "Beside", "--owner-email", "owner@example.com"],
     ...["--owner-password", "correct horse battery staple"],
   );
-  books = ["--organisation", organisation.id, "--mode", "sandbox"];
-  agent = await program.command("agents", "create", ...books, "--name", "first");
+  account = ["--organisation", organisation.id, "--mode", "sandbox"];
+  agent = await program.command("agents", "create", ...account, "--name", "first");
   server = await program.serve();
 }, TEST_MS);
 afterEach(async () => {
@@ -70,7 +70,7 @@ test(
   "commands beside a server under load: what they made or revoked holds from the next request on",
   async () => {
     const { as } = await keyOf(agent);
-    await program.command("balances", "fund", ...books, "--amount", "1000000");
+    await program.command("balances", "fund", ...account, "--amount", "1000000");
     let opened = 0;
     let over = false;
     const load = Array.from({ length: CALLERS }, async () => {
@@ -79,18 +79,18 @@ test(
         opened++;
       }
     });
-    const buyer = await program.command("agents", "create", ...books, "--name", "second");
+    const buyer = await program.command("agents", "create", ...account, "--name", "second");
     const key = await keyOf(buyer);
     expect((await open(key.as)).status).toBe(201);
     await program.command("agents", "set-status", buyer.id, "paused");
     expect((await open(key.as)).code).toBe("agent_not_active");
     await program.command("keys", "revoke", key.keyId);
     expect((await open(key.as)).code).toBe("not_authenticated");
-    await program.command("balances", "fund", ...books, "--amount", "7");
+    await program.command("balances", "fund", ...account, "--amount", "7");
     over = true;
     await Promise.all(load);
     expect(opened).toBeGreaterThan(CALLERS);
-    const { balances } = await program.command("balances", "show", ...books);
+    const { balances } = await program.command("balances", "show", ...account);
     expect(balances).toEqual([
       { asset: "USDC", available: String(1_000_007 - opened - 1), held: String(opened + 1), paid: "0" },
     ]);

@@ -35,24 +35,24 @@ test(
   async () => {
     const owner = ["--owner-email", "ada@example.com", "--owner-password-file", "-"];
     const created = await holdfast(
-      ["organisations", "create", "--name", "Acme", ...owner, "--data", "books", "--json"],
+      ["organisations", "create", "--name", "Acme", ...owner, "--data", "ledger", "--json"],
       "correct horse\n",
     );
     expect([created.code, created.err]).toEqual([0, ""]);
     const { organisation } = JSON.parse(created.out);
 
-    const books = ["--organisation", organisation.id, "--mode", "sandbox", "--data", "books", "--json"];
+    const account = ["--organisation", organisation.id, "--mode", "sandbox", "--data", "ledger", "--json"];
     const processes = await Promise.all([
-      ...["one", "two", "three"].map((name) => holdfast(["agents", "create", ...books, "--name", name])),
-      ...["1", "20", "300"].map((amount) => holdfast(["balances", "fund", ...books, "--amount", amount])),
+      ...["one", "two", "three"].map((name) => holdfast(["agents", "create", ...account, "--name", name])),
+      ...["1", "20", "300"].map((amount) => holdfast(["balances", "fund", ...account, "--amount", amount])),
     ]);
     expect(processes.map(({ code, err }) => [code, err])).toEqual(processes.map(() => [0, ""]));
 
-    const shown = await holdfast(["balances", "show", ...books]);
+    const shown = await holdfast(["balances", "show", ...account]);
     expect(JSON.parse(shown.out).balances).toEqual([
       { asset: "USDC", available: "321", held: "0", paid: "0" },
     ]);
-    expect(await holdfast(["audit", "--data", "books", "--json"])).toEqual({
+    expect(await holdfast(["audit", "--data", "ledger", "--json"])).toEqual({
       code: 0,
       out: '{"object":"audit","ok":true,"problems":[]}\n',
       err: "",
@@ -63,7 +63,7 @@ test(
 );
 
 test("a failure exits 1: a sentence on stderr, or with --json the error's body; nothing on stdout", async () => {
-  const line = ["keys", "create", "--agent", "agt_none", "--data", "books"];
+  const line = ["keys", "create", "--agent", "agt_none", "--data", "ledger"];
   expect(await holdfast(line)).toEqual({
     code: 1,
     out: "",

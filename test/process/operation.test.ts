@@ -51,10 +51,10 @@ test("the running service tells its tools how it is, its figures, and its log ev
   });
   const owner = ["--owner-email", "ada@example.com", "--owner-password", PASSWORD];
   const { organisation } = await run("organisations", "create", "--name", "Acme", ...owner);
-  const books = ["--organisation", organisation.id, "--mode", "sandbox"];
-  const agent = await run("agents", "create", ...books, "--name", "buyer");
+  const account = ["--organisation", organisation.id, "--mode", "sandbox"];
+  const agent = await run("agents", "create", ...account, "--name", "buyer");
   const { secret } = await run("keys", "create", "--agent", agent.id);
-  await run("balances", "fund", ...books, "--amount", "500");
+  await run("balances", "fund", ...account, "--amount", "500");
   expect(await run("jobs", "run", "deadlines")).toEqual({ object: "job", job: "deadlines", done: 0 });
   await fetch(`${url}/v1/warrants?secret=${secret}`, {
     headers: { Authorization: `Bearer ${secret}`, "X-Request-Id": "the-caller's-own" },

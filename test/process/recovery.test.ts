@@ -31,7 +31,7 @@ const open = (overrides: object = {}) => ({
 });
 
 test(
-  "kill -9 in the middle of a verify: held again by the system, its key free, the books whole",
+  "kill -9 in the middle of a verify: held again by the system, its key is free, and the audit finds nothing",
   async () => {
     const first = await folder.start("60");
     const home = await makeOrganisation(folder.ctx, first.client);

@@ -136,9 +136,9 @@ const makeEndpoints = (settings = {}, served = true): Promise<readonly string[]>
     const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse battery"];
     const server = served ? await program.serve() : null;
     const { organisation } = await program.command("organisations", "create", "--name", "Acme", ...owner);
-    const books = ["--organisation", organisation.id, "--mode", "live"];
+    const account = ["--organisation", organisation.id, "--mode", "live"];
     const create = (): Promise<Json> =>
-      program.command("webhooks", "create", ...books, "--url", "https://hook.example/");
+      program.command("webhooks", "create", ...account, "--url", "https://hook.example/");
     const made = [await create(), await create()];
     await server?.stop();
     return made.map(({ id }) => id);
@@ -168,7 +168,7 @@ test(
 );
 
 test(
-  "another master key, given or in the folder, is refused as long as one endpoint was sealed with the old one",
+  "another master key, given or in the folder, is refused as long as one endpoint was encrypted with the old one",
   async () => {
     const keys = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
     const [HOLDFAST_MASTER_KEY, other] = keys as [string, string];
@@ -176,7 +176,7 @@ test(
     await withProgram((program) => program.command("webhooks", "disable", disabled!));
     const given = await refusal({ HOLDFAST_MASTER_KEY: other });
     expect(given).toStartWith(
-      "HOLDFAST_MASTER_KEY: is not the key that these webhook secrets were sealed with",
+      "HOLDFAST_MASTER_KEY: is not the key that these webhook secrets were encrypted with",
     );
     expect([given.includes(kept!), given.includes(disabled!)]).toEqual([true, false]);
     for (const key of keys) expect(given).not.toContain(key);
@@ -200,7 +200,7 @@ test(
 );
 
 test(
-  "later commands make no keys: a secret is sealed with the server's, or not at all, and a backup says which it has",
+  "later commands make no keys: a secret is encrypted with the server's or not at all, and a backup says which it has",
   async () => {
     const HOLDFAST_MASTER_KEY = Buffer.alloc(32, 1).toString("base64");
     const [id] = await makeEndpoints({ HOLDFAST_MASTER_KEY });

@@ -63,7 +63,7 @@ test(
     ]);
     expect(payments).toBe(1);
     expect(await folder.ctx.store.audit()).toEqual([]);
-    // The caller's next intent is served as any.
+    // A new request of the caller is served as usual.
     const again = await second.client.post("/v1/x402/pay", body, { ...options, key: "buy-again" });
     expect(again.body).toMatchObject({ state: "released", paid: true });
   },

@@ -4,7 +4,7 @@ import { createTestContext } from "../support/context.ts";
 import { SCRIPTED } from "../support/stage.ts";
 import { firstSteps, setting, step } from "./commands.ts";
 import { counts, type Gates, Run } from "./run.ts";
-import { createWorld } from "./service.ts";
+import { createSimulated } from "./service.ts";
 import { watchStoreOrder } from "./store-order.ts";
 
 /**
@@ -50,7 +50,7 @@ test(`${RUNS} random histories: the service and a plain model agree after every 
       simulation.runs += 1;
       simulation.gates.clear();
       const { ctx, gates, store } = simulation;
-      const run = new Run(await createWorld(ctx, given), ctx, gates, store);
+      const run = new Run(await createSimulated(ctx, given), ctx, gates, store);
       try {
         for (const next of [...firstSteps(given), ...steps]) await run.step(next);
         await run.finishAll();

@@ -2,7 +2,7 @@ import type { Band, Outcome as PolicyOutcome } from "../../src/core/policy.ts";
 import type { Caller } from "../../src/core/roles.ts";
 
 /**
- * Holdfast as decisions.md and interface.md tell it, in plain maps: no store, no ids of its own, nothing of src's rules.
+ * Holdfast's rules (README, "The rules") in plain maps. It has no store, makes no ids, and uses no rule of src.
  * Each method says what the answer must be and moves the model on.
  */
 

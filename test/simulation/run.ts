@@ -26,7 +26,7 @@ import type {
   Request,
   VerifyRequest,
 } from "./plain-model.ts";
-import { snapshotOf, snapshotOfModel, type World } from "./service.ts";
+import { type Simulated, snapshotOf, snapshotOfModel } from "./service.ts";
 import { createSessionLaws } from "./session-laws.ts";
 import type { StoreOrder } from "./store-order.ts";
 
@@ -63,13 +63,13 @@ export class Run {
   private readonly checkSessions: () => void;
 
   constructor(
-    private readonly world: World,
+    private readonly simulated: Simulated,
     private readonly ctx: TestContext,
     private readonly gates: Gates,
     private readonly store: StoreOrder,
   ) {
-    this.model = world.model;
-    this.checkSessions = createSessionLaws(world);
+    this.model = simulated.model;
+    this.checkSessions = createSessionLaws(simulated);
   }
 
   async step(given: Step): Promise<void> {
@@ -82,9 +82,9 @@ export class Run {
       const judge = await this.send(given, false);
       await judge();
     }
-    for (const agentId of this.world.agentIds) this.model.followStatus(agentId);
+    for (const agentId of this.simulated.agentIds) this.model.followStatus(agentId);
     met(`step: ${given.do}`);
-    const [found, expected] = [snapshotOf(this.world), snapshotOfModel(this.world)];
+    const [found, expected] = [snapshotOf(this.simulated), snapshotOfModel(this.simulated)];
     if (!Bun.deepEquals(found, expected, true)) expect(found).toEqual(expected);
     this.checkSessions();
   }
@@ -137,13 +137,13 @@ export class Run {
   }
 
   private openRequest(given: Extract<Command, { do: "open" }>): OpenRequest {
-    const { ctx, model, world } = this;
+    const { ctx, model, simulated } = this;
     const caller = this.callerOf(given.who);
-    const own = caller.kind === "key" ? caller.agentId : world.agentIds[0];
+    const own = caller.kind === "key" ? caller.agentId : simulated.agentIds[0];
     const agentId = {
       own: own ?? null,
       none: null,
-      other: world.agentIds.find((id) => id !== own) ?? null,
+      other: simulated.agentIds.find((id) => id !== own) ?? null,
       unknown: "agt_unknown",
     }[given.agent];
     const policyIds = model.policies.map(({ id }) => id);
@@ -210,11 +210,11 @@ export class Run {
   private async sendByAdmin(
     given: Extract<Command, { do: "status" | "session" | "revoke" | "policy" | "switch" | "fund" }>,
   ): Sent {
-    const { ctx, model, world } = this;
-    const { organisationId: organisation_id, mode } = world;
+    const { ctx, model, simulated } = this;
+    const { organisationId: organisation_id, mode } = simulated;
     switch (given.do) {
       case "status": {
-        const agent_id = pick(world.agentIds, given.agent) ?? "";
+        const agent_id = pick(simulated.agentIds, given.agent) ?? "";
         const answer = await setAgentStatus(ctx, MACHINE, { agent_id, status: given.status });
         return () => {
           must(answer);
@@ -222,7 +222,7 @@ export class Run {
         };
       }
       case "session": {
-        const agent_id = pick(world.agentIds, given.agent) ?? "";
+        const agent_id = pick(simulated.agentIds, given.agent) ?? "";
         const expiresAt = ctx.now() + given.minutes * 60_000;
         const { ceiling, limit, budget } = given;
         const answer = await createSession(ctx, MACHINE, {
@@ -247,7 +247,7 @@ export class Run {
         };
       }
       case "policy": {
-        const agentId = given.owner === null ? null : (pick(world.agentIds, given.owner) ?? null);
+        const agentId = given.owner === null ? null : (pick(simulated.agentIds, given.owner) ?? null);
         const input = {
           organisation_id,
           name: given.name,
@@ -283,7 +283,7 @@ export class Run {
 
   private callerOf(given: { readonly key: number } | { readonly role: string }): Caller {
     const caller =
-      "key" in given ? pick(this.world.keys, given.key) : this.world.people[given.role as "owner"];
+      "key" in given ? pick(this.simulated.keys, given.key) : this.simulated.people[given.role as "owner"];
     if (!caller) throw new Error("nobody");
     return caller;
   }
@@ -300,7 +300,7 @@ export class Run {
 
   private async sendOpen(request: OpenRequest): Sent {
     this.requests.push(request);
-    const { caller, amount, asset, agentId, policyId, deadline, ...intent } = request;
+    const { caller, amount, asset, agentId, policyId, deadline, ...idempotency } = request;
     const named = {
       ...(agentId !== null && { agent_id: agentId }),
       ...(policyId !== null && { policy_id: policyId }),
@@ -312,7 +312,7 @@ export class Run {
       deadline: new Date(deadline).toISOString(),
     };
     const input = { ...terms, spec: { clauses: FOUR_CLAUSES }, ...named };
-    const answer = await openWarrant(this.ctx, caller, input, intent);
+    const answer = await openWarrant(this.ctx, caller, input, idempotency);
     return () => {
       const id = isRefusal(answer) ? "" : (JSON.parse(answer.body) as { id: string }).id;
       this.compare(request, answer, this.model.open(request, id, this.ctx.now()));
@@ -321,17 +321,22 @@ export class Run {
 
   private async sendDecision(request: DecideRequest): Sent {
     this.requests.push(request);
-    const { verb, caller, warrantId, decision, releasedBps, ifMatch, ...intent } = request;
+    const { verb, caller, warrantId, decision, releasedBps, ifMatch, ...idempotency } = request;
     const input = { releasedBps, ifMatch };
     const answer = await (verb === "resolve"
-      ? resolveEscalation(this.ctx, caller, { ...input, id: warrantId, decision, note: null }, intent)
-      : settleWarrant(this.ctx, caller, { ...input, warrantId, decision: decision as "release" }, intent));
+      ? resolveEscalation(this.ctx, caller, { ...input, id: warrantId, decision, note: null }, idempotency)
+      : settleWarrant(
+          this.ctx,
+          caller,
+          { ...input, warrantId, decision: decision as "release" },
+          idempotency,
+        ));
     return () => this.compare(request, answer, this.model.decide(request, this.ctx.now()));
   }
 
   private async sendVerify(request: VerifyRequest, hangs: boolean): Sent {
     this.requests.push(request);
-    const { caller, warrantId, passes, code: failure, ifMatch, ...intent } = request;
+    const { caller, warrantId, passes, code: failure, ifMatch, ...idempotency } = request;
     const script = Array.from({ length: 4 }, (_, at) => (at < passes ? null : failure));
     const name = `check ${this.requests.length}`;
     const gate = Promise.withResolvers<void>();
@@ -339,7 +344,7 @@ export class Run {
     this.gates.set(name, { begun: () => begun.resolve("begun"), go: gate.promise });
     if (!hangs) gate.resolve();
     const sourceUrl = `http://source.example/?${encodeURIComponent(name)}#${encodeURIComponent(JSON.stringify(script))}`;
-    const answer = verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, intent);
+    const answer = verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, idempotency);
     const first = await Promise.race([answer, begun.promise]);
     return async () => {
       const expected = this.model.beginVerify(request, this.ctx.now());

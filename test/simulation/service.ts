@@ -8,7 +8,7 @@ import { fresh } from "../support/stage.ts";
 import { PlainModel } from "./plain-model.ts";
 
 /** One organisation of the real service with the model beside it, and how the two are compared. */
-export type World = {
+export type Simulated = {
   readonly ctx: TestContext;
   readonly organisationId: string;
   readonly mode: Mode;
@@ -32,7 +32,7 @@ const signInOf = (userId: string): string => `sign-in of ${userId}`;
 const keyOf = (agentId: string): string => `key_of_${agentId}`;
 
 /** A new organisation in one commit: each run has its own, and all share a database. */
-export async function createWorld(ctx: TestContext, setting: Setting): Promise<World> {
+export async function createSimulated(ctx: TestContext, setting: Setting): Promise<Simulated> {
   const { mode, hasAdmin } = setting;
   const createdAt = ctx.now();
   const organisationId = ctx.newId("organisation");
@@ -174,7 +174,7 @@ const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
 const EVERY = 1_000;
 
 /** Everything of the organisation, in one shape for both. */
-export function snapshotOf({ ctx, organisationId, mode, model }: World): object {
+export function snapshotOf({ ctx, organisationId, mode, model }: Simulated): object {
   const { reader } = ctx;
   const scope = { organisationId, mode };
   const agents = reader.agents.list(scope);
@@ -206,7 +206,7 @@ export function snapshotOf({ ctx, organisationId, mode, model }: World): object 
   };
 }
 
-export function snapshotOfModel({ model }: World): object {
+export function snapshotOfModel({ model }: Simulated): object {
   const warrants = [...model.warrants.values()];
   return {
     balances: Object.fromEntries(model.balances),

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { SpendSession } from "../../src/core/session.ts";
 import type { Warrant } from "../../src/core/warrant.ts";
-import type { World } from "./service.ts";
+import type { Simulated } from "./service.ts";
 
 /** More warrants than any history opens. */
 const EVERY = 1_000;
@@ -11,12 +11,12 @@ const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>
   settledAt === null ? amount : (amount * BigInt(releasedBps ?? 0)) / 10_000n;
 
 /**
- * What must hold of every spend session at any time, worked out anew from its warrants, without the model (decisions.md,
- * Verification): `amount_spent` is what is held or paid under it and never above the ceiling, so what returned was given back
- * once, to the session that the warrant was opened under; `warrant_count` never falls, nor passes its limit. The returned
- * function reads the service and expects it; called after every step.
+ * What must hold for every spend session at any time, computed from its warrants without the model (README, "Spend sessions"):
+ * `amount_spent` is what is held or paid under the session, and never above the ceiling. So what returned was given back once,
+ * to the session that the warrant was opened under. `warrant_count` never falls, and never passes its limit. The returned
+ * function reads the service and expects all this; it is called after every step.
  */
-export function createSessionLaws({ ctx, organisationId, mode, model }: World): () => void {
+export function createSessionLaws({ ctx, organisationId, mode, model }: Simulated): () => void {
   const { reader } = ctx;
   const before = new Map<string, SpendSession>();
   return () => {

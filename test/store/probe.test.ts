@@ -2,9 +2,9 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { openAllRows } from "../support/all-rows.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { createStage } from "../support/stage.ts";
-import { openWorld } from "../support/world.ts";
 
 let ctx: TestContext;
 beforeEach(async () => {
@@ -16,15 +16,15 @@ afterEach(() => ctx.close());
 const logBytes = () => statSync(join(ctx.folder, "holdfast.db-wal")).size;
 
 test("a probe is on disk each time, and changes no row", async () => {
-  const world = openWorld(ctx.folder);
-  const before = world.all();
+  const allRows = openAllRows(ctx.folder);
+  const before = allRows.all();
   for (let count = 0; count < 3; count++) {
     const bytes = logBytes();
     await ctx.store.probe();
     expect(logBytes()).toBeGreaterThan(bytes);
   }
-  expect(world.all()).toEqual(before);
-  world.close();
+  expect(allRows.all()).toEqual(before);
+  allRows.close();
 });
 
 test("a probe waits for its turn, as a command does", async () => {

@@ -72,7 +72,7 @@ export function createClient(send: Send, baseUrl: string, docsUrl = `${baseUrl}/
   };
 }
 
-/** The reply, with every header and (on errors) the envelope checked (interface.md, Errors and Limits). */
+/** The reply, after its headers and (on errors) its envelope were checked (README, "Errors" and "Limits"). */
 export async function readReply(response: Response, docsUrl: string, method = "GET"): Promise<Reply> {
   const text = await response.text();
   const { status, headers } = response;

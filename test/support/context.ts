@@ -29,7 +29,7 @@ export type TestContext = Context & {
   readonly store: SqliteStore;
   /** Reads the ledger at once, on a connection of its own: what is committed, and nothing else. */
   readonly reader: TestReader["reader"];
-  /** Closes the store and removes the folder. The books must agree: a test that moved money audits them here. */
+  /** Closes the store and removes the folder. A test that moved money audits the ledger here, and it must have no disagreement. */
   close(): Promise<void>;
 };
 
@@ -45,8 +45,11 @@ export const NO_MONEY: Context["x402"] = {
 
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
-export function createTestContext(overrides: Partial<Omit<Context, "store">> = {}): TestContext {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-test-"));
+/** @param folder a data folder that may have a ledger already; by default a new one */
+export function createTestContext(
+  overrides: Partial<Omit<Context, "store">> = {},
+  folder = mkdtempSync(join(tmpdir(), "holdfast-test-")),
+): TestContext {
   const clock = { now: TEST_NOW };
   const now = () => clock.now;
   const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);

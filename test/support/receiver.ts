@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Json } from "./client.ts";
 
-/** A receiver of webhooks, written from interface.md "Events" and decisions.md "Webhooks" alone. */
+/** A receiver of webhooks, written by the README alone (README, "Webhooks"). */
 
 /** One POST as it came. */
 export type Posted = { readonly headers: Headers; readonly raw: string };

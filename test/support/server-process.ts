@@ -19,7 +19,7 @@ export type ServerProcess = {
   end(signal: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<number | null>;
 };
 
-/** A data folder, servers on it one after the other, and the books from outside. */
+/** A data folder, servers on it one after the other, and the ledger as seen from outside. */
 export type ServerFolder = {
   readonly folder: string;
   readonly ctx: Context & Pick<TestReader, "reader">;

@@ -5,14 +5,15 @@ import { join } from "node:path";
 import { startServer } from "../../src/app.ts";
 import { type Given, readConfig } from "../../src/config.ts";
 import { isRefusal } from "../../src/core/errors.ts";
+import type { Balance } from "../../src/core/postings.ts";
 import type { RateLimits } from "../../src/core/rate.ts";
 import { createShell } from "../../src/http/shell.ts";
 import type { Context } from "../../src/services/context.ts";
+import { type AllRows, openAllRows } from "./all-rows.ts";
 import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
 import { createTestContext } from "./context.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
 import { openReader, type TestReader } from "./reader.ts";
-import { openWorld, type World } from "./world.ts";
 
 /** What a refusal must be: its status, its code and, where it says where, how its message starts. */
 export type Refused = readonly [status: number, code: string, start?: string];
@@ -26,20 +27,18 @@ export type Service = Client & {
   body(overrides?: object): { readonly [field: string]: unknown };
   /** A time some milliseconds ahead of the service's clock. */
   timeIn(ms: number): string;
-  world(organisation: TestOrganisation): World;
+  allRows(organisation: TestOrganisation): AllRows;
   /** All rows of all organisations. */
-  everything(): World;
+  everything(): AllRows;
   /** What is available and held of an asset. */
-  books(organisation: TestOrganisation, mode?: "live" | "sandbox", asset?: string): Books;
-  /** Sends what must be refused, and must have left the world as it was: nothing held, no trace, no key burnt. */
+  balance(organisation: TestOrganisation, mode?: "live" | "sandbox", asset?: string): Balance;
+  /** Sends a request that must be refused and change nothing: no hold, no trace, no key used up. */
   refuses(organisation: TestOrganisation, expected: Refused, send: () => Promise<Reply>): Promise<Reply>;
   /** Opens a warrant that must open; its body. */
   opened(organisation: TestOrganisation, body?: object, options?: SendOptions): Promise<Json>;
-  /** Stops, audits the books and removes the folder. */
+  /** Stops, audits the ledger and removes the folder. */
   close(): Promise<void>;
 };
-
-export type Books = { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
 
 const HOUR_MS = 3_600_000;
 
@@ -50,8 +49,8 @@ function serviceOf(
   folder: string,
   stop: () => Promise<void>,
 ): Service {
-  const reader = openWorld(folder);
-  const world = (organisation: TestOrganisation): World => reader.of(organisation.id);
+  const reader = openAllRows(folder);
+  const allRows = (organisation: TestOrganisation): AllRows => reader.of(organisation.id);
   const timeIn = (ms: number): string => new Date(ctx.now() + ms).toISOString();
   const deadline = timeIn(HOUR_MS);
   const body: Service["body"] = (overrides = {}) => ({
@@ -67,18 +66,18 @@ function serviceOf(
     ctx,
     body,
     timeIn,
-    world,
+    allRows,
     everything: reader.all,
     organisation: (funds) => makeOrganisation(ctx, client, funds),
-    books: ({ id }, mode = "live", asset = "USDC") =>
+    balance: ({ id }, mode = "live", asset = "USDC") =>
       ctx.reader.balances.list({ organisationId: id, mode }).find((entry) => entry.asset === asset)
         ?.balance ?? { available: 0n, held: 0n, paid: 0n },
     async refuses(organisation, [status, code, start = ""], send) {
-      const before = world(organisation);
+      const before = allRows(organisation);
       const reply = await send();
       const message: string = reply.body?.error?.message ?? "";
       expect([reply.status, reply.code, message.slice(0, start.length)]).toEqual([status, code, start]);
-      expect(world(organisation)).toEqual(before);
+      expect(allRows(organisation)).toEqual(before);
       return reply;
     },
     async opened(organisation, overrides = {}, options = {}) {

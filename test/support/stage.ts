@@ -134,7 +134,7 @@ export const open = (
   { ctx }: Stage,
   caller: KeyCaller | PersonCaller,
   input: Partial<OpenInput> = {},
-  intent = idempotencyOf(),
+  idempotency = idempotencyOf(),
 ): Promise<Answer | Refusal> =>
   openWarrant(
     ctx,
@@ -146,7 +146,7 @@ export const open = (
       spec: { clauses: FOUR_CLAUSES },
       ...input,
     },
-    intent,
+    idempotency,
   );
 
 /** One code for each clause, null where it passes. `scriptedSource` and `scriptedEvaluate` make the check find them. */
@@ -159,10 +159,10 @@ export const verify = (
   caller: KeyCaller | PersonCaller,
   warrantId: string,
   script: Script = ALL_PASS,
-  intent = idempotencyOf(),
+  idempotency = idempotencyOf(),
   ifMatch: number | null = null,
 ): Promise<Answer | Refusal> =>
-  verifyWarrant(ctx, caller, { warrantId, sourceUrl: sourceUrlOf(script), ifMatch }, intent);
+  verifyWarrant(ctx, caller, { warrantId, sourceUrl: sourceUrlOf(script), ifMatch }, idempotency);
 
 export const settle = (
   { ctx }: Stage,
@@ -171,15 +171,15 @@ export const settle = (
   decision: "release" | "partial_release" | "refund",
   {
     releasedBps = null,
-    intent = idempotencyOf(),
+    idempotency = idempotencyOf(),
     ifMatch = null,
   }: {
     readonly releasedBps?: number | null;
-    readonly intent?: Idempotency;
+    readonly idempotency?: Idempotency;
     readonly ifMatch?: number | null;
   } = {},
 ): Promise<Answer | Refusal> =>
-  settleWarrant(ctx, caller, { warrantId, decision, releasedBps, ifMatch }, intent);
+  settleWarrant(ctx, caller, { warrantId, decision, releasedBps, ifMatch }, idempotency);
 
 const sourceUrlOf = (script: Script): string =>
   `http://source.example/#${encodeURIComponent(JSON.stringify(script))}`;

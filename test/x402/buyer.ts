@@ -23,7 +23,7 @@ import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 import { type Chain, settingsOf, type Wallet } from "./chain.ts";
 
-/** What both modes' books start with, and a wallet where it is not said. */
+/** What the balance of each mode at the start, and the wallet where a test gives none. */
 export const FUNDS = 1_000_000n;
 
 /** The service as it is wired, with a wallet on the chain. A person buys, whom no failure stops. */
@@ -41,10 +41,10 @@ export type Buyer = {
   openCodes(warrantId: unknown): readonly string[];
   purchaseOf(warrantId: unknown): Purchase;
   purchases(): readonly Purchase[];
-  books(): { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
+  balance(): { readonly available: bigint; readonly held: bigint; readonly paid: bigint };
   /** Takes the service's clock ahead, and runs the job that finds out about payments. */
   findOut(laterBySeconds: number, chains?: Chains): Promise<void>;
-  /** Audits the books. */
+  /** Audits the ledger. */
   close(): Promise<void>;
 };
 
@@ -124,7 +124,7 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
       return found;
     },
     purchases,
-    books: () => reader.balances.list(scope)[0]?.balance ?? { available: 0n, held: 0n, paid: 0n },
+    balance: () => reader.balances.list(scope)[0]?.balance ?? { available: 0n, held: 0n, paid: 0n },
     async findOut(laterBySeconds, chains = ctx.x402.chains) {
       aheadMs += laterBySeconds * 1_000;
       await reconcilePurchases({ ...ctx, x402: { ...ctx.x402, chains } }, (error) => {
@@ -137,7 +137,8 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
       await close();
       await opened.close();
       rmSync(folder, { recursive: true, force: true });
-      if (problems.length > 0) throw new Error(`the books do not agree: ${JSON.stringify(problems)}`);
+      if (problems.length > 0)
+        throw new Error(`the ledger disagrees with itself: ${JSON.stringify(problems)}`);
     },
   };
 }

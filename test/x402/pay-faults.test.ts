@@ -75,13 +75,13 @@ for (const version of [1, 2] as const) {
     const settled = FAULTS.filter(isSettled);
     const undelivered = settled.filter((fault) => !isDelivered(fault));
 
-    /** What the chain says was paid is what the books and the purchases say. */
+    /** The chain, the ledger and the purchases say the same of what was paid. */
     async function expectAgreement(paidFor: readonly Fault[]): Promise<void> {
       const spent = FUNDS - (await chain.balanceOf(buyer.wallet.address));
       expect([spent, await chain.balanceOf(payTo)]).toEqual(Array(2).fill(BigInt(paidFor.length) * COST));
       const known = FAULTS.filter((fault) => purchaseOf(fault).known === "paid");
       expect(known).toEqual([...paidFor]);
-      const { available, held, paid } = buyer.books();
+      const { available, held, paid } = buyer.balance();
       expect(available + held + paid).toBe(FUNDS);
     }
 
@@ -171,7 +171,7 @@ for (const version of [1, 2] as const) {
         expect((await buyer.settle(warrantOf(fault), "release")).body.state).toBe("released");
       // With the one that settled late.
       const paid = BigInt(settled.length + 1) * COST;
-      expect(buyer.books()).toEqual({ available: FUNDS - paid, held: 0n, paid });
+      expect(buyer.balance()).toEqual({ available: FUNDS - paid, held: 0n, paid });
       expect(await chain.balanceOf(buyer.wallet.address)).toBe(FUNDS - paid);
       expect((await seller.settleLast()).status).toBe(402);
       expect(await chain.balanceOf(payTo)).toBe(paid);

@@ -169,7 +169,7 @@ for (const version of [1, 2] as const) {
     const purchaseOf = (what: string) => purchases().find(({ url }) => url === urlOf(what));
     const stateOf = (what: string) =>
       machine.ctx.reader.warrants.find(purchaseOf(what)?.warrantId ?? "")?.state;
-    const books = () => machine.ctx.reader.balances.list(scope())[0]?.balance;
+    const balance = () => machine.ctx.reader.balances.list(scope())[0]?.balance;
     const headers = () => seller.payments.map(({ header }) => header);
 
     test("each was cut off in its phase, and its money is where the chain says", async () => {
@@ -229,7 +229,7 @@ for (const version of [1, 2] as const) {
           expect([what, stateOf(what)]).toEqual([what, end]);
         }
         const paid = await chain.balanceOf(payTo);
-        expect(books()).toEqual({ available: FUNDS - paid, held: 0n, paid });
+        expect(balance()).toEqual({ available: FUNDS - paid, held: 0n, paid });
         expect(await chain.balanceOf(wallet.address)).toBe(FUNDS - paid);
         expect(purchases().filter(({ known }) => known === "paid")).toHaveLength(Number(paid / COST));
         expect(await machine.ctx.store.audit()).toEqual([]);

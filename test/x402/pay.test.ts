@@ -28,9 +28,9 @@ afterAll(async () => {
 /** An address that nobody was paid at yet. */
 const newPayee = (): Address => `0x${(++payees).toString(16).padStart(40, "b")}`;
 
-/** The wallet has spent what the books say is paid, and nothing is held. */
+/** The wallet has spent what the ledger says is paid, and nothing is held. */
 async function expectAgreement(): Promise<void> {
-  const { available, held, paid } = buyer.books();
+  const { available, held, paid } = buyer.balance();
   expect([FUNDS - (await chain.balanceOf(buyer.wallet.address)), held]).toEqual([paid, 0n]);
   expect(available).toBe(FUNDS - paid);
 }
@@ -86,11 +86,11 @@ for (const version of [1, 2] as const) {
     });
 
     test(
-      "is paid fifty times by fifty purchases at once: the chain and the books agree to the unit",
+      "is paid fifty times by fifty purchases at once: the chain and the ledger agree to the unit",
       async () => {
         const payTo = newPayee();
         const seller = await startOfficialSeller({ version, chain, facilitator, payTo, price: "7" });
-        const [transfers, paid] = [await chain.transfers(), buyer.books().paid];
+        const [transfers, paid] = [await chain.transfers(), buyer.balance().paid];
         const bought = await Promise.all([...Array(50)].map(() => buyer.pay(seller.url)));
         expect(bought.map(({ status, body }) => [status, body.state])).toEqual(
           Array(50).fill([200, "released"]),
@@ -98,7 +98,7 @@ for (const version of [1, 2] as const) {
         expect([
           await chain.balanceOf(payTo),
           (await chain.transfers()) - transfers,
-          buyer.books().paid - paid,
+          buyer.balance().paid - paid,
         ]).toEqual([350n, 50, 350n]);
         expect(new Set(seller.payments).size).toBe(50);
         await expectAgreement();
@@ -125,7 +125,7 @@ test(
       expect((await poor.pay(seller.url)).body.state).toBe("released");
     expect((await poor.pay(seller.url)).code).toBe("insufficient_funds");
     expect([await chain.balanceOf(payTo), await chain.balanceOf(poor.wallet.address)]).toEqual([70n, 0n]);
-    expect(poor.books()).toEqual({ available: FUNDS - 70n, held: 0n, paid: 70n });
+    expect(poor.balance()).toEqual({ available: FUNDS - 70n, held: 0n, paid: 70n });
     expect([poor.purchases().length, seller.payments.length]).toEqual([10, 10]);
     await seller.close();
     await poor.close();
@@ -152,10 +152,10 @@ describe("a wallet's mode", () => {
           ? new Response(text, { status: 402 })
           : new Response(null, { status: 402, headers: { "payment-required": btoa(text) } });
       });
-      const [books, count] = [buyer.books(), buyer.purchases().length];
+      const [balance, count] = [buyer.balance(), buyer.purchases().length];
       const refused = await buyer.pay(seller.url, {}, { as: buyer.home.sandbox.as });
       expect([refused.status, refused.code, asked]).toEqual([400, "x402_scheme_unsupported", 1]);
-      expect([buyer.books(), buyer.purchases().length]).toEqual([books, count]);
+      expect([buyer.balance(), buyer.purchases().length]).toEqual([balance, count]);
       await seller.close();
     });
   }

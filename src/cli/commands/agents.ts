@@ -43,7 +43,7 @@ function addCreate(agents: Command, tools: CommandLineTools): void {
     .requiredOption("--organisation <id>", "whose agent it is")
     .addOption(modeOption())
     .requiredOption("--name <name>", "the agent's name")
-    .option("--failure-budget <count>", "failures in a row after which it pauses itself (default: 3)")
+    .option("--failure-budget <count>", "failures in a row after which it is paused (default: 3)")
     .option(
       "--must-be-named",
       "its keys must send agent_id when they open a warrant (default: they need not)",
@@ -82,7 +82,7 @@ function addSetStatus(agents: Command, tools: CommandLineTools): void {
     .command("set-status")
     .summary("make an agent active, paused or killed")
     .description(
-      "Sets an agent's status. A paused agent opens nothing; killing one also freezes what it holds, until it is active again or a person decides.",
+      "Sets an agent's status. A paused agent opens no warrant. Killing an agent also freezes its held warrants, until it is active again or a person decides.",
     )
     .argument("<agent>", "the agent's id")
     .addArgument(new Argument("<status>", "the new status").choices([...AGENT_STATUSES]));

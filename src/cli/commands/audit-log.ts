@@ -11,7 +11,7 @@ export function addAuditLog(program: Command, tools: CommandLineTools): void {
     .command("audit-log")
     .summary("show who changed what, newest first")
     .description(
-      "Shows every administrative change to an organisation, newest first: who, what and when. With --json also how it was before and is after.",
+      "Shows every administrative change to an organisation, newest first: who, what and when. With --json also how it was before and after.",
     )
     .requiredOption("--organisation <id>", "whose log it is")
     .option("--limit <count>", "how many entries, 1 to 100 (default: 25)")

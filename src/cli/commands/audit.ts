@@ -19,7 +19,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
     },
     step: "checking the ledger",
     print: ({ ok, problems }) =>
-      ok ? "The books balance; nothing disagrees." : problems.map(printable).join("\n"),
+      ok ? "The ledger balances; nothing disagrees." : problems.map(printable).join("\n"),
     failed: ({ ok }) => !ok,
   });
 }

@@ -10,12 +10,12 @@ import type { CommandLineTools } from "../tools.ts";
 export function addBackup(program: Command, tools: CommandLineTools): void {
   const backup = program
     .command("backup")
-    .argument("<file>", "a new file; one that is there is not overwritten")
+    .argument("<file>", "a new file; a file that exists is not overwritten")
     .summary("copy the ledger and its keys into one file")
     .description(
-      "Copies the ledger, as it is at this moment, and its key files into one new file, and audits the copy. The server may go on running.",
+      "Copies the ledger, as it is at this moment, and its key files into one new file, and audits the copy. The server may be running.",
     )
-    .option("--without-keys", "leave the key files out; a restore needs them (default: they are in it)");
+    .option("--without-keys", "leave out the key files, which a restore needs (default: include them)");
   examples(
     backup,
     "holdfast backup /mnt/backups/monday.backup",
@@ -45,13 +45,13 @@ export function addBackup(program: Command, tools: CommandLineTools): void {
   });
 }
 
-/** Which keys are in a backup, and what that means for whoever keeps it. */
+/** Which keys are in a backup, and what that means for the person who keeps it. */
 const keysInBackup = (keys: BackupResource["keys"]): string =>
   keyFileNames
     .map((name) => {
       const { can, setting, without } = KEY_FILES[name];
       return keys.includes(name)
-        ? `${name} is in it, in the clear: whoever has the file can ${can}. Keep it as you keep the data folder.`
-        : `${name} is not in it. Keep that key, or the value of ${setting}, apart: without it, after a restore, ${without}.`;
+        ? `${name} is in it, not encrypted: whoever has the file can ${can}. Guard it like the data folder.`
+        : `${name} is not in it. Keep that key, or the value of ${setting}, elsewhere: without it, after a restore, ${without}.`;
     })
     .join("\n");

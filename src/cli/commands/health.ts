@@ -55,7 +55,7 @@ async function problemAt(url: string): Promise<string | null> {
   }
 }
 
-/** The checks that failed, as `/readyz` lists them; nothing where the body is no such list. */
+/** The checks that failed, as `/readyz` lists them; nothing where the body is not such a list. */
 function failedChecks(body: string): string {
   try {
     const { checks } = JSON.parse(body) as { checks: { name: string; message: string | null }[] };

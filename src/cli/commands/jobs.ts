@@ -8,7 +8,7 @@ import { type CommandLineTools, JOBS_BY_HAND, type JobByHand } from "../tools.ts
 const WHAT_IT_DOES: Readonly<Record<JobByHand, string>> = {
   deadlines: "expire warrants whose deadline has passed",
   agents: "finish freezing and unfreezing the warrants of agents that were killed or made active",
-  recover: "take back checks that were interrupted",
+  recover: "undo checks that were interrupted, so that their warrants are held again",
   retention: "delete what is no longer kept: old Idempotency-Keys, sign-ins, links and deliveries",
   reminders: "print on stderr the escalations that have waited for a day",
   webhooks: "attempt the deliveries that are due",
@@ -18,7 +18,7 @@ export function addJobs(program: Command, tools: CommandLineTools): void {
   const jobs = group(program, "jobs", "run by hand what the server does by itself");
   const run = jobs
     .command("run")
-    .addArgument(new Argument("<job>", "which one").choices(JOBS_BY_HAND))
+    .addArgument(new Argument("<job>", "the job's name").choices(JOBS_BY_HAND))
     .summary("run a job once")
     .description("Runs a job once. The server may be running.")
     .addHelpText(

@@ -6,7 +6,7 @@ import { given, wholeNumberIfGiven } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-const SHOWN_ONCE = "The secret is shown once: keep it now. Only a hash of it is kept here.";
+const SHOWN_ONCE = "The secret is shown once: save it now. Holdfast keeps only a hash of it.";
 
 export function addKeys(program: Command, tools: CommandLineTools): void {
   const keys = group(program, "keys", "create, rotate, list and revoke the API keys of agents");
@@ -65,7 +65,7 @@ function addRotate(keys: Command, tools: CommandLineTools): void {
     verb: (ctx, input) => rotateKey(ctx, MACHINE, input),
     print: (key) =>
       report(
-        `Created a ${key.mode} key of ${key.agent_id}, in the place of ${key.replaces.id}.`,
+        `Created a ${key.mode} key of ${key.agent_id}, which replaces ${key.replaces.id}.`,
         [
           ["id", key.id],
           ["secret", key.secret],
@@ -82,7 +82,7 @@ function addList(keys: Command, tools: CommandLineTools): void {
     .command("list")
     .summary("list the keys of an agent")
     .description(
-      "Lists the API keys of an agent, ended ones too. When a key was last used is known to about ten seconds. No secret is shown.",
+      "Lists the API keys of an agent, also those that have ended. The time of the last use may be ten seconds behind. No secret is shown.",
     )
     .requiredOption("--agent <id>", "whose keys they are");
   examples(list, "holdfast keys list --agent agt_…");
@@ -110,7 +110,7 @@ function addRevoke(keys: Command, tools: CommandLineTools): void {
   const revoke = keys
     .command("revoke")
     .summary("revoke an API key")
-    .description("Revokes an API key, for good and at once.")
+    .description("Revokes an API key at once. This cannot be undone.")
     .argument("<key>", "the key's id");
   examples(revoke, "holdfast keys revoke key_…");
   runsOnLedger(revoke, tools, {

@@ -11,7 +11,7 @@ export function addKillSwitch(program: Command, tools: CommandLineTools): void {
     .command("kill-switch")
     .summary("stop new warrants, or let them open again")
     .description(
-      "While the kill switch is on, the organisation opens no warrant, in either mode. What is open goes on: it is verified, settled, and its money returns.",
+      "While the kill switch is on, the organisation opens no warrant, in either mode. Warrants that are open go on: they are verified, settled, and expire.",
     )
     .addArgument(new Argument("<state>", "on stops new warrants").choices(["on", "off"]))
     .requiredOption("--organisation <id>", "whose switch it is");
@@ -25,7 +25,7 @@ export function addKillSwitch(program: Command, tools: CommandLineTools): void {
     print: (organisation) =>
       report(
         organisation.kill_switch
-          ? `${organisation.name} opens no new warrants; what is open goes on.`
+          ? `${organisation.name} opens no new warrants; those that are open go on.`
           : `${organisation.name} opens warrants.`,
         organisationFields(organisation),
       ),

@@ -7,7 +7,7 @@ import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
 
-/** The one word that is not a file's name; a file of this name is `./acknowledge`. */
+/** This word is not the name of a file. A file with this name is `./acknowledge`. */
 const ACKNOWLEDGE = "acknowledge";
 
 export function addRestore(program: Command, tools: CommandLineTools): void {
@@ -16,7 +16,7 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
     .argument("<file>", "a backup; or the word acknowledge")
     .summary("put a backup into an empty data folder")
     .description(
-      "Puts a backup into an empty or missing data folder, and audits it. The backup does not know what happened after it was made, payments among it. So warrants open in the sandbox only, until you have compared and run `holdfast restore acknowledge`.",
+      "Puts a backup into an empty or missing data folder, and audits it. The backup does not hold what happened after it was made, such as payments. So warrants open in the sandbox only, until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
     );
   examples(restore, "holdfast restore monday.backup --data ./data", "holdfast restore acknowledge");
   withCommonFlags(restore).action(async (file: string) => {
@@ -49,8 +49,8 @@ async function restoreFile(
     ],
     [
       ...missingKeyWarnings(answer.keys),
-      "What came after the backup is forgotten: warrants, settlements, Idempotency-Keys, revoked keys. Live warrants are",
-      "refused until you have looked at that and run `holdfast restore acknowledge`; the sandbox is open.",
+      "What came after the backup is lost: warrants, settlements, Idempotency-Keys, revoked keys. Live warrants are refused",
+      "until you have looked at that and run `holdfast restore acknowledge`. The sandbox is open at once.",
     ].join("\n"),
   );
   return { answer, text };

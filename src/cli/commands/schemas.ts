@@ -10,7 +10,7 @@ export function addSchemas(program: Command, tools: CommandLineTools): void {
   const schemas = group(program, "schemas", "save the JSON Schemas that clauses name");
   const create = schemas
     .command("create")
-    .summary("save a JSON Schema under a name, for good")
+    .summary("save a JSON Schema under a name; it never changes")
     .description(
       "Saves a JSON Schema (2020-12, or draft-07 where $schema says so). It never changes afterwards.",
     )

@@ -86,7 +86,9 @@ function addDisable(webhooks: Command, tools: CommandLineTools): void {
   const disable = webhooks
     .command("disable")
     .summary("send nothing more to an endpoint")
-    .description("Disables an endpoint, for good. It gets nothing more, not even deliveries that were due.")
+    .description(
+      "Disables an endpoint, which cannot be undone. It gets nothing more, not even deliveries that are due.",
+    )
     .argument("<webhook>", "the endpoint's id");
   examples(disable, "holdfast webhooks disable whk_…");
   runsOnLedger(disable, tools, {
@@ -100,7 +102,7 @@ function addList(webhooks: Command, tools: CommandLineTools): void {
   const list = webhooks
     .command("list")
     .summary("list an organisation's endpoints")
-    .description("Lists an organisation's webhook endpoints in one mode, disabled ones too.")
+    .description("Lists an organisation's webhook endpoints in one mode, also those that are disabled.")
     .requiredOption("--organisation <id>", "whose endpoints they are")
     .addOption(modeOption());
   examples(list, "holdfast webhooks list --organisation org_… --mode sandbox");

@@ -74,9 +74,9 @@ function addShow(x402: Command, tools: CommandLineTools): void {
 function addResolve(x402: Command, tools: CommandLineTools): void {
   const resolve = x402
     .command("resolve")
-    .summary("say whether a seller was paid, where no chain can tell")
+    .summary("say whether a seller was paid, where no chain can say it")
     .description(
-      "Records whether a seller was paid, where Holdfast does not know it: from one hour after the payment expired, where HOLDFAST_EVM_RPC of the server has no endpoint for its chain, or one that has not answered for a day. --unpaid returns the hold; after --paid a person can release the warrant. It cannot be taken back.",
+      "Records whether a seller was paid, where Holdfast does not know it. You can say so one hour after the payment has expired if the server has no endpoint of its chain in HOLDFAST_EVM_RPC, or once that endpoint has not answered for a day. --unpaid returns the hold; after --paid a person can release the warrant. This cannot be undone.",
     )
     .argument("<purchase>", "the purchase's id")
     .option("--paid", "the seller has the money; this or --unpaid")
@@ -102,9 +102,9 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
 const quoteOf = ({ quoted }: Purchase): string =>
   quoted === null ? "none" : displayAmount(BigInt(quoted.amount), quoted.asset);
 
-/** What is known of the money, and how. */
+/** Whether the seller was paid, and how that is known. */
 function knownOf({ pays, known, known_by, attempt, transaction }: Purchase): string {
-  if (pays?.kind === "voucher") return "a voucher, paid on the books";
+  if (pays?.kind === "voucher") return "a voucher, paid in the ledger";
   if (known === null) return "none";
   const source = known_by === null ? "" : `, by ${known_by}`;
   const never = attempt === "never_connected" ? ", the seller was never reached" : "";

@@ -53,8 +53,8 @@ export function mayBeObject(body: Uint8Array): boolean {
 }
 
 /**
- * Epoch ms of a top-level `generated_at`. Undefined where the body has none: then `Last-Modified` counts. Null where it cannot
- * be read: then nothing else counts instead.
+ * Epoch ms of a top-level `generated_at` (README, "Freshness"). Undefined where the body has none: then `Last-Modified`
+ * counts. Null where it cannot be read: then `Last-Modified` does not count either.
  */
 export function statedTimeOf(body: Uint8Array): number | null | undefined {
   if (!mayBeObject(body)) return undefined;
@@ -79,8 +79,8 @@ export function jsonEquals(left: unknown, right: unknown): boolean {
 }
 
 /**
- * A value as `observed` shows it: itself up to 1 kB of JSON, else the beginning of its JSON text. Whatever comes out
- * can be hashed, so lone surrogates and numbers beyond the finite are shown as text too. Null where it cannot be shown.
+ * A value as `observed` shows it: the value itself, or the beginning of its JSON text where that is longer than 1 kB. The
+ * result is hashed, so a value with a lone surrogate, which has no hash, is shown as text too. Null where it cannot be shown.
  */
 export function observedOf(value: unknown): unknown {
   try {

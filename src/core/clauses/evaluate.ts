@@ -26,7 +26,7 @@ import type { Schemas } from "./schema.ts";
 const jsonPaths = (): typeof import("./jsonpath.ts") => require("./jsonpath.ts");
 const jsonSchemas = (): typeof import("./schema.ts") => require("./schema.ts");
 
-/** Loads both, in a process that evaluates documents: the first clause has a time limit, which should not run meanwhile. */
+/** Loads both packages before the first clause comes: loading must not use up the clause's time limit. */
 export function loadDocumentPackages(): void {
   jsonPaths();
   jsonSchemas();

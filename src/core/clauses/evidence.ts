@@ -14,13 +14,13 @@ export type ReachedEvidence = SuppliedValues & {
   readonly reached: true;
   readonly status: number | null;
   readonly body: Uint8Array;
-  /** Epoch ms, as described to the bench; it wins over what the body says. Null on the live path. */
+  /** Epoch ms. Only a bench run supplies it, and it wins over the body's own time. Null in a verification. */
   readonly generatedAt: number | null;
   /** Epoch ms of `Last-Modified`, used where the body's top-level `generated_at` says nothing. */
   readonly lastModifiedAt: number | null;
 };
 
-/** Nothing could be read: `reason` is what every clause but the coming-soon three fails with. */
+/** Nothing could be read. Every clause fails with `reason`, except the three coming-soon kinds. */
 export type UnreachedEvidence = SuppliedValues & { readonly reached: false; readonly reason: SourceCode };
 
 export type Evidence = ReachedEvidence | UnreachedEvidence;
@@ -30,7 +30,7 @@ export type ClauseResult = {
   /** The clause as given. */
   readonly clause: Clause;
   readonly passed: boolean;
-  /** Null exactly where it passed. */
+  /** Null where the clause passed. */
   readonly reason_code: ClauseCode | null;
   /** What was seen, as JSON; null where there is nothing to show. */
   readonly observed: unknown;
@@ -51,7 +51,7 @@ export type Evaluation = {
 const NOTHING_SUPPLIED: SuppliedValues = { uptimeRatio: null, emittedTopics: null, judgeScore: null };
 const NO_BYTES = new Uint8Array();
 
-/** Evidence of an answer; what is left out is null, or an empty body. */
+/** Evidence of an answer. Fields that are not given are null, and the body is empty. */
 export const reachedEvidence = (given: Partial<Omit<ReachedEvidence, "reached">>): ReachedEvidence => ({
   ...NOTHING_SUPPLIED,
   status: null,
@@ -62,7 +62,7 @@ export const reachedEvidence = (given: Partial<Omit<ReachedEvidence, "reached">>
   reached: true,
 });
 
-/** Evidence that there was no answer. */
+/** Evidence where no answer could be read. */
 export const unreachedEvidence = (
   reason: SourceCode,
   supplied: Partial<SuppliedValues> = {},

@@ -37,7 +37,7 @@ const short =
   (text) =>
     text.length <= SHORT_MAX && check(text);
 
-/** Compiles its pattern for the first text: to compile all patterns at load took 20 ms of every start. */
+/** Compiles its pattern when the first text comes. Compiling all patterns at load took 20 ms of every start. */
 function patternFormat(source: string): TextFormat {
   let pattern: Pattern | null = null;
   return (text) => {

@@ -82,8 +82,8 @@ export function parseJsonPath(path: string): string | null {
 }
 
 /**
- * The values that a path selects, one at a time, in the document's order. Throws where the path is malformed, or where
- * the document or a pattern goes beyond what can be evaluated: a clause fails then, whatever the path negates.
+ * The values that a path selects, one at a time, in the document's order. Throws where the path is malformed, or where the
+ * document or a pattern is more than can be evaluated. The clause fails then, also where the path negates the pattern.
  */
 export function* select(path: string, document: unknown): Generator<unknown> {
   for (const node of environment.lazyQuery(path, document as JSONValue)) yield node.value;

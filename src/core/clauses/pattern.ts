@@ -1,9 +1,9 @@
 import { RE2JS } from "re2js";
 
 /**
- * Patterns of schemas and JSONPaths, in linear time. The engine's own regular expressions backtrack, and give up
- * with `false` after half a second: `not: { pattern }` would then pass wrongly. So a pattern in ECMA-262's grammar
- * (flag `u`, as JSON Schema asks) is rewritten, meaning the same, for RE2. What RE2 cannot do is refused.
+ * Patterns of schemas and JSONPaths, matched in linear time. JavaScript's own regular expressions backtrack, and give up
+ * with `false` after half a second: `not: { pattern }` would then pass wrongly. So a pattern in ECMA-262's grammar (flag `u`,
+ * as JSON Schema asks) is rewritten for RE2, with the same meaning. A pattern that RE2 cannot match is refused.
  */
 export type Pattern = { test(text: string): boolean; toString(): string };
 
@@ -12,7 +12,7 @@ export class PatternProblem extends Error {}
 
 const PATTERN_LENGTH_MAX = 4_096;
 
-/** Patterns of JSON Schema, and of JSONPath's `search()` and `match()`. Their dots differ, and `match()` takes the whole text. */
+/** JSON Schema's patterns, and those of JSONPath's `search()` and `match()`. Their dots differ; `match()` takes the whole text. */
 type Dialect = "ecma262" | "search" | "match";
 
 /** ECMA-262 WhiteSpace and LineTerminator; RE2's own `\s` knows only ASCII. */
@@ -41,7 +41,7 @@ const BEFORE_SPACES = range(0, SPACES[0][0] - 1);
 const ANY = `[${range(0, CODE_POINT_MAX)}]`;
 const NONE = `[^${range(0, CODE_POINT_MAX)}]`;
 
-/** Escapes that name a set: outside a class they stand in brackets. */
+/** Escapes that name a set of characters. Outside of a class they need brackets. */
 const SETS: Readonly<Record<string, string>> = {
   d: "0-9",
   D: `${range(0, 0x2f)}${range(0x3a, CODE_POINT_MAX)}`,
@@ -179,7 +179,7 @@ class Translation {
     return set === null ? literal(String.fromCodePoint(this.escapedPoint())) : `[${set}]`;
   }
 
-  /** The set that the escape at hand names, as a class's content; null where it is one character. */
+  /** The set that the next escape names, as the content of a class; null where the escape names one character. */
   private set(): string | null {
     const letter = this.characters[this.at] ?? "";
     if (letter === "p" || letter === "P") {

@@ -136,7 +136,10 @@ export function parseClauses(value: unknown, path: string): readonly Clause[] | 
 export const fitsSpec = (clauses: readonly Clause[]): boolean =>
   Buffer.byteLength(JSON.stringify({ clauses })) <= SPEC_BYTES_MAX;
 
-/** One clause of a JSON text that `parseJsonText` has read, or `validation_failed` naming the path. A saved verifier is `{ kind: type, ...config }`. */
+/**
+ * One clause, or `validation_failed` naming the path. `value` comes from `parseJsonText`. A saved verifier is parsed as
+ * `{ kind: type, ...config }`.
+ */
 export function parseClause(value: unknown, path: string): Clause | Refusal {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return refuseField(path, "must be an object");

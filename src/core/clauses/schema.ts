@@ -9,7 +9,7 @@ import { compilePattern, PatternProblem } from "./pattern.ts";
 /** A named JSON Schema: draft 2020-12, or draft-07 where `$schema` says so. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 
-/** A schema under the SHA-256 of its canonical JSON, which never changes. */
+/** A schema with the SHA-256 of its canonical JSON. A schema never changes. */
 export type NamedSchema = { readonly hash: string; readonly schema: JsonSchema };
 export type Schemas = Readonly<Record<string, NamedSchema>>;
 
@@ -49,7 +49,7 @@ function createEngine(draft: Draft, options: Options): Ajv {
   return engine;
 }
 
-/** Ajv's equality is misled by members named `constructor` or `valueOf`, and its uniqueItems is quadratic. */
+/** Members named `constructor` or `valueOf` mislead Ajv's equality, and its uniqueItems takes quadratic time. */
 function replaceEquality(engine: Ajv): void {
   for (const keyword of ["const", "enum", "uniqueItems"]) engine.removeKeyword(keyword);
   engine.addKeyword({
@@ -116,15 +116,15 @@ function draftOf(schema: JsonSchema): Draft | null {
   return name === DRAFT_07 ? "draft-07" : null;
 }
 
-const graders = new Map<Draft, Ajv>();
+const metaEngines = new Map<Draft, Ajv>();
 
-/** The engine that holds a draft's meta-schema; user schemas are only validated by it, never added. */
-function graderOf(draft: Draft): Ajv {
-  const known = graders.get(draft);
+/** The engine that holds a draft's meta-schema. It validates schemas by it, and none of them is added to it. */
+function metaEngineOf(draft: Draft): Ajv {
+  const known = metaEngines.get(draft);
   if (known) return known;
-  const grader = createEngine(draft, {});
-  graders.set(draft, grader);
-  return grader;
+  const engine = createEngine(draft, {});
+  metaEngines.set(draft, engine);
+  return engine;
 }
 
 /** A schema to save, or `validation_failed` naming where in `schema` it is wrong. */
@@ -137,9 +137,9 @@ export function parseSchema(value: unknown): { readonly schema: JsonSchema } | R
 
   const draft = draftOf(schema);
   if (draft === null) return refuseField("schema.$schema", `must be ${DRAFT_2020} or ${DRAFT_07}#`);
-  const grader = graderOf(draft);
-  if (grader.validateSchema(schema as boolean | AnySchemaObject) !== true) {
-    const error = grader.errors?.[0];
+  const engine = metaEngineOf(draft);
+  if (engine.validateSchema(schema as boolean | AnySchemaObject) !== true) {
+    const error = engine.errors?.[0];
     const path = (error?.instancePath ?? "").replaceAll("/", ".").replaceAll("~1", "/").replaceAll("~0", "~");
     return refuseField(`schema${path}`, error?.message ?? "is not a JSON Schema");
   }
@@ -152,7 +152,7 @@ export function parseSchema(value: unknown): { readonly schema: JsonSchema } | R
   return { schema };
 }
 
-/** What is wrong with a schema by rules that the meta-schema does not hold; null where nothing is. */
+/** The problem with a schema that its meta-schema does not find; null where there is none. */
 function contentProblem(schema: JsonSchema): string | null {
   if (!canHash(schema)) return "must be JSON of finite numbers and well-formed text";
   const text = canonicalJson(schema);

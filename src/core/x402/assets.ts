@@ -1,11 +1,11 @@
-/** A token that `exact` is paid with, and what it is on the books. */
+/** A token that `exact` payments are made with, and its asset in the ledger. */
 export type AssetRule = {
   readonly chainId: number;
   /** The token's address, in lower case. */
   readonly contract: string;
-  /** The books' asset: one to 32 characters of A-Z a-z 0-9 . _ : - */
+  /** The asset in the ledger: 1 to 32 characters of A-Z a-z 0-9 . _ : - */
   readonly asset: string;
-  /** The token's EIP-712 domain. A signature under another is worth nothing. */
+  /** The token's EIP-712 domain. The token rejects a signature for any other. */
   readonly tokenName: string;
   readonly tokenVersion: string;
 };
@@ -19,8 +19,8 @@ const usdc = (chainId: number, contract: string, tokenName: "USDC" | "USD Coin")
 });
 
 /**
- * USDC where it takes EIP-3009 authorizations: the list that @x402/evm ships (its `DEFAULT_ASSETS` of symbol USDC; a test
- * compares), and the two test networks of protocol version 1 that are no longer on it.
+ * USDC on the chains where it takes EIP-3009 authorizations: the list of @x402/evm (its `DEFAULT_ASSETS` of symbol USDC; a
+ * test compares the two), and two test networks of protocol version 1 that are no longer on that list.
  */
 export const KNOWN_ASSETS: readonly AssetRule[] = [
   usdc(1, "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "USD Coin"),

@@ -1,4 +1,4 @@
-/** EVM chains by their ids, as x402 names them: by CAIP-2 in protocol version 2, by names of its own in version 1. */
+/** EVM chains by their ids, as x402 names them: protocol version 2 by CAIP-2, version 1 by names of its own. */
 
 /** The names of version 1 (`EVM_NETWORK_CHAIN_ID_MAP` of @x402/evm). */
 const CHAIN_IDS_OF_V1: ReadonlyMap<string, number> = new Map([
@@ -27,7 +27,7 @@ const CHAIN_IDS_OF_V1: ReadonlyMap<string, number> = new Map([
   ["flare", 14],
 ]);
 
-/** Chains whose money is not real. Every other one counts as real, so that a sandbox never pays on a chain that is new to us. */
+/** Chains whose money is not real. Every other chain counts as real, so the sandbox never pays on a chain that is not listed. */
 export const TEST_NETWORKS: ReadonlySet<number> = new Set([
   11_155_111, // Ethereum Sepolia
   11_155_420, // OP Sepolia
@@ -46,7 +46,7 @@ export const TEST_NETWORKS: ReadonlySet<number> = new Set([
   31_337, // a local chain of hardhat or anvil
 ]);
 
-/** The sandbox pays on these and nowhere else, live everywhere but on these (decisions.md, x402). */
+/** The sandbox pays on test networks only, and live pays on all others only (README, "Buying by x402"). */
 export const isTestNetwork = (chainId: number): boolean => TEST_NETWORKS.has(chainId);
 
 const CAIP_2 = /^eip155:([1-9][0-9]{0,15})$/;
@@ -59,6 +59,6 @@ export function chainOfCaip2(network: string): number | null {
   return Number.isSafeInteger(chainId) ? chainId : null;
 }
 
-/** The chain that a challenge of a protocol version names; null where it is none that we know how to name. */
+/** The chain that a challenge of a protocol version names; null where the name is not known. */
 export const chainOfNetwork = (protocol: 1 | 2, network: string): number | null =>
   protocol === 1 ? (CHAIN_IDS_OF_V1.get(network) ?? null) : chainOfCaip2(network);

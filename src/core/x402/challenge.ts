@@ -2,7 +2,7 @@ import { type Refusal, refuse } from "../errors.ts";
 import { ASSET_PATTERN, PAYEE_PATTERN } from "../money.ts";
 import { isJsonObject, type JsonObject, readJson, readJsonHeader } from "./json-header.ts";
 
-/** What a 402 asks for, in the three forms that are understood (decisions.md, x402). */
+/** What a 402 asks for, in one of the three forms that Holdfast understands (README, "Buying by x402"). */
 export type Challenge =
   | { readonly kind: "simple"; readonly amount: bigint; readonly asset: string; readonly payee: string }
   | {
@@ -10,7 +10,7 @@ export type Challenge =
       readonly protocol: 1 | 2;
       /** Version 2's description of what is bought, which goes back with the payment; null in version 1. */
       readonly resource: JsonObject | null;
-      /** One at the least. */
+      /** At least one. */
       readonly entries: readonly ChallengeEntry[];
     };
 
@@ -20,7 +20,7 @@ export type ChallengeEntry = {
   readonly path: string;
   readonly scheme: string;
   readonly network: string;
-  /** Above zero; up to what a chain can say, so it may be above AMOUNT_MAX. */
+  /** Above zero. It may be above AMOUNT_MAX: the numbers of a chain are larger. */
   readonly amount: bigint;
   readonly asset: string;
   readonly payTo: string;
@@ -41,9 +41,9 @@ const HEADER = "PAYMENT-REQUIRED";
 export const CHALLENGE_BYTES_MAX = 256 * 1024;
 const ENTRIES_MAX = 32;
 const NAME_LENGTH_MAX = 128;
-/** The longest number of a chain: 2^256 has 78 digits. */
+/** The numbers of a chain are below 2^256, which has 78 digits. */
 const DIGITS_MAX = 78;
-/** No deadline is further ahead (decisions.md, Warrants). */
+/** A warrant's deadline is at most five years ahead (README, "Warrants"). */
 const TIMEOUT_SECONDS_MAX = 5 * 365 * 24 * 60 * 60;
 
 const ASSET = new RegExp(ASSET_PATTERN);
@@ -52,7 +52,7 @@ const PAYEE = new RegExp(PAYEE_PATTERN);
 const unreadable = (problem: string): Refusal =>
   refuse("x402_challenge_invalid", `The seller's 402 cannot be read: ${problem}.`);
 
-/** What is said of a body above CHALLENGE_BYTES_MAX. */
+/** The refusal of a body above CHALLENGE_BYTES_MAX. */
 export const CHALLENGE_TOO_LONG: Refusal = unreadable("its body is larger than 256 kB");
 
 /** The header that wins over every body; undefined where there is none. */
@@ -60,9 +60,9 @@ export const challengeHeaderOf = (headers: PaymentRequired["headers"]): string |
   headers[HEADER.toLowerCase()] || undefined;
 
 /**
- * The challenge of a 402: that of the header, which wins, else that of the body, at its top or under `x402`. An entry that
- * cannot be read is one that cannot be paid: it is left out. Where none is left, or nothing is readable:
- * `x402_challenge_invalid`, whose message says what is wrong.
+ * The challenge of a 402. The header wins; without it the challenge is in the body, at its top level or under `x402`. An entry
+ * that cannot be read cannot be paid, so it is left out. Where none is left, or nothing can be read, the refusal is
+ * `x402_challenge_invalid`, and its message says what is wrong.
  */
 export function parseChallenge({ headers, body }: PaymentRequired): Challenge | Refusal {
   const header = challengeHeaderOf(headers);
@@ -73,17 +73,17 @@ export function parseChallenge({ headers, body }: PaymentRequired): Challenge | 
       ? parseProtocol(read.value, 2, `${HEADER} `)
       : unreadable(`${HEADER} is not a JSON object`);
   }
-  // Characters are at most as many as bytes, so a text that is too long is not even copied.
+  // A text has at least as many bytes as characters. With too many characters it is refused before it is copied.
   if (body.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (bytes.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;
   const read = readJson(bytes);
   if ("problem" in read) return unreadable(`it has no ${HEADER}, and its body ${read.problem}`);
   const found = challengeIn(read.value);
-  if (!found) return unreadable(`it has no ${HEADER}, and in its body is neither accepts nor an amount`);
+  if (!found) return unreadable(`it has no ${HEADER}, and its body has neither accepts nor amount`);
   const { value, path } = found;
   if (!("accepts" in value)) return parseSimple(value, path);
-  // Some sellers of version 2 say the same in the body; what the document calls itself counts.
+  // Some sellers of version 2 put the challenge into the body. The document's own version counts.
   const protocol = value.x402Version === 2 ? 2 : 1;
   return parseProtocol(value, protocol, path);
 }
@@ -115,10 +115,10 @@ function parseProtocol(value: JsonObject, protocol: 1 | 2, path: string): Challe
   const { x402Version = protocol, accepts, resource } = value;
   if (x402Version !== protocol) return unreadable(`${path}x402Version must be ${protocol}`);
   if (!Array.isArray(accepts) || accepts.length === 0) {
-    return unreadable(`${path}accepts must be an array of one entry at the least`);
+    return unreadable(`${path}accepts must be an array of at least one entry`);
   }
   if (accepts.length > ENTRIES_MAX) {
-    return unreadable(`${path}accepts must be at most ${ENTRIES_MAX} entries`);
+    return unreadable(`${path}accepts must have at most ${ENTRIES_MAX} entries`);
   }
   const read = accepts.map((entry, index) => parseEntry(entry, protocol, `${path}accepts.${index}`));
   const entries = read.filter((entry) => typeof entry !== "string");

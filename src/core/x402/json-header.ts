@@ -13,14 +13,14 @@ const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 export const writeJsonHeader = (value: JsonObject): string =>
   Buffer.from(JSON.stringify(value)).toString("base64");
 
-/** The JSON of a header's text, or what is wrong with it, to follow the header's name. */
+/** The JSON in a header's text, or the problem with it, in words that follow the header's name. */
 export function readJsonHeader(text: string): { readonly value: unknown } | { readonly problem: string } {
   if (text.length > HEADER_LENGTH_MAX) return { problem: "is longer than 64 kB" };
   if (!BASE64.test(text)) return { problem: "is not base64" };
   return readJson(Buffer.from(text, "base64"));
 }
 
-/** The JSON of some UTF-8, or what is wrong with it. */
+/** The JSON in bytes of UTF-8, or the problem with it, in words that follow a name. */
 export function readJson(bytes: Uint8Array): { readonly value: unknown } | { readonly problem: string } {
   try {
     return parseJsonText(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -7,17 +7,17 @@ import { type SettledState, STATE_OF } from "../warrant.ts";
 import type { Pays, Quote } from "./quote.ts";
 
 /**
- * A purchase's way (decisions.md, x402). Each phase is on disk before the next begins.
- * - `quoting`: the first request; nothing is held.
- * - `held`: the warrant is open and the intent is kept; nothing is signed.
- * - `signed`: the header is kept. It may have been sent: signed counts as sent.
- * - `answered`: the paid answer is kept, or that none came; nothing is decided yet.
- * - `ended`: the warrant has left the purchase. What became of the money may still be unknown.
+ * The phases of a purchase (README, "Buying by x402"). Each phase is on disk before the next begins.
+ * - `quoting`: the seller is asked for the price; nothing is held.
+ * - `held`: the warrant is open, and what will be paid is stored; nothing is signed.
+ * - `signed`: the signed header is stored. It may have been sent, so it counts as sent.
+ * - `answered`: the answer to the paid request is stored, or that none came; nothing is decided yet.
+ * - `ended`: the warrant was settled or escalated, or there is none. Whether the seller was paid may still be unknown.
  */
 export const PHASES = ["quoting", "held", "signed", "answered", "ended"] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** Only the identical header is ever sent again, so no phase leads back. */
+/** No phase leads back: a purchase signs one header, and never another. */
 export const NEXT_PHASES: Readonly<Record<Phase, readonly Phase[]>> = {
   quoting: ["held", "ended"],
   held: ["signed", "ended"],
@@ -27,12 +27,13 @@ export const NEXT_PHASES: Readonly<Record<Phase, readonly Phase[]>> = {
 };
 
 /**
- * What recovery does with a purchase that a crash cut off. `forget`: nothing was held, and its key is free. `refund`: nothing
- * can have been paid. `escalate`: with `payment_unknown`. `settle`: evaluate the kept answer and decide. `nothing`: it is over.
+ * What recovery does with a purchase that a crash cut off. `forget`: nothing was held, so delete it and free its key.
+ * `refund`: nothing can have been paid. `escalate`: it may have been paid, so escalate with `payment_unknown`. `settle`:
+ * evaluate the stored answer and decide. `nothing`: it has ended.
  */
 export type Recovery = "forget" | "refund" | "escalate" | "settle" | "nothing";
 
-/** A voucher that was signed has no answer and pays nobody; an authorization that was signed may be used until it expires. */
+/** At `signed` there is no answer. A voucher then pays nobody; an authorization may be used until it expires. */
 export const RECOVERY: Readonly<Record<Phase, Readonly<Record<Pays["kind"], Recovery>>>> = {
   quoting: { voucher: "forget", exact: "forget" },
   held: { voucher: "refund", exact: "refund" },
@@ -41,27 +42,28 @@ export const RECOVERY: Readonly<Record<Phase, Readonly<Record<Pays["kind"], Reco
   ended: { voucher: "nothing", exact: "nothing" },
 };
 
-/** What is known of money outside the books. A voucher moves none, so it is `unpaid` for good. */
+/** What is known of the payment on the chain. A voucher moves nothing there, so it is always `unpaid`. */
 export const KNOWN = ["paid", "unpaid", "unknown"] as const;
 export type Known = (typeof KNOWN)[number];
 
 /** What says so. */
 export const WITNESSES = ["receipt", "chain", "person"] as const;
 
-/** How the paid request went. `receipted`: answered, with a settlement receipt that holds (see readReceipt). */
+/** How the paid request went. `receipted`: answered, with a valid settlement receipt (see readReceipt). */
 export const ATTEMPTS = ["never_connected", "no_answer", "answered", "receipted"] as const;
 export type Attempt = (typeof ATTEMPTS)[number];
 
 /**
- * What the chain says of the authorization. `unused`: so far, but it has not expired at a confirmed block. `expired`: unused at a
- * confirmed block later than its expiry, so for good. `away`: the chain does not answer. `none`: there is none to ask.
+ * What the chain says of the authorization. `unused`: it was not used so far, and may still be. `expired`: it was not used at
+ * a confirmed block later than its expiry, so it never will be. `away`: the chain does not answer. `none`: there is no
+ * endpoint of that chain to ask.
  */
 export const FINDINGS = ["used", "unused", "expired", "away", "none"] as const;
 export type Finding = (typeof FINDINGS)[number];
 
 /**
- * What is known. The chain's word is final where it has one. A receipt alone is enough only where no chain can be asked; a
- * failed or missing one proves nothing, since the seller still has the authorization.
+ * Whether the seller was paid. What the chain says is final. A receipt alone is enough only where no chain can be asked. A
+ * failed or missing receipt proves nothing, since the seller still has the authorization.
  */
 export function knownOf(kind: Pays["kind"], attempt: Attempt, finding: Finding): Known {
   if (kind === "voucher") return "unpaid";
@@ -80,7 +82,7 @@ const outcomeOf = (outcome: "refund" | "escalate"): PolicyDecision => ({
 });
 
 /**
- * How a purchase is settled (decisions.md, x402). A policy cannot take back what was paid, nor release what was not.
+ * How a purchase is settled (README, "Buying by x402"). A policy cannot take back what was paid, nor release what was not.
  *
  * @param decision what the policy made of the paid answer; null where none came
  */
@@ -99,24 +101,24 @@ export function decideSettlement(
 }
 
 /**
- * What the job does with an escalated purchase whose payment is not known. `refund`: by `system`. `irrevocable`: the payment
- * is known to be paid, and a person releases. `wait`: ask again later, or until a person attests.
+ * What the job does with an escalated purchase whose payment is not known. `refund`: the actor `system` refunds it.
+ * `irrevocable`: the seller was paid, so a person can only release it. `wait`: ask the chain again, until a person attests.
  */
 export function decideUnknown(finding: Finding): "refund" | "irrevocable" | "wait" {
   if (finding === "used") return "irrevocable";
   return finding === "expired" ? "refund" : "wait";
 }
 
-/** Expiry is by the time of the chain's blocks, which lags behind ours after an outage; and our clock may be fast. */
+/** An authorization expires by the time of the chain's blocks. It may be behind our clock, after an outage or as ours is fast. */
 const EXPIRY_MARGIN_MS = HOUR_MS;
-/** A chain that is asked in vain for so long is given up. */
+/** After so long without the chain's answer, a person may attest. */
 const CHAIN_AWAY_MS = DAY_MS;
 
 /**
- * Whether a person may say what became of a payment that is not known (decisions.md, x402), and from when on, epoch
- * milliseconds. Where no chain is asked: an hour after the authorization's expiry. Where one is: once it has been
- * asked in vain for a day, which counts from that expiry at the earliest, and is still asked. A chain that nobody asked has not
- * failed to answer.
+ * Whether a person may say what became of a payment that is not known, and from when on, epoch milliseconds (README, "Buying
+ * by x402"). Where no chain is asked, it is an hour after the authorization's expiry. Where a chain is asked, it is a day
+ * after its last answer, or after that expiry if that is later; and it must still be asked, since a chain that nobody asks
+ * cannot answer.
  *
  * @param isAsked whether there is an endpoint of the chain
  */
@@ -134,14 +136,15 @@ export function decideAttestation(
     return { isOpen: now >= from, from };
   }
   const from = Math.max(validBefore, chainSilentSince ?? now) + CHAIN_AWAY_MS;
-  // The next question is due where no server has asked lately.
+  // Where the next question is overdue, no server has asked lately.
   const isStillAsked = nextCheckAt !== null && nextCheckAt > now;
   return { isOpen: now >= from && isStillAsked, from };
 }
 
 /**
- * Null where the payment allows a warrant's settlement or dispute, else `illegal_transition`: while it is not known nothing is
- * legal, what was paid can only be released, and what was not only be refunded. It holds from the signature on, for the sweep too.
+ * Null where the payment allows the settlement or the dispute of its warrant, else `illegal_transition`. While the payment is
+ * not known, nothing is legal. Was it made, only a release is legal; was it not, only a refund. This holds from the signature
+ * on, also for the deadline sweep.
  */
 export function refuseMove(kind: Pays["kind"], known: Known, to: SettledState | "disputed"): Refusal | null {
   if (kind === "voucher") return null;
@@ -161,7 +164,7 @@ export function refuseMove(kind: Pays["kind"], known: Known, to: SettledState | 
     : refuse("illegal_transition", "The seller was not paid on the chain; the warrant can only be refunded.");
 }
 
-/** A purchase as it is kept: the intent, what was signed, and what is known (decisions.md, x402). Times in epoch milliseconds. */
+/** A purchase: what was ordered, what was signed, and what is known of the payment. Times are in epoch milliseconds. */
 export type Purchase = {
   readonly id: string;
   readonly organisationId: string;
@@ -171,7 +174,7 @@ export type Purchase = {
   readonly url: string;
   readonly maxAmount: bigint;
   readonly phase: Phase;
-  /** Null while it is asked for. */
+  /** Null until the seller has named the price. */
   readonly quote: Quote | null;
   readonly warrantId: string | null;
   /** The wallet that signs; null for a voucher. */
@@ -180,25 +183,26 @@ export type Purchase = {
   readonly nonce: string | null;
   /** When the authorization expires. */
   readonly validBefore: number | null;
-  /** What was signed, as it is sent; never another. */
+  /** The signed header. No other is ever sent. */
   readonly header: PaymentHeader | null;
   readonly attempt: Attempt | null;
   readonly known: Known | null;
+  /** Who said what is known. */
   readonly knownBy: (typeof WITNESSES)[number] | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
   /** Of the paid answer; null where none came. */
   readonly responseStatus: number | null;
-  /** SHA-256 of its body, which is kept under it as long as the answer is replayed. */
+  /** SHA-256 of its body. The body is stored under this hash for as long as the answer is replayed. */
   readonly responseHash: string | null;
   /** Its `Last-Modified`. */
   readonly responseLastModifiedAt: number | null;
   readonly createdAt: number;
   readonly answeredAt: number | null;
   readonly endedAt: number | null;
-  /** When the chain is asked again; null where nothing is open. */
+  /** When the chain is asked again; null where there is nothing to ask. */
   readonly nextCheckAt: number | null;
-  /** Since when it is asked about the payment in vain; null where it was not asked, or answered last. */
+  /** Since when the chain was asked without an answer; null where it was not asked, or answered the last time. */
   readonly chainSilentSince: number | null;
 };
 

@@ -6,10 +6,10 @@ import { caip2Of, chainOfNetwork, isTestNetwork } from "./chains.ts";
 import type { Challenge, ChallengeEntry } from "./challenge.ts";
 import type { JsonObject } from "./json-header.ts";
 
-/** How a purchase is paid: by a promise on the books, or by a transfer on a chain that cannot be called back. */
+/** How a purchase is paid: by a voucher, which the ledger settles, or by a transfer on a chain, which cannot be called back. */
 export type Pays = { readonly kind: "voucher" } | ExactPayment;
 
-/** How long an authorization may be used at most, in milliseconds (decisions.md, x402). */
+/** How long an authorization may be valid at most (README, "Buying by x402"). */
 export const AUTHORIZATION_MS_MAX = MINUTE_MS;
 
 export type ExactPayment = {
@@ -34,10 +34,10 @@ export type ExactPayment = {
 export type Quote = {
   /** Above zero, at most the caller's ceiling. */
   readonly amount: bigint;
-  /** The books' asset. */
+  /** The asset in the ledger. */
   readonly asset: string;
   readonly payee: string;
-  /** What the seller allows for it; null where it does not say. */
+  /** How long the seller allows for the payment; null where it does not say. */
   readonly timeoutSeconds: number | null;
   readonly pays: Pays;
 };
@@ -54,14 +54,14 @@ export type Buyer = {
   readonly mode: Mode;
   /** The caller's ceiling, in the smallest unit of `asset`. */
   readonly maxAmount: bigint;
-  /** The books' asset that the caller pays in: a ceiling says nothing of another. */
+  /** The ledger's asset that the caller pays in. `maxAmount` is in it, so a price in any other is not paid. */
   readonly asset: string;
   readonly payable: Payable;
 };
 
 /**
- * The first entry that this mode can pay and that is within the ceiling. None payable: `x402_scheme_unsupported`; payable
- * ones only above: `x402_quote_above_max` (decisions.md, x402).
+ * The first entry that this mode can pay and that is within the ceiling. Where none can be paid, the refusal is
+ * `x402_scheme_unsupported`; where all that can be paid are above the ceiling, it is `x402_quote_above_max`.
  */
 export function chooseEntry(challenge: Challenge, buyer: Buyer): Quote | Refusal {
   const offers =
@@ -97,7 +97,7 @@ const voucherQuote = (
     pays: { kind: "voucher" },
   };
 
-/** A ceiling of 1 USDC must not let through what costs as many units of something dearer. */
+/** The ceiling is in the caller's asset. As many units of another asset may be worth far more. */
 const problemWithAsset = (asset: string, buyer: Buyer): string | null =>
   asset === buyer.asset ? null : `the price is in ${asset}, and max_amount in ${buyer.asset}`;
 
@@ -112,12 +112,12 @@ function exactQuote(
   if (scheme !== "exact") return `${path}: the scheme ${scheme} is not known`;
   const chainId = chainOfNetwork(protocol, network);
   if (chainId === null) return `${path}: the network ${network} is not known`;
-  // The first question is whose money: nothing below may let the sandbox spend any that is real.
+  // This comes before all other checks of a chain: the sandbox must never spend real money.
   if (isTestNetwork(chainId) !== (mode === "sandbox")) {
     return `${path}: ${network} is ${mode === "sandbox" ? "not a" : "a"} test network`;
   }
   const rule = findAsset(payable.assets, chainId, asset);
-  if (!rule) return `${path}: the token ${asset} of ${caip2Of(chainId)} is not one that is paid with`;
+  if (!rule) return `${path}: the token ${asset} of ${caip2Of(chainId)} is not one that Holdfast pays with`;
   if (!payable.hasWallet) return `${path}: there is no wallet for ${mode}`;
   const problem = problemWithAsset(rule.asset, buyer) ?? problemWithTerms(entry, rule);
   if (problem !== null) return `${path}: ${problem}`;
@@ -135,7 +135,7 @@ function exactQuote(
   };
 }
 
-/** What an authorization by EIP-3009 could not keep, or null. A signature for another domain would be money promised for nothing. */
+/** The term of the seller that an EIP-3009 authorization cannot meet, or null. The token rejects a signature for another domain. */
 function problemWithTerms({ payTo, extra }: ChallengeEntry, rule: AssetRule): string | null {
   const { assetTransferMethod = "eip3009", paymentFlow = "authorization" } = extra;
   const { name = rule.tokenName, version = rule.tokenVersion } = extra;

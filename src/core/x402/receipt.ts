@@ -3,19 +3,19 @@ import { chainOfCaip2, chainOfNetwork } from "./chains.ts";
 import { isJsonObject, readJsonHeader } from "./json-header.ts";
 import type { ExactPayment } from "./quote.ts";
 
-/** That a seller's facilitator has settled a payment on the chain. */
+/** A statement of the seller's facilitator that it has settled the payment on the chain. */
 export type SettlementReceipt = {
   /** The transaction's hash. */
   readonly transaction: string;
 };
 
-/** Newest first; a seller of either version may send either. */
+/** The newer name first. Sellers of both protocol versions send either. */
 const HEADERS = ["payment-response", "x-payment-response"] as const;
 const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 
 /**
- * The settlement receipt of a paid answer, or why there is none that speaks of this payment: the header is missing or
- * unreadable, it says failed, or it names another network, payer or amount.
+ * The settlement receipt of a paid answer, or why there is none for this payment: the header is missing or cannot be read, it
+ * does not say success, or it names another network, payer or amount.
  *
  * @param headers by lower-case names
  * @param payer the address of the wallet that signed

@@ -3,8 +3,8 @@ import { SECOND_MS } from "../time.ts";
 import { writeJsonHeader } from "./json-header.ts";
 
 /**
- * A voucher promises a seller what is held: the settlement on the books pays, and the receipt tells (decisions.md, x402).
- * Times are epoch seconds, as JWT has them.
+ * A voucher promises a seller what is held. The settlement in the ledger pays it, and the public receipt shows it (README,
+ * "Accepting Holdfast vouchers"). Times are epoch seconds, as in every JWT.
  */
 export type VoucherClaims = {
   /** The base URL of the instance; its keys are at `<iss>/.well-known/jwks.json`. */
@@ -19,13 +19,13 @@ export type VoucherClaims = {
   readonly amount: string;
   readonly asset: string;
   readonly payee: string;
-  /** What is bought, without a fragment: the seller never sees that. */
+  /** What is bought. It has no fragment, since no request sends one. */
   readonly url: string;
   /** Where the public receipt is, once the warrant is settled. */
   readonly receipt: string;
 };
 
-/** The `typ` of a voucher's header, so that nothing else that the key signs passes for one (RFC 8725, 3.11). */
+/** The `typ` of a voucher's header. By it nothing else that the key signs passes for a voucher (RFC 8725, 3.11). */
 export const VOUCHER_TYPE = "holdfast-voucher+jwt";
 
 /** What a voucher is made of; times in epoch milliseconds. */

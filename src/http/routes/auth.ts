@@ -48,7 +48,7 @@ const signedOut = ({ ctx }: Call): Answer => noContent({ "Set-Cookie": sessionCo
 const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>
   refusal ? refuseThrottled(call, refusal) : noContent();
 
-/** `/auth/session` and what belongs to it (interface.md, Sign-in; decisions.md, Sign-in, roles, passkeys). */
+/** `/auth/session` and what belongs to it (README, "People and authority"). */
 export const authRoutes: readonly Route[] = [
   post(
     "/auth/session",

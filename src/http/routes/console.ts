@@ -41,7 +41,7 @@ function scopeOf(call: Call) {
   return { organisation_id: organisationId, mode };
 }
 
-/** `/v1/console` (interface.md, Console read-backs): for signed-in people. */
+/** `/v1/console`: what signed-in people read and decide. */
 export const consoleRoutes: readonly Route[] = [
   get(
     "/v1/console/verifiers",

@@ -29,7 +29,7 @@ const own = { tags, access: ACCESS.keepOwnSignIn } as const;
 const signsIn = { tags, access: null, bucket: "write" } as const;
 const approves = { tags, access: ACCESS.settleWarrant, bucket: "write" } as const;
 
-/** `/auth/passkeys` and `/auth/passkey` (decisions.md, Sign-in, roles, passkeys). */
+/** `/auth/passkeys` and `/auth/passkey` (README, "Passkeys"). */
 export const passkeyRoutes: readonly Route[] = [
   post(
     "/auth/passkeys/options",

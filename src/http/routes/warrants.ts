@@ -42,7 +42,7 @@ function settle(
   return settleWarrant(call.ctx, callerOf(call), input, intentOf(call));
 }
 
-/** `/v1/warrants` (interface.md, Warrant endpoints). */
+/** `/v1/warrants`. */
 export const warrantRoutes: readonly Route[] = [
   post(
     "/v1/warrants",

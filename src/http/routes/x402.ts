@@ -6,7 +6,7 @@ import { payment } from "../answers.ts";
 import { callerOf, intentOf } from "../call.ts";
 import { post, type Route, route } from "../route.ts";
 
-/** `/v1/x402` (interface.md, x402 payment). */
+/** `/v1/x402` (README, "Buying by x402"). */
 export const x402Routes: readonly Route[] = [
   post(
     "/v1/x402/pay",

@@ -12,7 +12,7 @@ import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSche
 
 const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
 
-/** The body of `POST /v1/warrants` (interface.md, Warrant endpoints). */
+/** The body of `POST /v1/warrants`. */
 export type OpenInput = Wire<typeof openBody>;
 
 function parseOpening(input: OpenInput): Opening | Refusal {

@@ -76,13 +76,13 @@ function refuseUnknownResource(snapshot: Snapshot<OpeningNeeds>, opening: Openin
     : null;
 }
 
-/** The organisation's kill switch: nothing new opens, in either mode (interface.md, Authentication, rule 7). */
+/** The organisation's kill switch: nothing new opens, in either mode. */
 const refuseStopped = ({ killSwitch }: Organisation): Refusal | null =>
   killSwitch
     ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
     : null;
 
-/** Authority of a key over agents, and whether the agents may spend (decisions.md, Warrants). */
+/** Authority of a key over agents, and whether the agents may spend. */
 function refuseAgent(
   { agent: named, callerAgent }: Snapshot<OpeningNeeds & CredentialNeeds>,
   caller: Caller,

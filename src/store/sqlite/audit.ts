@@ -10,7 +10,7 @@ import type { Connection } from "./open.ts";
 const MESSAGES_MAX = 1_000;
 
 /**
- * Every disagreement of the ledger with itself, one message each (decisions.md, `holdfast audit`): the file, the books, the
+ * Every disagreement of the ledger with itself, one message each: the file, the books, the
  * warrants with their traces, the purchases, and what they refer to. Read in one transaction, a snapshot, so it is right beside a running
  * server; rows are streamed, so the memory stays bounded.
  */

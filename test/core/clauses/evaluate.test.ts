@@ -93,7 +93,7 @@ const CASES: readonly [Clause, Evidence, string | null, unknown][] = [
   [fresh60, json([{ generated_at: "2026-03-01T12:00:00Z" }]), "no_timestamp", null],
   [fresh60, json({}), "no_timestamp", null],
   [fresh60, text("hello", { lastModifiedAt: NOW - 5_000 }), null, 5],
-  // What the body says of itself cannot be read: the header does not speak for it.
+  // The body's own time cannot be read. Then the header does not count either.
   [fresh60, json({ generated_at: "2020-01-01 00:00:00" }, { lastModifiedAt: NOW }), "no_timestamp", null],
   [fresh60, json({ generated_at: null }, { lastModifiedAt: NOW }), "no_timestamp", null],
   [fresh60, json({ other: 1 }, { lastModifiedAt: NOW - 1_000 }), null, 1],
@@ -153,7 +153,7 @@ describe("evaluateClause", () => {
     },
   );
 
-  test("a recursive schema over a document too deep fails, and does not pass by the fall", () => {
+  test("a recursive schema over a document that is too deep fails, although its evaluation throws", () => {
     const schema = { not: { type: "object", properties: { a: { $ref: "#" } }, required: ["a"] } };
     const recursive = { type: "object", properties: { a: { anyOf: [{ type: "number" }, { $ref: "#" }] } } };
     const schemas = { deep: { hash: "deep", schema }, recursive: { hash: "recursive", schema: recursive } };
@@ -209,7 +209,7 @@ describe("evaluate", () => {
     });
   });
 
-  test("no clauses are no pass", () => {
+  test("without clauses nothing passes", () => {
     expect(summarise([], "", NOW)).toMatchObject({ passed: false, score: 0 });
   });
 

@@ -74,7 +74,7 @@ describe("a path", () => {
     expect(fastestMs(parse)).toBeLessThan(500);
   });
 
-  test("finds only what an object holds itself", () => {
+  test("finds an object's own members only, not inherited ones", () => {
     for (const path of ["$.constructor", "$.__proto__", "$.toString", "$['length']", "$.a.length"])
       expect([...select(path, { a: "text" })]).toEqual([]);
   });
@@ -98,7 +98,7 @@ describe("match() and search()", () => {
     expect([...select(path, ["a", "aa", "bab", "a\nb", "", 1])]).toEqual(expected);
   });
 
-  test("do not backtrack, so that a negated match cannot pass by giving up", () => {
+  test("do not backtrack: a negated match must not pass because the engine gave up", () => {
     const match = (): void => {
       expect([...select("$[?!match(@, '(a+)+b')]", [`${"a".repeat(20_000)}b`])]).toEqual([]);
       expect([...select("$[?search(@, '(a|a)*c')]", ["a".repeat(20_000)])]).toEqual([]);
@@ -106,12 +106,12 @@ describe("match() and search()", () => {
     expect(fastestMs(match)).toBeLessThan(1_000);
   });
 
-  test("throw on a pattern beyond the limits, so that a negated match cannot pass by it", () => {
+  test("throw on a pattern beyond the limits: a negated match must not pass by it", () => {
     expect(() => [...select("$[?!match(@, 'a{1001}')]", ["b"])]).toThrow();
   });
 });
 
-test("a document deeper than 512 levels fails a descent, and does not pass it", () => {
+test("a descent into a document of more than 512 levels throws", () => {
   let deep: unknown = 1;
   for (let level = 0; level < 600; level++) deep = [deep];
   expect(() => [...select("$..a", deep)]).toThrow();

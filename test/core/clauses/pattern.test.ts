@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { compilePattern, PatternProblem } from "../../../src/core/clauses/pattern.ts";
 
-/** Patterns of ECMA-262 that linear time can do, made from their grammar. */
+/** Random patterns of ECMA-262 that can be matched in linear time. */
 const CHARACTERS = [
   "a",
   "b",
@@ -84,7 +84,7 @@ const texts = fc
   .array(fc.constantFrom(...CHARACTERS, "α", ".", "[", ":", "\u00a0"), { maxLength: 5 })
   .map((all) => all.join(""));
 
-/** Members of a class may come together as what is no pattern, such as a range backwards. */
+/** A random class may be invalid, such as one with a range from high to low. Those are left out. */
 function nativeOf(source: string): RegExp | null {
   try {
     return new RegExp(source, "u");
@@ -94,7 +94,7 @@ function nativeOf(source: string): RegExp | null {
 }
 
 describe("compilePattern", () => {
-  test("means what the engine's own regular expressions mean", () => {
+  test("matches what JavaScript's own regular expressions match", () => {
     const property = fc.property(
       anyPattern,
       fc.array(texts, { minLength: 1, maxLength: 6 }),
@@ -105,7 +105,7 @@ describe("compilePattern", () => {
         for (const text of all) {
           const started = performance.now();
           const expected = native?.test(text);
-          // The engine gives up with `false` on what it cannot finish, which is why it is not used.
+          // JavaScript's own engine gives up with `false` on what it cannot finish. That is why it is not used.
           if (performance.now() - started < 20)
             expect([source, text, pattern.test(text)]).toEqual([source, text, expected]);
         }
@@ -150,7 +150,7 @@ describe("compilePattern", () => {
     expect(compilePattern("a".repeat(4_096)).test("a")).toBe(false);
   });
 
-  test("has its source for a name, since Ajv tells patterns apart by it", () => {
+  test("has its source as its text, since Ajv distinguishes patterns by it", () => {
     expect(String(compilePattern("^a$"))).toBe("^a$");
   });
 

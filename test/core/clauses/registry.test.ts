@@ -31,7 +31,7 @@ const VALID: readonly Record<string, unknown>[] = [
 ];
 
 describe("the registry", () => {
-  test("is closed at the eight kinds of the interface", () => {
+  test("has these eight kinds and no other", () => {
     expect(CLAUSE_KINDS).toEqual([
       "http.status",
       "json.schema",
@@ -157,7 +157,7 @@ describe("parseClauses", () => {
   });
 });
 
-test("refuseJsonPath refuses what is no JSONPath, naming the path; the bench reports it instead", () => {
+test("refuseJsonPath refuses what is not a JSONPath, and names the field; a bench run reports it instead", () => {
   for (const path of ["$[", "a", "$[?(@.constructor.constructor('x')())]"]) {
     const clause = { kind: "json.jsonpath", path } as const;
     expect(parseClause(clause, "c")).toEqual(clause);

@@ -72,14 +72,14 @@ describe("parseSchema", () => {
     expect((refusal as { message: string }).message).toStartWith(message);
   });
 
-  test("keeps schemas apart: one's $id is not found by another's $ref", () => {
+  test("keeps schemas apart: the $id of one is not found by the $ref of another", () => {
     const inner = { $id: "https://example.com/inner", type: "null" };
     expect(parseSchema({ $id: "https://example.com/a", $defs: { inner } })).toHaveProperty("schema");
     expect(parseSchema({ $ref: "https://example.com/inner" })).toHaveProperty("refused");
     expect(parseSchema({ $id: "https://example.com/a", type: "string" })).toHaveProperty("schema");
   });
 
-  test("refuses a schema nested too deep, and does not fall over it", () => {
+  test("refuses a schema that is nested too deep, without an exception", () => {
     let schema: unknown = {};
     for (let level = 0; level < 9_000; level++) schema = { not: schema };
     expect(parseSchema(schema)).toHaveProperty("refused");
@@ -133,7 +133,7 @@ describe("a compiled schema", () => {
     expect(validates(schema, value)).toBe(expected);
   });
 
-  test("never passes by a promise", () => {
+  test("does not pass where a schema answers with a promise", () => {
     expect(validates({ $async: true, type: "string" }, "text")).toBe(false);
   });
 
@@ -185,7 +185,7 @@ test.each<[string, readonly string[], readonly string[]]>([
   for (const text of bad) expect([text, check(text)]).toEqual([text, false]);
 });
 
-test("a format's pattern is compiled for its first text, once, and no other format's with it", async () => {
+test("a format's pattern is compiled once, when its first text comes, and no other format's with it", async () => {
   const compile = spyOn(RE2JS, "compile");
   try {
     const freshFormats = `${import.meta.dir}/../../../src/core/clauses/formats.ts?fresh`;
@@ -208,7 +208,7 @@ test("the number formats", () => {
 });
 
 describe("the bench's schemas", () => {
-  test("compile, and are the five of the decisions", () => {
+  test("are these five, and compile", () => {
     expect(Object.keys(benchSchemas)).toEqual([
       "object",
       "array",

@@ -69,7 +69,7 @@ describe("the simple form", () => {
     expect(ofText(Buffer.from(JSON.stringify(SIMPLE)))).toEqual(READ);
   });
 
-  test("has leading zeros normalised, and amounts beyond the books", () => {
+  test("may have leading zeros, and amounts above those of the ledger", () => {
     expect(ofBody({ ...SIMPLE, amount: "000250000" })).toEqual(READ);
     expect(ofBody({ ...SIMPLE, amount: "9223372036854775808" })).toMatchObject({ amount: 2n ** 63n });
   });
@@ -187,7 +187,7 @@ describe("version 2, in the header", () => {
     expect(must(tooLong)).toMatchObject({ protocol: 2 });
   });
 
-  test("that is empty is none", () => {
+  test("counts as missing where it is empty", () => {
     const parsed = parseChallenge({ headers: { "payment-required": "" }, body: JSON.stringify(SIMPLE) });
     expect(parsed).toMatchObject({ kind: "simple" });
   });
@@ -265,17 +265,18 @@ describe("an entry", () => {
     expect(entriesOf(parsed)).toMatchObject([{ path: "accepts.2", amount: 10_000n }]);
   });
 
-  test("may be one of 32, not of 33 or thousands", () => {
+  test("may be one of 32, but not of 33 or of thousands", () => {
     const many = (count: number) => ofBody(v1(...Array.from({ length: count }, () => V1)));
     expect(entriesOf(many(32))).toHaveLength(32);
-    for (const count of [33, 500]) expect(problemOf(many(count))).toBe("accepts must be at most 32 entries");
+    for (const count of [33, 500])
+      expect(problemOf(many(count))).toBe("accepts must have at most 32 entries");
     const small = ofBody(v1(...Array.from({ length: 50_000 }, () => 1)));
-    expect(problemOf(small)).toBe("accepts must be at most 32 entries");
+    expect(problemOf(small)).toBe("accepts must have at most 32 entries");
   });
 });
 
-describe("what is no challenge", () => {
-  const NEITHER = "it has no PAYMENT-REQUIRED, and in its body is neither accepts nor an amount";
+describe("a body without a challenge", () => {
+  const NEITHER = "it has no PAYMENT-REQUIRED, and its body has neither accepts nor amount";
   const TABLE: readonly (readonly [body: string | Uint8Array, problem: string])[] = [
     ["", "it has no PAYMENT-REQUIRED, and its body is not JSON"],
     ["<!doctype html><title>Pay</title>", "it has no PAYMENT-REQUIRED, and its body is not JSON"],
@@ -305,10 +306,10 @@ describe("what is no challenge", () => {
       '{"amount":1e999,"asset":"USDC","payee":"a"}',
       "it has no PAYMENT-REQUIRED, and its body has a number that is out of range",
     ],
-    ['{"accepts":[]}', "accepts must be an array of one entry at the least"],
-    ['{"accepts":{}}', "accepts must be an array of one entry at the least"],
-    ['{"accepts":"exact"}', "accepts must be an array of one entry at the least"],
-    ['{"accepts":{"length":1}}', "accepts must be an array of one entry at the least"],
+    ['{"accepts":[]}', "accepts must be an array of at least one entry"],
+    ['{"accepts":{}}', "accepts must be an array of at least one entry"],
+    ['{"accepts":"exact"}', "accepts must be an array of at least one entry"],
+    ['{"accepts":{"length":1}}', "accepts must be an array of at least one entry"],
     ['{"x402Version":3,"accepts":[1]}', "x402Version must be 1"],
     ['{"x402Version":"1","accepts":[1]}', "x402Version must be 1"],
     ['{"x402Version":null,"accepts":[1]}', "x402Version must be 1"],

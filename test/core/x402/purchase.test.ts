@@ -30,7 +30,7 @@ describe("the phases", () => {
     }
   });
 
-  test("let nothing be sent that was not kept, nor anything be signed that was not held", () => {
+  test("send nothing before it is stored, and sign nothing before the money is held", () => {
     const before = (phase: Phase) => PHASES.filter((other) => NEXT_PHASES[other].includes(phase));
     expect(before("signed")).toEqual(["held"]);
     expect(before("answered")).toEqual(["signed"]);
@@ -149,10 +149,10 @@ describe("an unknown payment", () => {
     what: string,
     isAsked: boolean,
     silentSince: number | null,
-    /** The next question, from the time in question on. */
+    /** When the chain is asked next, counted from the tested time. */
     nextMs: number,
     from: number,
-    /** Whether a person may just before that, and at it. */
+    /** Whether a person may attest one millisecond before that time, and at it. */
     open: readonly [boolean, boolean],
   ];
   const ROWS: readonly Row[] = [
@@ -193,7 +193,7 @@ describe("a move of a warrant that a purchase opened", () => {
     }
   }
 
-  test("is legal wherever the settlement leads, so that nothing is decided that cannot be done", () => {
+  test("is legal to every state that a settlement can decide", () => {
     for (const known of KNOWN) {
       for (const outcome of [...OUTCOMES, null]) {
         const policy = outcome && { outcome, releasedBps: 1, bandLabel: null };

@@ -114,7 +114,7 @@ describe("another asset than the ceiling's cannot be paid, however little of it 
     );
   });
 
-  test("the first entry in the ceiling's own is taken", () => {
+  test("the first entry in the ceiling's asset is taken", () => {
     const challenge = ofV2(inToken, inUsdc);
     expect(chosen(challenge, buyer({ payable: listed }))).toMatchObject({ asset: "USDC", amount: 900n });
     const inBtc = buyer({ payable: listed, asset: "WBTC" });
@@ -123,7 +123,7 @@ describe("another asset than the ceiling's cannot be paid, however little of it 
 });
 
 describe("exact", () => {
-  test("of version 2 is quoted in the books' asset, with the entry as given", () => {
+  test("of version 2 is quoted in the ledger's asset, with the entry as given", () => {
     const entry = v2(84_532, "100", { asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e" });
     expect(chosen(ofV2(entry), buyer())).toEqual({
       amount: 100n,
@@ -212,19 +212,19 @@ describe("exact", () => {
       "a token that is not listed",
       ofV2(v2(84_532, "1", { asset: PAY_TO })),
       buyer(),
-      `the token ${PAY_TO} of eip155:84532 is not one that is paid with`,
+      `the token ${PAY_TO} of eip155:84532 is not one that Holdfast pays with`,
     ],
     [
       "another chain's token",
       ofV2(v2(84_532, "1", { asset: usdcOf(8_453).contract })),
       buyer(),
-      `the token ${usdcOf(8_453).contract} of eip155:84532 is not one that is paid with`,
+      `the token ${usdcOf(8_453).contract} of eip155:84532 is not one that Holdfast pays with`,
     ],
     [
       "a chain that is not configured",
       ofV2(v2(59_144, "1", { asset: LOCAL.contract })),
       LIVE,
-      `the token ${LOCAL.contract} of eip155:59144 is not one that is paid with`,
+      `the token ${LOCAL.contract} of eip155:59144 is not one that Holdfast pays with`,
     ],
     [
       "no wallet",
@@ -278,7 +278,7 @@ describe("exact", () => {
     });
   }
 
-  test("takes terms that say what is so anyway", () => {
+  test("takes terms that repeat the defaults", () => {
     const extra = { name: "USDC", version: "2", assetTransferMethod: "eip3009", paymentFlow: "upfront" };
     expect(chosen(ofV2(v2(84_532, "1", { extra })), buyer()).amount).toBe(1n);
   });
@@ -409,7 +409,7 @@ describe("the known assets", () => {
     }
   });
 
-  test("lack none of those that it has on the networks of version 1", async () => {
+  test("include all that @x402/evm has on the networks of version 1", async () => {
     for (const chainId of Object.values(EVM_NETWORK_CHAIN_ID_MAP)) {
       const price = new ExactEvmSeller().parsePrice("$1", `eip155:${chainId}`);
       const { asset } = await price.catch(() => ({ asset: "" }));
@@ -421,7 +421,7 @@ describe("the known assets", () => {
     }
   });
 
-  test("are one a chain, in lower case", () => {
+  test("are one for each chain, in lower case", () => {
     expect(new Set(KNOWN_ASSETS.map(({ chainId }) => chainId)).size).toBe(KNOWN_ASSETS.length);
     for (const { contract, asset } of KNOWN_ASSETS) {
       expect(contract).toMatch(/^0x[0-9a-f]{40}$/);

@@ -69,7 +69,7 @@ test("of two deposits at once that do not both fit, one is refused", async () =>
   expect((await show("sandbox"))[0]?.available).toBe(half);
 });
 
-describe("fundBalance refuses, and the books stay as they were:", () => {
+describe("fundBalance refuses, and the balances stay as they were:", () => {
   const REFUSED: readonly (readonly [string, Partial<DepositInput>, Expected])[] = [
     ["an unknown mode", { mode: "test" as Mode }, ["validation_failed", "mode: "]],
     ["an empty asset", { asset: "" }, ["validation_failed", "asset: "]],

@@ -13,12 +13,12 @@ import { createUser, removeUser, setUserRole } from "../../../src/services/admin
 import { createVerifier } from "../../../src/services/admin/verifiers.ts";
 import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { signIn, signOut } from "../../../src/services/auth/sign-in.ts";
+import { openAllRows } from "../../support/all-rows.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createCaller, createStage, must, type Stage } from "../../support/stage.ts";
 import { together } from "../../support/together.ts";
-import { openWorld } from "../../support/world.ts";
 
-/** An administrative act that is on its way when its admin goes: they are looked at again in the commit. */
+/** Administrative changes whose admin is removed meanwhile: the commit checks the admin once more. */
 
 let ctx: TestContext;
 let stage: Stage;
@@ -62,7 +62,7 @@ const GOINGS: readonly (readonly [how: string, code: string, go: () => Promise<u
 
 const person = { email: "p@gone.example", password: "correct horse", role: "viewer" } as const;
 const bands = [{ minScore: 0, outcome: "refund" }];
-const ACTS: readonly (readonly [verb: string, act: () => Promise<unknown>])[] = [
+const CHANGES: readonly (readonly [verb: string, change: () => Promise<unknown>])[] = [
   ["createUser", () => createUser(ctx, caller, { ...organisation, ...person })],
   ["setUserRole", () => setUserRole(ctx, caller, { user_id: stage.operator.userId, role: "viewer" })],
   ["issuePasswordReset", () => issuePasswordReset(ctx, caller, { user_id: stage.operator.userId })],
@@ -92,30 +92,30 @@ const ACTS: readonly (readonly [verb: string, act: () => Promise<unknown>])[] = 
   ["setPasskeyThreshold", () => setPasskeyThreshold(ctx, caller, { ...organisation, amount: "5" })],
 ];
 
-async function changesNothing(act: () => Promise<unknown>, code: string): Promise<void> {
-  const world = openWorld(ctx.folder);
-  const before = world.all();
-  expect(await act()).toMatchObject({ refused: code });
-  expect(world.all()).toEqual(before);
-  world.close();
+async function changesNothing(change: () => Promise<unknown>, code: string): Promise<void> {
+  const allRows = openAllRows(ctx.folder);
+  const before = allRows.all();
+  expect(await change()).toMatchObject({ refused: code });
+  expect(allRows.all()).toEqual(before);
+  allRows.close();
 }
 
 for (const [how, code, go] of GOINGS) {
   describe(`who is ${how} while the request is on its way`, () => {
-    for (const [verb, act] of ACTS) {
+    for (const [verb, change] of CHANGES) {
       test(`${verb}: changes nothing`, async () => {
         await go();
-        await changesNothing(act, code);
+        await changesNothing(change, code);
       });
     }
   });
 }
 
 test("who is still there, and still may, does all of it", async () => {
-  for (const [, act] of ACTS) expect(await act()).not.toHaveProperty("refused");
+  for (const [, change] of CHANGES) expect(await change()).not.toHaveProperty("refused");
 });
 
-test("an act that is queued behind the removal of its admin, in one commit with it, changes nothing", async () => {
+test("a change that is queued behind the removal of its admin, in one commit with it, changes nothing", async () => {
   const [removed, stopped] = await together(
     () => removeUser(ctx, MACHINE, { user_id: caller.userId }),
     () => setKillSwitch(ctx, caller, { ...organisation, on: true }),
@@ -128,14 +128,14 @@ describe("the role is the one that they have now", () => {
   test("an owner who is an admin now manages no admins", async () => {
     await isGone("admin");
     const user_id = stage.admin.userId;
-    for (const act of [
+    for (const change of [
       () => setUserRole(ctx, caller, { user_id, role: "viewer" }),
       () => removeUser(ctx, caller, { user_id }),
       () => issuePasswordReset(ctx, caller, { user_id }),
       () => createUser(ctx, caller, { ...organisation, ...person, role: "admin" }),
       () => setPasskeyThreshold(ctx, caller, { ...organisation, amount: "5" }),
     ]) {
-      await changesNothing(act, "insufficient_role");
+      await changesNothing(change, "insufficient_role");
     }
     must(await removeUser(ctx, caller, { user_id: stage.operator.userId }));
   });

@@ -338,8 +338,8 @@ describe("who manages whom", () => {
     must(removed);
     const { auditEntries, passkeys } = ctx.reader;
     expect(passkeys.of(removing)).toEqual([]);
-    const [act] = auditEntries.list(organisationId, null, 1);
-    expect(act).toMatchObject({
+    const [entry] = auditEntries.list(organisationId, null, 1);
+    expect(entry).toMatchObject({
       action: "user.removed",
       subject: removing,
       before: { id: removing, passkeys: [{ id: passkey.id, name: passkey.name }] },
@@ -354,8 +354,8 @@ describe("who manages whom", () => {
     must(reset);
     const { auditEntries, passkeys } = ctx.reader;
     expect(passkeys.of(people.viewer)).toEqual([]);
-    const [act] = auditEntries.list(organisationId, null, 1);
-    expect(act?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
+    const [entry] = auditEntries.list(organisationId, null, 1);
+    expect(entry?.before).toEqual({ passkeys: [last, old].map(({ id, name }) => ({ id, name })) });
   });
 
   const passkeyOf = (userId: string, name: string): Passkey => ({

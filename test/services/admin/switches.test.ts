@@ -26,11 +26,11 @@ const threshold = (
   organisation_id = stage.organisationId,
 ) => setPasskeyThreshold(ctx, authority, { organisation_id, amount });
 const kept = () => ctx.reader.organisations.get(stage.organisationId)!;
-const acts = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
+const auditEntries = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 
 describe("setKillSwitch", () => {
   test("turns it on and off; nothing is written where it is so already", async () => {
-    const before = acts().length;
+    const before = auditEntries().length;
     const on = must(await set(true));
     expect(on).toEqual({
       id: stage.organisationId,
@@ -42,10 +42,10 @@ describe("setKillSwitch", () => {
     });
     expect(kept()).toMatchObject({ killSwitch: true, passkeyThreshold: null });
     expect(must(await set(true, stage.admin))).toEqual(on);
-    expect(acts().length - before).toBe(1);
+    expect(auditEntries().length - before).toBe(1);
     expect(must(await set(false, stage.admin)).kill_switch).toBeFalse();
     expect(kept().killSwitch).toBeFalse();
-    expect(acts().length - before).toBe(2);
+    expect(auditEntries().length - before).toBe(2);
   });
 
   test("is an admin's, of the same organisation; refused, it stays as it was", async () => {
@@ -82,9 +82,9 @@ describe("setPasskeyThreshold", () => {
         killSwitch: true,
         passkeyThreshold: shown === null ? null : BigInt(shown),
       });
-      const before = acts().length;
+      const before = auditEntries().length;
       expect(must(await threshold(amount))).toEqual(set100);
-      expect(acts().length).toBe(before);
+      expect(auditEntries().length).toBe(before);
     });
   }
 

@@ -42,14 +42,14 @@ const input = (overrides: Partial<WebhookInput> = {}): WebhookInput => ({
 });
 const create = (overrides: Partial<WebhookInput> = {}) =>
   createWebhook(ctx, stage.admin, input(overrides)).then(must);
-const acts = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
+const auditEntries = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 const noFault = (error: unknown): never => {
   throw error;
 };
 const run = () => runDeliveries(ctx, noFault);
 
 describe("creating", () => {
-  test("shows the secret once, and writes the act without it", async () => {
+  test("shows the secret once, and writes the audit entry without it", async () => {
     const { secret, ...webhook } = await create({
       events: ["warrant.refunded", "warrant.opened", "warrant.opened"],
     });
@@ -61,7 +61,7 @@ describe("creating", () => {
       created_at: new Date(ctx.clock.now).toISOString(),
     });
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-    expect(acts()[0]).toMatchObject({
+    expect(auditEntries()[0]).toMatchObject({
       action: "webhook.created",
       subject: webhook.id,
       actor: { kind: "user", id: stage.admin.userId },
@@ -70,7 +70,7 @@ describe("creating", () => {
     });
     const listed = must(await listWebhooks(ctx, stage.admin, input()));
     expect(listed.data).toContainEqual(webhook);
-    expect(JSON.stringify([listed, acts()])).not.toContain(secret);
+    expect(JSON.stringify([listed, auditEntries()])).not.toContain(secret);
   });
 
   test("no two secrets are the same, and none is in the ledger's files in clear text", async () => {
@@ -163,16 +163,16 @@ describe("disabling", () => {
     const { secret: _, ...webhook } = await create();
     const after = { ...webhook, disabled: true };
     expect(must(await disableWebhook(ctx, stage.admin, { webhook_id: webhook.id }))).toEqual(after);
-    const [act, ...older] = acts();
-    expect(act).toMatchObject({ action: "webhook.disabled", before: webhook, after });
+    const [entry, ...older] = auditEntries();
+    expect(entry).toMatchObject({ action: "webhook.disabled", before: webhook, after });
     expect(must(await disableWebhook(ctx, stage.admin, { webhook_id: webhook.id }))).toEqual(after);
-    expect(acts()).toHaveLength(older.length + 1);
+    expect(auditEntries()).toHaveLength(older.length + 1);
     const disabled: Expected = ["validation_failed", "webhook_id: is disabled"];
     await expectRefused(ctx, () => sendExample(ctx, MACHINE, { webhook_id: webhook.id }), disabled);
     const since = "2020-01-01T00:00:00Z";
     await expectRefused(ctx, () => recoverWebhook(ctx, MACHINE, { webhook_id: webhook.id, since }), disabled);
     expect(ctx.reader.deliveries.list(stage, 10, webhook.id)).toEqual([]);
-    expect(acts()).toHaveLength(older.length + 1);
+    expect(auditEntries()).toHaveLength(older.length + 1);
   });
 });
 
@@ -202,7 +202,11 @@ describe("sending again", () => {
     expect(again).toMatchObject({ webhook_id: id, event: "warrant.opened", status: "pending", attempts: 0 });
     expect(again.id).not.toBe(first!.id);
     expect(again.event_id).toBe(first!.eventId);
-    expect(acts()[0]).toMatchObject({ action: "delivery.redelivered", subject: first!.id, after: again });
+    expect(auditEntries()[0]).toMatchObject({
+      action: "delivery.redelivered",
+      subject: first!.id,
+      after: again,
+    });
     await run();
     expect(sent).toHaveLength(1);
     expect(sent[0]!.headers["Service-Delivery"]).toBe(again.id);
@@ -225,7 +229,7 @@ describe("sending again", () => {
     const recover = (from = since) =>
       recoverWebhook(ctx, stage.admin, { webhook_id: id, since: from }).then(must);
     expect(await recover()).toEqual({ object: "webhook_recovery", webhook_id: id, since, deliveries: 2 });
-    expect(acts()[0]).toMatchObject({
+    expect(auditEntries()[0]).toMatchObject({
       action: "webhook.recovered",
       subject: id,
       after: { since, deliveries: 2 },
@@ -269,7 +273,11 @@ describe("sending again", () => {
     sent.length = 0;
     const example = must(await sendExample(ctx, stage.admin, { webhook_id: some.id }));
     expect(example).toMatchObject({ event: "warrant.refunded", warrant_id: null, status: "pending" });
-    expect(acts()[0]).toMatchObject({ action: "webhook.example_sent", subject: some.id, after: example });
+    expect(auditEntries()[0]).toMatchObject({
+      action: "webhook.example_sent",
+      subject: some.id,
+      after: example,
+    });
     expect(must(await sendExample(ctx, stage.admin, { webhook_id: all.id })).event).toBe("warrant.released");
     await run();
     must(await redeliver(ctx, stage.admin, { delivery_id: example.id }));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createSignInThrottle, type SignInThrottle } from "../../../src/services/auth/throttle.ts";
 
-/** decisions.md, Sign-in: ten failures a quarter-hour for one pair of e-mail and address, a hundred for an address. */
+/** Ten failures in a quarter of an hour for one pair of e-mail and address, a hundred for an address (README, "Sign-in"). */
 
 const QUARTER_MS = 15 * 60_000;
 

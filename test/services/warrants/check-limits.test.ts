@@ -110,9 +110,9 @@ describe("a verify", () => {
   test("that meets a busy evaluator is refused alike: held again, its key free", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
-    const intent = idempotencyOf();
+    const idempotency = idempotencyOf();
     fault = new EvaluatorBusy("no child was free in time");
-    const refused = await verify(stage, agent, id, ALL_PASS, intent);
+    const refused = await verify(stage, agent, id, ALL_PASS, idempotency);
     expect(refused).toMatchObject({
       refused: "rate_limit_exceeded",
       message: expect.stringMatching(/^Too many checks/),
@@ -120,7 +120,7 @@ describe("a verify", () => {
     expect(states(id)).toEqual(["held", "verifying", "held"]);
     expect(ctx.reader.checks.of(id)).toEqual([]);
     fault = null;
-    expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
   });
 
   test("that meets an evaluator which does not start is a fault", async () => {

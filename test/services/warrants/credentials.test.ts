@@ -51,10 +51,10 @@ test("a revoked key begins no check", async () => {
 });
 
 test("a revoked key replays nothing", async () => {
-  const intent = idempotencyOf();
-  expect(codeOf(await open(stage, key, {}, intent))).toBe(201);
+  const idempotency = idempotencyOf();
+  expect(codeOf(await open(stage, key, {}, idempotency))).toBe(201);
   await revokeKey(ctx, MACHINE, { key_id: key.keyId });
-  expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
+  expect(codeOf(await open(stage, key, {}, idempotency))).toBe("not_authenticated");
 });
 
 /** Ends the key now, by a rotation without an overlap: an expiry, not a revocation. */
@@ -67,11 +67,11 @@ test("an expired key opens nothing, though its request was admitted before", asy
 });
 
 test("an expired key begins no check, and replays nothing", async () => {
-  const intent = idempotencyOf();
-  const { id } = warrantIn(await open(stage, key, {}, intent));
+  const idempotency = idempotencyOf();
+  const { id } = warrantIn(await open(stage, key, {}, idempotency));
   await expire();
   expect(codeOf(await verify(stage, key, id))).toBe("not_authenticated");
-  expect(codeOf(await open(stage, key, {}, intent))).toBe("not_authenticated");
+  expect(codeOf(await open(stage, key, {}, idempotency))).toBe("not_authenticated");
   expect(ctx.reader.warrants.find(id)?.state).toBe("held");
 });
 

@@ -73,22 +73,22 @@ const held = async (): Promise<string> => warrantIn(await open(stage, stage.admi
 type Move = readonly [
   name: string,
   prepare: () => Promise<string>,
-  send: (warrantId: string, intent: Idempotency) => ReturnType<typeof settle>,
+  send: (warrantId: string, idempotency: Idempotency) => ReturnType<typeof settle>,
 ];
 const MOVES: readonly Move[] = [
-  ["opens", held, (_, intent) => open(stage, caller, {}, intent)],
-  ["verifies", held, (id, intent) => verify(stage, caller, id, undefined, intent)],
-  ["releases", held, (id, intent) => settle(stage, caller, id, "release", { intent })],
-  ["refunds", escalated, (id, intent) => settle(stage, caller, id, "refund", { intent })],
+  ["opens", held, (_, idempotency) => open(stage, caller, {}, idempotency)],
+  ["verifies", held, (id, idempotency) => verify(stage, caller, id, undefined, idempotency)],
+  ["releases", held, (id, idempotency) => settle(stage, caller, id, "release", { idempotency })],
+  ["refunds", escalated, (id, idempotency) => settle(stage, caller, id, "refund", { idempotency })],
   [
     "resolves",
     escalated,
-    (id, intent) =>
+    (id, idempotency) =>
       resolveEscalation(
         ctx,
         caller,
         { id, decision: "release", releasedBps: null, note: null, ifMatch: null },
-        intent,
+        idempotency,
       ),
   ],
 ];
@@ -108,12 +108,12 @@ for (const [how, code, go] of GOINGS) {
 
       test(`${name}: what was answered before is not told again`, async () => {
         const id = await prepare();
-        const intent = idempotencyOf();
-        const first: Answer = must(await send(id, intent));
+        const idempotency = idempotencyOf();
+        const first: Answer = must(await send(id, idempotency));
         expect(first.replayed).toBeFalse();
-        expect(must(await send(id, intent)).replayed).toBeTrue();
+        expect(must(await send(id, idempotency)).replayed).toBeTrue();
         await go();
-        expect(codeOf(await send(id, intent))).toBe(code as never);
+        expect(codeOf(await send(id, idempotency))).toBe(code as never);
       });
     }
   });

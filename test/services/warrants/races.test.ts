@@ -90,8 +90,8 @@ const reread = (id: string) => {
 
 describe("opens", () => {
   test("fifty opens with one key make one warrant and forty-nine replays of its answer", async () => {
-    const intent = idempotencyOf();
-    const answers = await times(50, () => open(stage, agent, {}, intent));
+    const idempotency = idempotencyOf();
+    const answers = await times(50, () => open(stage, agent, {}, idempotency));
     expect(counted(answers)).toEqual({ "201": 1, "201 replayed": 49 });
     expect(new Set(answers.map((answer) => must(answer).body)).size).toBe(1);
     expect(warrants()).toHaveLength(1);
@@ -148,11 +148,11 @@ describe("verifies", () => {
 
   test("twenty verifies with one key make one check; the others are in flight, and a retry replays", async () => {
     const id = await openOne();
-    const intent = idempotencyOf();
-    const answers = await times(20, () => verify(stage, agent, id, ALL_PASS, intent));
+    const idempotency = idempotencyOf();
+    const answers = await times(20, () => verify(stage, agent, id, ALL_PASS, idempotency));
     expect(counted(answers)).toEqual({ "200": 1, idempotency_in_flight: 19 });
     expect(fetches).toBe(1);
-    const replays = await times(20, () => verify(stage, agent, id, ALL_PASS, intent));
+    const replays = await times(20, () => verify(stage, agent, id, ALL_PASS, idempotency));
     expect(counted(replays)).toEqual({ "200 replayed": 20 });
     expect(new Set([...replays, ...answers].flatMap((a) => ("body" in a ? [a.body] : []))).size).toBe(1);
     expect(checks(id)).toHaveLength(1);
@@ -172,44 +172,44 @@ describe("verifies", () => {
 
   test("a check that was interrupted decides nothing when it comes back, and its key is free", async () => {
     const id = await openOne();
-    const intent = idempotencyOf();
+    const idempotency = idempotencyOf();
     holdChecks();
-    const check = verify(stage, agent, id, ALL_PASS, intent);
+    const check = verify(stage, agent, id, ALL_PASS, idempotency);
     await verifying(id);
     expect(await interruptCheck(ctx, reread(id))).toBe(true);
     gate.resolve();
     expect(codeOf(await check)).toBe("version_conflict");
     expect(checks(id)).toHaveLength(0);
     expect(balance()).toEqual({ available: 900n, held: 100n, paid: 0n });
-    expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
     expect(states(id)).toEqual(["held", "verifying", "held", "verifying", "released"]);
   });
 
   test("a check that breaks decides nothing: the warrant is held, nobody has failed, and the key is free", async () => {
     const id = await openOne({ agent_id: agent.agentId });
-    const intent = idempotencyOf();
+    const idempotency = idempotencyOf();
     breaks = true;
     const twice = await Promise.allSettled([
-      verify(stage, agent, id, ALL_PASS, intent),
-      verify(stage, agent, id, ALL_PASS, intent),
+      verify(stage, agent, id, ALL_PASS, idempotency),
+      verify(stage, agent, id, ALL_PASS, idempotency),
     ]);
     expect(twice.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
     expect(states(id)).toEqual(["held", "verifying", "held"]);
     expect(checks(id)).toHaveLength(0);
     expect(ctx.reader.agents.get(agent.agentId)?.failureCount).toBe(0);
     breaks = false;
-    expect(codeOf(await verify(stage, agent, id, ALL_PASS, intent))).toBe(200);
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
     expect(balance()).toEqual({ available: 900n, held: 0n, paid: 100n });
   });
 
   test("an interrupted check cannot finish a younger one with the same key", async () => {
     const id = await openOne();
-    const intent = idempotencyOf();
+    const idempotency = idempotencyOf();
     holdChecks();
-    const first = verify(stage, agent, id, ALL_PASS, intent);
+    const first = verify(stage, agent, id, ALL_PASS, idempotency);
     await verifying(id);
     await interruptCheck(ctx, reread(id));
-    const second = verify(stage, agent, id, NONE_PASS, intent);
+    const second = verify(stage, agent, id, NONE_PASS, idempotency);
     await verifying(id);
     gate.resolve();
     expect(codeOf(await first)).toBe("version_conflict");

@@ -21,7 +21,7 @@ import {
 import { must, type TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
-/** Paid on a chain, which cannot be called back: what is known of the money stands above the policy (decisions.md, x402). */
+/** A payment on a chain cannot be called back, so whether it was made counts more than the policy (README, "Buying by x402"). */
 
 let market: Market;
 let service: ShellService;
@@ -122,7 +122,7 @@ describe("what is known decides", () => {
     test(what, async () => {
       market.paid = () => paid;
       market.findings = findings;
-      const before = service.books(home, "sandbox");
+      const before = service.balance(home, "sandbox");
       const reply = await pay();
       const isPaid = expected.paid ?? false;
       expect(reply.status).toBe(200);
@@ -142,7 +142,7 @@ describe("what is known decides", () => {
           payer: market.x402.wallets.sandbox!.address,
         },
       ]);
-      const { available, held, paid: credited } = service.books(home, "sandbox");
+      const { available, held, paid: credited } = service.balance(home, "sandbox");
       const waits = expected.state === "escalated";
       expect([before.available - available, held, credited]).toEqual([
         isPaid || waits ? 100n : 0n,
@@ -239,7 +239,7 @@ describe("an unknown payment", () => {
 
   test("allows a person nothing: not to release, refund, divide or dispute it", async () => {
     const id = await unknown(["unused"]);
-    const world = service.world(home);
+    const allRows = service.allRows(home);
     for (const [path, body] of [
       [`/v1/warrants/${id}/release`],
       [`/v1/warrants/${id}/refund`],
@@ -252,7 +252,7 @@ describe("an unknown payment", () => {
       const reply = await operate(path, body);
       expect([path, reply.code]).toEqual([path, "illegal_transition"]);
     }
-    expect(service.world(home)).toEqual(world);
+    expect(service.allRows(home)).toEqual(allRows);
   });
 
   test("the chain finds it unused, and later expired: asked again with patience, then refunded by the system", async () => {
@@ -279,7 +279,7 @@ describe("an unknown payment", () => {
       to: "refunded",
       actor: { kind: "system" },
     });
-    expect(service.books(home, "sandbox").held).toBe(0n);
+    expect(service.balance(home, "sandbox").held).toBe(0n);
     expect(await reconcile()).toBe(0);
     expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
   });
@@ -299,7 +299,7 @@ describe("an unknown payment", () => {
     ] as [string, object?][])
       expect((await operate(path, body)).code).toBe("illegal_transition");
     expect((await operate(`/v1/warrants/${id}/release`)).body.state).toBe("released");
-    expect(service.books(home, "sandbox")).toMatchObject({ held: 0n, paid: 100n });
+    expect(service.balance(home, "sandbox")).toMatchObject({ held: 0n, paid: 100n });
   });
 
   test("the answer to the caller stays what it was", async () => {
@@ -343,7 +343,7 @@ describe("the wallet", () => {
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
     expect(replies.filter(({ code }) => code === "insufficient_funds")).toHaveLength(40);
     expect([market.sent.length, purchases().length]).toEqual([10, 10]);
-    expect(service.books(home, "sandbox").held).toBe(1_000n);
+    expect(service.balance(home, "sandbox").held).toBe(1_000n);
   });
 
   test("what is open counts until it is known; what was never taken counts no more", async () => {
@@ -388,17 +388,17 @@ describe("the wallet", () => {
       market.blockTime = service.clock.now - aheadMs;
       market.findings = ["used"];
       market.paid = () => delivers(GOOD);
-      const before = service.books(home, mode);
+      const before = service.balance(home, mode);
       const reply = await pay({}, { as: home[mode].as });
       expect([reply.code, market.sent.length]).toEqual([code, code === null ? 1 : 0] as never);
       if (code === null) return expect(reply.body.state).toBe("released");
       expect(reply.body.error.message).toContain("eip155:8453");
       const kept = service.ctx.reader.purchases.list({ organisationId: home.id, mode }, null, 10);
-      expect([service.books(home, mode), kept]).toEqual([before, []]);
+      expect([service.balance(home, mode), kept]).toEqual([before, []]);
     });
   }
 
-  test("without a chain to ask, the books alone decide", async () => {
+  test("without a chain to ask, the ledger alone decides", async () => {
     market.balance = null;
     market.paid = () => delivers(GOOD, RECEIPT);
     expect((await pay()).body.state).toBe("released");

@@ -60,13 +60,13 @@ afterEach(() => ctx.close());
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
 const ORDER = { url: SELLER_URL, max_amount: "100", spec: SPEC };
-const pay = (on: Context = ctx, intent = idempotencyOf("the key")) =>
-  payForUrl(on, caller, { ...ORDER, agent_id: caller.agentId }, intent);
+const pay = (on: Context = ctx, idempotency = idempotencyOf("the key")) =>
+  payForUrl(on, caller, { ...ORDER, agent_id: caller.agentId }, idempotency);
 
 const purchases = () => ctx.reader.purchases.list(stage, null, 10);
 const warrant = () => ctx.reader.warrants.byCreation(stage, {}, {}, 1)[0];
 const escalations = () => ctx.reader.escalations.list(stage, 10);
-const books = () => ctx.reader.balances.list(stage)[0]!.balance;
+const balance = () => ctx.reader.balances.list(stage)[0]!.balance;
 /** Of the agent, and of its session. */
 const failures = () => {
   const { agents } = ctx.reader;
@@ -119,7 +119,7 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       expect([market.sent.length, purchases().length]).toEqual([sent, 1]);
       expect(purchases()[0]!.phase).toBe("ended");
       const waits = state === "escalated";
-      expect(books()).toMatchObject({ held: waits ? 100n : 0n, paid: state === "released" ? 100n : 0n });
+      expect(balance()).toMatchObject({ held: waits ? 100n : 0n, paid: state === "released" ? 100n : 0n });
       expect(failures()).toEqual([0, 0]);
     });
   }
@@ -242,7 +242,7 @@ describe("a copy that was restored", () => {
         expect(warrant()?.state).toBe("escalated");
         expect(purchases()).toMatchObject([{ phase: "ended", known: "unknown", header: null }]);
         expect(answerOf(await pay()).reason_codes).toContain("payment_unknown");
-        expect([market.sent, books().held]).toEqual([[], 100n]);
+        expect([market.sent, balance().held]).toEqual([[], 100n]);
         market.findings = [finding];
         ctx.clock.now += 120_000;
         expect(await reconcile()).toBe(1);

@@ -69,7 +69,7 @@ export const deposits = sqliteTable(
   (t) => [check("deposits_amount", sql`${t.amount} > 0`)],
 );
 
-/** The rails of a mode. A row of one mode on a rail of the other is impossible (interface.md, What the service does, 9). */
+/** The rails of a mode. A row of one mode on a rail of the other is impossible (README, "Sandbox and live"). */
 export const RAIL_OF_MODE = { sandbox: "sandbox_book", live: "live_book" } as const;
 
 /**

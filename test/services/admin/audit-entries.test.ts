@@ -23,8 +23,8 @@ afterEach(() => ctx.close());
 const agentInput = () => ({ organisation_id: stage.organisationId, mode: "live" as const, name: "buyer" });
 const NOW = new Date(TEST_NOW).toISOString();
 
-/** The acts that a verb added, oldest first. */
-async function actsOf(verb: () => Promise<unknown>) {
+/** The audit entries that a verb added, oldest first. */
+async function entriesOf(verb: () => Promise<unknown>) {
   const { list } = ctx.reader.auditEntries;
   const known = new Set(list(stage.organisationId, null, 1_000).map(({ id }) => id));
   await verb();
@@ -33,7 +33,7 @@ async function actsOf(verb: () => Promise<unknown>) {
     .toReversed();
 }
 
-/** An act of the admin of the stage, as JSON: what is undefined is not there. */
+/** An audit entry of the stage's admin, as JSON: fields that are undefined are missing. */
 const byAdmin = (action: AuditAction, subject: string, before: object | null, after: object | null) =>
   expect.objectContaining({
     id: expect.stringMatching(/^act_/),
@@ -60,21 +60,21 @@ const agentRecord = (id: string, rest: object = {}) => ({
   ...rest,
 });
 
-describe("an act in the commit of", () => {
+describe("an audit entry in the commit of", () => {
   test("an agent created", async () => {
     let id = "";
-    const acts = await actsOf(async () => {
+    const entries = await entriesOf(async () => {
       const input = { ...agentInput(), must_be_named: true, failure_budget: 9 };
       ({ id } = must(await createAgent(ctx, stage.admin, input)));
     });
     const after = agentRecord(id, { must_be_named: true, failure_budget: 9 });
-    expect(acts).toEqual([byAdmin("agent.created", id, null, after)]);
+    expect(entries).toEqual([byAdmin("agent.created", id, null, after)]);
   });
 
   test("an agent's status, where it changes", async () => {
     const set = (status: "paused" | "active") => setAgentStatus(ctx, stage.admin, { agent_id, status });
-    expect(await actsOf(() => set("active"))).toEqual([]);
-    expect(await actsOf(() => set("paused"))).toEqual([
+    expect(await entriesOf(() => set("active"))).toEqual([]);
+    expect(await entriesOf(() => set("paused"))).toEqual([
       byAdmin(
         "agent.status_changed",
         agent_id,
@@ -82,7 +82,7 @@ describe("an act in the commit of", () => {
         agentRecord(agent_id, { status: "paused" }),
       ),
     ]);
-    expect(await actsOf(() => set("paused"))).toEqual([]);
+    expect(await entriesOf(() => set("paused"))).toEqual([]);
   });
 
   test("a key created, rotated and revoked, the last one once", async () => {
@@ -92,13 +92,13 @@ describe("an act in the commit of", () => {
       return rest;
     };
     let key = { id: "" };
-    const created = await actsOf(async () => {
+    const created = await entriesOf(async () => {
       key = keep(must(await createKey(ctx, stage.admin, { agent_id })));
     });
     expect(created).toEqual([byAdmin("api_key.created", key.id, null, key)]);
 
     let newer = { id: "", replaces: {} };
-    const rotated = await actsOf(async () => {
+    const rotated = await entriesOf(async () => {
       newer = keep(must(await rotateKey(ctx, stage.admin, { key_id: key.id })));
     });
     expect(rotated).toEqual([byAdmin("api_key.rotated", key.id, key, newer)]);
@@ -108,8 +108,8 @@ describe("an act in the commit of", () => {
       revoked = must(await revokeKey(ctx, stage.admin, { key_id: newer.id }));
     };
     const { replaces: _, ...before } = newer;
-    expect(await actsOf(revoke)).toEqual([byAdmin("api_key.revoked", newer.id, before, revoked)]);
-    expect(await actsOf(revoke)).toEqual([]);
+    expect(await entriesOf(revoke)).toEqual([byAdmin("api_key.revoked", newer.id, before, revoked)]);
+    expect(await entriesOf(revoke)).toEqual([]);
 
     const text = JSON.stringify([created, rotated]);
     for (const secret of secrets) expect(text).not.toContain(secret);
@@ -120,13 +120,13 @@ describe("an act in the commit of", () => {
     const create = async (amount_ceiling: string) =>
       must(await createSession(ctx, stage.admin, { agent_id, amount_ceiling }));
     let first = { id: "" };
-    const begun = await actsOf(async () => {
+    const begun = await entriesOf(async () => {
       first = await create("5");
     });
     expect(begun).toEqual([byAdmin("spend_session.created", first.id, null, first)]);
 
     let second = { id: "" };
-    const replaced = await actsOf(async () => {
+    const replaced = await entriesOf(async () => {
       second = await create("6");
     });
     expect(replaced).toEqual([
@@ -135,12 +135,14 @@ describe("an act in the commit of", () => {
     ]);
 
     const revoke = (session_id: string) => () => revokeSession(ctx, stage.admin, { session_id });
-    expect(await actsOf(revoke(second.id))).toEqual([
+    expect(await entriesOf(revoke(second.id))).toEqual([
       byAdmin("spend_session.revoked", second.id, second, { ...second, revoked_at: NOW }),
     ]);
-    for (const { id } of [first, second]) expect(await actsOf(revoke(id))).toEqual([]);
+    for (const { id } of [first, second]) expect(await entriesOf(revoke(id))).toEqual([]);
     // What ended by itself before is not ended again.
-    expect((await actsOf(() => create("7"))).map(({ action }) => action)).toEqual(["spend_session.created"]);
+    expect((await entriesOf(() => create("7"))).map(({ action }) => action)).toEqual([
+      "spend_session.created",
+    ]);
   });
 
   test("a switch, by the machine too", async () => {
@@ -154,12 +156,12 @@ describe("an act in the commit of", () => {
       created_at: NOW,
     };
     const on = { ...is, kill_switch: true };
-    expect(await actsOf(() => setKillSwitch(ctx, stage.admin, { organisation_id, on: true }))).toEqual([
+    expect(await entriesOf(() => setKillSwitch(ctx, stage.admin, { organisation_id, on: true }))).toEqual([
       byAdmin("kill_switch.changed", organisation_id, is, on),
     ]);
     const amount = "9223372036854775807";
-    const acts = await actsOf(() => setPasskeyThreshold(ctx, MACHINE, { organisation_id, amount }));
-    expect(acts).toMatchObject([
+    const entries = await entriesOf(() => setPasskeyThreshold(ctx, MACHINE, { organisation_id, amount }));
+    expect(entries).toMatchObject([
       {
         actor: { kind: "machine", id: null },
         action: "passkey_threshold.changed",

@@ -1,23 +1,23 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 
-/** Every row of one organisation, by table: what a refusal must leave as it was, to the last digit. */
-export type World = Readonly<Record<string, readonly object[]>>;
+/** Every row of one organisation, by table: a refusal must not change any of them. */
+export type AllRows = Readonly<Record<string, readonly object[]>>;
 
-export type WorldReader = {
-  of(organisationId: string): World;
+export type AllRowsReader = {
+  of(organisationId: string): AllRows;
   /** The rows of all organisations. */
-  all(): World;
+  all(): AllRows;
   close(): void;
 };
 
-/** Sign-ins come and go with every caller; all else is the world. */
+/** Tables that are not compared: sign-ins come and go with every caller. */
 const LEFT_OUT = new Set(["auth_sessions", "__drizzle_migrations"]);
 
 /** The positions of an organisation's two scopes. */
 const SCOPES = "SELECT position FROM scopes WHERE organisation_id = ?1";
 
-export function openWorld(dataFolder: string): WorldReader {
+export function openAllRows(dataFolder: string): AllRowsReader {
   const database = new Database(join(dataFolder, "holdfast.db"), { readonly: true, safeIntegers: true });
   const rows = (sql: string, ...values: string[]): object[] =>
     database.query<object, string[]>(sql).all(...values);
@@ -30,7 +30,7 @@ export function openWorld(dataFolder: string): WorldReader {
     tables.map((table) => [table, `SELECT * FROM "${table}" ${ownedBy(table)}`]),
   );
 
-  /** The rows of a table that are an organisation's, by its own column or through what they belong to. */
+  /** The condition that selects an organisation's rows of a table, by its own column or by the warrant or agent of a row. */
   function ownedBy(table: string): string {
     const columns = rows(`PRAGMA table_info("${table}")`).map((column) => (column as { name: string }).name);
     if (columns.includes("organisation_id")) return "WHERE organisation_id = ?1";

@@ -1,0 +1,94 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** The executable, and servers of it. */
+export const BINARY = resolve(import.meta.dir, "../../dist/holdfast");
+export const METRICS_TOKEN = "the-bench-reads-the-metrics-with-this";
+
+export type Running = AsyncDisposable & { readonly url: string; readonly pid: number };
+export type RunningServer = Running & {
+  /** What it has logged. */
+  readonly log: () => string;
+};
+
+export const settingsOf = (data: string): Record<string, string> => ({
+  HOLDFAST_DATA: data,
+  HOLDFAST_PORT: "0",
+  HOLDFAST_ALLOW_NETWORKS: "127.0.0.0/8",
+  HOLDFAST_RATE_READ: "100000000",
+  HOLDFAST_RATE_WRITE: "100000000",
+  HOLDFAST_METRICS_TOKEN: METRICS_TOKEN,
+});
+
+/** `holdfast serve` on a data folder, at a port of its choice. It has ended, and its log is copied, once it is disposed of. */
+export async function startServer(data: string): Promise<RunningServer> {
+  const logFile = `${data}.log`;
+  const child = Bun.spawn([BINARY, "serve", "--json"], {
+    env: settingsOf(data),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: Bun.file(logFile),
+  });
+  children.add(child);
+  const { value } = await child.stdout.getReader().read();
+  if (!value) throw new Error(`the server did not start: ${readFileSync(logFile, "utf8")}`);
+  const { url } = JSON.parse(new TextDecoder().decode(value)) as { readonly url: string };
+  const logged = () => readFileSync(logFile, "utf8");
+  return { url, pid: child.pid, log: logged, [Symbol.asyncDispose]: () => ended(child) };
+}
+
+/** A program of this folder that listens at the port which is its first argument. */
+export async function startBeside(file: string, port: number, ...rest: readonly string[]): Promise<Running> {
+  const child = Bun.spawn([process.execPath, file, String(port), ...rest], {
+    stdout: "ignore",
+    stderr: "inherit",
+  });
+  children.add(child);
+  const url = `http://127.0.0.1:${port}`;
+  const running = { url, pid: child.pid, [Symbol.asyncDispose]: () => ended(child) };
+  for (let attempt = 0; attempt < 200; attempt++) {
+    if (await fetch(url).catch(() => null)) return running;
+    await Bun.sleep(50);
+  }
+  await ended(child);
+  throw new Error(`nothing listens at ${url}`);
+}
+
+/** Where the bench itself is ended, they end too. */
+const children = new Set<Bun.Subprocess>();
+process.once("exit", () => {
+  for (const child of children) child.kill();
+});
+
+async function ended(child: Bun.Subprocess): Promise<void> {
+  child.kill();
+  await child.exited;
+  children.delete(child);
+}
+
+/** Runs a command on a data folder; what it prints. Throws where it fails. */
+function runCommand(data: string, ...command: readonly string[]) {
+  const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], {
+    env: settingsOf(data),
+  });
+  if (!success) throw new Error(`holdfast ${command.join(" ")}: ${stderr.toString()}`);
+  return JSON.parse(stdout.toString());
+}
+
+/** A new data folder with an organisation, an agent and more money than any load holds; the secret of the agent's key. */
+export function prepareLedger(data: string): string {
+  const owner = ["--owner-email", "bench@example.com", "--owner-password", "correct horse battery"];
+  const { organisation } = runCommand(data, "organisations", "create", "--name", "Bench", ...owner);
+  const books = ["--organisation", organisation.id, "--mode", "sandbox"];
+  const agent = runCommand(data, "agents", "create", ...books, "--name", "load");
+  runCommand(data, "balances", "fund", ...books, "--amount", "1000000000000000");
+  return runCommand(data, "keys", "create", "--agent", agent.id).secret;
+}
+
+/** Resident memory in MB. */
+export function memoryOf({ pid }: Running): number {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Math.round(Number(kilobytes ?? 0) / 1_024);
+}
+
+export const ledgerFileOf = (data: string): string => join(data, "holdfast.db");

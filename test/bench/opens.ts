@@ -1,0 +1,75 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { memoryOf, prepareLedger, startBeside, startServer } from "./holdfast.ts";
+import { load, type Target } from "./load.ts";
+import { CONNECTIONS, inWords, type Scale, say } from "./scale.ts";
+import { median } from "./statistics.ts";
+import { atLeast, atMost, noted, type Row } from "./table.ts";
+
+const WARM_SECONDS = 5;
+const ROUND_SECONDS = 3;
+const ECHO_PORT = 18_081;
+const IDS = 5_000;
+
+/**
+ * Opens with random keys and reads by id, beside a bare Elysia with the same validation. They take turns in short rounds, and
+ * the ratios of each round are compared: absolute figures are this machine's, today.
+ */
+export async function measureOpens({ folder, rounds }: Scale): Promise<Row[]> {
+  const data = join(folder, "opens");
+  const secret = prepareLedger(data);
+  await using server = await startServer(data);
+  await using echo = await startBeside(join(import.meta.dir, "echo.ts"), ECHO_PORT);
+  const ledger: Target = { url: server.url, secret };
+  const bare: Target = { url: echo.url, secret };
+  const idle = memoryOf(server);
+  say("opens and reads: warming up");
+  load({ target: bare, kind: "open", seconds: WARM_SECONDS, folder });
+  load({ target: ledger, kind: "open", seconds: WARM_SECONDS, folder });
+  const idsFile = join(folder, "ids");
+  writeFileSync(idsFile, (await newestIds(ledger)).join("\n"));
+  load({ target: ledger, kind: "read", seconds: WARM_SECONDS, folder, idsFile });
+  const figures = Array.from({ length: rounds }, (_, round) => {
+    say(`opens and reads: round ${round + 1} of ${rounds}`);
+    return {
+      echo: load({ target: bare, kind: "open", seconds: ROUND_SECONDS, folder }),
+      opens: load({ target: ledger, kind: "open", seconds: ROUND_SECONDS, folder }),
+      reads: load({ target: ledger, kind: "read", seconds: ROUND_SECONDS, folder, idsFile }),
+    };
+  });
+  const rateOf = (name: "echo" | "opens" | "reads") =>
+    `${inWords(Math.round(median(figures.map((round) => round[name].rate))))}/s`;
+  const beside = `, ${CONNECTIONS} connections, beside the echo`;
+  return [
+    noted("echo: a bare Elysia with the same validation", rateOf("echo")),
+    atLeast(
+      `opens${beside}`,
+      median(figures.map((it) => it.opens.rate / it.echo.rate)),
+      { required: 0.17, aimed: 0.25 },
+      rateOf("opens"),
+    ),
+    atLeast(
+      `reads by id${beside}`,
+      median(figures.map((it) => it.reads.rate / it.echo.rate)),
+      { required: 0.4, aimed: 0.5 },
+      rateOf("reads"),
+    ),
+    atMost("p99 of opens", median(figures.map(({ opens }) => opens.p99Ms)), { required: 8, aimed: 6 }, " ms"),
+    noted("p99 of reads by id", `${median(figures.map(({ reads }) => reads.p99Ms)).toFixed(1)} ms`),
+    noted("memory of the server", `${idle} MB idle, ${memoryOf(server)} MB after the load`),
+  ];
+}
+
+/** The warrants that were opened last. */
+async function newestIds({ url, secret }: Target): Promise<string[]> {
+  const ids: string[] = [];
+  for (let after = ""; ids.length < IDS; after = `&starting_after=${ids.at(-1)}`) {
+    const response = await fetch(`${url}/v1/warrants?sort=created&limit=100${after}`, {
+      headers: { Authorization: `Bearer ${secret}` },
+    });
+    const { data } = (await response.json()) as { readonly data: readonly { readonly id: string }[] };
+    if (data.length === 0) break;
+    ids.push(...data.map(({ id }) => id));
+  }
+  return ids;
+}

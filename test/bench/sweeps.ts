@@ -1,0 +1,64 @@
+import { openForCommands } from "../../src/app/ledger.ts";
+import { readConfig } from "../../src/config.ts";
+import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { showBalances } from "../../src/services/admin/balances.ts";
+import { must } from "../support/stage.ts";
+import type { Filled } from "./filled.ts";
+import { startServer } from "./holdfast.ts";
+import { openMany } from "./open-many.ts";
+import { say } from "./scale.ts";
+import { median } from "./statistics.ts";
+import { atMost, type Row } from "./table.ts";
+
+const OVERDUE = 2_000;
+/** The first is for the compiler, and is not counted. */
+const ROUNDS = 4;
+const BALANCE_READS = 200;
+/** From the opens until the servers have ended. */
+const AHEAD_MS = 8_000;
+
+/** The sweep of deadlines and the balances, which no request runs: in this process, on both folders in turns. */
+export async function compareSweeps(small: Filled, large: Filled, aim: { required: number }): Promise<Row[]> {
+  const sweeps: number[] = [];
+  const balances: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    say(`sweeps: round ${round + 1} of ${ROUNDS}`);
+    const deadline = Date.now() + AHEAD_MS;
+    for (const { data, facts } of [small, large]) {
+      await using server = await startServer(data);
+      await openMany({ url: server.url, secret: facts.secret }, OVERDUE, deadline);
+    }
+    if (Date.now() > deadline) throw new Error("the opens of the sweep took too long");
+    await Bun.sleep(deadline - Date.now() + 1);
+    const [one, other] = [await timesIn(small), await timesIn(large)];
+    if (round === 0) continue;
+    sweeps.push(other.sweepMs / one.sweepMs);
+    balances.push(other.balanceMs / one.balanceMs);
+  }
+  return [
+    atMost(`a sweep of ${OVERDUE} deadlines`, median(sweeps), aim, " times"),
+    atMost("counts: the balances", median(balances), aim, " times"),
+  ];
+}
+
+async function timesIn({ data, facts }: Filled) {
+  const { ctx, close } = await openForCommands(must(readConfig({ DATA: data }, {})));
+  try {
+    const books = { organisation_id: facts.organisationId, mode: facts.mode };
+    const balanceTimes: number[] = [];
+    for (let read = 0; read < BALANCE_READS; read++) {
+      const startedAt = performance.now();
+      must(await showBalances(ctx, MACHINE, books));
+      balanceTimes.push(performance.now() - startedAt);
+    }
+    const startedAt = performance.now();
+    const swept = await sweepDeadlines(ctx, (error) => {
+      throw error;
+    });
+    if (swept < OVERDUE) throw new Error(`the sweep expired ${swept} warrants of ${OVERDUE}`);
+    return { sweepMs: (performance.now() - startedAt) / swept, balanceMs: median(balanceTimes) };
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,173 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { AUDIT_ARGUMENT } from "../../src/app/children.ts";
+import { type Filled, filledFolder } from "./filled.ts";
+import { BINARY, ledgerFileOf, type Running, settingsOf, startServer } from "./holdfast.ts";
+import { loadBeside, type Target } from "./load.ts";
+import { openMany } from "./open-many.ts";
+import { inWords, type Scale, say } from "./scale.ts";
+import { atMost, noted, type Row, under } from "./table.ts";
+import { startWaiting, type Waited } from "./waiting.ts";
+
+const WAIT_MS_MAX = 50;
+const AUDIT_SECONDS_MAX = 60;
+/** Where the writer begins to copy its log itself. */
+const LOG_MB_MAX = 256;
+const MILLION = 1_000_000;
+const MB = 1_048_576;
+
+const WARM_MS = 5_000;
+const QUIET_MS = 10_000;
+const OVERDUE = 5_000;
+const OVERDUE_AHEAD_MS = 12_000;
+const LOAD_SECONDS = 15;
+const LOAD_CONNECTIONS = 8;
+/** Of the job's first run, by the server. */
+const AUDIT_BEGINS_MS_MAX = 70_000;
+const AUDIT_MS_MAX = 3_600_000;
+/** To this a log is cut that grew during a long read. */
+const LOG_MB_KEPT = 64;
+const LOG_COPIED_MS_MAX = 120_000;
+
+/** The slowest of small requests while the server or its operator does something large, on the large folder. */
+export async function measureWaits(scale: Scale): Promise<Row[]> {
+  const filled = await filledFolder(scale.warrantsLarge, scale.folder);
+  const rows = [
+    ...(await duringJobs(filled, scale)),
+    ...(await duringBackup(filled, scale)),
+    ...(await duringAudit(filled)),
+  ];
+  return under(`With ${inWords(scale.warrantsLarge)} warrants`, rows);
+}
+
+const slowest = (during: string, { slowestMs, p999Ms, over, requests }: Waited): Row =>
+  atMost(
+    `slowest request ${during}`,
+    slowestMs,
+    { required: WAIT_MS_MAX },
+    " ms",
+    `p99.9 ${p999Ms.toFixed(1)} ms, ${over} of ${inWords(requests)} over ${WAIT_MS_MAX} ms`,
+  );
+
+const targetOf = (server: Running, { facts }: Filled): Target => ({ url: server.url, secret: facts.secret });
+
+/** Nothing else, then the sweep of deadlines, then the checkpoints of a log that others write. */
+async function duringJobs(filled: Filled, { folder }: Scale): Promise<Row[]> {
+  await using server = await startServer(filled.data);
+  const target = targetOf(server, filled);
+  await using client = startWaiting(target, filled.idsFile);
+  say("waits: quiet, then a sweep, then checkpoints");
+  await Bun.sleep(WARM_MS);
+  const quiet = await client.during(() => Bun.sleep(QUIET_MS));
+  const deadline = Date.now() + OVERDUE_AHEAD_MS;
+  await openMany(target, OVERDUE, deadline);
+  await Bun.sleep(deadline - Date.now());
+  const swept = await client.during(() => untilSwept(target));
+  const checkpoints = await client.during(() =>
+    loadBeside({ target, kind: "open", seconds: LOAD_SECONDS, folder, connections: LOAD_CONNECTIONS }),
+  );
+  return [
+    noted("slowest request when nothing else happens", `${quiet.slowestMs.toFixed(1)} ms`),
+    slowest(`during the sweep of ${inWords(OVERDUE)} deadlines`, swept),
+    slowest(`during checkpoints, beside ${LOAD_CONNECTIONS} connections that open`, checkpoints),
+  ];
+}
+
+/** Until no held warrant is past its deadline. */
+async function untilSwept({ url, secret }: Target): Promise<void> {
+  await until(AUDIT_BEGINS_MS_MAX, async () => {
+    const response = await fetch(`${url}/v1/warrants?state=held&sort=deadline&limit=1`, {
+      headers: { Authorization: `Bearer ${secret}` },
+    });
+    const { data } = (await response.json()) as { readonly data: readonly { readonly deadline: string }[] };
+    return data.every(({ deadline }) => Date.parse(deadline) > Date.now());
+  });
+}
+
+async function duringBackup(filled: Filled, { folder }: Scale): Promise<Row[]> {
+  await using server = await startServer(filled.data);
+  await using client = startWaiting(targetOf(server, filled), filled.idsFile);
+  say("waits: a backup");
+  await Bun.sleep(WARM_MS);
+  const startedAt = performance.now();
+  const waited = await client.during(async () => {
+    const command = [BINARY, "backup", join(folder, "bench.backup"), "--json"];
+    const child = Bun.spawn(command, { env: settingsOf(filled.data), stdout: "ignore", stderr: "inherit" });
+    if ((await child.exited) !== 0) throw new Error("the backup failed");
+  });
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return [slowest(`during a backup of ${seconds.toFixed(0)} s`, waited)];
+}
+
+/** The server's own audit, which begins a minute after its start. */
+async function duringAudit(filled: Filled): Promise<Row[]> {
+  await using server = await startServer(filled.data);
+  await using client = startWaiting(targetOf(server, filled), filled.idsFile);
+  say("waits: the hourly audit, which begins in a minute");
+  await until(AUDIT_BEGINS_MS_MAX, async () => isAuditing(server));
+  const log = { bytes: 0 };
+  const watch = setInterval(() => {
+    log.bytes = Math.max(log.bytes, logBytesOf(filled.data));
+  }, 100);
+  const begun = { at: performance.now(), opened: client.opened() };
+  let seconds = 0;
+  let opens = 0;
+  const waited = await client.during(async () => {
+    await until(AUDIT_MS_MAX, async () => !isAuditing(server));
+    seconds = (performance.now() - begun.at) / 1_000;
+    opens = client.opened() - begun.opened;
+  });
+  clearInterval(watch);
+  const copied = await client.during(() =>
+    until(LOG_COPIED_MS_MAX, async () => logBytesOf(filled.data) <= LOG_MB_KEPT * MB),
+  );
+  if (server.log().includes('"level":"error"')) throw new Error(server.log());
+  const entries = filled.facts.traceEntries;
+  return [
+    slowest("during the hourly audit", waited),
+    slowest("after it, while its log is copied", copied),
+    atMost(
+      "the hourly audit, for a million trace entries",
+      (seconds * MILLION) / entries,
+      { required: AUDIT_SECONDS_MAX },
+      " s",
+      `${inWords(entries)} in ${seconds.toFixed(0)} s`,
+    ),
+    atMost(
+      "the log's length while it runs",
+      log.bytes / MB,
+      { required: LOG_MB_MAX },
+      " MB",
+      `${inWords(opens)} opens meanwhile`,
+    ),
+  ];
+}
+
+/** Whether the server's child audits. The metrics would say it too, but to count for them is work of the server's own. */
+function isAuditing({ pid }: Running): boolean {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const children = threads.flatMap((thread) => readNow(`/proc/${pid}/task/${thread}/children`).split(" "));
+  return children.some((child) => child !== "" && readNow(`/proc/${child}/cmdline`).includes(AUDIT_ARGUMENT));
+}
+
+/** Empty where the process or its thread has just ended. */
+function readNow(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const logBytesOf = (data: string): number => {
+  const file = `${ledgerFileOf(data)}-wal`;
+  return existsSync(file) ? statSync(file).size : 0;
+};
+
+async function until(msMax: number, isSo: () => Promise<boolean>): Promise<void> {
+  const startedAt = performance.now();
+  while (!(await isSo())) {
+    if (performance.now() - startedAt > msMax) throw new Error("the server did not do what was waited for");
+    await Bun.sleep(100);
+  }
+}
