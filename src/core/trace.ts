@@ -111,9 +111,12 @@ export const entryHashOf = ({
   // In canonical order; a test compares it with the canonicaliser.
   sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
 
-/** Every field of a payload; undefined where it is left out. */
+type Payload = Wire<typeof tracePayloadForm>;
+/** Every field of a payload; an optional one is undefined where it is left out. */
 type Written = {
-  readonly [Name in keyof Wire<typeof tracePayloadForm>]-?: Wire<typeof tracePayloadForm>[Name] | undefined;
+  readonly [Name in keyof Payload]-?:
+    | Payload[Name]
+    | (Record<never, never> extends Pick<Payload, Name> ? undefined : never);
 };
 type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 

@@ -65,12 +65,18 @@ export type Terms = Omit<
   "state" | "version" | "releasedBps" | "specHash" | "traceHead" | "verifyingSince" | "settledAt"
 >;
 
-/** The terms that a caller may leave out. */
+/** The terms that the caller gives. The hold adds the others. */
+export type GivenTerms = Omit<
+  Terms,
+  "id" | "organisationId" | "mode" | "spec" | "sessionId" | "policyVersion" | "rulesHash" | "openedAt"
+>;
+
+/** Those of them that the caller may leave out. */
 export const NOTHING_CHOSEN = {
   agentId: null,
   verifierId: null,
   policyId: null,
-} as const satisfies Partial<Terms>;
+} as const satisfies Partial<GivenTerms>;
 
 /** A new warrant, whose amount is held. */
 export const heldWarrant = (terms: Terms): Warrant => ({

@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../core/errors.ts";
+import { errorResource } from "../resources/error.ts";
 
 /** The pages under /docs, rendered from what the code itself knows. No script; one stylesheet of our own. */
 
@@ -79,15 +80,7 @@ export function errorsPage(): Html {
     const ofStatus = codes.filter((candidate) => statusOf(candidate) === status);
     return `<h2>${status}</h2>\n${ofStatus.map(errorEntry).join("\n")}`;
   });
-  const example = {
-    error: {
-      type: typeOf("insufficient_funds"),
-      code: "insufficient_funds",
-      message: "…",
-      doc_url: "…/api-reference/errors#insufficient_funds",
-      request_id: "req_…",
-    },
-  };
+  const example = errorResource({ refused: "insufficient_funds", message: "…" }, "req_…", "…");
   return page(
     "Errors",
     '<a href="/docs">Holdfast</a>',

@@ -75,7 +75,7 @@ const MOVES = {
   >
 >;
 
-/** What the check before a settlement adds. */
+/** The check before a settlement. */
 const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt: number): Check => ({
   id: derivedId("check", eventId, "example"),
   warrantId,

@@ -76,10 +76,13 @@ export const WARRANT_ENCODINGS: Readonly<Record<number, (warrant: Warrant) => ob
 };
 export const WARRANT_ENCODING = 1;
 
+/** The orders of a list. */
+const SORTS = ["deadline", "created"] as const;
+
 export const warrantListForm = form("WarrantList", () =>
   listForm(warrantForm(), {
     has_more: boolean,
-    sort: oneOf(["deadline", "created"]),
+    sort: oneOf(SORTS),
     next_offset: orNull(integer),
     next_cursor: orNull(text),
   }),
@@ -129,7 +132,7 @@ export const listQuery = Type.Object(
   {
     state: Type.Optional(literals(STATES)),
     agent_id: Type.Optional(id),
-    sort: Type.Optional(literals(["deadline", "created"])),
+    sort: Type.Optional(literals(SORTS)),
     limit: pageLimit,
     offset: Type.Optional(
       Type.Integer({ minimum: 0, maximum: OFFSET_MAX, description: "an integer from 0 to 100000" }),

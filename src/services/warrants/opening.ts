@@ -3,18 +3,15 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.
 import type { NamedSchema } from "../../core/named-schema.ts";
 import type { Organisation } from "../../core/organisation.ts";
 import type { Caller } from "../../core/roles.ts";
-import type { Terms } from "../../core/warrant.ts";
+import type { GivenTerms } from "../../core/warrant.ts";
 import type { From, Snapshot } from "../../store/needs.ts";
 import type { CredentialNeeds } from "../caller-now.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 
 /** What an open and a purchase ask before an amount is held. */
 
-/** An opening whose every field has been read: the terms of the warrant, but what the hold adds to them. */
-export type Opening = Omit<
-  Terms,
-  "id" | "organisationId" | "mode" | "spec" | "sessionId" | "policyVersion" | "rulesHash" | "openedAt"
-> & { readonly clauses: readonly Clause[] };
+/** An opening whose every field has been read; times in epoch milliseconds. */
+export type Opening = GivenTerms & { readonly clauses: readonly Clause[] };
 
 /** The clauses of a spec, or what is wrong with the first that is none. */
 export function parseSpec(spec: { readonly clauses: readonly unknown[] }): readonly Clause[] | Refusal {
