@@ -92,7 +92,7 @@ function vaultIn(data: string, text: string): Vault {
   );
 }
 
-/** What signs with the key that is given or in the folder; null where there is none. */
+/** The tokens of the signing key that is given or in the folder; null where there is none. */
 function tokensOf({ data }: Config, { signingKey }: Secrets): Tokens | null {
   if (signingKey) return createTokens(signingKey);
   const text = readKeyFile(data, KEY_FILES.signing);

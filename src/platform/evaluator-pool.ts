@@ -36,7 +36,7 @@ export type PoolStats = {
 };
 
 /** A child with more resident bytes is replaced when its work is done. */
-const MEMORY_BYTES_TIRED = 256 * 1024 * 1024;
+const MEMORY_BYTES_REPLACE = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
 const START_FAILURES_MAX = 3;
 
@@ -68,8 +68,8 @@ export class PoolChild {
       cwd: parsePath(process.execPath).root,
       stdio: ["ignore", "ignore", "ignore"],
       serialization: "advanced",
-      ipc: (answer: ChildAnswer) => this.hear(answer),
-      onExit: () => this.leave(),
+      ipc: (answer: ChildAnswer) => this.receive(answer),
+      onExit: () => this.markGone(),
     });
     this.process.unref();
   }
@@ -78,7 +78,7 @@ export class PoolChild {
     return this.process.pid;
   }
 
-  private hear(answer: ChildAnswer): void {
+  private receive(answer: ChildAnswer): void {
     if (this.state === "gone") return;
     if (answer.say !== "ready") {
       this.listener?.(answer);
@@ -88,7 +88,7 @@ export class PoolChild {
     }
   }
 
-  private leave(): void {
+  private markGone(): void {
     if (this.state === "gone") return;
     const was = this.state;
     this.state = "gone";
@@ -107,7 +107,7 @@ export class PoolChild {
     this.watchMemory(true);
   }
 
-  rest(): void {
+  becomeIdle(): void {
     this.state = "idle";
     this.callerKey = null;
     this.listener = null;
@@ -125,7 +125,7 @@ export class PoolChild {
 
   kill(): void {
     this.process.kill("SIGKILL");
-    this.leave();
+    this.markGone();
   }
 
   private watchMemory(on: boolean): void {
@@ -202,12 +202,12 @@ export class EvaluatorPool {
   /** Gives a child back, whether it still runs or has ended. */
   release(child: PoolChild): void {
     if (child.state !== "busy") return;
-    if (residentBytes(child.pid) > MEMORY_BYTES_TIRED) {
+    if (residentBytes(child.pid) > MEMORY_BYTES_REPLACE) {
       child.kill();
     } else {
-      child.rest();
+      child.becomeIdle();
       this.dispatch();
-      this.reapLater(child);
+      this.endLaterIfIdle(child);
     }
   }
 
@@ -255,7 +255,7 @@ export class EvaluatorPool {
       if (this.children.size < this.options.size) this.spawn();
     } else if (wasStarting) {
       this.startFailures = 0;
-      this.reapLater(child);
+      this.endLaterIfIdle(child);
     }
     this.dispatch();
   }
@@ -288,7 +288,7 @@ export class EvaluatorPool {
     }
   }
 
-  private reapLater(child: PoolChild): void {
+  private endLaterIfIdle(child: PoolChild): void {
     if (child.state !== "idle") return;
     if (child.idleTimer) clearTimeout(child.idleTimer);
     child.idleTimer = setTimeout(() => {

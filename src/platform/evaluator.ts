@@ -129,13 +129,13 @@ async function evaluateInChildren(
       now,
     };
     const limits = { ...options, endsAt };
-    const end = await converse(pool, child, ask, limits, asked.length, (answer, position) => {
+    const end = await exchange(pool, child, ask, limits, asked.length, (answer, position) => {
       const at = open[position];
       if (at && answer.say === "clause")
         results[at.index] = resultOf(at.clause, answer.code, answer.observed);
     });
-    const guilty = open[end.answered];
-    if (end.begun && guilty) results[guilty.index] ??= resultOf(guilty.clause, "clause_timeout");
+    const unfinished = open[end.answered];
+    if (end.begun && unfinished) results[unfinished.index] ??= resultOf(unfinished.clause, "clause_timeout");
     if (performance.now() >= endsAt) return;
   }
 }
@@ -178,7 +178,7 @@ async function parseSchemaIn(
   const child = await pool.acquire(null, options.waitTimeoutMs);
   let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
   const limits = { ...options, endsAt: Number.POSITIVE_INFINITY };
-  await converse(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {
+  await exchange(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {
     if (answer.say === "schema") outcome = answer.outcome;
   });
   return outcome;
@@ -191,7 +191,7 @@ type End = { readonly begun: boolean; readonly answered: number };
  * Sends a request, receives `count` answers, and gives the child back. Resolves when all have come, or when the child has
  * ended. Rejects with `EvaluatorUnavailable` where it ended because the pool was closed: no clause is to blame then.
  */
-async function converse(
+async function exchange(
   pool: EvaluatorPool,
   child: PoolChild,
   request: ChildRequest,
@@ -199,14 +199,14 @@ async function converse(
   count: number,
   onAnswer: (answer: ChildAnswer, position: number) => void,
 ): Promise<End> {
-  const end = await hearAnswers(child, request, limits, count, onAnswer);
+  const end = await receiveAnswers(child, request, limits, count, onAnswer);
   pool.release(child);
   if (end.answered < count && pool.isClosed) throw new EvaluatorUnavailable("closed");
   return end;
 }
 
 /** Each answer has a time limit. A child that exceeds it is killed. */
-function hearAnswers(
+function receiveAnswers(
   child: PoolChild,
   request: ChildRequest,
   limits: Limits,

@@ -17,7 +17,7 @@ export type WalCheckpointChild = {
 /** A child that has not answered after this time is killed. */
 const CHECKPOINT_MS_MAX = 60_000;
 
-type Said = { readonly pages: number } | { readonly problem: string };
+type Answer = { readonly pages: number } | { readonly problem: string };
 
 /** @param command starts this executable so that it calls `runWalCheckpointChild` on the data folder */
 export function createWalCheckpointChild(command: readonly string[]): WalCheckpointChild {
@@ -25,9 +25,9 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
   let waiting: { resolve(pages: number): void; reject(error: Error): void } | null = null;
   let stopped = false;
 
-  function hear(said: Said): void {
-    if ("pages" in said) waiting?.resolve(said.pages);
-    else waiting?.reject(new Error(said.problem));
+  function receive(answer: Answer): void {
+    if ("pages" in answer) waiting?.resolve(answer.pages);
+    else waiting?.reject(new Error(answer.problem));
     waiting = null;
   }
 
@@ -36,10 +36,10 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
       // The child inherits nothing: no secrets, and no settings.
       env: {},
       stdio: ["ignore", "ignore", "ignore"],
-      ipc: hear,
+      ipc: receive,
       onExit() {
         child = null;
-        hear(stopped ? { pages: 0 } : { problem: "the process that copies the write-ahead log ended" });
+        receive(stopped ? { pages: 0 } : { problem: "the process that copies the write-ahead log ended" });
       },
     });
   }
@@ -71,7 +71,7 @@ export function runWalCheckpointChild(checkpoint: () => number): Promise<never> 
   return new Promise(() => {});
 }
 
-function attempt(checkpoint: () => number): Said {
+function attempt(checkpoint: () => number): Answer {
   try {
     return { pages: checkpoint() };
   } catch (error) {

@@ -43,7 +43,7 @@ const ENTRIES_MAX = 32;
 const NAME_LENGTH_MAX = 128;
 /** The numbers of a chain are below 2^256, which has 78 digits. */
 const DIGITS_MAX = 78;
-/** A warrant's deadline is at most five years ahead (README, "Warrants"). */
+/** A warrant's deadline is at most five years ahead (README, "Bounds"). */
 const TIMEOUT_SECONDS_MAX = 5 * 365 * 24 * 60 * 60;
 
 const ASSET = new RegExp(ASSET_PATTERN);

@@ -72,7 +72,7 @@ export function knownOf(kind: Pays["kind"], attempt: Attempt, finding: Finding):
   return attempt === "receipted" && finding === "none" ? "paid" : "unknown";
 }
 
-/** What becomes of the hold, and the reason code that is added to the check's, or null. */
+/** What happens to the hold, and the reason code that is added to those of the check, or null. */
 export type Settlement = { readonly decision: PolicyDecision; readonly reasonCode: ReasonCode | null };
 
 const outcomeOf = (outcome: "refund" | "escalate"): PolicyDecision => ({
