@@ -11,8 +11,8 @@ CREATE TABLE `agents` (
 	`must_be_named` integer NOT NULL,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "agents_mode" CHECK("agents"."mode" IN ('sandbox', 'live')),
-	CONSTRAINT "agents_status" CHECK("agents"."status" IN ('active', 'paused', 'killed')),
+	CONSTRAINT "agents_mode" CHECK(("agents"."mode" = 'sandbox' OR "agents"."mode" = 'live')),
+	CONSTRAINT "agents_status" CHECK(("agents"."status" = 'active' OR "agents"."status" = 'paused' OR "agents"."status" = 'killed')),
 	CONSTRAINT "agents_failures" CHECK("agents"."failure_budget" > 0 AND "agents"."failure_count" >= 0)
 );
 --> statement-breakpoint
@@ -31,7 +31,7 @@ CREATE TABLE `api_keys` (
 	`revoked_at` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`agent_id`) REFERENCES `agents`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "api_keys_mode" CHECK("api_keys"."mode" IN ('sandbox', 'live'))
+	CONSTRAINT "api_keys_mode" CHECK(("api_keys"."mode" = 'sandbox' OR "api_keys"."mode" = 'live'))
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_by_hash` ON `api_keys` (`secret_hash`);--> statement-breakpoint
@@ -58,7 +58,7 @@ CREATE TABLE `auth_sessions` (
 	`created_at` integer NOT NULL,
 	`expires_at` integer NOT NULL,
 	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "auth_sessions_mode" CHECK("auth_sessions"."mode" IN ('sandbox', 'live'))
+	CONSTRAINT "auth_sessions_mode" CHECK(("auth_sessions"."mode" = 'sandbox' OR "auth_sessions"."mode" = 'live'))
 );
 --> statement-breakpoint
 CREATE INDEX `auth_sessions_by_user` ON `auth_sessions` (`user_id`);--> statement-breakpoint
@@ -182,7 +182,7 @@ CREATE TABLE `users` (
 	`removed_at` integer,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "users_role" CHECK("users"."role" IN ('viewer', 'operator', 'admin', 'owner'))
+	CONSTRAINT "users_role" CHECK(("users"."role" = 'viewer' OR "users"."role" = 'operator' OR "users"."role" = 'admin' OR "users"."role" = 'owner'))
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `users_by_email` ON `users` (`email`) WHERE "users"."removed_at" IS NULL;--> statement-breakpoint
@@ -196,7 +196,7 @@ CREATE TABLE `verifiers` (
 	`config` text NOT NULL,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "verifiers_type" CHECK("verifiers"."type" IN ('http.status', 'json.schema', 'json.jsonpath', 'file.sha256', 'data.freshness', 'uptime.window', 'chain.event', 'llm.judge'))
+	CONSTRAINT "verifiers_type" CHECK(("verifiers"."type" = 'http.status' OR "verifiers"."type" = 'json.schema' OR "verifiers"."type" = 'json.jsonpath' OR "verifiers"."type" = 'file.sha256' OR "verifiers"."type" = 'data.freshness' OR "verifiers"."type" = 'uptime.window' OR "verifiers"."type" = 'chain.event' OR "verifiers"."type" = 'llm.judge'))
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `verifiers_id_unique` ON `verifiers` (`id`);--> statement-breakpoint
@@ -317,7 +317,7 @@ CREATE TABLE `scopes` (
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "scopes_mode" CHECK("scopes"."mode" IN ('sandbox', 'live'))
+	CONSTRAINT "scopes_mode" CHECK(("scopes"."mode" = 'sandbox' OR "scopes"."mode" = 'live'))
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `scopes_by_organisation` ON `scopes` (`organisation_id`,`mode`);--> statement-breakpoint
@@ -373,13 +373,13 @@ CREATE TABLE `warrants` (
 	`opened_at` integer NOT NULL,
 	`verifying_since` integer,
 	`settled_at` integer,
-	CONSTRAINT "warrants_state" CHECK("warrants"."state" IN ('held', 'verifying', 'released', 'partially_released', 'escalated', 'refunded', 'expired', 'frozen', 'disputed')),
+	CONSTRAINT "warrants_state" CHECK(("warrants"."state" = 'held' OR "warrants"."state" = 'verifying' OR "warrants"."state" = 'released' OR "warrants"."state" = 'partially_released' OR "warrants"."state" = 'escalated' OR "warrants"."state" = 'refunded' OR "warrants"."state" = 'expired' OR "warrants"."state" = 'frozen' OR "warrants"."state" = 'disputed')),
 	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND typeof("warrants"."amount") = 'integer'),
 	CONSTRAINT "warrants_verifying_since" CHECK(("warrants"."state" = 'verifying') = ("warrants"."verifying_since" IS NOT NULL)),
 	CONSTRAINT "warrants_version" CHECK("warrants"."version" >= 1),
 	CONSTRAINT "warrants_rules" CHECK(("warrants"."policy" IS NULL) = ("warrants"."rules_hash" IS NOT NULL)),
 	CONSTRAINT "warrants_share" CHECK(CASE "warrants"."state" WHEN 'released' THEN "warrants"."released_bps" IS 10000 WHEN 'partially_released' THEN "warrants"."released_bps" IS NOT NULL AND "warrants"."released_bps" > 0 AND "warrants"."released_bps" < 10000 ELSE "warrants"."released_bps" IS NULL END),
-	CONSTRAINT "warrants_settled_at" CHECK(("warrants"."settled_at" IS NOT NULL) = ("warrants"."state" IN ('released', 'partially_released', 'refunded', 'expired')))
+	CONSTRAINT "warrants_settled_at" CHECK(("warrants"."settled_at" IS NOT NULL) = ("warrants"."state" = 'released' OR "warrants"."state" = 'partially_released' OR "warrants"."state" = 'refunded' OR "warrants"."state" = 'expired'))
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `warrants_id_unique` ON `warrants` (`id`);--> statement-breakpoint
@@ -428,9 +428,9 @@ CREATE TABLE `purchases` (
 	`next_check_at` integer,
 	`chain_silent_since` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "purchases_mode" CHECK("purchases"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "purchases_mode" CHECK(("purchases"."mode" = 'sandbox' OR "purchases"."mode" = 'live')),
 	CONSTRAINT "purchases_network" CHECK("purchases"."chain_id" IS NULL OR ("purchases"."mode" = 'sandbox') = ("purchases"."chain_id" IN (11155111, 11155420, 84532, 43113, 80002, 421614, 11142220, 11124, 1328, 51, 2201, 10143, 324705682, 1337, 31337))),
-	CONSTRAINT "purchases_phase" CHECK("purchases"."phase" IN ('quoting', 'held', 'signed', 'answered', 'ended')),
+	CONSTRAINT "purchases_phase" CHECK(("purchases"."phase" = 'quoting' OR "purchases"."phase" = 'held' OR "purchases"."phase" = 'signed' OR "purchases"."phase" = 'answered' OR "purchases"."phase" = 'ended')),
 	CONSTRAINT "purchases_held" CHECK("purchases"."phase" IN ('quoting', 'ended') OR "purchases"."warrant_id" IS NOT NULL),
 	CONSTRAINT "purchases_signed" CHECK("purchases"."phase" NOT IN ('signed', 'answered') OR "purchases"."header" IS NOT NULL),
 	CONSTRAINT "purchases_ended" CHECK(("purchases"."phase" = 'ended') = ("purchases"."ended_at" IS NOT NULL))
@@ -463,7 +463,7 @@ CREATE TABLE `webhook_deliveries` (
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`webhook_id`) REFERENCES `webhooks`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "webhook_deliveries_mode" CHECK("webhook_deliveries"."mode" IN ('sandbox', 'live')),
+	CONSTRAINT "webhook_deliveries_mode" CHECK(("webhook_deliveries"."mode" = 'sandbox' OR "webhook_deliveries"."mode" = 'live')),
 	CONSTRAINT "webhook_deliveries_attempts" CHECK("webhook_deliveries"."attempts" BETWEEN 0 AND 4),
 	CONSTRAINT "webhook_deliveries_of_an_entry" CHECK(("webhook_deliveries"."warrant_id" IS NULL) = ("webhook_deliveries"."sequence" IS NULL)),
 	CONSTRAINT "webhook_deliveries_work" CHECK(("webhook_deliveries"."status" IN ('pending', 'failed')) = (("webhook_deliveries"."claimed_until" IS NOT NULL) + ("webhook_deliveries"."next_attempt_at" IS NOT NULL) = 1)),
@@ -486,7 +486,7 @@ CREATE TABLE `webhooks` (
 	`disabled` integer NOT NULL,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "webhooks_mode" CHECK("webhooks"."mode" IN ('sandbox', 'live'))
+	CONSTRAINT "webhooks_mode" CHECK(("webhooks"."mode" = 'sandbox' OR "webhooks"."mode" = 'live'))
 );
 --> statement-breakpoint
 CREATE INDEX `webhooks_by_organisation` ON `webhooks` (`organisation_id`,`mode`,`id`);

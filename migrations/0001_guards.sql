@@ -39,38 +39,38 @@ BEGIN SELECT RAISE(ABORT, 'accounts are kept'); END;
 --> statement-breakpoint
 -- The kinds of postings, and the rails of a mode. A version that knows more of them replaces these triggers.
 CREATE TRIGGER `postings_of_a_known_kind` BEFORE INSERT ON `postings`
-WHEN NEW.`kind` NOT IN ('deposit', 'hold', 'settlement')
+WHEN NOT (NEW.`kind` = 'hold' OR NEW.`kind` = 'settlement' OR NEW.`kind` = 'deposit')
 BEGIN SELECT RAISE(ABORT, 'a posting is a deposit, a hold or a settlement'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_on_a_rail_of_their_mode` BEFORE INSERT ON `postings`
-WHEN NOT EXISTS (
-  SELECT 1 FROM `accounts` JOIN `scopes` ON `scopes`.`position` = `accounts`.`scope`
-  WHERE `accounts`.`position` = NEW.`account` AND NEW.`rail` = `scopes`.`mode` || '_book'
+WHEN NEW.`rail` IS NOT (
+  SELECT `mode` || '_book' FROM `scopes`
+  WHERE `position` = (SELECT `scope` FROM `accounts` WHERE `position` = NEW.`account`)
 )
 BEGIN SELECT RAISE(ABORT, 'a posting moves an account of the mode of its rail'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_hold_an_amount` BEFORE INSERT ON `postings`
-WHEN NEW.`kind` = 'hold' AND NOT EXISTS (
-  SELECT 1 FROM `warrants` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `settled_at` IS NULL
-    AND NEW.`held` = `amount` AND NEW.`paid` = 0 AND NEW.`funding` = 0
-)
+WHEN NEW.`kind` = 'hold' AND (
+  SELECT `account` = NEW.`account` AND `settled_at` IS NULL AND NEW.`held` = `amount` AND NEW.`paid` = 0 AND NEW.`funding` = 0
+  FROM `warrants` WHERE `position` = NEW.`cause`
+) IS NOT 1
 BEGIN SELECT RAISE(ABORT, 'a hold is the amount of a warrant of the same account'); END;
 --> statement-breakpoint
 -- floor(amount × bps / 10000) in two parts, since the product of the whole overflows.
 CREATE TRIGGER `postings_settle_a_warrant` BEFORE INSERT ON `postings`
-WHEN NEW.`kind` = 'settlement' AND NOT EXISTS (
-  SELECT 1 FROM `warrants` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `settled_at` IS NOT NULL
-    AND NEW.`held` = -`amount` AND NEW.`funding` = 0
+WHEN NEW.`kind` = 'settlement' AND (
+  SELECT `account` = NEW.`account` AND `settled_at` IS NOT NULL AND NEW.`held` = -`amount` AND NEW.`funding` = 0
     AND NEW.`paid` = `amount` / 10000 * coalesce(`released_bps`, 0)
       + `amount` % 10000 * coalesce(`released_bps`, 0) / 10000
-)
+  FROM `warrants` WHERE `position` = NEW.`cause`
+) IS NOT 1
 BEGIN SELECT RAISE(ABORT, 'a settlement is what its warrant says, of the same account'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_of_a_known_deposit` BEFORE INSERT ON `postings`
-WHEN NEW.`kind` = 'deposit' AND NOT EXISTS (
-  SELECT 1 FROM `deposits` WHERE `position` = NEW.`cause` AND `account` = NEW.`account` AND `amount` = NEW.`available`
-    AND NEW.`held` = 0 AND NEW.`paid` = 0
-)
+WHEN NEW.`kind` = 'deposit' AND (
+  SELECT `account` = NEW.`account` AND `amount` = NEW.`available` AND NEW.`held` = 0 AND NEW.`paid` = 0
+  FROM `deposits` WHERE `position` = NEW.`cause`
+) IS NOT 1
 BEGIN SELECT RAISE(ABORT, 'a posting brings the amount of a deposit of the same account'); END;
 --> statement-breakpoint
 CREATE TRIGGER `postings_are_not_changed` BEFORE UPDATE ON `postings`
@@ -89,7 +89,7 @@ CREATE TRIGGER `warrants_settle_once` BEFORE UPDATE ON `warrants` WHEN OLD.`sett
 BEGIN SELECT RAISE(ABORT, 'a settled warrant is final'); END;
 --> statement-breakpoint
 CREATE TRIGGER `warrants_of_their_account` BEFORE INSERT ON `warrants`
-WHEN NOT EXISTS (SELECT 1 FROM `accounts` WHERE `position` = NEW.`account` AND `scope` = NEW.`scope`)
+WHEN NEW.`scope` IS NOT (SELECT `scope` FROM `accounts` WHERE `position` = NEW.`account`)
 BEGIN SELECT RAISE(ABORT, 'a warrant is held from an account of its scope'); END;
 --> statement-breakpoint
 CREATE TRIGGER `warrants_keep_their_terms` BEFORE UPDATE OF `position`, `id`, `scope`, `account`, `amount`, `payee`,

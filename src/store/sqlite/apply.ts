@@ -62,7 +62,9 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         moves.insertCheck(checkRowOf(put.row, positions));
         break;
       case "idempotencyKey":
-        moves.putIdempotencyKey(idempotencyRowOf(put.row, positions));
+        // An insert that could become an update costs more, and most keys are finished at once.
+        if (put.before === null) moves.insertIdempotencyKey(idempotencyRowOf(put.row, positions));
+        else moves.finishIdempotencyKey(idempotencyRowOf(put.row, positions));
         break;
       case "auditEntry":
         rows.auditEntry(auditEntryRowOf(put.row));

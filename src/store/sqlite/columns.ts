@@ -40,8 +40,14 @@ export const json = <Data>(name: string) =>
     toDriver: (value) => (value === null ? null : JSON.stringify(value)),
   })(name);
 
-/** `column IN ('a', 'b')` for a CHECK. The values are the code's own. */
+/**
+ * Whether a column has one of some values, for a CHECK. The values are the code's own. SQLite would build a table of an IN list
+ * at every insert: for the nine states that took a fifth of it.
+ */
 export const oneOf = (column: { getSQL(): SQL } | SQL, values: readonly string[]): SQL =>
-  sql`${column} IN (${sql.raw(values.map((value) => `'${value}'`).join(", "))})`;
+  sql`(${sql.join(
+    values.map((value) => sql`${column} = ${sql.raw(`'${value}'`)}`),
+    sql` OR `,
+  )})`;
 
 export const modeColumn = () => text("mode", { enum: MODES }).notNull();

@@ -253,24 +253,22 @@ export function movesOf(tables: Tables) {
     insertPosting: () => tables.insert(postings).values(placeholdersOf(postings)),
     insertTrace: () => tables.insert(trace).values(placeholdersOf(trace)),
     insertCheck: () => tables.insert(checks).values(placeholdersOf(checks)),
-    putIdempotencyKey: () =>
+    insertIdempotencyKey: () => tables.insert(idempotencyKeys).values(placeholdersOf(idempotencyKeys)),
+    finishIdempotencyKey: () =>
       tables
-        .insert(idempotencyKeys)
-        .values(placeholdersOf(idempotencyKeys))
-        .onConflictDoUpdate({
-          target: [idempotencyKeys.scope, idempotencyKeys.key],
-          set: excludedOf(
-            idempotencyKeys,
-            "fingerprint",
-            "holder",
-            "status",
-            "body",
-            "warrant",
-            "version",
-            "encoding",
-            "contentHash",
-          ),
-        }),
+        .update(idempotencyKeys)
+        .set({
+          holder: sql`NULL`,
+          status: sql`${placeholder("status")}`,
+          body: sql`${placeholder("body")}`,
+          warrant: sql`${placeholder("warrant")}`,
+          version: sql`${placeholder("version")}`,
+          encoding: sql`${placeholder("encoding")}`,
+          contentHash: sql`${placeholder("contentHash")}`,
+        })
+        .where(
+          and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),
+        ),
   };
 }
 

@@ -5,7 +5,7 @@ import type { ReasonCode } from "../../../core/clauses/reason-codes.ts";
 import { DECISIONS } from "../../../core/escalation.ts";
 import { OUTCOMES } from "../../../core/policy.ts";
 import { MODES } from "../../../core/roles.ts";
-import { type Spec, STATES } from "../../../core/warrant.ts";
+import { SETTLED_STATES, type Spec, STATES } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { amount, bool, hash, int, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
@@ -149,10 +149,7 @@ export const warrants = sqliteTable(
       "warrants_share",
       sql`CASE ${t.state} WHEN 'released' THEN ${t.releasedBps} IS 10000 WHEN 'partially_released' THEN ${t.releasedBps} IS NOT NULL AND ${t.releasedBps} > 0 AND ${t.releasedBps} < 10000 ELSE ${t.releasedBps} IS NULL END`,
     ),
-    check(
-      "warrants_settled_at",
-      sql`(${t.settledAt} IS NOT NULL) = (${t.state} IN ('released', 'partially_released', 'refunded', 'expired'))`,
-    ),
+    check("warrants_settled_at", sql`(${t.settledAt} IS NOT NULL) = ${oneOf(t.state, SETTLED_STATES)}`),
   ],
 );
 
