@@ -3,7 +3,7 @@
  * named, such as `bun run bench opens disk`. `--quick` measures fewer rounds, and 100,000 warrants in place of a million.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureDisk } from "./disk.ts";
 import { measureLists } from "./lists.ts";
@@ -38,6 +38,8 @@ await main();
 
 async function main(): Promise<void> {
   refuseMissingWrk();
+  // Figures of a machine that others use say little: whoever reads them has to know.
+  const [others = 0] = loadavg();
   const rows: Row[] = [];
   for (const [name, measure] of Object.entries(PARTS)) {
     if (named.length > 0 && !named.includes(name)) continue;
@@ -54,6 +56,7 @@ async function main(): Promise<void> {
   const sizes = quick
     ? `; quick: fewer rounds, and ${inWords(scale.warrantsLarge)} warrants for a million`
     : "";
-  console.log(`\n${new Date().toISOString().slice(0, 10)}, ${cpus().length} cores of ${model}${sizes}\n`);
+  const machine = `${cpus().length} cores of ${model}, load ${others.toFixed(1)} before the run`;
+  console.log(`\n${new Date().toISOString().slice(0, 10)}, ${machine}${sizes}\n`);
   console.log(tableOf(rows));
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Facts } from "./parties.ts";
@@ -10,12 +10,16 @@ export type Filled = { readonly data: string; readonly facts: Facts; readonly id
 const MADE_BY = ["fill.ts", "fill-warrant.ts", "parties.ts", "opening.ts"];
 const MIGRATIONS = join(import.meta.dir, "../../migrations");
 
+const NAME = "holdfast-bench-filled-";
+/** A folder of other tables may be another working copy's. After a day it is nobody's. */
+const KEPT_MS = 86_400_000;
+
 /**
  * A folder with so many warrants, for this run to change. It is a copy: the original stays in the system's temporary folder, under
  * a name that changes with the tables and with the filler, so that the next run need not fill it again.
  */
 export async function filledFolder(warrants: number, into: string): Promise<Filled> {
-  const original = join(tmpdir(), `holdfast-bench-filled-${await hashOfMaking()}-${warrants}`);
+  const original = join(tmpdir(), `${NAME}${await hashOfMaking()}-${warrants}`);
   if (!existsSync(original)) await fill(original, warrants);
   const copy = join(into, `filled-${warrants}`);
   if (!existsSync(copy)) {
@@ -27,6 +31,10 @@ export async function filledFolder(warrants: number, into: string): Promise<Fill
 }
 
 async function fill(original: string, warrants: number): Promise<void> {
+  for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(NAME))) {
+    const other = join(tmpdir(), name);
+    if (Date.now() - statSync(other).mtimeMs > KEPT_MS) rmSync(other, { recursive: true, force: true });
+  }
   // Only a whole one gets the name.
   const draft = `${original}.part`;
   rmSync(draft, { recursive: true, force: true });

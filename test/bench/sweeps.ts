@@ -13,10 +13,10 @@ import { atMost, type Row } from "./table.ts";
 
 const OVERDUE = 2_000;
 /** The first is for the compiler, and is not counted. */
-const ROUNDS = 4;
+const ROUNDS = 3;
 const BALANCE_READS = 200;
 /** From the opens until the servers have ended. */
-const AHEAD_MS = 8_000;
+const AHEAD_MS = 20_000;
 
 /** The sweep of deadlines and the balances, which no request runs: in this process, on both folders in turns. */
 export async function compareSweeps(small: Filled, large: Filled, aim: { required: number }): Promise<Row[]> {
