@@ -54,7 +54,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   /** What is left of the caller's rate limit; null until the request was counted. */
   budget: Budget | null;
   /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
-  intent: Idempotency | null;
+  idempotency: Idempotency | null;
   /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };
@@ -80,7 +80,7 @@ export function signedInOf(call: Call) {
 }
 
 /** The Idempotency-Key and the request's fingerprint, on a route that requires the key. */
-export function intentOf(call: Call): Idempotency {
-  if (!call.intent) throw new Error("a money-moving route without an intent");
-  return call.intent;
+export function idempotencyOf(call: Call): Idempotency {
+  if (!call.idempotency) throw new Error("a money-moving route without an Idempotency-Key");
+  return call.idempotency;
 }

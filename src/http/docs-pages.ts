@@ -127,7 +127,7 @@ ${code("/t/<id>")}.</li>
 <li>An agent sends its API key as ${code("Authorization: Bearer …")}. It opens, verifies and reads; only a signed-in person
 settles.</li>
 <li>Amounts are strings of digits in the asset's smallest unit: ${code('"8400000"')} is 8.40 USDC.</li>
-<li>What moves money needs an ${code("Idempotency-Key")}: one key per intent, the same on every retry.</li>
+<li>What moves money needs an ${code("Idempotency-Key")}: one for each thing you want done, the same on every retry.</li>
 <li>A key that starts with ${code("hf_test_")} is of the sandbox, where no money is real.</li>
 </ul>
 <h2>Endpoints</h2>

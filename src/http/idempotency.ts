@@ -10,14 +10,19 @@ export function readIdempotencyKey(headers: Headers): string | Refusal {
   if (key === null || key === "") {
     return refuse(
       "idempotency_key_required",
-      "Send an Idempotency-Key header: one key per intent, the same on every retry.",
+      "Send an Idempotency-Key header: one for each thing you want done, the same on every retry.",
     );
   }
   return KEY.test(key) ? key : refuseField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
 }
 
 /** The fingerprint covers the method, the path and the canonical JSON of the body. No body counts as an empty object. */
-export const intentOfRequest = (key: string, method: string, path: string, body: unknown): Idempotency => ({
+export const idempotencyOfRequest = (
+  key: string,
+  method: string,
+  path: string,
+  body: unknown,
+): Idempotency => ({
   key,
   fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
 });

@@ -165,7 +165,7 @@ const headersOfMoves = (hasVersion: boolean): readonly object[] => [
     name: "Idempotency-Key",
     in: "header",
     required: true,
-    description: "One key per intent, the same on every retry.",
+    description: "One for each thing you want done, the same on every retry.",
     schema: { type: "string", minLength: 1, maxLength: 255 },
   },
   ...(hasVersion

@@ -10,7 +10,7 @@ import { addressOf, type Call, reportFault, type Setup } from "./call.ts";
 import { type Identity, identify } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
 import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
-import { intentOfRequest, readIdempotencyKey } from "./idempotency.ts";
+import { idempotencyOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { type Counted, createRateCounters, type RateCounters } from "./limits.ts";
 import type { Answered, Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
@@ -90,7 +90,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     worker: false,
     signedIn: null,
     budget: null,
-    intent: null,
+    idempotency: null,
     closes: false,
   };
 }
@@ -131,7 +131,7 @@ async function resultOf(call: Call, request: Request, checks: Checks): Promise<R
     const gone = read.body && call.signedIn ? await refuseGone(call, rule) : null;
     if (gone) return gone;
   }
-  if (key !== null) call.intent = intentOfRequest(key, call.method, call.path, call.body);
+  if (key !== null) call.idempotency = idempotencyOfRequest(key, call.method, call.path, call.body);
   call.params = params;
   call.query = readQuery(call.search, models.query);
   return refuseInput(models, call.query, call.body) ?? (await route.handle(call));

@@ -128,7 +128,7 @@ function refuseUsedKey(bound: IdempotencyKey | null, { fingerprint }: Idempotenc
       )
     : refuse(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another request. Use a fresh key for a new intent.",
+        "This Idempotency-Key was used with another request. Use a fresh key for another request.",
       );
 }
 

@@ -18,7 +18,7 @@ import { listWebhooks } from "../../services/admin/webhooks.ts";
 import { readEscalations, readPolicies, readVerifiers } from "../../services/read-backs.ts";
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { resource } from "../answers.ts";
-import { type Call, callerOf, intentOf } from "../call.ts";
+import { type Call, callerOf, idempotencyOf } from "../call.ts";
 import { readIfMatch } from "../idempotency.ts";
 import { get, post, type Route, route } from "../route.ts";
 
@@ -113,7 +113,7 @@ export const consoleRoutes: readonly Route[] = [
         ifMatch,
         passkeyToken: call.headers.get("service-passkey"),
       };
-      return resolveEscalation(call.ctx, callerOf(call), input, intentOf(call));
+      return resolveEscalation(call.ctx, callerOf(call), input, idempotencyOf(call));
     },
   ),
 ];

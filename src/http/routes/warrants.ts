@@ -17,7 +17,7 @@ import { readTrace, readWarrant } from "../../services/warrants/read.ts";
 import { settleWarrant } from "../../services/warrants/settle.ts";
 import { verifyWarrant } from "../../services/warrants/verify.ts";
 import { type Result, resource, warrant } from "../answers.ts";
-import { type Call, callerOf, intentOf } from "../call.ts";
+import { type Call, callerOf, idempotencyOf } from "../call.ts";
 import { readIfMatch } from "../idempotency.ts";
 import { get, post, type Route, route } from "../route.ts";
 
@@ -39,7 +39,7 @@ function settle(
   if (isRefusal(ifMatch)) return ifMatch;
   const passkeyToken = call.headers.get("service-passkey");
   const input = { warrantId: call.params.id, decision, releasedBps, ifMatch, passkeyToken };
-  return settleWarrant(call.ctx, callerOf(call), input, intentOf(call));
+  return settleWarrant(call.ctx, callerOf(call), input, idempotencyOf(call));
 }
 
 /** `/v1/warrants`. */
@@ -57,7 +57,7 @@ export const warrantRoutes: readonly Route[] = [
         responses: { "201": "The warrant, held.", "402": "insufficient_funds" },
       }),
     },
-    (call) => openWarrant(call.ctx, callerOf(call), call.body, intentOf(call)),
+    (call) => openWarrant(call.ctx, callerOf(call), call.body, idempotencyOf(call)),
   ),
   get(
     "/v1/warrants",
@@ -124,7 +124,7 @@ export const warrantRoutes: readonly Route[] = [
       const ifMatch = readIfMatch(call.headers);
       if (isRefusal(ifMatch)) return ifMatch;
       const input = { warrantId: call.params.id, sourceUrl, ifMatch };
-      return verifyWarrant(call.ctx, callerOf(call), input, intentOf(call));
+      return verifyWarrant(call.ctx, callerOf(call), input, idempotencyOf(call));
     },
   ),
   post(
