@@ -79,7 +79,7 @@ function* auditPostings(
   const found = readRows(
     database,
     postings,
-    "WHERE cause = ? AND kind <> 'deposit' ORDER BY position LIMIT 3",
+    "WHERE cause = ? AND kind <> 'deposit' ORDER BY kind LIMIT 3",
     position,
   );
   const expected = isSettled(warrant.state)
@@ -129,8 +129,14 @@ function* auditEscalations(
       );
     }
     if (escalation.checkId === null) continue;
-    const check = readRow(database, checks, escalation.checkId);
-    if (check?.warrant !== position)
+    const [check] = readRows(
+      database,
+      checks,
+      "WHERE warrant = ? AND id = ?",
+      position,
+      escalation.checkId,
+    );
+    if (!check)
       yield `${which} names the check ${escalation.checkId} of another warrant`;
     else yield* expectSame(`${which}: score against its check`, escalation.score, check.score);
   }
