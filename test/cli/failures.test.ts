@@ -369,7 +369,12 @@ test("a table shows names, URLs and answers of others without their control char
   const { store, reader } = ctx;
   const renamed = { ...reader.agents.get(agent)!, name };
   const read: typeof store.read = (use) =>
-    store.read((real) => use({ ...real, agents: { ...real.agents, get: async () => renamed } }));
+    store.read((real) => {
+      const agents = Object.assign(Object.create(real.agents) as typeof real.agents, {
+        get: async () => renamed,
+      });
+      return use({ ...real, agents });
+    });
   const broken = createCommandLine({ ...ctx, store: { ...store, read } });
   const { out } = await broken.run("agents", "show", agent);
   expect(out).toContain("The agent agent\\u001b[2J is active.");

@@ -20,17 +20,51 @@ export function* rowsOf<T extends SQLiteTable>(
   rest = "",
   ...bindings: SQLQueryBindings[]
 ): Generator<AuditedRow<T>> {
-  const columns = Object.entries(getTableColumns(table));
+  const columns = columnsOf(table);
   const query = database.query<Raw, SQLQueryBindings[]>(`SELECT * FROM ${getTableName(table)} ${rest}`);
   for (const raw of query.iterate(...bindings)) {
-    const read = () =>
-      Object.fromEntries(
-        columns.map(([key, column]) => {
-          const value = raw[column.name];
-          return [key, value === null ? null : column.mapFromDriverValue(value)];
-        }),
-      ) as InferSelectModel<T>;
+    const read = () => {
+      const row: Record<string, unknown> = {};
+      for (const [key, column] of columns) {
+        const value = raw[column.name];
+        row[key] = value === null ? null : column.mapFromDriverValue(value);
+      }
+      return row as InferSelectModel<T>;
+    };
     yield { raw, read };
+  }
+}
+
+const columnsOf = memoised((table: SQLiteTable) => Object.entries(getTableColumns(table)));
+
+/** The same, worked out once for each thing that is asked about. */
+export function memoised<Asked, Answer>(work: (asked: Asked) => Answer): (asked: Asked) => Answer {
+  const known = new Map<Asked, Answer>();
+  return (asked) => {
+    const answer = known.get(asked) ?? work(asked);
+    known.set(asked, answer);
+    return answer;
+  };
+}
+
+/** Rows by what they belong to. */
+export function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown): Map<unknown, Row[]> {
+  const groups = new Map<unknown, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}
+
+/** A part of the audit that reads one moment of the ledger. */
+export function* inSnapshot(database: Database, part: () => Iterable<string>): Generator<string> {
+  database.run("BEGIN");
+  try {
+    yield* part();
+  } finally {
+    database.run("ROLLBACK");
   }
 }
 

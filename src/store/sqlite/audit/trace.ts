@@ -1,4 +1,3 @@
-import type { Database } from "bun:sqlite";
 import { canonicalJson } from "../../../core/canonical.ts";
 import type { Check } from "../../../core/check.ts";
 import { schemaNamesOf } from "../../../core/clauses/registry.ts";
@@ -14,30 +13,28 @@ import {
   type Warrant,
 } from "../../../core/warrant.ts";
 import { checkOf, traceStepOf } from "../rows.ts";
-import { schemas } from "../tables/directory.ts";
-import { checks, trace } from "../tables/ledger.ts";
-import { expectSame, readRows } from "./rows.ts";
+import { expectSame } from "./rows.ts";
+import type { Belongings } from "./slices.ts";
+
+/** The hash of the schema of a name in the warrant's organisation; none where there is none. */
+type SchemaHashesOf = (name: string) => readonly string[];
 
 /** A warrant's chain: every link, every move, every payload and the checks that they name; its end is the warrant's row. */
 export function* auditTrace(
-  database: Database,
   warrant: Warrant,
-  position: bigint,
+  belongings: Pick<Belongings, "checks" | "trace">,
+  hashesOf: SchemaHashesOf,
   what: string,
 ): Generator<string> {
-  const steps = readRows(database, trace, "WHERE warrant = ? ORDER BY sequence", position).map((row) =>
-    traceStepOf(row, warrant.id),
-  );
-  const found = readRows(database, checks, "WHERE warrant = ?", position).map((row) =>
-    checkOf(row, warrant.id),
-  );
+  const steps = belongings.trace.map(({ read }) => traceStepOf(read(), warrant.id));
+  const found = belongings.checks.map(({ read }) => checkOf(read(), warrant.id));
   const unnamed = new Map(found.map((check) => [check.id, check]));
   let before: TraceStep | null = null;
   for (const [index, step] of steps.entries()) {
     const which = `${what}: its trace entry ${step.sequence}`;
     yield* expectSame(`${which}: sequence`, step.sequence, index);
     yield* auditMove(step, before?.to ?? null, which);
-    yield* auditSchemas(database, warrant, step, which);
+    yield* auditSchemas(hashesOf, warrant, step, which);
     const check = yield* takeCheck(step, unnamed, which);
     if ((check?.id ?? null) === step.checkId) yield* auditEntry(warrant, step, before, check, which);
     before = step;
@@ -91,23 +88,19 @@ function* auditMove(entry: TraceStep, before: State | null, which: string): Gene
 
 /** The schemas that the opening pinned are those of the organisation. */
 function* auditSchemas(
-  database: Database,
+  hashesOf: SchemaHashesOf,
   warrant: Warrant,
   { from, schemaHashes }: TraceStep,
   which: string,
 ): Generator<string> {
   if (from !== null) return;
-  const expected = canonicalJson(hashesOfSchemas(database, warrant));
+  const expected = canonicalJson(hashesOfSchemas(hashesOf, warrant));
   yield* expectSame(`${which}: schema_hashes`, canonicalJson(schemaHashes), expected);
 }
 
-const hashesOfSchemas = (database: Database, warrant: Warrant): Readonly<Record<string, string>> =>
+const hashesOfSchemas = (hashesOf: SchemaHashesOf, { spec }: Warrant): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    schemaNamesOf(warrant.spec.clauses).flatMap((name) =>
-      readRows(database, schemas, "WHERE organisation_id = ? AND name = ?", warrant.organisationId, name).map(
-        ({ schemaHash }) => [name, schemaHash],
-      ),
-    ),
+    schemaNamesOf(spec.clauses).flatMap((name) => hashesOf(name).map((hash) => [name, hash])),
   );
 
 /** What the policy decided names its check; the check is crossed off. */

@@ -5,37 +5,65 @@ import { hold, type Legs, settle } from "../../../core/postings.ts";
 import { isSettled, type Warrant } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
-import { agents, policies, spendSessions, verifiers } from "../tables/directory.ts";
-import { checks, escalations, postings, RAIL_OF_MODE } from "../tables/ledger.ts";
+import { agents, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
+import { RAIL_OF_MODE } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
-import { expectSame, guarded, readRow, readRows } from "./rows.ts";
+import { expectSame, guarded, memoised, readRow, readRows } from "./rows.ts";
+import { type Belongings, readSlice } from "./slices.ts";
 import { auditTrace } from "./trace.ts";
+
+/** What warrants refer to by id, each read once. What is compared of it never changes. */
+type Directory = ReturnType<typeof createDirectory>;
+
+const createDirectory = (database: Database) => ({
+  agent: memoised((id: string) => readRow(database, agents, id)),
+  session: memoised((id: string) => readRow(database, spendSessions, id)),
+  verifier: memoised((id: string) => readRow(database, verifiers, id)),
+  policy: memoised((id: string) => readRow(database, policies, id)),
+  schemaHashes: memoised((key: string) => {
+    const [organisationId = "", ...name] = key.split(" ");
+    return readRows(
+      database,
+      schemas,
+      "WHERE organisation_id = ? AND name = ?",
+      organisationId,
+      name.join(" "),
+    );
+  }),
+});
 
 /** Every warrant with what belongs to it: its terms, its money, its trace and checks, and its escalations. */
 export function* auditWarrants(database: Database): Generator<string> {
   const names = createNames(database);
-  const rows = database.query<StoredWarrant, []>("SELECT * FROM warrants ORDER BY position");
-  for (const row of rows.iterate()) {
-    const what = `warrant ${row.id}`;
-    yield* guarded(what, () => auditWarrant(database, names, what, row));
+  const directory = createDirectory(database);
+  for (let after = 0n; ; ) {
+    const slice = readSlice(database, after);
+    for (const { row, belongings } of slice) {
+      const what = `warrant ${row.id}`;
+      yield* guarded(what, () => auditWarrant(directory, names, what, row, belongings));
+    }
+    const last = slice.at(-1);
+    if (!last) return;
+    after = last.row.position;
   }
 }
 
 function* auditWarrant(
-  database: Database,
+  directory: Directory,
   names: Names,
   what: string,
   row: StoredWarrant,
+  belongings: Belongings,
 ): Generator<string> {
   const account = names.find("account", row.account);
   if (account) yield* expectSame(`${what}: its account's scope`, account.scope, row.scope);
   const warrant = warrantOf(row, names);
-  yield* guarded(`${what}: its terms`, () => auditTerms(database, warrant, what));
-  yield* guarded(`${what}: its postings`, () => auditPostings(database, warrant, row, what));
-  yield* guarded(`${what}: its trace`, () => auditTrace(database, warrant, row.position, what));
-  yield* guarded(`${what}: its escalations`, () =>
-    auditEscalations(database, warrant, Number(row.position), what),
-  );
+  const hashesOf = (name: string) =>
+    directory.schemaHashes(`${warrant.organisationId} ${name}`).map(({ schemaHash }) => schemaHash);
+  yield* guarded(`${what}: its terms`, () => auditTerms(directory, warrant, what));
+  yield* guarded(`${what}: its postings`, () => auditPostings(warrant, row, belongings, what));
+  yield* guarded(`${what}: its trace`, () => auditTrace(warrant, belongings, hashesOf, what));
+  yield* guarded(`${what}: its escalations`, () => auditEscalations(warrant, belongings, what));
 }
 
 const isOf = (
@@ -45,19 +73,19 @@ const isOf = (
   row?.organisationId === warrant.organisationId && (row.mode === undefined || row.mode === warrant.mode);
 
 /** The spec is what its hash says, and what the warrant refers to is there and of its own organisation and mode. */
-function* auditTerms(database: Database, warrant: Warrant, what: string): Generator<string> {
+function* auditTerms(directory: Directory, warrant: Warrant, what: string): Generator<string> {
   yield* expectSame(`${what}: spec_hash`, warrant.specHash, hashJson(warrant.spec));
   const { agentId, sessionId, verifierId, policyId } = warrant;
-  if (agentId !== null && !isOf(warrant, readRow(database, agents, agentId))) {
+  if (agentId !== null && !isOf(warrant, directory.agent(agentId))) {
     yield `${what}: its organisation and mode have no agent ${agentId}`;
   }
-  if (sessionId !== null && readRow(database, spendSessions, sessionId)?.agentId !== agentId) {
+  if (sessionId !== null && directory.session(sessionId)?.agentId !== agentId) {
     yield `${what}: its agent has no session ${sessionId}`;
   }
-  if (verifierId !== null && !isOf(warrant, readRow(database, verifiers, verifierId))) {
+  if (verifierId !== null && !isOf(warrant, directory.verifier(verifierId))) {
     yield `${what}: its organisation has no verifier ${verifierId}`;
   }
-  const policy = policyId === null ? null : readRow(database, policies, policyId);
+  const policy = policyId === null ? null : directory.policy(policyId);
   if (policyId !== null && !isOf(warrant, policy)) {
     yield `${what}: its organisation has no policy ${policyId}`;
     return;
@@ -71,23 +99,17 @@ function* auditTerms(database: Database, warrant: Warrant, what: string): Genera
 
 /** One posting holds the amount; a settled warrant has one more, which pays its share and returns the rest. */
 function* auditPostings(
-  database: Database,
   warrant: Warrant,
-  { position, account }: StoredWarrant,
+  { account }: StoredWarrant,
+  belongings: Belongings,
   what: string,
 ): Generator<string> {
-  const found = readRows(
-    database,
-    postings,
-    "WHERE cause = ? AND kind <> 'deposit' ORDER BY kind LIMIT 3",
-    position,
-  );
+  const found = belongings.postings.map(({ read }) => read());
   const expected = isSettled(warrant.state)
     ? [hold(warrant.amount), settle(warrant.amount, warrant.releasedBps ?? 0)]
     : [hold(warrant.amount)];
   if (found.length !== expected.length) {
-    const many = found.length === 3 ? "3 or more" : found.length;
-    yield `${what}: is ${warrant.state} with ${many} postings, not ${expected.length}`;
+    yield `${what}: is ${warrant.state} with ${found.length} postings, not ${expected.length}`;
   }
   for (const [index, legs] of expected.entries()) {
     const posting = found[index];
@@ -106,13 +128,8 @@ function* auditPostings(
 }
 
 /** A warrant that waits for a person has one escalation that is not resolved; others have none. */
-function* auditEscalations(
-  database: Database,
-  warrant: Warrant,
-  position: number,
-  what: string,
-): Generator<string> {
-  const found = readRows(database, escalations, "WHERE warrant_id = ?", warrant.id);
+function* auditEscalations(warrant: Warrant, belongings: Belongings, what: string): Generator<string> {
+  const found = belongings.escalations.map(({ read }) => read());
   const waiting = found.filter(({ status }) => status !== "resolved");
   const waits = ["escalated", "frozen", "disputed"].includes(warrant.state);
   if (waiting.length !== (waits ? 1 : 0)) {
@@ -129,15 +146,8 @@ function* auditEscalations(
       );
     }
     if (escalation.checkId === null) continue;
-    const [check] = readRows(
-      database,
-      checks,
-      "WHERE warrant = ? AND id = ?",
-      position,
-      escalation.checkId,
-    );
-    if (!check)
-      yield `${which} names the check ${escalation.checkId} of another warrant`;
+    const check = belongings.checks.find(({ raw }) => raw.id === escalation.checkId)?.read();
+    if (!check) yield `${which} names the check ${escalation.checkId} of another warrant`;
     else yield* expectSame(`${which}: score against its check`, escalation.score, check.score);
   }
 }
