@@ -23,7 +23,17 @@ export function parseTime(text: unknown): number | null {
 const daysIn = (year: number, month: number): number =>
   new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
 
-export const isoTime = (time: number): string => new Date(time).toISOString();
+let lastTime = Number.NaN;
+let lastText = "";
+
+/** Remembers the last one: an answer and its trace entry say the same time up to four times. */
+export function isoTime(time: number): string {
+  if (time !== lastTime) {
+    lastText = new Date(time).toISOString();
+    lastTime = time;
+  }
+  return lastText;
+}
 
 /** The same for a time that may be missing. */
 export const isoTimeOrNull = (time: number | null): string | null => (time === null ? null : isoTime(time));

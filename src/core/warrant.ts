@@ -19,6 +19,9 @@ export const STATES = [
 ] as const;
 export type State = (typeof STATES)[number];
 
+/** A warrant in one of these waits for a person, and has one escalation that is not resolved. */
+export const WAITING_STATES = ["escalated", "frozen", "disputed"] as const satisfies readonly State[];
+
 export const SETTLED_STATES = ["released", "partially_released", "refunded", "expired"] as const;
 export type SettledState = (typeof SETTLED_STATES)[number];
 

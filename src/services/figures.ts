@@ -1,4 +1,4 @@
-import { STATES } from "../core/warrant.ts";
+import { STATES, WAITING_STATES } from "../core/warrant.ts";
 import type { Figures } from "../platform/metrics.ts";
 import type { Context } from "./context.ts";
 
@@ -13,7 +13,7 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
     const now = ctx.now();
     const counts = await reader.warrants.countsByState();
     const totals = await reader.balances.totals();
-    const escalations = await reader.escalations.waitingCount();
+    const oldestAt = await reader.escalations.oldestWaitingAt();
     const purchases = await reader.purchases.waiting();
     return {
       warrantsByState: Object.fromEntries(STATES.map((state) => [state, counts[state] ?? 0])),
@@ -21,7 +21,11 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
       money: totals.flatMap(({ mode, asset, balance: { available, held, paid } }) =>
         Object.entries({ available, held, paid }).map(([state, amount]) => ({ mode, asset, state, amount })),
       ),
-      escalations: { count: escalations.count, oldestMs: ageOf(escalations.oldestAt, now) },
+      // Each of these warrants has one escalation that waits: nobody has to count them.
+      escalations: {
+        count: WAITING_STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0),
+        oldestMs: ageOf(oldestAt, now),
+      },
       deliveries: {
         waiting: await reader.deliveries.waiting(),
         lateMs: ageOf(await reader.deliveries.nextAttemptAt(), now),

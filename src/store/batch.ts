@@ -127,7 +127,7 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
 
 /** What an index is asked, as the key of its answer. Ids and modes hold no NUL, and neither does any other part. */
 export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
-  of.length === 1 ? String(of[0]) : of.join("\0");
+  of.length === 1 ? String(of[0]) : of.length === 2 ? `${of[0]}\0${of[1]}` : of.join("\0");
 
 type FoundSoFar = Record<string, unknown>;
 

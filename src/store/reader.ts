@@ -60,8 +60,8 @@ export interface Reader {
     list(scope: Scope, limit: number): Promise<readonly Escalation[]>;
     /** Those that wait for a person and were raised before a time, of all organisations, the longest waiting first. */
     waiting(before: number, after: Escalation | null, limit: number): Promise<readonly Escalation[]>;
-    /** How many wait, of all organisations, and since when the first of them; null where none does. */
-    waitingCount(): Promise<{ readonly count: number; readonly oldestAt: number | null }>;
+    /** Since when the first of those waits, of all organisations, epoch milliseconds; null where none does. */
+    oldestWaitingAt(): Promise<number | null>;
   };
   readonly agents: {
     get(id: string): Promise<Agent | null>;

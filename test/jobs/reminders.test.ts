@@ -116,7 +116,7 @@ test("of very many escalations the first are named, and one line says how many m
   };
   // The limit of checks that run at once.
   for (const length of [100, 101]) await Promise.all(Array.from({ length }, escalate));
-  expect(ctx.reader.escalations.waitingCount()).toEqual({ count: 201, oldestAt: ctx.now() });
+  expect(ctx.reader.escalations.oldestWaitingAt()).toBe(ctx.now());
   const run = reminders();
   ctx.clock.now += DAY_MS;
   expect(await run()).toBe(201);

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
 import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
 import { hold, type Legs, settle } from "../../../core/postings.ts";
-import { isSettled, type Warrant } from "../../../core/warrant.ts";
+import { isSettled, WAITING_STATES, type Warrant } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { agents, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
@@ -131,7 +131,7 @@ function* auditPostings(
 function* auditEscalations(warrant: Warrant, belongings: Belongings, what: string): Generator<string> {
   const found = belongings.escalations.map(({ read }) => read());
   const waiting = found.filter(({ status }) => status !== "resolved");
-  const waits = ["escalated", "frozen", "disputed"].includes(warrant.state);
+  const waits = WAITING_STATES.some((state) => state === warrant.state);
   if (waiting.length !== (waits ? 1 : 0)) {
     yield `${what}: is ${warrant.state} with ${waiting.length} escalations that are not resolved`;
   }

@@ -1,5 +1,5 @@
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
-import { and, asc, count, desc, eq, lt, min, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
 import type { Escalation } from "../../../core/escalation.ts";
 import { entriesOf, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
@@ -240,12 +240,14 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
         .orderBy(asc(escalations.createdAt), asc(escalations.id))
         .limit(limit)
         .all(),
-    waitingCount: () =>
+    oldestWaitingAt: () =>
       tables
-        .select({ count: count(), oldestAt: min(escalations.createdAt) })
+        .select({ createdAt: escalations.createdAt })
         .from(escalations)
         .where(waits)
-        .get() ?? { count: 0, oldestAt: null },
+        .orderBy(asc(escalations.createdAt), asc(escalations.id))
+        .limit(1)
+        .get()?.createdAt ?? null,
     list: (scope, limit) => {
       const rows: Escalation[] = [];
       for (const status of ["open", "disputed", "resolved"] as const) {
