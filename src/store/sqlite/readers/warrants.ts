@@ -1,6 +1,6 @@
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
 import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
-import type { Escalation } from "../../../core/escalation.ts";
+import { ESCALATION_STATUSES, type Escalation } from "../../../core/escalation.ts";
 import { entriesOf, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
@@ -250,7 +250,7 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
         .get()?.createdAt ?? null,
     list: (scope, limit) => {
       const rows: Escalation[] = [];
-      for (const status of ["open", "disputed", "resolved"] as const) {
+      for (const status of ESCALATION_STATUSES) {
         if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length));
       }
       return rows;

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { AGENT_STATUSES } from "../../../core/agent.ts";
-import { AUDIT_ACTIONS } from "../../../core/audit-entry.ts";
+import { ADMINISTRATOR_KINDS, AUDIT_ACTIONS } from "../../../core/audit-entry.ts";
 import { CLAUSE_KINDS, type ClauseKind } from "../../../core/clauses/registry.ts";
 import type { JsonSchema } from "../../../core/clauses/schema.ts";
 import { DECISIONS } from "../../../core/escalation.ts";
@@ -129,7 +129,7 @@ export const auditEntries = sqliteTable(
   {
     id: text("id").primaryKey(),
     organisationId: organisationColumn(),
-    actorKind: text("actor_kind", { enum: ["user", "machine"] }).notNull(),
+    actorKind: text("actor_kind", { enum: ADMINISTRATOR_KINDS }).notNull(),
     actorId: text("actor_id"),
     action: text("action", { enum: AUDIT_ACTIONS }).notNull(),
     subject: text("subject").notNull(),

@@ -2,9 +2,9 @@ import { sql } from "drizzle-orm";
 import { check, index, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { ClauseResult } from "../../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../../core/clauses/reason-codes.ts";
-import { DECISIONS } from "../../../core/escalation.ts";
+import { DECISIONS, ESCALATION_STATUSES } from "../../../core/escalation.ts";
 import { OUTCOMES } from "../../../core/policy.ts";
-import { MODES } from "../../../core/roles.ts";
+import { ACTOR_KINDS, MODES } from "../../../core/roles.ts";
 import { SETTLED_STATES, type Spec, STATES } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { amount, bool, hash, int, json, modeColumn, oneOf } from "../columns.ts";
@@ -165,7 +165,7 @@ export const trace = sqliteTable(
     sequence: int("sequence").notNull(),
     from: text("from_state", { enum: STATES }),
     to: text("to_state", { enum: STATES }).notNull(),
-    actorKind: text("actor_kind", { enum: ["agent", "user", "system"] }).notNull(),
+    actorKind: text("actor_kind", { enum: ACTOR_KINDS }).notNull(),
     actorId: text("actor_id"),
     recordedAt: int("recorded_at").notNull(),
     encoding: int("encoding").notNull(),
@@ -220,7 +220,7 @@ export const escalations = sqliteTable(
     checkId: text("check_id"),
     score: int("score"),
     reasonCodes: json<readonly ReasonCode[]>("reason_codes").notNull(),
-    status: text("status", { enum: ["open", "disputed", "resolved"] }).notNull(),
+    status: text("status", { enum: ESCALATION_STATUSES }).notNull(),
     decision: text("decision", { enum: DECISIONS }),
     releasedBps: int("released_bps"),
     note: text("note"),

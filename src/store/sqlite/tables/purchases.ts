@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { blob, check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
 import { TEST_NETWORKS } from "../../../core/x402/chains.ts";
-import { ATTEMPTS, type PaymentHeader, PHASES } from "../../../core/x402/purchase.ts";
+import { ATTEMPTS, KNOWN, type PaymentHeader, PHASES, WITNESSES } from "../../../core/x402/purchase.ts";
 import type { Pays } from "../../../core/x402/quote.ts";
 import { amount, int, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
@@ -34,8 +34,8 @@ export const purchases = sqliteTable(
     validBefore: int("valid_before"),
     header: json<PaymentHeader | null>("header"),
     attempt: text("attempt", { enum: ATTEMPTS }),
-    known: text("known", { enum: ["paid", "unpaid", "unknown"] }),
-    knownBy: text("known_by", { enum: ["receipt", "chain", "person"] }),
+    known: text("known", { enum: KNOWN }),
+    knownBy: text("known_by", { enum: WITNESSES }),
     transaction: text("transaction_id"),
     responseStatus: int("response_status"),
     responseHash: text("response_hash"),
