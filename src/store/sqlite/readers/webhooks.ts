@@ -83,6 +83,17 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
     .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
     .limit(placeholder("limit"))
     .prepare();
+  const timed = (
+    column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil,
+    compare: typeof gt,
+  ) =>
+    rows()
+      .where(and(isNotNull(column), compare(column, placeholder("time"))))
+      .limit(placeholder("limit"))
+      .prepare();
+  const cutOff = timed(deliveries.claimedUntil, lte);
+  const claimedAfter = timed(deliveries.claimedUntil, gt);
+  const scheduledAfter = timed(deliveries.nextAttemptAt, gt);
   const next = tables
     .select({ next: min(deliveries.nextAttemptAt) })
     .from(deliveries)
@@ -103,20 +114,10 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
         .limit(limit)
         .all(),
     due: (webhookId, now, limit) => due.all({ webhookId, now, limit }),
-    cutOff: (time, limit) =>
-      rows()
-        .where(and(isNotNull(deliveries.claimedUntil), lte(deliveries.claimedUntil, time)))
-        .limit(limit)
-        .all(),
+    cutOff: (time, limit) => cutOff.all({ time, limit }),
     beyond: (claimedUntil, nextAttemptAt, limit) => [
-      ...rows()
-        .where(and(isNotNull(deliveries.claimedUntil), gt(deliveries.claimedUntil, claimedUntil)))
-        .limit(limit)
-        .all(),
-      ...rows()
-        .where(and(isNotNull(deliveries.nextAttemptAt), gt(deliveries.nextAttemptAt, nextAttemptAt)))
-        .limit(limit)
-        .all(),
+      ...claimedAfter.all({ time: claimedUntil, limit }),
+      ...scheduledAfter.all({ time: nextAttemptAt, limit }),
     ],
     exhaustedSince(webhookId, since, limit) {
       // One pass over what came since then: a newer try of an event is made later than the one that was exhausted.
