@@ -1,0 +1,196 @@
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { ROOT } from "./compiler.ts";
+import type { Mutant } from "./deletions.ts";
+
+/** What `bun test` runs, but for the tests of style, and for random histories: what these find, they may not find again. */
+const TESTS = new Bun.Glob("test/**/*.test.ts");
+const LEFT_OUT = /^test\/(tidy|simulation|x402|process|faults|mutants)\b/;
+
+/** What a test file covers is measured once for each state of the source, and kept here. */
+const MEASURED = join(ROOT, "node_modules/.cache/mutants");
+
+/** A run of tests may take this long, besides five times as long as it took without a deletion. */
+const TIMEOUT_MS = 30_000;
+const SLOWER_AT_MOST = 5;
+/** How many test files are first run together; each further run has twice as many. */
+const FIRST_RUN = 1;
+
+/** What one test file runs through. */
+type Measured = {
+  readonly test: string;
+  readonly durationMs: number;
+  /** The lines of each file of src that it runs through, and those that it could. */
+  readonly lines: Readonly<
+    Record<string, { readonly run: readonly number[]; readonly known: readonly number[] }>
+  >;
+};
+
+/** The tests, in a copy of the repository in which files may be changed. */
+export type Tests = {
+  /** The test files that run through what is deleted. */
+  covering(mutant: Mutant): readonly string[];
+  /** How the tests that run through it failed with the deletion; null where they all pass. */
+  failureOf(mutant: Mutant): Promise<string | null>;
+  close(): void;
+};
+
+/** A test that fails although nothing is deleted judges nothing, such as one that measures time on a busy machine. */
+export async function prepareTests(report: (progress: string) => void): Promise<Tests> {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-mutants-"));
+  copyRepository(folder);
+  const close = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const measured = new Map<string, Measured>();
+    const files = [...TESTS.scanSync(ROOT)].filter((path) => !LEFT_OUT.test(path)).sort();
+    const state = stateOfSource();
+    for (const [index, test] of files.entries()) {
+      report(`measuring ${index + 1} of ${files.length}: ${test}`);
+      const found = await measure(folder, test, state);
+      if (typeof found === "string") report(`left out, since it fails although nothing is deleted: ${found}`);
+      else measured.set(test, found);
+    }
+    return { ...testsOf(folder, measured), close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function copyRepository(folder: string): void {
+  const { stdout } = Bun.spawnSync(["git", "ls-files", "-z", "-co", "--exclude-standard"], { cwd: ROOT });
+  for (const path of stdout.toString().split("\0")) {
+    if (path === "" || !existsHere(path)) continue;
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(ROOT, path), join(folder, path));
+  }
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+}
+
+/** Git also lists a file that was deleted and not committed. */
+const existsHere = (path: string): boolean => Bun.file(join(ROOT, path)).size > 0;
+
+/** Changes with every file that a test may run through. */
+function stateOfSource(): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  const read = [...new Bun.Glob("{src,test,migrations}/**/*").scanSync(ROOT), "bun.lock", "bunfig.toml"];
+  for (const path of read.sort()) {
+    if (!TESTS.match(path) && !LEFT_OUT.test(path))
+      hash.update(`${path}\n`).update(readFileSync(join(ROOT, path)));
+  }
+  return hash.digest("hex");
+}
+
+async function measure(folder: string, test: string, state: string): Promise<Measured | string> {
+  const content = readFileSync(join(ROOT, test));
+  const key = new Bun.CryptoHasher("sha256").update(`${state} ${test}\n`).update(content).digest("hex");
+  const kept = Bun.file(join(MEASURED, `${key}.json`));
+  if (await kept.exists()) return (await kept.json()) as Measured;
+  const coverage = join(folder, "coverage");
+  const options = ["--coverage", "--coverage-reporter=lcov", `--coverage-dir=${coverage}`];
+  const begun = performance.now();
+  const failure = await run(folder, [...options, `./${test}`], 10 * TIMEOUT_MS);
+  if (failure !== null) return failure;
+  const measured: Measured = {
+    test,
+    durationMs: performance.now() - begun,
+    lines: linesOf(readFileSync(join(coverage, "lcov.info"), "utf8")),
+  };
+  await Bun.write(kept, JSON.stringify(measured));
+  return measured;
+}
+
+/** The lines of src in a report of lcov: `SF:` names a file, `DA:12,3` says that its line 12 was run three times. */
+function linesOf(report: string): Measured["lines"] {
+  const lines: Record<string, { run: number[]; known: number[] }> = {};
+  let ofFile: { run: number[]; known: number[] } | null = null;
+  for (const line of report.split("\n")) {
+    const file = /^SF:(src\/.*)$/.exec(line)?.[1];
+    if (file !== undefined) {
+      ofFile = { run: [], known: [] };
+      lines[file] = ofFile;
+    } else if (line.startsWith("SF:")) ofFile = null;
+    const [, number, times] = /^DA:(\d+),(\d+)$/.exec(line) ?? [];
+    if (!ofFile || number === undefined) continue;
+    ofFile.known.push(Number(number));
+    if (times !== "0") ofFile.run.push(Number(number));
+  }
+  return lines;
+}
+
+function testsOf(folder: string, measured: ReadonlyMap<string, Measured>): Omit<Tests, "close"> {
+  /** How many mutants of a file a test has found out: it is likely to find out the next one too. */
+  const finds = new Map<string, number>();
+  const all = [...measured.values()];
+
+  function covering({ file, around }: Mutant): readonly string[] {
+    for (const [from, to] of around) {
+      const isIn = (line: number): boolean => line >= from && line <= to;
+      // Not every line is counted, and where none is, those around it tell.
+      if (!all.some(({ lines }) => lines[file]?.known.some(isIn))) continue;
+      const through = all.filter(({ lines }) => lines[file]?.run.some(isIn));
+      const rank = ({ test, durationMs }: Measured): number =>
+        1e9 * (finds.get(`${file} ${test}`) ?? 0) + 1e6 * wordsInCommon(file, test) - durationMs;
+      return through.sort((one, other) => rank(other) - rank(one)).map(({ test }) => test);
+    }
+    return [];
+  }
+
+  return {
+    covering,
+    async failureOf(mutant) {
+      const { file, text } = mutant;
+      const left = [...covering(mutant)];
+      writeFileSync(join(folder, file), text);
+      try {
+        for (let count = FIRST_RUN; left.length > 0; count *= 2) {
+          const chosen = left.splice(0, count);
+          const usualMs = chosen.reduce((sum, test) => sum + (measured.get(test)?.durationMs ?? 0), 0);
+          const paths = chosen.map((test) => `./${test}`);
+          const failure = await run(folder, ["--bail", ...paths], TIMEOUT_MS + SLOWER_AT_MOST * usualMs);
+          if (failure === null) continue;
+          const finder = chosen.find((test) => failure.startsWith(test)) ?? chosen[0] ?? "";
+          // A test that fails now and then has not found the deletion out.
+          const again = await run(folder, [`./${finder}`], TIMEOUT_MS + SLOWER_AT_MOST * usualMs);
+          if (again === null) {
+            left.push(...chosen.filter((test) => test !== finder));
+            continue;
+          }
+          finds.set(`${file} ${finder}`, (finds.get(`${file} ${finder}`) ?? 0) + 1);
+          return failure;
+        }
+        return null;
+      } finally {
+        cpSync(join(ROOT, file), join(folder, file));
+      }
+    },
+  };
+}
+
+/** How many words of the two paths are the same, but for an ending: `purchases`, `purchase`. */
+function wordsInCommon(file: string, test: string): number {
+  const wordsOf = (path: string) => path.split(/[/.-]/).slice(1, -1);
+  const ofTest = wordsOf(test);
+  return wordsOf(file).filter((word) =>
+    ofTest.some((other) => other.startsWith(word.slice(0, 5)) || word.startsWith(other.slice(0, 5))),
+  ).length;
+}
+
+/** Runs tests. Null where they pass; else the file and the name of the first that failed. */
+async function run(folder: string, args: readonly string[], timeoutMs: number): Promise<string | null> {
+  const child = Bun.spawn([process.execPath, "test", "--no-orphans", ...args], {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: "1", CI: "true" },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: Math.ceil(timeoutMs),
+    killSignal: "SIGKILL",
+  });
+  const [printed, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  if (code === 0) return null;
+  if (child.signalCode === "SIGKILL") return `${args.at(-1)}: not over after ${Math.round(timeoutMs)} ms`;
+  const lines = printed.split("\n");
+  const failed = lines.findIndex((line) => line.startsWith("(fail)"));
+  const file = lines.slice(0, failed + 1).findLast((line) => /^test\/.*\.test\.ts:$/.test(line));
+  return `${file ?? args.at(-1)} ${lines[failed]?.replace(/^\(fail\) /, "") ?? printed.slice(-500)}`;
+}
