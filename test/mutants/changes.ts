@@ -7,15 +7,17 @@
  */
 import { join } from "node:path";
 import { type Compiler, createCompiler, ROOT } from "./compiler.ts";
-import { prepareTests } from "./covering-tests.ts";
+import { nameOf, prepareTests } from "./covering-tests.ts";
 import { type Mutant, mutantsOf } from "./deletions.ts";
 
 const SECOND_MS = 1_000;
-const [, , within = "src/"] = process.argv;
+const within = process.argv.length > 2 ? process.argv.slice(2) : ["src/"];
 const begun = performance.now();
 /** Whether every mutant was found out. */
 async function run({ open, hasTypeError }: Compiler): Promise<boolean> {
-  const declared = (await mutantsOf(await open())).filter(({ file }) => file.startsWith(within));
+  const declared = (await mutantsOf(await open())).filter(({ file }) =>
+    within.some((start) => file.startsWith(start)),
+  );
   report(`${declared.length} deletions are declared`);
   const compiling: Mutant[] = [];
   for (const mutant of declared) {
@@ -45,9 +47,6 @@ async function run({ open, hasTypeError }: Compiler): Promise<boolean> {
   report(`${tried} of ${declared.length} deletions were tried; ${survivors.length} survived`);
   return declared.length > 0 && tried === declared.length && survivors.length === 0;
 }
-
-const nameOf = ({ file, around: [lines], deleted }: Mutant): string =>
-  `${file}:${lines?.[0]} without ${deleted}`;
 
 function report(progress: string): void {
   const elapsed = Math.round((performance.now() - begun) / SECOND_MS);
