@@ -11,6 +11,7 @@ import {
   challenge,
   type Decision,
   enrol,
+  passkeysOf,
   setThreshold,
   type TestPasskey,
 } from "../support/passkeys.ts";
@@ -419,8 +420,10 @@ describe("the signature", () => {
     });
   }
 
-  test("a counter that has signed once signs no more", async () => {
+  test("a counter that has signed once signs no more, and when it signed is kept", async () => {
+    service.clock.now += 1_000;
     expect((await asserts(service, person, passkey, decision, { counter: 7 })).status).toBe(201);
+    expect(await passkeysOf(service, person)).toMatchObject([{ last_used_at: service.timeIn(0) }]);
     await service.refuses(home, [400, "validation_failed", "response: Response counter value"], () =>
       asserts(service, person, passkey, decision, { counter: 7 }),
     );

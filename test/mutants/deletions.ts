@@ -60,9 +60,10 @@ type Seam = {
   readonly rows: ReadonlyMap<string, Shape>;
 };
 
-/** What is put in the place of an element of a list, of a property of an object, of a Change. */
+/** What is put in the place of an element of a list, of a property of an object, of a whole list, of a Change. */
 const NO_ELEMENT = "...[]";
 const NO_PROPERTY = "...{}";
+const NO_LIST = "[]";
 const NO_CHANGE = "{ put: [] }";
 
 /**
@@ -173,14 +174,16 @@ class Finder {
     for (const node of list.elements) this.found.set(node, NO_ELEMENT);
   }
 
-  /** Each argument of `puts.push(…)`, and each Change that a function is given. */
+  /** Each argument of `puts.push(…)`, and each list and each Change that a function is given. */
   private async visitCall({ expression, arguments: given }: CallExpression): Promise<void> {
     const pushes = isPropertyAccessExpression(expression) && expression.name.text === "push";
     if (pushes && (await this.isWritten(expression.expression))) {
       for (const node of given) this.found.set(node, NO_ELEMENT);
     }
     for (const node of given) {
-      if (!isLiteral(node) && (await this.isChange(node))) this.found.set(node, NO_CHANGE);
+      if (isLiteral(node)) continue;
+      if (await this.isWritten(node)) this.found.set(node, NO_LIST);
+      else if (await this.isChange(node)) this.found.set(node, NO_CHANGE);
     }
   }
 
