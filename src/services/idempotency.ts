@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from "../core/errors.ts";
 import type { Access, Caller } from "../core/roles.ts";
-import type { Change, Deletion, Put } from "../store/change.ts";
+import type { Deletion, Put } from "../store/change.ts";
 import type { Complete, Needs, Snapshot } from "../store/needs.ts";
 import type { IdempotencyKey } from "../store/rows.ts";
 import type { Decision, ScopedCommand, Store } from "../store/store.ts";
@@ -120,6 +120,7 @@ export const claim = (key: NewKey, holder: string): Put => ({
  * Records the answer under its key, in the commit that moves the money. A new key is claimed and finished at once.
  *
  * @param key the free key of this request, or the key in flight that was claimed for it
+ * @param puts what the command writes besides
  * @param contentHash of what the answer's `body` field is filled with
  * @throws where the key has an outcome already
  */
@@ -127,7 +128,7 @@ export function finish(
   key: NewKey | IdempotencyKey,
   status: number,
   resource: object,
-  change: Change,
+  puts: readonly Put[],
   contentHash: string | null = null,
 ): Required<Decision<Answer>> {
   const before = "outcome" in key ? key : null;
@@ -136,7 +137,7 @@ export function finish(
   const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
   return {
     answer: { ...outcome, version: versionIn(resource), replayed: false },
-    change: { ...change, put: [...change.put, put] },
+    change: { put: [...puts, put] },
   };
 }
 

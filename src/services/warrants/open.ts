@@ -76,7 +76,7 @@ export async function openWarrant(
         );
       return isRefusal(held)
         ? { answer: held }
-        : finish(key, 201, warrantResource(held.warrant), held.change);
+        : finish(key, 201, warrantResource(held.warrant), held.change.put);
     },
   });
 }

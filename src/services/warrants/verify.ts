@@ -150,7 +150,7 @@ function completeCheck(
       const moved = moveWarrant(snapshot, move, details);
       return isRefusal(moved)
         ? { answer: moved }
-        : finish(heldKey, 200, warrantResource(moved.warrant), moved.change);
+        : finish(heldKey, 200, warrantResource(moved.warrant), moved.change.put);
     },
   });
 }
