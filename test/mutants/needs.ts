@@ -60,7 +60,9 @@ async function run(): Promise<boolean> {
 }
 
 /** Whether the file with the need deleted has a type error. */
-const isFoundOut = ({ file, text }: Mutant): Promise<boolean> => compiler.hasTypeError(file, text);
+function isFoundOut({ file, text }: Mutant): Promise<boolean> {
+  return compiler.hasTypeError(file, text);
+}
 
 async function mutantsOf(name: string, file: SourceFile, checker: Checker): Promise<readonly Mutant[]> {
   const text = readFileSync(name, "utf8");
