@@ -126,16 +126,19 @@ export const CUT_OFF: AttemptResult = { code: null, responseStart: null, duratio
 /** An attempt in which nothing was sent, for a fault on our side. */
 export const NOT_SENT: AttemptResult = { code: null, responseStart: "not_sent", durationMs: null };
 
-/** The delivery after its attempt: 2xx is success; after the fourth failure it is exhausted and never tried again. */
+/**
+ * The delivery after its attempt, which is under way: 2xx is success; after the fourth failure it is exhausted and never tried
+ * again.
+ */
 export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now: number): WebhookDelivery {
   const { code, responseStart, durationMs } = result;
   const ended = { ...delivery, responseCode: code, responseStart, durationMs, claimedUntil: null };
   if (code !== null && code >= 200 && code <= 299) {
-    return { ...ended, status: "delivered", nextAttemptAt: null };
+    return { ...ended, status: "delivered" };
   }
   const wait = WAITS_MS[delivery.attempts - 1];
   return wait === undefined
-    ? { ...ended, status: "exhausted", nextAttemptAt: null }
+    ? { ...ended, status: "exhausted" }
     : { ...ended, status: "failed", nextAttemptAt: now + wait };
 }
 
@@ -143,25 +146,20 @@ export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now
  * The delivery after an attempt that could not be made, because the endpoint's secret cannot be decrypted. No receiver has
  * failed, so the attempt does not count. The delivery is due again until the key is back or the endpoint is disabled.
  */
-export function returnAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery {
-  const attempts = delivery.attempts - 1;
-  return {
-    ...delivery,
-    attempts,
-    status: attempts === 0 ? "pending" : "failed",
-    responseCode: null,
-    responseStart: NOT_SENT.responseStart,
-    durationMs: null,
-    claimedUntil: null,
-    nextAttemptAt: now + WAIT_MS_MAX,
-  };
-}
+export const returnAttempt = (delivery: WebhookDelivery, now: number): WebhookDelivery => ({
+  ...delivery,
+  attempts: delivery.attempts - 1,
+  responseCode: null,
+  responseStart: NOT_SENT.responseStart,
+  durationMs: null,
+  claimedUntil: null,
+  nextAttemptAt: now + WAIT_MS_MAX,
+});
 
 /** The delivery of an endpoint that was disabled: it gets no further attempt. */
 export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
   ...delivery,
   status: "exhausted",
-  claimedUntil: null,
   nextAttemptAt: null,
 });
 

@@ -3,7 +3,7 @@ import type { Access, Caller } from "../core/roles.ts";
 import { warrantAt } from "../core/trace.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { WARRANT_ENCODING, WARRANT_ENCODINGS, warrantResource } from "../resources/warrant.ts";
-import type { Change, Deletion, Put } from "../store/change.ts";
+import type { Deletion, Put } from "../store/change.ts";
 import type { Complete, From, Needs, Snapshot } from "../store/needs.ts";
 import type { IdempotencyKey, RecordedOutcome } from "../store/rows.ts";
 import type { Decision, ScopedCommand, Store } from "../store/store.ts";
@@ -145,6 +145,7 @@ type UnfinishedKey = NewKey | IdempotencyKey;
 /**
  * Records the answer under its key, in the commit that moves the money. A new key is claimed and finished at once.
  *
+ * @param puts what the command writes besides
  * @param contentHash of what the answer's `body` field is filled with
  * @throws where the key has an outcome already
  */
@@ -152,13 +153,13 @@ export function finish(
   key: UnfinishedKey,
   status: number,
   resource: object,
-  change: Change,
+  puts: readonly Put[],
   contentHash: string | null = null,
 ): Required<Decision<Answer>> {
   const body = JSON.stringify(resource);
   return {
     answer: { status, body, contentHash, version: versionIn(resource), replayed: false },
-    change: recording(key, { kind: "body", status, body, contentHash }, change),
+    change: recording(key, { kind: "body", status, body, contentHash }, puts),
   };
 }
 
@@ -167,25 +168,25 @@ export function finishWithWarrant(
   key: UnfinishedKey,
   status: number,
   warrant: Warrant,
-  change: Change,
+  puts: readonly Put[],
 ): Required<Decision<Answer>> {
   const { id: warrantId, version } = warrant;
   const body = JSON.stringify(warrantResource(warrant));
   return {
     answer: { status, body, contentHash: null, version, replayed: false },
-    change: recording(
-      key,
-      { kind: "warrant", status, warrantId, version, encoding: WARRANT_ENCODING },
-      change,
-    ),
+    change: recording(key, { kind: "warrant", status, warrantId, version, encoding: WARRANT_ENCODING }, puts),
   };
 }
 
-function recording(key: UnfinishedKey, outcome: RecordedOutcome, change: Change): Change {
+function recording(
+  key: UnfinishedKey,
+  outcome: RecordedOutcome,
+  puts: readonly Put[],
+): { readonly put: readonly Put[] } {
   const before = "outcome" in key ? key : null;
   if (before?.outcome) throw new Error(`the key ${JSON.stringify(key.key)} has an outcome already`);
   const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
-  return { ...change, put: [...change.put, put] };
+  return { put: [...puts, put] };
 }
 
 /** Frees a key in flight: nothing came of its request, and the same request may be sent again. */

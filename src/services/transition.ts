@@ -88,7 +88,8 @@ function countersAfter(
   return puts;
 }
 
-export type Moved = { readonly warrant: Warrant; readonly change: Change };
+/** A move deletes nothing. */
+export type Moved = { readonly warrant: Warrant; readonly change: Pick<Change, "put"> };
 
 /** How a warrant is moved, besides where to. */
 export type MoveDetails = Details & {

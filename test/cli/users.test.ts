@@ -1,6 +1,9 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
+import { hashSecret } from "../../src/core/api-key.ts";
+import { signIn } from "../../src/services/auth/sign-in.ts";
 import { TEST_NOW } from "../support/context.ts";
 import { createOperator, type SetUp } from "../support/operator.ts";
+import { must } from "../support/organisations.ts";
 
 const { ctx, cli, setUp, printed, refused } = createOperator();
 afterAll(() => ctx.close());
@@ -53,6 +56,23 @@ test("remove", async () => {
   await refused(["users", "remove", viewer], "user_not_found");
   await cli.json("users", "set-role", owner, "owner");
   expect(await printed("users", "list", "--organisation", organisation)).not.toContain(viewer);
+});
+
+test("remove ends the person's sign-ins and reset links then, so that they are forgotten in time", async () => {
+  const { viewer, emailOf } = made;
+  const credentials = { email: emailOf("bob"), password: "correct horse" };
+  const { token: cookie } = must(await signIn(ctx, credentials, "192.0.2.1"));
+  const { url } = await cli.json("users", "reset-password", viewer);
+  const link = String(url).split("#")[1] ?? "";
+  const { authSessions, passwordResets } = ctx.reader;
+  const ends = () => [
+    authSessions.byHash(hashSecret(cookie))?.expiresAt,
+    passwordResets.byHash(hashSecret(link))?.expiresAt,
+  ];
+  const now = ctx.clock.now;
+  expect(ends()).toEqual([now + 12 * 3_600_000, now + 3_600_000]);
+  await cli.json("users", "remove", viewer);
+  expect(ends()).toEqual([now, now]);
 });
 
 test("reset-password prints a link once, and keeps only a hash", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { sha256 } from "../../src/core/canonical.ts";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import type { Finding } from "../../src/core/x402/purchase.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
@@ -58,6 +59,7 @@ test("list and show say what the seller asked, how far it came, and whether the 
   market.paid = () => delivers({ ok: 1 }, RECEIPT);
   const paid = await buy();
 
+  const now = timeIn(0);
   const listed = await cli.json(...list());
   expect(listed).toMatchObject({
     object: "list",
@@ -67,11 +69,15 @@ test("list and show say what the seller asked, how far it came, and whether the 
         id: paid,
         phase: "ended",
         quoted: { amount: "250000", asset: "USDC" },
-        known: "paid",
-        known_by: "receipt",
+        ...{ known: "paid", known_by: "receipt", attempt: "receipted", transaction: expect.any(String) },
+        ...{ response_status: 200, response_hash: sha256('{"ok":1}'), answered_at: now, ended_at: now },
       },
       { id: unknown, known: "unknown", warrant_state: "escalated", attempt: "no_answer" },
-      { id: free, quoted: null, pays: null, warrant_id: null, response_status: 200 },
+      {
+        id: free,
+        ...{ phase: "ended", quoted: null, pays: null, warrant_id: null },
+        ...{ response_status: 200, response_hash: sha256("free"), answered_at: now, ended_at: now },
+      },
       { id: voucher, pays: { kind: "voucher" }, warrant_state: "escalated" },
     ],
   });
@@ -103,6 +109,7 @@ test.each([
   "resolve --%s where no chain can say it, an hour after the authorization's expiry",
   async (known, state, held) => {
     const id = await buyUnknown();
+    const boughtAt = ctx.clock.now;
     const message = `The seller may still have the payment taken until ${timeIn(EXPIRY_MS)}, by the chain's clock. A person may say what became of it from ${timeIn(EXPIRY_MS + HOUR_MS)} on.`;
     for (const waitMs of [0, EXPIRY_MS + HOUR_MS - 1]) {
       ctx.clock.now += waitMs;
@@ -122,12 +129,18 @@ test.each([
       after: { known, warrant_state: state },
     });
     const [open, closed] = ctx.reader.escalations.list(stage, 10);
-    expect((closed ?? open)!).toMatchObject({ status: "resolved", note: "asked the seller" });
+    expect((closed ?? open)!).toMatchObject({
+      ...{ status: "resolved", note: "asked the seller", decision: known === "unpaid" ? "refund" : null },
+      ...{ createdAt: boughtAt, resolvedAt: ctx.clock.now },
+    });
 
     const again = await cli.run("x402", "resolve", id, "--unpaid", "--json");
     expect(failure(again.err).message).toBe(`The payment is known already: ${known}, by person.`);
     if (known === "unpaid") return;
-    expect(open).toMatchObject({ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] });
+    expect(open).toMatchObject({
+      ...{ status: "open", reasonCodes: ["source_timeout", "payment_irrevocable"] },
+      ...{ createdAt: ctx.clock.now, resolvedAt: null },
+    });
     const settle = (decision: "release" | "refund") => {
       const warrantId = String(resolved.warrant_id);
       return settleWarrant(

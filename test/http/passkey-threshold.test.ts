@@ -11,6 +11,7 @@ import {
   challenge,
   type Decision,
   enrol,
+  passkeysOf,
   setThreshold,
   type TestPasskey,
 } from "../support/passkeys.ts";
@@ -418,6 +419,31 @@ describe("the signature", () => {
       );
     });
   }
+
+  test("a counter that has signed once signs no more, and when it signed is kept", async () => {
+    service.clock.now += 1_000;
+    expect((await asserts(service, person, passkey, decision, { counter: 7 })).status).toBe(201);
+    expect(await passkeysOf(service, person)).toMatchObject([{ last_used_at: service.timeIn(0) }]);
+    await service.refuses(home, [400, "validation_failed", "response: Response counter value"], () =>
+      asserts(service, person, passkey, decision, { counter: 7 }),
+    );
+    expect((await asserts(service, person, passkey, decision, { counter: 8 })).status).toBe(201);
+  });
+
+  test("of two answers at once with one counter, one is a copy's and gives no token", async () => {
+    const asked = [
+      await challenge(service, person, decision),
+      await challenge(service, person, { ...decision, decision: "refund" }),
+    ];
+    const answers = asked.map(({ body }) =>
+      passkey.authenticator.get(body, passkey.credential, { counter: 7 }),
+    );
+    const replies = await Promise.all(answers.map((response) => send(response)));
+    expect(replies.map(({ status }) => status).sort()).toEqual([201, 400]);
+    const refused = replies.find(({ status }) => status === 400);
+    expect(refused?.body.error.message).toStartWith("response: its signature counter did not rise");
+    expect(approvalsOf()).toHaveLength(1);
+  });
 
   test("a challenge is good for one answer, of the person who asked, within 120 seconds", async () => {
     const gone: Refused = [400, "validation_failed", "response: answers no challenge"];

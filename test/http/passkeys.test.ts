@@ -12,6 +12,7 @@ import {
   type TestPasskey,
 } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { together } from "../support/together.ts";
 
 /** Passkeys: how one is registered, listed and removed, and how one signs in (README, "Passkeys"). */
 
@@ -169,6 +170,19 @@ describe("registration", () => {
     expect(await passkeysOf(service, person)).toHaveLength(1);
   });
 
+  test("nobody has more than 32, however many registrations have begun", async () => {
+    for (let count = 0; count < 31; count++) await enrol(service, person);
+    const begun = [await registrationOptions(service, person), await registrationOptions(service, person)];
+    const [last, tooMany] = begun.map(({ body }) => createAuthenticator().create(body));
+    const finish = (response: Json) =>
+      service.post("/auth/passkeys", { response }, { as: person.as, key: null });
+    expect((await finish(last)).status).toBe(201);
+    const full = [400, "validation_failed", "response: you have 32 passkeys already"] as const;
+    await service.refuses(home, full, () => finish(tooMany));
+    await service.refuses(home, full, () => registrationOptions(service, person));
+    expect(await passkeysOf(service, person)).toHaveLength(32);
+  });
+
   test("an attestation with a certificate is refused: the list that it names could be anywhere", async () => {
     const options = (await registrationOptions(service, person)).body;
     const response = createAuthenticator().create(options, { attestation: "tpm" });
@@ -285,6 +299,18 @@ describe("removal", () => {
     const response = authenticator.get(options, credential);
     const signIn = await service.post("/auth/passkey/sign-in", { response }, { key: null });
     expect([signIn.status, signIn.headers.get("set-cookie")]).toEqual([401, null]);
+  });
+
+  test("whose sign-in ends while the request is on its way is refused, and the passkey stays", async () => {
+    const { credential } = await enrol(service, person);
+    const send = (path: string) => () => service.send("DELETE", path, undefined, { as: person.as });
+    const [signedOut, removed] = await together(
+      send("/auth/session"),
+      send(`/auth/passkeys/${credential.id}`),
+    );
+    expect([signedOut.status, removed.status, removed.code]).toEqual([204, 401, "not_authenticated"]);
+    expect(removed.body.error.message).toStartWith("You were signed out");
+    expect(service.ctx.reader.passkeys.get(credential.id)).not.toBeNull();
   });
 
   test("of somebody else's passkey, or of none, is 404", async () => {

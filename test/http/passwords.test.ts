@@ -113,6 +113,26 @@ describe("POST /auth/password", () => {
   });
 });
 
+test("a sign-in that ends while its new password is hashed changes nothing", async () => {
+  let meanwhile = async (): Promise<unknown> => null;
+  const other = startTestShell({
+    passwords: {
+      hash: (password) => meanwhile().then(() => `test:${password}`),
+      verify: async (password, hash) => hash === `test:${password}`,
+    },
+  });
+  try {
+    const organisation = await other.organisation();
+    const { as } = organisation.people.operator;
+    meanwhile = () => other.send("DELETE", "/auth/session", undefined, { as });
+    await other.refuses(organisation, [401, "not_authenticated", "The password was changed meanwhile"], () =>
+      other.post("/auth/password", { current_password: PASSWORD, new_password: NEW }, { as, key: null }),
+    );
+  } finally {
+    await other.close();
+  }
+});
+
 describe("POST /auth/password/reset", () => {
   const reset = (token: string, new_password = NEW, from = service.from("203.0.113.7")) =>
     from.post("/auth/password/reset", { token, new_password }, { key: null });

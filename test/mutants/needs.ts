@@ -4,7 +4,7 @@
  * needs is read from its type, so none can be left out. A variable that is no longer used does not count as a failure.
  */
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Node, SourceFile } from "typescript/unstable/ast";
 import {
   isMethodDeclaration,
@@ -13,10 +13,9 @@ import {
   isShorthandPropertyAssignment,
   isSpreadAssignment,
 } from "typescript/unstable/ast/is";
-import { API, type Checker, type Project } from "typescript/unstable/async";
+import type { Checker } from "typescript/unstable/async";
+import { createCompiler, ROOT } from "./compiler.ts";
 
-const ROOT = resolve(import.meta.dir, "../..");
-const CONFIG = join(ROOT, "tsconfig.json");
 const LINE_START = 1;
 
 /** The files whose commands are made from others' needs. Their own (who calls, the request's key) are held by tests. */
@@ -35,22 +34,16 @@ type Mutant = {
   readonly text: string;
 };
 
-/** "declared but never used", of a variable, an import, a property. */
-const UNUSED = new Set([6133, 6138, 6192, 6196, 6198, 6199]);
-
-/** What the compiler reads instead of the file on disk. */
-const overlay = new Map<string, string>();
-const api = new API({ cwd: ROOT, fs: { readFile: (file) => overlay.get(file) } });
+const compiler = createCompiler();
 try {
   process.exitCode = (await run()) ? 0 : 1;
 } finally {
-  await api.close();
+  await compiler.close();
 }
 
 /** Whether every mutant was found out. */
 async function run(): Promise<boolean> {
-  const project = await open({ openProjects: [CONFIG] });
-  const { program, checker } = project;
+  const { program, checker } = await compiler.open();
   const mutants: Mutant[] = [];
   for (const name of await program.getSourceFileNames()) {
     const file = name.startsWith(join(ROOT, "src/services/")) ? await program.getSourceFile(name) : undefined;
@@ -66,23 +59,9 @@ async function run(): Promise<boolean> {
   return mutants.length > 0 && survivors.length === 0;
 }
 
-async function open(params: Parameters<typeof api.updateSnapshot>[0]): Promise<Project> {
-  const project = (await api.updateSnapshot(params)).getProject(CONFIG);
-  if (!project) throw new Error(`${CONFIG} is not a project`);
-  return project;
-}
-
 /** Whether the file with the need deleted has a type error. */
-async function isFoundOut({ file, text }: Mutant): Promise<boolean> {
-  overlay.set(file, text);
-  const changed = await open({ fileChanges: { changed: [file] } });
-  const diagnostics = await changed.program.getSemanticDiagnostics(file);
-  const found = diagnostics.some(
-    ({ reportsUnnecessary, code }) => reportsUnnecessary !== true && !UNUSED.has(code),
-  );
-  overlay.delete(file);
-  await open({ fileChanges: { changed: [file] } });
-  return found;
+function isFoundOut({ file, text }: Mutant): Promise<boolean> {
+  return compiler.hasTypeError(file, text);
 }
 
 async function mutantsOf(name: string, file: SourceFile, checker: Checker): Promise<readonly Mutant[]> {

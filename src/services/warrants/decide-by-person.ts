@@ -94,8 +94,7 @@ export function decideByPerson(
       if (second) return { answer: second };
       const used = useApproval(snapshot, warrant, input, person.userId, now);
       if (isRefusal(used)) return { answer: used };
-      const put = [...moved.change.put, ...used];
-      return finish(key, 200, target.resource(moved.warrant, closed), { put });
+      return finish(key, 200, target.resource(moved.warrant, closed), [...moved.change.put, ...used]);
     },
   });
 }

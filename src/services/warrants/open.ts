@@ -66,7 +66,7 @@ export async function openWarrant(
         decideHold(snapshot, present, opening, ids, now, (threshold) =>
           refuseOpenAbove(threshold, opening, snapshot.hasPasskey),
         );
-      return isRefusal(held) ? { answer: held } : finishWithWarrant(key, 201, held.warrant, held.change);
+      return isRefusal(held) ? { answer: held } : finishWithWarrant(key, 201, held.warrant, held.change.put);
     },
   });
 }

@@ -149,7 +149,7 @@ function completeCheck(
       const moved = moveWarrant(snapshot, move, details);
       return isRefusal(moved)
         ? { answer: moved }
-        : finishWithWarrant(heldKey, 200, moved.warrant, moved.change);
+        : finishWithWarrant(heldKey, 200, moved.warrant, moved.change.put);
     },
   });
 }

@@ -3,7 +3,7 @@ import { type Refusal, refuse } from "../../core/errors.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import { paymentResource } from "../../resources/purchase.ts";
-import type { Change } from "../../store/change.ts";
+import type { Put } from "../../store/change.ts";
 import type { IdempotencyKey } from "../../store/rows.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
@@ -33,11 +33,11 @@ export function finishPurchase(
   ended: Purchase,
   warrant: Warrant | null,
   { passed, reasonCodes }: Result,
-  change: Change,
+  puts: readonly Put[],
 ): Required<Decision<Answer>> {
   if (!heldKey) throw new Error(`the key of the purchase ${ended.id} is not in flight`);
   const resource = paymentResource(ended, warrant, passed, reasonCodes);
-  return finish(heldKey, 200, resource, change, ended.responseHash);
+  return finish(heldKey, 200, resource, puts, ended.responseHash);
 }
 
 /** An answer with its `body` filled in. */

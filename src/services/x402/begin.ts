@@ -116,18 +116,10 @@ export function passThrough(
         answeredAt: now,
         endedAt: now,
       };
-      return finishPurchase(
-        heldKey,
-        ended,
-        null,
-        { passed: false, reasonCodes: [] },
-        {
-          put: [
-            { kind: "content", row: content },
-            { kind: "purchase", before: purchase, row: ended },
-          ],
-        },
-      );
+      return finishPurchase(heldKey, ended, null, { passed: false, reasonCodes: [] }, [
+        { kind: "content", row: content },
+        { kind: "purchase", before: purchase, row: ended },
+      ]);
     },
   });
 }

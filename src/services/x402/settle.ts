@@ -201,4 +201,4 @@ const endWith = (
   ended: Purchase,
   { warrant, change }: Moved,
   result: Result,
-): Decision<Answer> => finishPurchase(heldKey, ended, warrant, result, change);
+): Decision<Answer> => finishPurchase(heldKey, ended, warrant, result, change.put);

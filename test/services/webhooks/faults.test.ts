@@ -547,7 +547,10 @@ describe("a fault on our side", () => {
     await run(at);
     at.ctx.clock.now += 1_000;
     await runDeliveries({ ...at.ctx, vault: createVault(new Uint8Array(32).fill(7)) }, () => {});
-    expect(only(at)).toMatchObject({ status: "failed", attempts: 1, responseStart: "not_sent" });
+    expect(only(at)).toMatchObject({
+      ...{ status: "failed", attempts: 1 },
+      ...{ responseCode: null, responseStart: "not_sent", durationMs: null },
+    });
     at.ctx.clock.now += 25_000;
     expect(await run(at)).toMatchObject({ delivered: 1 });
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1, 2]);
