@@ -53,8 +53,8 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         break;
       }
       case "deposit": {
-        const { id, organisationId, mode, asset } = put.row;
-        const account = openAccount(positions.scope(organisationId, mode), asset);
+        const { id, asset } = put.row;
+        const account = openAccount(positions.ofScope(put.row), asset);
         positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account, position: null }));
         break;
       }
@@ -93,7 +93,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
 
   function remove({ kind, row }: Deletion): void {
     if (kind !== "idempotencyKey") deletions[kind](row);
-    else deletions.idempotencyKey({ scope: positions.scope(row.organisationId, row.mode), key: row.key });
+    else deletions.idempotencyKey({ scope: positions.ofScope(row), key: row.key });
   }
 
   return (writes) => {
@@ -134,8 +134,8 @@ class Figures {
   }
 
   move(before: Warrant | null, after: Warrant): void {
-    const { organisationId, mode, agentId } = after;
-    const scope = this.positions.scope(organisationId, mode);
+    const { agentId } = after;
+    const scope = this.positions.ofScope(after);
     const agent = agentId === null ? 0 : this.positions.of("agent", agentId);
     if (before) this.count(scope, agent, before.state, -1);
     this.count(scope, agent, after.state, 1);

@@ -136,7 +136,8 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
       const warrantAt = raw.prepare<{ id: string }, [number]>("SELECT id FROM warrants WHERE position = ?");
       return (rowKey: string) => {
         const { organisationId, mode, rest } = scopedKey(rowKey);
-        const row = statement.get({ scope: positions.scope(organisationId, mode), key: rest });
+        const scopeOfKey = positions.scope(organisationId, mode);
+        const row = scopeOfKey === null ? undefined : statement.get({ scope: scopeOfKey, key: rest });
         if (!row) return null;
         const warrantId = row.warrant === null ? null : (warrantAt.get(row.warrant)?.id ?? null);
         return idempotencyKeyOf({ row, organisationId, mode, warrantId });
@@ -151,7 +152,8 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
         .prepare();
       return (rowKey: string) => {
         const { organisationId, mode, rest: asset } = scopedKey(rowKey);
-        const account = positions.account(positions.scope(organisationId, mode), asset);
+        const scope = positions.scope(organisationId, mode);
+        const account = scope === null ? null : positions.account(scope, asset);
         const row = account === null ? undefined : statement.get({ position: account });
         return row ? balanceOf(row) : null;
       };

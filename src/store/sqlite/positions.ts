@@ -1,5 +1,6 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import type { Mode } from "../../core/roles.ts";
+import type { Scope } from "../scope.ts";
 
 /** How many positions of one kind are remembered at most. */
 const REMEMBERED_MAX = 10_000;
@@ -22,11 +23,14 @@ type Kind = keyof typeof LOOK_UPS;
  * undone, since the next one may give a position to another row.
  */
 export type Positions = {
-  scope(organisationId: string, mode: Mode): number;
+  /** Null where there is no such organisation. */
+  scope(organisationId: string, mode: Mode): number | null;
   /** Of an asset in a scope; null where nothing came in yet. */
   account(scope: number, asset: string): number | null;
   /** @throws where there is no such row */
   of(kind: Exclude<Kind, "account" | "scope">, id: string): number;
+  /** The same for a scope. */
+  ofScope(scope: Scope): number;
   remember(kind: "deposit" | "warrant", id: string, position: number): void;
   forget(): void;
 };
@@ -68,9 +72,11 @@ export function createPositions(database: Database): Positions {
   }
 
   return {
-    scope: (organisationId, mode) => mustFind("scope", `${organisationId} ${mode}`, organisationId, mode),
+    scope: (organisationId, mode) => find("scope", `${organisationId} ${mode}`, organisationId, mode),
     account: (scope, asset) => find("account", `${scope} ${asset}`, scope, asset),
     of: (kind, id) => mustFind(kind, id, id),
+    ofScope: ({ organisationId, mode }) =>
+      mustFind("scope", `${organisationId} ${mode}`, organisationId, mode),
     remember,
     forget: () => known.clear(),
   };

@@ -35,8 +35,8 @@ export const balanceOf = ({
 
 /** Of a warrant whose agent, session, verifier and policy are known by position. */
 export function warrantRowOf(warrant: Warrant, positions: Positions) {
-  const { agentId, sessionId, verifierId, policyId, organisationId, mode, traceHead } = warrant;
-  const scope = positions.scope(organisationId, mode);
+  const { agentId, sessionId, verifierId, policyId, traceHead } = warrant;
+  const scope = positions.ofScope(warrant);
   const account = positions.account(scope, warrant.asset);
   if (account === null) throw new Error(`there is no account of ${warrant.asset} to hold ${warrant.id} from`);
   if (traceHead === null) throw new Error(`the warrant ${warrant.id} has no trace`);
@@ -165,14 +165,12 @@ function outcomeOf(row: IdempotencyRow, warrantId: string | null): RecordedOutco
   return { kind: "warrant", status, warrantId, version, encoding };
 }
 
-export function idempotencyRowOf(
-  { organisationId, mode, key, fingerprint, holder, outcome, createdAt }: IdempotencyKey,
-  positions: Positions,
-) {
+export function idempotencyRowOf(idempotencyKey: IdempotencyKey, positions: Positions) {
+  const { key, fingerprint, holder, outcome, createdAt } = idempotencyKey;
   const body = outcome?.kind === "body" ? outcome : null;
   const warrant = outcome?.kind === "warrant" ? outcome : null;
   return {
-    ...{ position: null, scope: positions.scope(organisationId, mode), key, fingerprint, holder, createdAt },
+    ...{ position: null, scope: positions.ofScope(idempotencyKey), key, fingerprint, holder, createdAt },
     status: outcome?.status ?? null,
     body: body?.body ?? null,
     contentHash: body?.contentHash ?? null,
@@ -183,9 +181,9 @@ export function idempotencyRowOf(
 }
 
 /** The account that a posting moves; a deposit's is there since the deposit itself. */
-function accountOf({ organisationId, mode, asset }: Posting, positions: Positions): number {
-  const account = positions.account(positions.scope(organisationId, mode), asset);
-  if (account === null) throw new Error(`a posting needs an account of ${asset} to move`);
+function accountOf(posting: Posting, positions: Positions): number {
+  const account = positions.account(positions.ofScope(posting), posting.asset);
+  if (account === null) throw new Error(`a posting needs an account of ${posting.asset} to move`);
   return account;
 }
 
