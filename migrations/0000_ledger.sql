@@ -235,7 +235,8 @@ CREATE TABLE `checks` (
 	CONSTRAINT "checks_score" CHECK("checks"."score" BETWEEN 0 AND 10000)
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `checks_of_warrant` ON `checks` (`warrant`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `checks_id_unique` ON `checks` (`id`);--> statement-breakpoint
+CREATE INDEX `checks_of_warrant` ON `checks` (`warrant`);--> statement-breakpoint
 CREATE TABLE `deposits` (
 	`position` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,

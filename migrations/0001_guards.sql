@@ -133,11 +133,39 @@ BEGIN SELECT RAISE(ABORT, 'an API key has its agent''s organisation and mode'); 
 CREATE TRIGGER `api_keys_keep_their_agent` BEFORE UPDATE OF `id`, `organisation_id`, `agent_id`, `mode`, `secret_hash` ON `api_keys`
 BEGIN SELECT RAISE(ABORT, 'an API key stays its agent''s'); END;
 --> statement-breakpoint
+-- Warrants name these by position: what a position stands for stays as it is.
+CREATE TRIGGER `agents_are_not_deleted` BEFORE DELETE ON `agents`
+BEGIN SELECT RAISE(ABORT, 'agents are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `verifiers_are_not_changed` BEFORE UPDATE ON `verifiers`
+BEGIN SELECT RAISE(ABORT, 'a saved verifier is never edited'); END;
+--> statement-breakpoint
+CREATE TRIGGER `verifiers_are_not_deleted` BEFORE DELETE ON `verifiers`
+BEGIN SELECT RAISE(ABORT, 'verifiers are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `spend_sessions_stay_their_agents` BEFORE UPDATE OF `position`, `id`, `agent_id` ON `spend_sessions`
+BEGIN SELECT RAISE(ABORT, 'a spend session stays its agent''s'); END;
+--> statement-breakpoint
+CREATE TRIGGER `spend_sessions_are_not_deleted` BEFORE DELETE ON `spend_sessions`
+BEGIN SELECT RAISE(ABORT, 'spend sessions are kept'); END;
+--> statement-breakpoint
+CREATE TRIGGER `checks_of_a_known_warrant` BEFORE INSERT ON `checks`
+WHEN NOT EXISTS (SELECT 1 FROM `warrants` WHERE `position` = NEW.`warrant`)
+BEGIN SELECT RAISE(ABORT, 'a check belongs to a warrant'); END;
+--> statement-breakpoint
+CREATE TRIGGER `deposits_of_a_known_account` BEFORE INSERT ON `deposits`
+WHEN NOT EXISTS (SELECT 1 FROM `accounts` WHERE `position` = NEW.`account`)
+BEGIN SELECT RAISE(ABORT, 'a deposit belongs to an account'); END;
+--> statement-breakpoint
+CREATE TRIGGER `idempotency_keys_of_a_known_scope` BEFORE INSERT ON `idempotency_keys`
+WHEN NOT EXISTS (SELECT 1 FROM `scopes` WHERE `position` = NEW.`scope`)
+BEGIN SELECT RAISE(ABORT, 'an idempotency key belongs to a scope'); END;
+--> statement-breakpoint
 CREATE TRIGGER `agents_keep_their_mode` BEFORE UPDATE OF `position`, `id`, `organisation_id`, `mode` ON `agents`
 BEGIN SELECT RAISE(ABORT, 'an agent stays in its organisation and mode'); END;
 --> statement-breakpoint
 CREATE TRIGGER `idempotency_outcomes_are_final` BEFORE UPDATE ON `idempotency_keys`
-WHEN OLD.`status` IS NOT NULL OR OLD.`fingerprint` <> NEW.`fingerprint`
+WHEN OLD.`status` IS NOT NULL OR OLD.`fingerprint` <> NEW.`fingerprint` OR OLD.`scope` <> NEW.`scope` OR OLD.`key` <> NEW.`key`
 BEGIN SELECT RAISE(ABORT, 'a key stands for one request, and its outcome is recorded once'); END;
 --> statement-breakpoint
 CREATE TRIGGER `admin_acts_are_not_changed` BEFORE UPDATE ON `admin_acts`

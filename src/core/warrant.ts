@@ -29,6 +29,10 @@ export type SettledState = (typeof SETTLED_STATES)[number];
 export const isSettled = (state: State): state is SettledState =>
   SETTLED_STATES.some((settled) => settled === state);
 
+/** The forms in which a warrant was ever answered. A new form gets a number, and the old ones stay: replays name them. */
+export const WARRANT_ENCODINGS = [1] as const;
+export type WarrantEncoding = (typeof WARRANT_ENCODINGS)[number];
+
 export type Spec = { readonly clauses: readonly Clause[] };
 
 /** A promise that money is held against. Amounts are in the asset's smallest unit. */

@@ -16,7 +16,7 @@ import {
 } from "../core/form.ts";
 import { PAYEE_PATTERN } from "../core/money.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
-import { STATES, type Warrant } from "../core/warrant.ts";
+import { STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
 import { specForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
 import { listForm } from "./list.ts";
@@ -71,10 +71,11 @@ export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => (
  * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
  * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
  */
-export const WARRANT_ENCODINGS: Readonly<Record<number, (warrant: Warrant) => object>> = {
+export const WARRANT_ENCODERS: Readonly<Record<WarrantEncoding, (warrant: Warrant) => object>> = {
   1: warrantResource,
 };
-export const WARRANT_ENCODING = 1;
+/** What new answers are written by. */
+export const WARRANT_ENCODING: WarrantEncoding = 1;
 
 /** The orders of a list. */
 const SORTS = ["deadline", "created"] as const;

@@ -2,7 +2,7 @@ import { type Refusal, refuse } from "../core/errors.ts";
 import type { Access, Caller } from "../core/roles.ts";
 import { warrantAt } from "../core/trace.ts";
 import type { Warrant } from "../core/warrant.ts";
-import { WARRANT_ENCODING, WARRANT_ENCODINGS, warrantResource } from "../resources/warrant.ts";
+import { WARRANT_ENCODERS, WARRANT_ENCODING, warrantResource } from "../resources/warrant.ts";
 import type { Deletion, Put } from "../store/change.ts";
 import type { Complete, From, Needs, Snapshot } from "../store/needs.ts";
 import type { IdempotencyKey, RecordedOutcome } from "../store/rows.ts";
@@ -111,7 +111,7 @@ function replayOf(
     return { status, body, contentHash, version: versionIn(JSON.parse(body) as Versioned), replayed: true };
   }
   const { status, version, encoding } = outcome;
-  const encode = WARRANT_ENCODINGS[encoding];
+  const encode = WARRANT_ENCODERS[encoding];
   if (!replayedWarrant || !replayedStep || !encode)
     throw new Error(`the answer of the key ${JSON.stringify(bound.key)} cannot be written again`);
   const body = JSON.stringify(encode(warrantAt(replayedWarrant, replayedStep)));

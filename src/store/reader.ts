@@ -53,7 +53,11 @@ export interface Reader {
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
     ofAgent(agentId: string, state: State, limit: number): Promise<readonly Warrant[]>;
   };
-  readonly trace: { of(warrantId: string): Promise<readonly TraceEntry[]> };
+  readonly trace: {
+    /** Oldest first. */
+    of(warrantId: string): Promise<readonly TraceEntry[]>;
+    entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
+  };
   readonly checks: { of(warrantId: string): Promise<readonly Check[]> };
   /** Those that wait for a person first, the longest of them before the others. */
   readonly escalations: {

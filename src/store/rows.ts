@@ -17,7 +17,7 @@ import type { SpendSession } from "../core/session.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
-import type { Warrant } from "../core/warrant.ts";
+import type { Warrant, WarrantEncoding } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
@@ -85,8 +85,8 @@ export type RecordedWarrant = {
   readonly kind: "warrant";
   readonly warrantId: string;
   readonly version: number;
-  /** What the original was written by: a key of `WARRANT_ENCODINGS`. */
-  readonly encoding: number;
+  /** What the original was written by. */
+  readonly encoding: WarrantEncoding;
 };
 
 /** Bytes that are kept once, by their SHA-256. */

@@ -156,6 +156,31 @@ const BOOKS: readonly Corruption[] = [
     /^the warrant at position 7777: has rows in postings, and is not there$/,
   ],
   [
+    "a posting of a kind that nobody knows",
+    "INSERT INTO postings SELECT NULL, account, 'fee', rail, 4711, -1, 0, 1, 0, 0 FROM postings LIMIT 1; UPDATE accounts SET available = available - 1, paid = paid + 1, posted = (SELECT max(position) FROM postings) WHERE position = 1",
+    /^posting \d+: its kind is fee$/,
+  ],
+  [
+    "a deposit on a rail of the other mode",
+    "UPDATE postings SET rail = 'sandbox_book' WHERE kind = 'deposit' AND rail = 'live_book'",
+    /^posting \d+: its rail is sandbox_book, and its account's mode is live$/,
+  ],
+  [
+    "an account of no scope",
+    "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0)",
+    /^the scope at position 7777: has rows in accounts, and is not there$/,
+  ],
+  [
+    "a key of no scope",
+    "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) VALUES (7777, 'k', x'00', 'wrt_x', 0)",
+    /^the scope at position 7777: has rows in idempotency_keys, and is not there$/,
+  ],
+  [
+    "a key in flight of no scope",
+    "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) VALUES (7777, 'k', x'00', 'wrt_x', 0)",
+    /^idempotency key "k": is in flight, and wrt_x is neither/,
+  ],
+  [
     "a check for no warrant",
     "UPDATE checks SET warrant = 7777",
     /^the warrant at position 7777: has rows in checks, and is not there$/,
@@ -302,7 +327,7 @@ const WARRANTS: readonly Corruption[] = [
   [
     "other rules",
     `UPDATE warrants SET rules_hash = x'00' WHERE id = ${one("held", "AND policy IS NULL")}`,
-    /: rules_hash against its policy is "00", not /,
+    /: rules_hash without a policy is "00", not /,
   ],
   ["another version of its policy", "UPDATE policies SET version = 7", /: its trace entry 0: entry_hash is /],
   [
@@ -360,6 +385,11 @@ const WARRANTS: readonly Corruption[] = [
 ];
 
 const TRACES: readonly Corruption[] = [
+  [
+    "a warrant below the first",
+    `UPDATE warrants SET position = -1 WHERE id = ${one("held")}`,
+    /^warrant wrt_\w+: has no trace$/,
+  ],
   [
     "a warrant without a trace",
     `DELETE FROM trace WHERE warrant = ${at("held")}`,
@@ -491,6 +521,16 @@ const DIRECTORY: readonly Corruption[] = [
     "an outcome that is no JSON",
     "UPDATE idempotency_keys SET body = 'x', warrant = NULL, version = NULL, encoding = NULL WHERE status IS NOT NULL",
     /^idempotency key "key-\d+": cannot be read: /,
+  ],
+  [
+    "an answer in a form that nobody knows",
+    "UPDATE idempotency_keys SET encoding = 7 WHERE encoding IS NOT NULL",
+    /^idempotency key "key-\d+": its answer is written by encoding 7, which is unknown$/,
+  ],
+  [
+    "an answer that did not make its warrant, and says so",
+    "UPDATE idempotency_keys SET status = 201 WHERE version > 1",
+    /^idempotency key "key-\d+": its status is 201: created is true, not false$/,
   ],
   [
     "an answer that is a later version than there is",

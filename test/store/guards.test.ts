@@ -387,6 +387,44 @@ describe("raw SQL of a buggy caller", () => {
         "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL",
       /trace_opening/,
     ],
+    ["a changed verifier", () => "UPDATE verifiers SET name = 'other'", /a saved verifier is never edited/],
+    ["a deleted verifier", () => "DELETE FROM verifiers", /verifiers are kept/],
+    [
+      "a session of another agent",
+      () => "UPDATE spend_sessions SET agent_id = agent_id",
+      /stays its agent's/,
+    ],
+    ["a session at another position", () => "UPDATE spend_sessions SET position = 99", /stays its agent's/],
+    ["a deleted session", () => "DELETE FROM spend_sessions", /spend sessions are kept/],
+    ["a deleted agent", () => "DELETE FROM agents", /agents are kept/],
+    [
+      "an agent at another position",
+      () => "UPDATE agents SET position = 99",
+      /stays in its organisation and mode/,
+    ],
+    [
+      "a check of no warrant",
+      () =>
+        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1",
+      /a check belongs to a warrant/,
+    ],
+    [
+      "a check of one id twice",
+      () =>
+        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1",
+      /UNIQUE constraint failed: checks.id/,
+    ],
+    [
+      "a deposit to no account",
+      () => "INSERT INTO deposits VALUES (NULL, 'dep_new', 7777, 1, NULL, 0)",
+      /a deposit belongs to an account/,
+    ],
+    [
+      "a key of no scope",
+      () =>
+        "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) VALUES (7777, 'k', x'00', 'wrt_x', 0)",
+      /an idempotency key belongs to a scope/,
+    ],
     ["a changed check", () => "UPDATE checks SET score = 10000", /checks are append-only/],
     ["a deleted check", () => "DELETE FROM checks", /checks are append-only/],
     ["a changed policy", () => "UPDATE policies SET rules = '{}'", /a policy version is never edited/],

@@ -81,8 +81,7 @@ export async function sendAttempt(
 async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> {
   const { warrantId, sequence, mode } = delivery;
   if (warrantId === null) return exampleBody(delivery);
-  const trace = await ctx.store.read((reader) => reader.trace.of(warrantId));
-  const entry = trace.find((one) => one.sequence === sequence);
+  const entry = await ctx.store.read((reader) => reader.trace.entry(warrantId, sequence ?? -1));
   if (!entry?.event) throw new Error(`there is no event ${delivery.eventId} in the trace`);
   return eventBody(entry.event, mode, entry.recordedAt, entry.payload);
 }

@@ -82,7 +82,7 @@ async function beginSettlement(ctx: Context, signed: Purchase): Promise<Warrant 
 
 async function openerOf(ctx: Context, { warrantId }: Purchase): Promise<Actor> {
   if (warrantId === null) return SYSTEM;
-  const [opening] = await ctx.store.read((reader) => reader.trace.of(warrantId));
+  const opening = await ctx.store.read((reader) => reader.trace.entry(warrantId, 0));
   return opening?.actor ?? SYSTEM;
 }
 

@@ -12,7 +12,7 @@ const MESSAGES_MAX = 1_000;
 /**
  * Every disagreement of the ledger with itself, one message each: the file, the books, the warrants with their traces, the
  * purchases, and what they refer to. Each part reads one moment, and the warrants are read a slice at a time: so it is right
- * beside a running server, its memory is bounded, and no snapshot is held for so long that the write-ahead log grows.
+ * beside a running server, its memory is bounded, and the longest part of it holds no snapshot for long.
  */
 export function auditLedger({ raw }: Connection): readonly string[] {
   const messages: string[] = [];

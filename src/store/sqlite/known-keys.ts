@@ -16,10 +16,14 @@ export type KnownKeys = {
   undone(): void;
 };
 
-/** @param read reads a key from a snapshot of what is committed */
+/**
+ * @param read reads a key from a snapshot of what is committed
+ * @param onOthersCommit another process has committed: a snapshot from before that may not be read from any more
+ */
 export function createKnownKeys(
   writer: Database,
   read: (secretHash: string) => Promise<ApiKey | null>,
+  onOthersCommit: () => void,
 ): KnownKeys {
   const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
   const known = new Map<string, ApiKey>();
@@ -32,15 +36,16 @@ export function createKnownKeys(
   /** Forgets all keys where another process has committed. It asks once in a turn of the event loop. */
   function refresh(): void {
     if (isCurrent) return;
+    const current = dataVersion.get()?.data_version;
     isCurrent = true;
     setImmediate(() => {
       isCurrent = false;
     });
-    const current = dataVersion.get()?.data_version;
     if (current === version) return;
     version = current;
     changes += 1;
     known.clear();
+    onOthersCommit();
   }
 
   async function readAndRemember(secretHash: string): Promise<ApiKey | null> {

@@ -4,7 +4,7 @@ import type { Mode } from "../../core/roles.ts";
 /** How many names of one kind are remembered at most. */
 const REMEMBERED_MAX = 10_000;
 
-/** What positions stand for. None of it ever changes. */
+/** What positions stand for. None of it ever changes: triggers keep it. */
 type Named = {
   readonly account: { readonly scope: bigint; readonly asset: string };
   readonly agent: { readonly id: string };
@@ -56,7 +56,9 @@ export function createNames(database: Database): Names {
         names = new Map();
         known.set(kind, names);
       }
-      const name = names.get(position) ?? lookUp(kind, position);
+      const remembered = names.get(position);
+      if (remembered !== undefined) return remembered as Named[K];
+      const name = lookUp(kind, position);
       if (name === null) return null;
       if (names.size >= REMEMBERED_MAX) names.clear();
       names.set(position, name);

@@ -5,7 +5,7 @@ import type { Scope } from "../scope.ts";
 /** How many positions of one kind are remembered at most. */
 const REMEMBERED_MAX = 10_000;
 
-/** What rows refer to by position. Nothing of it is ever deleted or moved. */
+/** What rows refer to by position. Nothing of it is ever deleted or moved: triggers keep it. */
 const LOOK_UPS = {
   account: "SELECT position FROM accounts WHERE scope = ? AND asset = ?",
   agent: "SELECT position FROM agents WHERE id = ?",

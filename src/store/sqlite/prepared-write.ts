@@ -30,8 +30,11 @@ function prepareWrite(database: Database, write: Statement): PreparedWrite {
   const { sql, params } = write.toSQL();
   const statement = database.prepare<unknown, SQLQueryBindings[]>(sql);
   const fill = params.map(bindingOf);
+  // A row that is not there would be lost in silence.
+  const isUpdate = sql.startsWith("update ");
   return (values) => {
-    const { lastInsertRowid } = statement.run(...fill.map((binding) => binding(values)));
+    const { changes, lastInsertRowid } = statement.run(...fill.map((binding) => binding(values)));
+    if (isUpdate && changes !== 1) throw new Error(`${changes} rows were changed, not one: ${sql}`);
     return Number(lastInsertRowid);
   };
 }

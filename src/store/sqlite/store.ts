@@ -39,7 +39,11 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const positions = createPositions(writer.raw);
   const names = createNames(writer.raw);
   const clock = createCommitClock(writer.raw, now);
-  const keys = createKnownKeys(writer.raw, (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)));
+  const keys = createKnownKeys(
+    writer.raw,
+    (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)),
+    snapshots.refresh,
+  );
   const apply = createApply(writer, positions);
   const commits = createCommitQueue({
     database: writer.raw,

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { deposit, type Legs } from "../../../core/postings.ts";
 import { isSettled, STATES } from "../../../core/warrant.ts";
+import type { PostingKind } from "../../rows.ts";
 import { expectSame, foldGroups } from "./rows.ts";
 
 const ACCOUNTS = ["available", "held", "paid", "funding"] as const;
@@ -13,6 +14,7 @@ const quoted = (values: readonly string[]) => values.map((value) => `'${value}'`
 export function* auditBooks(database: Database): Generator<string> {
   yield* auditBalances(database);
   yield* auditDeposits(database);
+  yield* auditKindsAndRails(database);
   yield* auditOrphans(database);
   yield* auditCounts(database);
 }
@@ -137,14 +139,43 @@ function auditDeposits(database: Database): Generator<string> {
   );
 }
 
+/** The triggers that say which kinds and rails there are see a posting only when it is made. */
+function* auditKindsAndRails(database: Database): Generator<string> {
+  const kinds = database.query<{ position: bigint; kind: string }, []>(
+    `SELECT position, kind FROM postings WHERE kind NOT IN (${quoted(Object.keys(POSTING_KINDS))})`,
+  );
+  for (const { position, kind } of kinds.iterate()) yield `posting ${position}: its kind is ${kind}`;
+  const rails = database.query<{ position: bigint; rail: string; mode: string | null }, []>(
+    `SELECT postings.position, rail, mode FROM postings LEFT JOIN accounts ON accounts.position = account
+       LEFT JOIN scopes ON scopes.position = scope
+     WHERE rail IS NOT mode || '_book'`,
+  );
+  for (const { position, rail, mode } of rails.iterate())
+    yield `posting ${position}: its rail is ${rail}, and its account's mode is ${mode}`;
+}
+
+const POSTING_KINDS = { deposit: true, hold: true, settlement: true } as const satisfies Record<
+  PostingKind,
+  true
+>;
+
+const IN_A_SCOPE = ["accounts", "idempotency_keys", "warrant_counts"];
+
 const WARRANTS_IN = [
-  ["postings", "SELECT DISTINCT cause AS warrant FROM postings WHERE kind IN ('hold', 'settlement')"],
+  ["postings", "SELECT DISTINCT cause AS warrant FROM postings WHERE kind <> 'deposit'"],
   ["trace", "SELECT DISTINCT warrant FROM trace"],
   ["checks", "SELECT DISTINCT warrant FROM checks"],
 ] as const;
 
 /** Rows without a foreign key: the hot path saves the look-up, and a trigger or the code stands in for it. */
 function* auditOrphans(database: Database): Generator<string> {
+  for (const table of IN_A_SCOPE) {
+    const strays = database.query<{ scope: bigint }, []>(
+      `SELECT DISTINCT scope FROM ${table} WHERE scope NOT IN (SELECT position FROM scopes)`,
+    );
+    for (const { scope } of strays.iterate())
+      yield `the scope at position ${scope}: has rows in ${table}, and is not there`;
+  }
   for (const [table, positions] of WARRANTS_IN) {
     const orphans = database.query<{ warrant: bigint }, []>(
       `SELECT warrant FROM (${positions}) AS named
@@ -159,6 +190,7 @@ function* auditOrphans(database: Database): Generator<string> {
 type CountRow = {
   readonly organisation_id: string | null;
   readonly mode: string | null;
+  readonly agent: bigint;
   readonly agent_id: string | null;
   readonly state: string;
   readonly kept: bigint;
@@ -168,7 +200,7 @@ type CountRow = {
 /** The counts of warrants by state and agent are those of the warrants. */
 function* auditCounts(database: Database): Generator<string> {
   const rows = database.query<CountRow, []>(
-    `SELECT scopes.organisation_id, scopes.mode, agents.id AS agent_id, state, kept, found FROM (
+    `SELECT scopes.organisation_id, scopes.mode, agent, agents.id AS agent_id, state, kept, found FROM (
        SELECT scope, agent, state, sum(kept) AS kept, sum(found) AS found FROM (
          SELECT scope, agent, state, count AS kept, 0 AS found FROM warrant_counts
          UNION ALL
@@ -177,7 +209,7 @@ function* auditCounts(database: Database): Generator<string> {
      ) LEFT JOIN scopes ON scopes.position = scope LEFT JOIN agents ON agents.position = agent`,
   );
   for (const row of rows.iterate()) {
-    const whose = `${row.organisation_id}, ${row.mode}, ${row.agent_id ?? "no agent"}`;
+    const whose = `${row.organisation_id}, ${row.mode}, ${row.agent_id ?? (row.agent === 0n ? "no agent" : `the agent at position ${row.agent}`)}`;
     yield `warrant counts of ${whose}: ${row.kept} are counted as ${row.state}, and there are ${row.found}`;
   }
 }

@@ -37,11 +37,17 @@ export function* rowsOf<T extends SQLiteTable>(
 
 const columnsOf = memoised((table: SQLiteTable) => Object.entries(getTableColumns(table)));
 
-/** The same, worked out once for each thing that is asked about. */
+/** How many answers are remembered at most, so that the memory of an audit is bounded. */
+const REMEMBERED_MAX = 2_000;
+
+/** The same, worked out once for each thing that is asked about lately. */
 export function memoised<Asked, Answer>(work: (asked: Asked) => Answer): (asked: Asked) => Answer {
   const known = new Map<Asked, Answer>();
   return (asked) => {
-    const answer = known.get(asked) ?? work(asked);
+    const found = known.get(asked);
+    if (found !== undefined) return found;
+    const answer = work(asked);
+    if (known.size >= REMEMBERED_MAX) known.clear();
     known.set(asked, answer);
     return answer;
   };

@@ -1,7 +1,7 @@
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
 import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
 import { ESCALATION_STATUSES, type Escalation } from "../../../core/escalation.ts";
-import { entriesOf, type TraceEntry } from "../../../core/trace.ts";
+import { entriesOf, entryAt, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../scope.ts";
@@ -168,7 +168,7 @@ function createInstanceReads(
       readRows(
         // Few are verifying: they are found by their index, and sorted.
         "SELECT position FROM warrants INDEXED BY warrants_verifying WHERE state = 'verifying' AND id > ? ORDER BY id LIMIT ?",
-        "position",
+        "id",
         afterId,
         limit,
       ),
@@ -183,8 +183,34 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
     .where(eq(trace.warrant, placeholder("position")))
     .orderBy(asc(trace.sequence))
     .prepare();
+  const pair = tables
+    .select()
+    .from(trace)
+    .where(
+      and(
+        eq(trace.warrant, placeholder("position")),
+        sql`${trace.sequence} BETWEEN ${placeholder("sequence")} - 1 AND ${placeholder("sequence")}`,
+      ),
+    )
+    .orderBy(desc(trace.sequence))
+    .prepare();
+  const checkById = tables
+    .select()
+    .from(checks)
+    .where(eq(checks.id, placeholder("id")))
+    .prepare();
   const checksOf = createChecksReader(tables).of;
   return {
+    entry(warrantId, sequence) {
+      const row = byId.get(warrantId);
+      if (row === null) return null;
+      const [step, before] = pair
+        .all({ position: Number(row.position), sequence })
+        .map((found) => traceStepOf(found, warrantId));
+      if (step?.sequence !== sequence) return null;
+      const check = step.checkId === null ? undefined : checkById.get({ id: step.checkId });
+      return entryAt(warrantOf(row, names), step, before ?? null, check ? checkOf(check, warrantId) : null);
+    },
     of(warrantId): readonly TraceEntry[] {
       const row = byId.get(warrantId);
       if (row === null) return [];

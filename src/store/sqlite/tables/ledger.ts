@@ -5,7 +5,7 @@ import type { ReasonCode } from "../../../core/clauses/reason-codes.ts";
 import { DECISIONS, ESCALATION_STATUSES } from "../../../core/escalation.ts";
 import { OUTCOMES } from "../../../core/policy.ts";
 import { ACTOR_KINDS, MODES } from "../../../core/roles.ts";
-import { SETTLED_STATES, type Spec, STATES } from "../../../core/warrant.ts";
+import { SETTLED_STATES, type Spec, STATES, type WarrantEncoding } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { amount, bool, hash, int, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
@@ -13,7 +13,8 @@ import { organisationColumn } from "./directory.ts";
 /**
  * Money and what explains it. The CHECKs, and the triggers beside them in migrations/, stand behind the code: a negative
  * balance, an unbalanced posting, a sandbox row on a live rail, a changed trace or a second settlement is impossible even
- * for a buggy caller.
+ * for a buggy caller. One thing shows only at the next write of an account, or in the audit: a posting that its account was not
+ * written with.
  */
 
 /**
@@ -106,7 +107,7 @@ export const postings = sqliteTable(
 export const warrants = sqliteTable(
   "warrants",
   {
-    /** The order of opens, which is that of the ids: SQLite adds it to every index of the table. */
+    /** The order in which they were committed: SQLite adds it to every index of the table. */
     position: int("position").primaryKey(),
     id: text("id").notNull().unique(),
     scope: int("scope").notNull(),
@@ -187,7 +188,7 @@ export const checks = sqliteTable(
   "checks",
   {
     position: int("position").primaryKey(),
-    id: text("id").notNull(),
+    id: text("id").notNull().unique(),
     warrant: int("warrant").notNull(),
     sourceUrl: text("source_url").notNull(),
     httpStatus: int("http_status"),
@@ -203,7 +204,7 @@ export const checks = sqliteTable(
     evaluatedAt: int("evaluated_at").notNull(),
   },
   (t) => [
-    uniqueIndex("checks_of_warrant").on(t.warrant, t.id),
+    index("checks_of_warrant").on(t.warrant),
     check("checks_score", sql`${t.score} BETWEEN 0 AND 10000`),
   ],
 );
@@ -254,7 +255,7 @@ export const idempotencyKeys = sqliteTable(
     /** The warrant that a replay answers, at a version; written again by the encoding that the original was written by. */
     warrant: int("warrant"),
     version: int("version"),
-    encoding: int("encoding"),
+    encoding: int("encoding").$type<WarrantEncoding>(),
     contentHash: text("content_hash"),
     createdAt: int("created_at").notNull(),
   },
