@@ -121,37 +121,38 @@ type Written = {
 type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 
 /** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
-const ENCODINGS: Readonly<Record<number, (warrant: Warrant, told: Told, check: Check | null) => string>> = {
-  1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
-    const payload: Written = {
-      actor: { id: actor.id, kind: actor.kind },
-      agent_id: warrant.agentId,
-      amount: warrant.amount.toString(),
-      asset: warrant.asset,
-      check_hash: check ? checkHashOf(check) : undefined,
-      check_id: check?.id,
-      evidence_hash: check?.evidenceHash,
-      from,
-      mode: warrant.mode,
-      payee: warrant.payee,
-      policy_id: warrant.policyId,
-      policy_version: warrant.policyVersion,
-      reason_codes: check?.reasonCodes,
-      recorded_at: isoTime(recordedAt),
-      released_bps: warrant.releasedBps,
-      rules_hash: warrant.rulesHash,
-      schema_hashes: schemaHashes ?? undefined,
-      score: check?.score,
-      spec_hash: warrant.specHash,
-      to: warrant.state,
-      version: warrant.version,
-      warrant_id: warrant.id,
-    };
-    // The fields are in canonical order; only the names of several schemas have one of their own.
-    const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
-    return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
-  },
-};
+const ENCODINGS: Readonly<Record<number, (warrant: WarrantThen, told: Told, check: Check | null) => string>> =
+  {
+    1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
+      const payload: Written = {
+        actor: { id: actor.id, kind: actor.kind },
+        agent_id: warrant.agentId,
+        amount: warrant.amount.toString(),
+        asset: warrant.asset,
+        check_hash: check ? checkHashOf(check) : undefined,
+        check_id: check?.id,
+        evidence_hash: check?.evidenceHash,
+        from,
+        mode: warrant.mode,
+        payee: warrant.payee,
+        policy_id: warrant.policyId,
+        policy_version: warrant.policyVersion,
+        reason_codes: check?.reasonCodes,
+        recorded_at: isoTime(recordedAt),
+        released_bps: warrant.releasedBps,
+        rules_hash: warrant.rulesHash,
+        schema_hashes: schemaHashes ?? undefined,
+        score: check?.score,
+        spec_hash: warrant.specHash,
+        to: warrant.state,
+        version: warrant.version,
+        warrant_id: warrant.id,
+      };
+      // The fields are in canonical order; only the names of several schemas have one of their own.
+      const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
+      return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
+    },
+  };
 
 /** What new entries are written by. */
 const ENCODING = 1;
@@ -215,7 +216,7 @@ export function entryAt(
 
 /** An entry without its hash, of the warrant as it is after the move. */
 function entryOf(
-  warrant: Warrant,
+  warrant: WarrantThen,
   step: Omit<TraceStep, "warrantId" | "sequence" | "to" | "entryHash">,
   previous: string | null,
   check: Check | null,
@@ -245,16 +246,19 @@ function entryOf(
   };
 }
 
-/** The warrant as an entry of its trace left it. Which check was running then is not known any more. */
-export const warrantAt = (
-  warrant: Warrant,
-  { sequence, to, recordedAt, entryHash }: Pick<TraceStep, "sequence" | "to" | "recordedAt" | "entryHash">,
-): Warrant => ({
-  ...warrant,
-  state: to,
-  version: sequence + 1,
-  releasedBps: to === "released" || to === "partially_released" ? warrant.releasedBps : null,
-  traceHead: entryHash,
-  verifyingSince: null,
-  settledAt: isSettled(to) ? recordedAt : null,
-});
+/** A warrant at some version: without what only the present one has. */
+export type WarrantThen = Omit<Warrant, "traceHead" | "verifyingSince">;
+
+/** The warrant as an entry of its trace left it. */
+export function warrantAt(
+  { traceHead: _, verifyingSince: __, ...warrant }: Warrant,
+  { sequence, to, recordedAt }: Pick<TraceStep, "sequence" | "to" | "recordedAt">,
+): WarrantThen {
+  return {
+    ...warrant,
+    state: to,
+    version: sequence + 1,
+    releasedBps: to === "released" || to === "partially_released" ? warrant.releasedBps : null,
+    settledAt: isSettled(to) ? recordedAt : null,
+  };
+}

@@ -120,7 +120,6 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
     state: to,
     version,
     releasedBps,
-    settledAt: version === 3 ? now : null,
   };
   const { payload } = traceOf(
     { from, warrant, legs: null },

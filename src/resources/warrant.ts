@@ -16,6 +16,7 @@ import {
 } from "../core/form.ts";
 import { PAYEE_PATTERN } from "../core/money.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
+import type { WarrantThen } from "../core/trace.ts";
 import { STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
 import { specForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
@@ -46,7 +47,7 @@ export const warrantForm = form("Warrant", () =>
   }),
 );
 
-export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => ({
+export const warrantResource = (warrant: WarrantThen): Wire<typeof warrantForm> => ({
   id: warrant.id,
   object: "warrant",
   state: warrant.state,
@@ -71,7 +72,7 @@ export const warrantResource = (warrant: Warrant): Wire<typeof warrantForm> => (
  * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
  * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
  */
-export const WARRANT_ENCODERS: Readonly<Record<WarrantEncoding, (warrant: Warrant) => object>> = {
+export const WARRANT_ENCODERS: Readonly<Record<WarrantEncoding, (warrant: WarrantThen) => object>> = {
   1: warrantResource,
 };
 /** What new answers are written by. */
