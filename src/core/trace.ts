@@ -118,41 +118,42 @@ type Written = {
     | Payload[Name]
     | (Record<never, never> extends Pick<Payload, Name> ? undefined : never);
 };
-type Told = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
+type StepDetails = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 
 /** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
-const ENCODINGS: Readonly<Record<number, (warrant: WarrantThen, told: Told, check: Check | null) => string>> =
-  {
-    1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
-      const payload: Written = {
-        actor: { id: actor.id, kind: actor.kind },
-        agent_id: warrant.agentId,
-        amount: warrant.amount.toString(),
-        asset: warrant.asset,
-        check_hash: check ? checkHashOf(check) : undefined,
-        check_id: check?.id,
-        evidence_hash: check?.evidenceHash,
-        from,
-        mode: warrant.mode,
-        payee: warrant.payee,
-        policy_id: warrant.policyId,
-        policy_version: warrant.policyVersion,
-        reason_codes: check?.reasonCodes,
-        recorded_at: isoTime(recordedAt),
-        released_bps: warrant.releasedBps,
-        rules_hash: warrant.rulesHash,
-        schema_hashes: schemaHashes ?? undefined,
-        score: check?.score,
-        spec_hash: warrant.specHash,
-        to: warrant.state,
-        version: warrant.version,
-        warrant_id: warrant.id,
-      };
-      // The fields are in canonical order; only the names of several schemas have one of their own.
-      const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
-      return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
-    },
-  };
+const ENCODINGS: Readonly<
+  Record<number, (warrant: WarrantThen, details: StepDetails, check: Check | null) => string>
+> = {
+  1(warrant, { from, actor, recordedAt, schemaHashes }, check) {
+    const payload: Written = {
+      actor: { id: actor.id, kind: actor.kind },
+      agent_id: warrant.agentId,
+      amount: warrant.amount.toString(),
+      asset: warrant.asset,
+      check_hash: check ? checkHashOf(check) : undefined,
+      check_id: check?.id,
+      evidence_hash: check?.evidenceHash,
+      from,
+      mode: warrant.mode,
+      payee: warrant.payee,
+      policy_id: warrant.policyId,
+      policy_version: warrant.policyVersion,
+      reason_codes: check?.reasonCodes,
+      recorded_at: isoTime(recordedAt),
+      released_bps: warrant.releasedBps,
+      rules_hash: warrant.rulesHash,
+      schema_hashes: schemaHashes ?? undefined,
+      score: check?.score,
+      spec_hash: warrant.specHash,
+      to: warrant.state,
+      version: warrant.version,
+      warrant_id: warrant.id,
+    };
+    // The fields are in canonical order; only the names of several schemas have one of their own.
+    const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
+    return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
+  },
+};
 
 /** What new entries are written by. */
 const ENCODING = 1;

@@ -1,8 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Mode } from "../../core/roles.ts";
-
-/** How many names of one kind are remembered at most. */
-const REMEMBERED_MAX = 10_000;
+import { createRememberedRows } from "./remembered-rows.ts";
 
 /** What positions stand for. None of it ever changes: triggers keep it. */
 type Named = {
@@ -36,34 +34,10 @@ export type Names = {
 };
 
 export function createNames(database: Database): Names {
-  const known = new Map<Kind, Map<bigint, unknown>>();
-  const statements = new Map<Kind, ReturnType<typeof prepare>>();
-  const prepare = (kind: Kind) => database.prepare<unknown, [bigint]>(LOOK_UPS[kind]);
-
-  function lookUp(kind: Kind, position: bigint): unknown {
-    let statement = statements.get(kind);
-    if (statement === undefined) {
-      statement = prepare(kind);
-      statements.set(kind, statement);
-    }
-    return statement.get(position);
-  }
-
+  const rows = createRememberedRows<Kind, bigint>(database, LOOK_UPS);
   return {
-    find<K extends Kind>(kind: K, position: bigint) {
-      let names = known.get(kind);
-      if (names === undefined) {
-        names = new Map();
-        known.set(kind, names);
-      }
-      const remembered = names.get(position);
-      if (remembered !== undefined) return remembered as Named[K];
-      const name = lookUp(kind, position);
-      if (name === null) return null;
-      if (names.size >= REMEMBERED_MAX) names.clear();
-      names.set(position, name);
-      return name as Named[K];
-    },
-    forget: () => known.clear(),
+    find: <K extends Kind>(kind: K, position: bigint) =>
+      rows.find(kind, position, position) as Named[K] | null,
+    forget: rows.forget,
   };
 }

@@ -1,9 +1,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import type { Mode } from "../../core/roles.ts";
 import type { Scope } from "../scope.ts";
-
-/** How many positions of one kind are remembered at most. */
-const REMEMBERED_MAX = 10_000;
+import { createRememberedRows } from "./remembered-rows.ts";
 
 /** What rows refer to by position. Nothing of it is ever deleted or moved: triggers keep it. */
 const LOOK_UPS = {
@@ -36,33 +34,11 @@ export type Positions = {
 };
 
 export function createPositions(database: Database): Positions {
-  const known = new Map<Kind, Map<string, number>>();
-  const statements = new Map<Kind, ReturnType<typeof prepare>>();
-  const prepare = (kind: Kind) => database.prepare<{ position: bigint }, SQLQueryBindings[]>(LOOK_UPS[kind]);
-
-  function remember(kind: Kind, key: string, position: number): void {
-    let positions = known.get(kind);
-    if (positions === undefined) {
-      positions = new Map();
-      known.set(kind, positions);
-    }
-    if (positions.size >= REMEMBERED_MAX) positions.clear();
-    positions.set(key, position);
-  }
+  const rows = createRememberedRows<Kind, string>(database, LOOK_UPS);
 
   function find(kind: Kind, key: string, ...of: SQLQueryBindings[]): number | null {
-    const remembered = known.get(kind)?.get(key);
-    if (remembered !== undefined) return remembered;
-    let statement = statements.get(kind);
-    if (statement === undefined) {
-      statement = prepare(kind);
-      statements.set(kind, statement);
-    }
-    const row = statement.get(...of);
-    if (row === null) return null;
-    const position = Number(row.position);
-    remember(kind, key, position);
-    return position;
+    const row = rows.find(kind, key, ...of) as { readonly position: bigint | number } | null;
+    return row && Number(row.position);
   }
 
   function mustFind(kind: Kind, key: string, ...of: SQLQueryBindings[]): number {
@@ -77,7 +53,7 @@ export function createPositions(database: Database): Positions {
     of: (kind, id) => mustFind(kind, id, id),
     ofScope: ({ organisationId, mode }) =>
       mustFind("scope", `${organisationId} ${mode}`, organisationId, mode),
-    remember,
-    forget: () => known.clear(),
+    remember: (kind, id, position) => rows.remember(kind, id, { position }),
+    forget: rows.forget,
   };
 }

@@ -107,7 +107,7 @@ function* auditKeys(database: Database): Generator<string> {
   }
 }
 
-/** A key is in its agent's world: a sandbox agent's key can never move real money. */
+/** A key is in its agent's mode: a sandbox agent's key can never move real money. */
 function* auditApiKeys(database: Database): Generator<string> {
   const strays = database.query<{ id: string; agent_id: string }, []>(
     `SELECT id, agent_id FROM api_keys WHERE NOT EXISTS (

@@ -17,6 +17,8 @@ const { placeholder } = sql;
 /** Which warrants, by position: of a scope, or of an agent, which is of one scope. */
 type Whose = { readonly column: "agent" | "scope"; readonly position: bigint };
 
+const POSITION_MAX = 2n ** 63n - 1n;
+
 const ORDERS = {
   byDeadline: { columns: "position, deadline", order: "deadline, position" },
   newestFirst: { columns: "position", order: "position DESC" },
@@ -70,9 +72,10 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
     of: Whose | null,
     { state }: WarrantFilter,
     order: keyof typeof ORDERS,
-    { limit, offset = 0, bounds = "", bound = [] }: Page,
+    { limit, offset = 0, between }: Page,
   ): readonly Warrant[] {
     if (of === null) return [];
+    const bounds = between ? "AND position < ?4 AND position > ?5" : "";
     const positions = pageSql(of, state === undefined ? STATES : [state], order, bounds);
     return readRows(
       `SELECT position FROM (${positions})`,
@@ -80,7 +83,7 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
       of.position,
       limit,
       offset,
-      ...bound,
+      ...(between ?? []),
     );
   }
 
@@ -95,16 +98,14 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
       page(whose(scope, filter), filter, "byDeadline", { limit, offset }),
     byCreation(scope, filter, { olderThan, newerThan }, limit) {
       const of = whose(scope, filter);
-      const before = olderThan === undefined ? undefined : (positionOf.get(olderThan)?.position ?? 0n);
-      const after = newerThan === undefined ? undefined : positionOf.get(newerThan)?.position;
-      if (newerThan !== undefined && after === undefined) return [];
-      const bounds = `${before === undefined ? "" : "AND position < ?4"} ${after === undefined ? "" : "AND position > ?5"}`;
-      const rows = page(of, filter, after === undefined ? "newestFirst" : "oldestFirst", {
-        limit,
-        bounds,
-        bound: after === undefined ? (before === undefined ? [] : [before]) : [before ?? 0n, after],
-      });
-      return after === undefined ? rows : rows.toReversed();
+      const before = olderThan === undefined ? POSITION_MAX : positionOf.get(olderThan)?.position;
+      const after = newerThan === undefined ? 0n : positionOf.get(newerThan)?.position;
+      // Nothing is beside a warrant that is not there.
+      if (before === undefined || after === undefined) return [];
+      const between = [before, after] as const;
+      return newerThan === undefined
+        ? page(of, filter, "newestFirst", { limit, between })
+        : page(of, filter, "oldestFirst", { limit, between }).toReversed();
     },
     ofAgent(agentId, state, limit) {
       const row = agentById.get(agentId);
@@ -116,9 +117,8 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
 type Page = {
   readonly limit: number;
   readonly offset?: number;
-  /** More of each state's WHERE, and what it is bound to, from ?4 on. */
-  readonly bounds?: string;
-  readonly bound?: readonly bigint[];
+  /** Only positions below the first and above the second of these. */
+  readonly between?: readonly [below: bigint, above: bigint];
 };
 
 /** Reads the warrants at the positions that a query gives, in an order. */
