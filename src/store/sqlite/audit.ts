@@ -1,8 +1,10 @@
 import { Database } from "bun:sqlite";
-import { auditBooks } from "./audit/books.ts";
+import { auditDeposits } from "./audit/deposits.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditPostings } from "./audit/postings.ts";
 import { auditPurchases } from "./audit/purchases.ts";
-import { guarded, inSnapshot } from "./audit/rows.ts";
+import { guarded } from "./audit/rows.ts";
+import { auditScopes } from "./audit/scopes.ts";
 import { auditWarrants } from "./audit/warrants.ts";
 import type { Connection } from "./open.ts";
 
@@ -26,10 +28,12 @@ export function auditLedger({ raw }: Connection): readonly string[] {
 /** Each part is read even where another one cannot be. */
 function* disagreements(raw: Database): Generator<string> {
   yield* guarded("the file", () => auditFile(raw));
-  yield* guarded("the books", () => inSnapshot(raw, () => auditBooks(raw)));
+  yield* guarded("the postings", () => auditPostings(raw));
+  yield* guarded("the deposits", () => auditDeposits(raw));
+  yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
-  yield* guarded("the purchases", () => inSnapshot(raw, () => auditPurchases(raw)));
-  yield* guarded("the directory", () => inSnapshot(raw, () => auditDirectory(raw)));
+  yield* guarded("the purchases", () => auditPurchases(raw));
+  yield* guarded("the directory", () => auditDirectory(raw));
 }
 
 type ForeignKeyViolation = { readonly table: string; readonly rowid: bigint | null; readonly parent: string };

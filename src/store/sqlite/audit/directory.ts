@@ -1,15 +1,14 @@
 import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
-import { shareOf } from "../../../core/money.ts";
-import { isSettled, type State, WARRANT_ENCODINGS } from "../../../core/warrant.ts";
+import { WARRANT_ENCODINGS } from "../../../core/warrant.ts";
 import { policies, schemas } from "../tables/directory.ts";
 import { idempotencyKeys } from "../tables/ledger.ts";
-import { expectSame, foldGroups, guarded, rowsOf } from "./rows.ts";
+import { expectSame, guarded, inSnapshot, rowsOf } from "./rows.ts";
+import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
 
-/** What warrants refer to: policies, schemas, spend sessions and idempotency keys. */
+/** What is kept beside the warrants: policies, schemas, idempotency keys and API keys. */
 export function* auditDirectory(database: Database): Generator<string> {
   yield* auditHashes(database);
-  yield* auditSessions(database);
   yield* auditKeys(database);
   yield* auditApiKeys(database);
 }
@@ -32,45 +31,7 @@ function* auditHashes(database: Database): Generator<string> {
   }
 }
 
-type SessionRow = {
-  readonly session_id: string;
-  readonly spent: bigint | null;
-  readonly count: bigint | null;
-  readonly amount: bigint;
-  readonly state: State;
-  readonly released_bps: bigint | null;
-};
-
-/** `amount_spent` is what is held or paid under a session, `warrant_count` how many warrants were opened under it. */
-function auditSessions(database: Database): Generator<string> {
-  const rows = database
-    .query<SessionRow, []>(
-      `SELECT id AS session_id, amount_spent AS spent, warrant_count AS count, 0 AS amount, '' AS state,
-         NULL AS released_bps FROM spend_sessions
-       UNION ALL
-       SELECT spend_sessions.id, NULL, NULL, amount, state, released_bps FROM warrants
-         JOIN spend_sessions ON spend_sessions.position = session
-       ORDER BY 1`,
-    )
-    .iterate();
-  return foldGroups(
-    rows,
-    (row) => row.session_id,
-    (row) => ({ id: row.session_id, session: null as SessionRow | null, spent: 0n, count: 0n }),
-    (sum, row) => {
-      if (row.spent !== null) {
-        sum.session = row;
-        return;
-      }
-      sum.count += 1n;
-      sum.spent += isSettled(row.state) ? shareOf(row.amount, Number(row.released_bps ?? 0n)) : row.amount;
-    },
-    function* ({ id, session, spent, count }) {
-      yield* expectSame(`session ${id}: amount_spent against its warrants`, session?.spent, spent);
-      yield* expectSame(`session ${id}: warrant_count against its warrants`, session?.count, count);
-    },
-  );
-}
+const KEYS_AT_ONCE = 10_000;
 
 /** A key is in flight only while its warrant's check, or its purchase, runs; what is recorded is an answer that can be replayed. */
 function* auditKeys(database: Database): Generator<string> {
@@ -85,15 +46,23 @@ function* auditKeys(database: Database): Generator<string> {
   for (const { key, holder } of stuck.iterate()) {
     yield `idempotency key ${JSON.stringify(key)}: is in flight, and ${holder} is neither a warrant being verified nor a purchase under way`;
   }
-  const lost = database.query<{ key: string; version: bigint }, []>(
-    `SELECT key, idempotency_keys.version FROM idempotency_keys WHERE warrant IS NOT NULL AND NOT EXISTS (
+  for (const slice of slicesOf(database, "idempotency_keys", BY_POSITION, KEYS_AT_ONCE))
+    yield* inSnapshot(database, () => [...auditAnswers(database, slice)]);
+}
+
+/** What is replayed: a success, whose body is kept or is written again from a version of its warrant. */
+function* auditAnswers(database: Database, { after, last }: Slice<bigint>): Generator<string> {
+  const lost = database.query<{ key: string; version: bigint }, [bigint, bigint]>(
+    `SELECT key, idempotency_keys.version FROM idempotency_keys
+     WHERE ${inSlice("idempotency_keys.position")} AND warrant IS NOT NULL AND NOT EXISTS (
        SELECT 1 FROM warrants WHERE position = warrant AND warrants.scope = idempotency_keys.scope
          AND idempotency_keys.version BETWEEN 1 AND warrants.version)`,
   );
-  for (const { key, version } of lost.iterate()) {
+  for (const { key, version } of lost.iterate(after, last)) {
     yield `idempotency key ${JSON.stringify(key)}: its answer is version ${version} of a warrant that is not there`;
   }
-  for (const { raw, read } of rowsOf(database, idempotencyKeys, "WHERE status IS NOT NULL")) {
+  const where = `WHERE ${inSlice("position")} AND status IS NOT NULL`;
+  for (const { raw, read } of rowsOf(database, idempotencyKeys, where, after, last)) {
     const what = `idempotency key ${JSON.stringify(raw.key)}`;
     yield* guarded(what, function* () {
       const { status, body, version, encoding } = read();

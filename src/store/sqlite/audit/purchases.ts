@@ -9,20 +9,31 @@ import { createNames, type Names } from "../names.ts";
 import { purchaseOf } from "../rows.ts";
 import { escalations } from "../tables/ledger.ts";
 import { contents, purchases } from "../tables/purchases.ts";
-import { expectSame, guarded, readRows, readWarrant, rowsOf } from "./rows.ts";
+import { expectSame, guarded, inSnapshot, readRows, readWarrant, rowsOf } from "./rows.ts";
+import { BY_HASH, BY_ID, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 type Row = typeof purchases.$inferSelect;
 type Quoted = Purchase & { readonly quote: Quote };
+
+const PURCHASES_AT_ONCE = 500;
+/** Each has up to 10 MiB. */
+const CONTENTS_AT_ONCE = 8;
 
 /** Purchases by x402: each with its warrant, its key, what was signed and what is known; and what sellers delivered. */
 export function* auditPurchases(database: Database): Generator<string> {
   const names = createNames(database);
   yield* auditOnce(database);
-  for (const { raw, read } of rowsOf(database, purchases, "ORDER BY id")) {
+  for (const slice of slicesOf(database, "purchases", BY_ID, PURCHASES_AT_ONCE))
+    yield* inSnapshot(database, () => [...auditSlice(database, names, slice)]);
+  for (const slice of slicesOf(database, "contents", BY_HASH, CONTENTS_AT_ONCE))
+    yield* inSnapshot(database, () => [...auditContents(database, slice)]);
+}
+
+function* auditSlice(database: Database, names: Names, { after, last }: Slice<string>): Generator<string> {
+  for (const { raw, read } of rowsOf(database, purchases, `WHERE ${inSlice("id")}`, after, last)) {
     const what = `purchase ${raw.id}`;
     yield* guarded(what, () => auditPurchase(database, names, what, read()));
   }
-  yield* auditContents(database);
 }
 
 /** A warrant is held for one purchase, and an authorization is signed for one: the chain takes its nonce once. */
@@ -202,8 +213,8 @@ function* auditVoucher(
 }
 
 /** What is kept of a seller's answer is what its hash says. Old ones may be gone. */
-function* auditContents(database: Database): Generator<string> {
-  for (const { raw, read } of rowsOf(database, contents)) {
+function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
+  for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;
     yield* guarded(what, () =>
       expectSame(`${what}: the SHA-256 of its bytes`, sha256(read().bytes), raw.hash),

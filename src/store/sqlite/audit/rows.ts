@@ -64,11 +64,11 @@ export function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown):
   return groups;
 }
 
-/** A part of the audit that reads one moment of the ledger. */
-export function* inSnapshot(database: Database, part: () => Iterable<string>): Generator<string> {
+/** What is read of one moment of the ledger. */
+export function inSnapshot<T>(database: Database, read: () => T): T {
   database.run("BEGIN");
   try {
-    yield* part();
+    return read();
   } finally {
     database.run("ROLLBACK");
   }
@@ -103,27 +103,6 @@ export function* guarded(what: string, part: () => Iterable<string>): Generator<
   } catch (error) {
     yield `${what}: cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
-}
-
-/** Consecutive rows of one key, folded into a sum; `compare` says what is wrong with it. The rows are sorted by the key. */
-export function* foldGroups<Row, Sum>(
-  rows: Iterable<Row>,
-  keyOf: (row: Row) => string,
-  start: (row: Row) => Sum,
-  add: (sum: Sum, row: Row) => void,
-  compare: (sum: Sum) => Iterable<string>,
-): Generator<string> {
-  let key: string | null = null;
-  let sum: Sum | null = null;
-  for (const row of rows) {
-    if (keyOf(row) !== key) {
-      if (sum !== null) yield* compare(sum);
-      key = keyOf(row);
-      sum = start(row);
-    }
-    if (sum !== null) add(sum, row);
-  }
-  if (sum !== null) yield* compare(sum);
 }
 
 /** A message where a value is not what it must be. */

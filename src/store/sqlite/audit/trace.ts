@@ -13,8 +13,8 @@ import {
   type Warrant,
 } from "../../../core/warrant.ts";
 import { checkOf, traceStepOf } from "../rows.ts";
+import type { Belongings } from "./belongings.ts";
 import { expectSame } from "./rows.ts";
-import type { Belongings } from "./slices.ts";
 
 /** The hash of the schema of a name in the warrant's organisation; none where there is none. */
 type SchemaHashesOf = (name: string) => readonly string[];

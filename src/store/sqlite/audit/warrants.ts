@@ -8,8 +8,9 @@ import { createNames, type Names } from "../names.ts";
 import { agents, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
-import { expectSame, guarded, memoised, readRow, readRows } from "./rows.ts";
-import { type Belongings, readSlice } from "./slices.ts";
+import { type Belongings, readWarrants } from "./belongings.ts";
+import { expectSame, guarded, inSnapshot, memoised, readRow, readRows } from "./rows.ts";
+import { BY_POSITION, slicesOf } from "./slices.ts";
 import { auditTrace } from "./trace.ts";
 
 /** What warrants refer to by id, each read once. What is compared of it never changes. */
@@ -32,22 +33,20 @@ const createDirectory = (database: Database) => ({
   }),
 });
 
-/** The smallest 64-bit integer: also a row that was planted below the first is read. */
-const BELOW_ALL = -(2n ** 63n);
+const WARRANTS_AT_ONCE = 1_000;
 
 /** Every warrant with what belongs to it: its terms, its money, its trace and checks, and its escalations. */
 export function* auditWarrants(database: Database): Generator<string> {
   const names = createNames(database);
   const directory = createDirectory(database);
-  for (let after = BELOW_ALL; ; ) {
-    const slice = readSlice(database, after);
-    for (const { row, belongings } of slice) {
+  for (const slice of slicesOf(database, "warrants", BY_POSITION, WARRANTS_AT_ONCE)) {
+    const { warrants, missing } = inSnapshot(database, () => readWarrants(database, slice));
+    for (const { row, belongings } of warrants) {
       const what = `warrant ${row.id}`;
       yield* guarded(what, () => auditWarrant(directory, names, what, row, belongings));
     }
-    const last = slice.at(-1);
-    if (!last) return;
-    after = last.row.position;
+    for (const { position, table } of missing)
+      yield `the warrant at position ${position}: has rows in ${table}, and is not there`;
   }
 }
 

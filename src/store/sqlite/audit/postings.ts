@@ -1,0 +1,131 @@
+import type { Database } from "bun:sqlite";
+import type { Legs } from "../../../core/postings.ts";
+import type { PostingKind } from "../../rows.ts";
+import { createNames, type Names } from "../names.ts";
+import { RAIL_OF_MODE } from "../tables/ledger.ts";
+import { expectSame, inSnapshot } from "./rows.ts";
+import { BY_POSITION } from "./slices.ts";
+
+export const LEGS = ["available", "held", "paid", "funding"] as const;
+const POSTING_KINDS = { deposit: true, hold: true, settlement: true } as const satisfies Record<
+  PostingKind,
+  true
+>;
+
+const POSTINGS_AT_ONCE = 20_000;
+
+type Posting = Legs & {
+  readonly position: bigint;
+  readonly account: bigint;
+  readonly kind: string;
+  readonly rail: string;
+  /** That of its warrant. */
+  readonly session: bigint | null;
+};
+
+type Sums = {
+  readonly accounts: Map<bigint, Record<keyof Legs, bigint> & { newest: bigint }>;
+  readonly sessions: Map<bigint, { spent: bigint; warrants: bigint }>;
+};
+
+/**
+ * Balances and spend sessions are the sums of their postings; and each posting is of a known kind, and on the rail of its mode.
+ * Postings are only ever added. So their sums are made a slice at a time, and what is compared with them is read in one snapshot
+ * with the last slice. The sums are made here, in bigint: SQLite's own overflow, or turn into doubles.
+ */
+export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): Generator<string> {
+  const names = createNames(database);
+  const sums: Sums = { accounts: new Map(), sessions: new Map() };
+  const next = database.query<Posting, [bigint, number]>(
+    `SELECT postings.position, postings.account, kind, rail, available, held, paid, funding, session
+     FROM postings LEFT JOIN warrants ON kind <> 'deposit' AND warrants.position = cause
+     WHERE postings.position > ? ORDER BY postings.position LIMIT ?`,
+  );
+  let after = BY_POSITION.below;
+  let isLast = false;
+  function* auditNext(): Generator<string> {
+    let count = 0;
+    for (const posting of next.iterate(after, atOnce)) {
+      yield* auditPosting(names, posting);
+      addTo(sums, posting);
+      after = posting.position;
+      count++;
+    }
+    isLast = count < atOnce;
+    if (!isLast) return;
+    yield* compareAccounts(database, sums.accounts);
+    yield* compareSessions(database, sums.sessions);
+  }
+  while (!isLast) yield* inSnapshot(database, () => [...auditNext()]);
+}
+
+/** The triggers that say which kinds and rails there are see a posting only when it is made. */
+function* auditPosting(names: Names, { position, account, kind, rail }: Posting): Generator<string> {
+  if (!Object.hasOwn(POSTING_KINDS, kind)) yield `posting ${position}: its kind is ${kind}`;
+  const scope = names.find("account", account)?.scope;
+  const mode = scope === undefined ? null : (names.find("scope", scope)?.mode ?? null);
+  if (mode === null || rail !== RAIL_OF_MODE[mode])
+    yield `posting ${position}: its rail is ${rail}, and its account's mode is ${mode}`;
+}
+
+function addTo({ accounts, sessions }: Sums, posting: Posting): void {
+  let account = accounts.get(posting.account);
+  if (account === undefined) {
+    account = { available: 0n, held: 0n, paid: 0n, funding: 0n, newest: 0n };
+    accounts.set(posting.account, account);
+  }
+  for (const leg of LEGS) account[leg] += posting[leg];
+  account.newest = posting.position;
+  if (posting.session === null) return;
+  let session = sessions.get(posting.session);
+  if (session === undefined) {
+    session = { spent: 0n, warrants: 0n };
+    sessions.set(posting.session, session);
+  }
+  session.spent += posting.held + posting.paid;
+  if (posting.kind === "hold") session.warrants++;
+}
+
+type Account = Legs & {
+  readonly position: bigint;
+  readonly posted: bigint;
+  readonly organisation_id: string | null;
+  readonly mode: string | null;
+  readonly asset: string;
+};
+
+function* compareAccounts(database: Database, sums: Sums["accounts"]): Generator<string> {
+  const rows = database.query<Account, []>(
+    `SELECT accounts.*, organisation_id, mode FROM accounts LEFT JOIN scopes ON scopes.position = scope
+     ORDER BY accounts.position`,
+  );
+  for (const account of rows.iterate()) {
+    const name = `the balance of ${account.organisation_id}, ${account.mode}, ${account.asset}`;
+    const sum = sums.get(account.position);
+    sums.delete(account.position);
+    for (const leg of LEGS)
+      yield* expectSame(`${name}: ${leg} against the sum of its postings`, account[leg], sum?.[leg] ?? 0n);
+    yield* expectSame(`${name}: posted against its newest posting`, account.posted, sum?.newest ?? 0n);
+  }
+  for (const account of sums.keys()) yield `account ${account}: is not there, though there are postings`;
+}
+
+type Session = {
+  readonly position: bigint;
+  readonly id: string;
+  readonly amount_spent: bigint;
+  readonly warrant_count: bigint;
+};
+
+/** `amount_spent` is what is held or paid under a session, `warrant_count` how many warrants were opened under it. */
+function* compareSessions(database: Database, sums: Sums["sessions"]): Generator<string> {
+  const rows = database.query<Session, []>(
+    "SELECT position, id, amount_spent, warrant_count FROM spend_sessions ORDER BY position",
+  );
+  for (const session of rows.iterate()) {
+    const { spent, warrants } = sums.get(session.position) ?? { spent: 0n, warrants: 0n };
+    const what = `session ${session.id}`;
+    yield* expectSame(`${what}: amount_spent against its warrants`, session.amount_spent, spent);
+    yield* expectSame(`${what}: warrant_count against its warrants`, session.warrant_count, warrants);
+  }
+}

@@ -1,0 +1,47 @@
+import type { Database } from "bun:sqlite";
+
+/** What is kept for each organisation and mode: nothing for one that is not there, and as many warrants as were counted. */
+export function* auditScopes(database: Database): Generator<string> {
+  yield* auditOrphans(database);
+  yield* auditCounts(database);
+}
+
+const IN_A_SCOPE = ["accounts", "idempotency_keys", "warrant_counts"];
+
+/** Rows without a foreign key: the hot path saves the look-up, and a trigger or the code stands in for it. */
+function* auditOrphans(database: Database): Generator<string> {
+  for (const table of IN_A_SCOPE) {
+    const strays = database.query<{ scope: bigint }, []>(
+      `SELECT DISTINCT scope FROM ${table} WHERE scope NOT IN (SELECT position FROM scopes)`,
+    );
+    for (const { scope } of strays.iterate())
+      yield `the scope at position ${scope}: has rows in ${table}, and is not there`;
+  }
+}
+
+type CountRow = {
+  readonly organisation_id: string | null;
+  readonly mode: string | null;
+  readonly agent: bigint;
+  readonly agent_id: string | null;
+  readonly state: string;
+  readonly kept: bigint;
+  readonly found: bigint;
+};
+
+/** The counts of warrants by state and agent are those of the warrants. */
+function* auditCounts(database: Database): Generator<string> {
+  const rows = database.query<CountRow, []>(
+    `SELECT scopes.organisation_id, scopes.mode, agent, agents.id AS agent_id, state, kept, found FROM (
+       SELECT scope, agent, state, sum(kept) AS kept, sum(found) AS found FROM (
+         SELECT scope, agent, state, count AS kept, 0 AS found FROM warrant_counts
+         UNION ALL
+         SELECT scope, coalesce(agent, 0), state, 0, 1 FROM warrants
+       ) GROUP BY 1, 2, 3 HAVING sum(kept) <> sum(found)
+     ) LEFT JOIN scopes ON scopes.position = scope LEFT JOIN agents ON agents.position = agent`,
+  );
+  for (const row of rows.iterate()) {
+    const whose = `${row.organisation_id}, ${row.mode}, ${row.agent_id ?? (row.agent === 0n ? "no agent" : `the agent at position ${row.agent}`)}`;
+    yield `warrant counts of ${whose}: ${row.kept} are counted as ${row.state}, and there are ${row.found}`;
+  }
+}
