@@ -2,7 +2,6 @@ import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
 import { WARRANT_ENCODINGS } from "../../../core/warrant.ts";
 import { policies, schemas } from "../tables/directory.ts";
-import { idempotencyKeys } from "../tables/ledger.ts";
 import { expectSame, guarded, inSnapshot, rowsOf } from "./rows.ts";
 import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
 
@@ -50,30 +49,44 @@ function* auditKeys(database: Database): Generator<string> {
     yield* inSnapshot(database, () => [...auditAnswers(database, slice)]);
 }
 
+type AnswerRow = {
+  readonly key: string;
+  readonly status: bigint;
+  readonly body: string | null;
+  readonly version: bigint | null;
+  readonly encoding: bigint | null;
+  /** The version that its warrant has by now. */
+  readonly newest: bigint | null;
+};
+
 /** What is replayed: a success, whose body is kept or is written again from a version of its warrant. */
 function* auditAnswers(database: Database, { after, last }: Slice<bigint>): Generator<string> {
-  const lost = database.query<{ key: string; version: bigint }, [bigint, bigint]>(
-    `SELECT key, idempotency_keys.version FROM idempotency_keys
-     WHERE ${inSlice("idempotency_keys.position")} AND warrant IS NOT NULL AND NOT EXISTS (
-       SELECT 1 FROM warrants WHERE position = warrant AND warrants.scope = idempotency_keys.scope
-         AND idempotency_keys.version BETWEEN 1 AND warrants.version)`,
+  const rows = database.query<AnswerRow, [bigint, bigint]>(
+    `SELECT key, status, body, idempotency_keys.version, encoding, warrants.version AS newest
+     FROM idempotency_keys
+     LEFT JOIN warrants ON warrants.position = warrant AND warrants.scope = idempotency_keys.scope
+     WHERE ${inSlice("idempotency_keys.position")} AND status IS NOT NULL`,
   );
-  for (const { key, version } of lost.iterate(after, last)) {
-    yield `idempotency key ${JSON.stringify(key)}: its answer is version ${version} of a warrant that is not there`;
+  for (const row of rows.iterate(after, last)) {
+    const what = `idempotency key ${JSON.stringify(row.key)}`;
+    yield* guarded(what, () => auditAnswer(row, what));
   }
-  const where = `WHERE ${inSlice("position")} AND status IS NOT NULL`;
-  for (const { raw, read } of rowsOf(database, idempotencyKeys, where, after, last)) {
-    const what = `idempotency key ${JSON.stringify(raw.key)}`;
-    yield* guarded(what, function* () {
-      const { status, body, version, encoding } = read();
-      if (status === null || status < 200 || status > 299)
-        yield `${what}: its status ${status} is no success`;
-      if (body !== null) JSON.parse(body);
-      else if (!WARRANT_ENCODINGS.some((known) => known === encoding))
-        yield `${what}: its answer is written by encoding ${encoding}, which is unknown`;
-      else yield* expectSame(`${what}: its status is ${status}: created`, status === 201, version === 1);
-    });
+}
+
+function* auditAnswer(
+  { status, body, version, encoding, newest }: AnswerRow,
+  what: string,
+): Generator<string> {
+  if (status < 200n || status > 299n) yield `${what}: its status ${status} is no success`;
+  if (body !== null) {
+    JSON.parse(body);
+    return;
   }
+  if (version === null || version < 1n || newest === null || version > newest)
+    yield `${what}: its answer is version ${version} of a warrant that is not there`;
+  if (!WARRANT_ENCODINGS.some((known) => BigInt(known) === encoding))
+    yield `${what}: its answer is written by encoding ${encoding}, which is unknown`;
+  else yield* expectSame(`${what}: its status is ${status}: created`, status === 201n, version === 1n);
 }
 
 /** A key is in its agent's mode: a sandbox agent's key can never move real money. */

@@ -29,14 +29,23 @@ type CountRow = {
   readonly found: bigint;
 };
 
-/** The counts of warrants by state and agent are those of the warrants. */
+/**
+ * The counts of warrants by state and agent are those of the warrants. These are counted in two indexes, by scope and by agent,
+ * since the table itself is fifty times as large. What no agent has is the rest: an agent's warrants are all of its own scope.
+ */
 function* auditCounts(database: Database): Generator<string> {
   const rows = database.query<CountRow, []>(
-    `SELECT scopes.organisation_id, scopes.mode, agent, agents.id AS agent_id, state, kept, found FROM (
+    `WITH by_agent AS (
+       SELECT scopes.position AS scope, agent, state, found
+       FROM (SELECT agent, state, count(*) AS found FROM warrants WHERE agent IS NOT NULL GROUP BY agent, state)
+         LEFT JOIN agents ON agents.position = agent
+         LEFT JOIN scopes ON scopes.organisation_id = agents.organisation_id AND scopes.mode = agents.mode)
+     SELECT scopes.organisation_id, scopes.mode, agent, agents.id AS agent_id, state, kept, found FROM (
        SELECT scope, agent, state, sum(kept) AS kept, sum(found) AS found FROM (
          SELECT scope, agent, state, count AS kept, 0 AS found FROM warrant_counts
-         UNION ALL
-         SELECT scope, coalesce(agent, 0), state, 0, 1 FROM warrants
+         UNION ALL SELECT scope, agent, state, 0, found FROM by_agent
+         UNION ALL SELECT scope, 0, state, 0, -found FROM by_agent
+         UNION ALL SELECT scope, 0, state, 0, count(*) FROM warrants GROUP BY scope, state
        ) GROUP BY 1, 2, 3 HAVING sum(kept) <> sum(found)
      ) LEFT JOIN scopes ON scopes.position = scope LEFT JOIN agents ON agents.position = agent`,
   );
