@@ -11,8 +11,8 @@ switch (command) {
   }
   case AUDIT_ARGUMENT: {
     const { runAuditChild } = await import("./platform/audit-child.ts");
-    const { auditFolder } = await import("./app/audit-folder.ts");
-    await runAuditChild(() => auditFolder(folder));
+    const { auditBesideServer } = await import("./app/audit-beside-server.ts");
+    await runAuditChild(() => auditBesideServer(folder));
     break;
   }
   case WAL_CHECKPOINT_ARGUMENT: {

@@ -2,14 +2,14 @@ import type { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { hashJson } from "../../src/core/canonical.ts";
 import { entryAt, entryHashOf, type TraceStep } from "../../src/core/trace.ts";
 import { STATES, type Warrant } from "../../src/core/warrant.ts";
 import { auditDeposits } from "../../src/store/sqlite/audit/deposits.ts";
 import { auditPostings } from "../../src/store/sqlite/audit/postings.ts";
 import { readRows } from "../../src/store/sqlite/audit/rows.ts";
-import { auditLedger } from "../../src/store/sqlite/audit.ts";
+import { auditFolder, auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createNames } from "../../src/store/sqlite/names.ts";
 import { checkOf, traceStepOf } from "../../src/store/sqlite/rows.ts";
 import { checks, trace } from "../../src/store/sqlite/tables/ledger.ts";
@@ -578,6 +578,18 @@ describe("the audit itself", () => {
     });
     expect(messages.length).toBeGreaterThan(1);
     expect(messages.join("\n")).toMatch(/^the file: /m);
+  });
+
+  test("checks the CHECKs of a short file, or of any where nothing is said", () => {
+    withCopy(folder, ({ writer, readers }, file) => {
+      writer.raw.run("UPDATE accounts SET paid = -1");
+      const failedCheck = /^the file: CHECK constraint failed in accounts/m;
+      const { size } = statSync(file);
+      for (const bytesMax of [undefined, size])
+        expect(auditFolder(dirname(file), bytesMax).join("\n")).toMatch(failedCheck);
+      expect(auditFolder(dirname(file), size - 1).join("\n")).not.toMatch(failedCheck);
+      expect(auditLedger(readers).join("\n")).toMatch(failedCheck);
+    });
   });
 
   test("stops at a thousand messages, and leaves no transaction open", () => {

@@ -2,7 +2,7 @@ import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import type { Store } from "../store.ts";
 import { createApply } from "./apply.ts";
-import { auditLedger } from "./audit.ts";
+import { auditFolder } from "./audit.ts";
 import { createCommitQueue } from "./commit.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
@@ -84,12 +84,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     lastRecordedAt: clock.lastRecordedAt,
     newestIdTime: newestIdTime(writer.tables),
     async audit() {
-      const reader = connect(ledgerFile(dataFolder), { readonly: true });
-      try {
-        return auditLedger(reader);
-      } finally {
-        reader.raw.close();
-      }
+      return auditFolder(dataFolder);
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     probe: () => commits.run(probe),
