@@ -46,7 +46,11 @@ test("an evaluator needs what its clauses need, and nothing of the server", () =
 
 test("an audit and a checkpoint need the ledger, and nothing of the server", () => {
   const ofServer = ["elysia", "commander", "ajv", "re2js", "json-p3", "jose", "viem", "prom-client"];
-  for (const file of ["app/audit-beside-server.ts", "platform/audit-child.ts", "store/sqlite/wal-checkpoint.ts"])
+  for (const file of [
+    "app/audit-beside-server.ts",
+    "platform/audit-child.ts",
+    "store/sqlite/wal-checkpoint.ts",
+  ])
     expect(packagesOf(file).filter((name) => ofServer.includes(name))).toEqual([]);
 });
 

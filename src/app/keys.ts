@@ -49,8 +49,8 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
   const tokens = (): Tokens => tokensOf(config, secrets) ?? missing(config, KEY_FILES.signing);
   return {
     vault: {
-      seal: (secret, name) => (vaultOf(config, secrets) ?? firstVault()).seal(secret, name),
-      open: (sealed, name) => vault().open(sealed, name),
+      encrypt: (secret, name) => (vaultOf(config, secrets) ?? firstVault()).encrypt(secret, name),
+      decrypt: (encrypted, name) => vault().decrypt(encrypted, name),
     },
     tokens: {
       sign: async (payload, type) => tokens().sign(payload, type),
@@ -123,7 +123,7 @@ export function refuseUnopened(
 ): Refusal | null {
   const { data } = config;
   const vault = vaultOf(config, secrets);
-  const unopened = endpoints.filter((endpoint) => !opens(vault, endpoint)).map(({ id }) => id);
+  const unopened = endpoints.filter((endpoint) => !decrypts(vault, endpoint)).map(({ id }) => id);
   if (unopened.length === 0) return null;
   const other = "is not the key that these webhook secrets were encrypted with";
   const inFolder = vault
@@ -141,9 +141,9 @@ export function refuseUnopened(
   );
 }
 
-function opens(vault: Vault | null, { id, sealedSecret }: WebhookEndpoint): boolean {
+function decrypts(vault: Vault | null, { id, encryptedSecret }: WebhookEndpoint): boolean {
   try {
-    vault?.open(sealedSecret, id);
+    vault?.decrypt(encryptedSecret, id);
     return vault !== null;
   } catch {
     return false;

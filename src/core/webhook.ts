@@ -15,7 +15,7 @@ export type WebhookEndpoint = {
   /** Empty means all. */
   readonly events: readonly EventType[];
   /** The signing secret, encrypted with the instance's master key. */
-  readonly sealedSecret: string;
+  readonly encryptedSecret: string;
   readonly disabled: boolean;
   readonly createdAt: number;
 };
@@ -102,7 +102,7 @@ export const newDelivery = (
 });
 
 /** The delivery with its next attempt claimed, so that nobody else makes it; null where none is due. */
-export function beginAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
+export function claimAttempt(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
   if (delivery.nextAttemptAt === null || delivery.nextAttemptAt > now) return null;
   return {
     ...delivery,

@@ -3,9 +3,9 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 /** Encrypts secrets that must be read again, such as the signing secrets of webhooks; the ledger keeps them. */
 export type Vault = {
   /** Encrypts. `name` says what the secret belongs to; it cannot be decrypted under another name. */
-  seal(secret: string, name: string): string;
+  encrypt(secret: string, name: string): string;
   /** Decrypts. Throws where the text was not encrypted with this key, under this name. */
-  open(sealed: string, name: string): string;
+  decrypt(encrypted: string, name: string): string;
 };
 
 const CIPHER = "aes-256-gcm";
@@ -13,17 +13,17 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const MASTER_KEY_BYTES = 32;
 
-/** AES-256-GCM with the instance's master key. What is sealed is base64 of the nonce, the tag and the encrypted text. */
+/** AES-256-GCM with the instance's master key. What is encrypted is base64 of the nonce, the tag and the text. */
 export function createVault(masterKey: Uint8Array): Vault {
   return {
-    seal(secret, name) {
+    encrypt(secret, name) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, masterKey, nonce).setAAD(Buffer.from(name));
       const text = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
       return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64");
     },
-    open(sealed, name) {
-      const bytes = Buffer.from(sealed, "base64");
+    decrypt(encrypted, name) {
+      const bytes = Buffer.from(encrypted, "base64");
       const nonce = bytes.subarray(0, NONCE_BYTES);
       const decipher = createDecipheriv(CIPHER, masterKey, nonce, { authTagLength: TAG_BYTES })
         .setAAD(Buffer.from(name))

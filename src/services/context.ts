@@ -42,7 +42,7 @@ export type Context = {
   /** Signs as this instance. */
   readonly tokens: Tokens;
   readonly x402: Buying;
-  /** Seals secrets that must be read again. */
+  /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
   readonly deliverySlots: DeliverySlots;

@@ -79,9 +79,9 @@ function runCommand(data: string, ...command: readonly string[]) {
 export function prepareLedger(data: string): string {
   const owner = ["--owner-email", "bench@example.com", "--owner-password", "correct horse battery"];
   const { organisation } = runCommand(data, "organisations", "create", "--name", "Bench", ...owner);
-  const books = ["--organisation", organisation.id, "--mode", "sandbox"];
-  const agent = runCommand(data, "agents", "create", ...books, "--name", "load");
-  runCommand(data, "balances", "fund", ...books, "--amount", "1000000000000000");
+  const account = ["--organisation", organisation.id, "--mode", "sandbox"];
+  const agent = runCommand(data, "agents", "create", ...account, "--name", "load");
+  runCommand(data, "balances", "fund", ...account, "--amount", "1000000000000000");
   return runCommand(data, "keys", "create", "--agent", agent.id).secret;
 }
 

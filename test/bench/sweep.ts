@@ -56,9 +56,9 @@ async function prepareLedger(): Promise<string> {
       owner_password: "correct horse battery",
     }),
   );
-  const books = { organisation_id: organisation.id, mode: "sandbox" } as const;
-  const agent = must(await createAgent(ctx, MACHINE, { ...books, name: "a", failure_budget: 1_000_000 }));
-  must(await fundBalance(ctx, MACHINE, { ...books, amount: "1000000000000" }));
+  const scope = { organisation_id: organisation.id, mode: "sandbox" } as const;
+  const agent = must(await createAgent(ctx, MACHINE, { ...scope, name: "a", failure_budget: 1_000_000 }));
+  must(await fundBalance(ctx, MACHINE, { ...scope, amount: "1000000000000" }));
   const key = must(await createKey(real, MACHINE, { agent_id: agent.id }));
   const caller = {
     kind: "key" as const,

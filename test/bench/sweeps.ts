@@ -45,11 +45,11 @@ export async function compareSweeps(small: Filled, large: Filled, aim: { require
 async function timesIn({ data, facts }: Filled) {
   const { ctx, close } = await openForCommands(must(readConfig({ DATA: data }, {})));
   try {
-    const books = { organisation_id: facts.organisationId, mode: facts.mode };
+    const scope = { organisation_id: facts.organisationId, mode: facts.mode };
     const balanceTimes: number[] = [];
     for (let read = 0; read < BALANCE_READS; read++) {
       const startedAt = performance.now();
-      must(await showBalances(ctx, MACHINE, books));
+      must(await showBalances(ctx, MACHINE, scope));
       balanceTimes.push(performance.now() - startedAt);
     }
     const startedAt = performance.now();

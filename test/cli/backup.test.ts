@@ -20,8 +20,8 @@ import { startServer } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
+import { appendChecksum, takeChecksum } from "../../src/store/sqlite/checksum.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
-import { sealFile, unsealFile } from "../../src/store/sqlite/seal.ts";
 import { openAllRows } from "../support/all-rows.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
@@ -272,9 +272,9 @@ describe("restore refuses, with nothing in the folder,", () => {
     (...statements: readonly string[]) =>
     (file: string) => {
       copyFileSync(good, file);
-      unsealFile(file);
+      takeChecksum(file);
       change(file, ...statements);
-      sealFile(file);
+      appendChecksum(file);
     };
   const cut = (bytes: (size: number) => number) => (file: string) => {
     copyFileSync(good, file);

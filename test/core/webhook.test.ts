@@ -4,8 +4,8 @@ import { compileSchema } from "../../src/core/clauses/schema.ts";
 import { EVENT_TYPES } from "../../src/core/warrant.ts";
 import {
   attemptHeaders,
-  beginAttempt,
   CUT_OFF,
+  claimAttempt,
   deliveriesOf,
   endAttempt,
   giveUp,
@@ -26,7 +26,7 @@ const ENDPOINT: WebhookEndpoint = {
   mode: "sandbox",
   url: "https://hook.example/",
   events: [],
-  sealedSecret: "",
+  encryptedSecret: "",
   disabled: false,
   createdAt: NOW,
 };
@@ -40,7 +40,7 @@ const FRESH = newDelivery(ENDPOINT, "whd_1", {
 });
 const answered = (code: number | null) => ({ code, responseStart: "x", durationMs: 5 });
 const begin = (delivery: WebhookDelivery, now: number): WebhookDelivery => {
-  const begun = beginAttempt(delivery, now);
+  const begun = claimAttempt(delivery, now);
   if (!begun) throw new Error("nothing is due");
   return begun;
 };
@@ -85,7 +85,7 @@ describe("attempts", () => {
     }
     expect(waits).toEqual([1_000, 5_000, 25_000, null]);
     expect(delivery.status).toBe("exhausted");
-    expect(beginAttempt(delivery, now + 1e9)).toBeNull();
+    expect(claimAttempt(delivery, now + 1e9)).toBeNull();
   });
 
   test.each([
@@ -99,7 +99,7 @@ describe("attempts", () => {
   });
 
   test("are claimed when they are due, once", () => {
-    expect(beginAttempt(FRESH, NOW - 1)).toBeNull();
+    expect(claimAttempt(FRESH, NOW - 1)).toBeNull();
     const begun = begin(FRESH, NOW);
     expect(begun).toMatchObject({
       attempts: 1,
@@ -107,12 +107,12 @@ describe("attempts", () => {
       claimedUntil: NOW + 30_000,
       status: "pending",
     });
-    expect(beginAttempt(begun, NOW + 1e9)).toBeNull();
+    expect(claimAttempt(begun, NOW + 1e9)).toBeNull();
   });
 
   test("end where the endpoint was disabled", () => {
     const over = giveUp(FRESH);
-    expect([over.status, over.attempts, beginAttempt(over, NOW)]).toEqual(["exhausted", 0, null]);
+    expect([over.status, over.attempts, claimAttempt(over, NOW)]).toEqual(["exhausted", 0, null]);
   });
 });
 

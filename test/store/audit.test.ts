@@ -95,7 +95,7 @@ const POSTING =
 /** The hold or the settlement of a warrant in a state. */
 const posted = (state: string, kind: string, more = "") => `cause = ${at(state, more)} AND kind = '${kind}'`;
 
-const BOOKS: readonly Corruption[] = [
+const MONEY: readonly Corruption[] = [
   [
     "a balance that is not the sum of its postings",
     "UPDATE accounts SET available = available + 1, funding = funding - 1 WHERE asset = 'USDC'",
@@ -117,7 +117,7 @@ const BOOKS: readonly Corruption[] = [
     /HUGE: posted against its newest posting is \d+, not \d+$/,
   ],
   [
-    "a hold that the books do not have",
+    "a hold that was never posted",
     `UPDATE accounts SET held = held - 1, available = available + 1 WHERE scope = ${inMode("live")}`,
     /held against the sum of its postings/,
   ],
@@ -557,7 +557,7 @@ const DIRECTORY: readonly Corruption[] = [
 ];
 
 describe.each([
-  ["the books", BOOKS],
+  ["the money", MONEY],
   ["a warrant's money", MONEY_OF_WARRANTS],
   ["a warrant", WARRANTS],
   ["a trace", TRACES],

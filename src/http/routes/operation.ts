@@ -32,7 +32,7 @@ export const operationRoutes: readonly Route[] = [
       query: noQuery,
       detail: route({
         tags,
-        summary: "Whether the service is fit to serve: ledger, disk, jobs, books and clock",
+        summary: "Whether the service is fit to serve: ledger, disk, jobs, audit and clock",
         ...open,
         answers: readinessForm,
         responses: { "200": "It is.", "503": "It is not; the checks say why." },

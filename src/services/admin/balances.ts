@@ -51,7 +51,7 @@ export async function fundBalance(
         return {
           answer: refuseField(
             "amount",
-            `the books hold at most ${AMOUNT_MAX} of an asset; ${room} more fits`,
+            `a balance holds at most ${AMOUNT_MAX} of an asset; ${room} more fits`,
           ),
         };
       }

@@ -46,7 +46,7 @@ export async function createWebhook(
   const scope = { organisationId: input.organisation_id, mode: input.mode };
   const id = ctx.newId("webhook");
   const secret = newWebhookSecret(ctx.randomByte);
-  const sealedSecret = ctx.vault.seal(secret, id);
+  const encryptedSecret = ctx.vault.encrypt(secret, id);
   return administer(ctx, authority, "admin", {
     scope,
     needs: { webhooks: true },
@@ -65,7 +65,7 @@ export async function createWebhook(
         id,
         url,
         events,
-        sealedSecret,
+        encryptedSecret,
         disabled: false,
         createdAt: now,
       };

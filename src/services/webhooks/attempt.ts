@@ -2,7 +2,7 @@ import { isRefusal } from "../../core/errors.ts";
 import {
   type AttemptResult,
   attemptHeaders,
-  beginAttempt,
+  claimAttempt,
   endAttempt,
   giveUp,
   NOT_SENT,
@@ -18,8 +18,8 @@ import type { Context } from "../context.ts";
 /** Is called for an attempt that failed on our side; the delivery goes on by its schedule. */
 export type OnDeliveryFault = (error: unknown, deliveryId: string) => void;
 
-/** An attempt that has begun: nobody else begins it. */
-export type Begun = { readonly endpoint: WebhookEndpoint; readonly delivery: WebhookDelivery };
+/** An attempt that is claimed: nobody else makes it. */
+export type Claimed = { readonly endpoint: WebhookEndpoint; readonly delivery: WebhookDelivery };
 
 /** Runs a command that refuses nothing. */
 async function execute<N extends Needs, Answer>(
@@ -32,21 +32,21 @@ async function execute<N extends Needs, Answer>(
 }
 
 /**
- * Begins the attempt that is due; null where it is not due, or somebody else has begun it. The delivery of a disabled endpoint
+ * Claims the attempt that is due; null where it is not due, or somebody else has claimed it. The delivery of a disabled endpoint
  * ends without another attempt.
  */
-export const beginDueAttempt = (
+export const claimDueAttempt = (
   ctx: Context,
   { id, webhookId, organisationId, mode }: WebhookDelivery,
-): Promise<Begun | null> =>
+): Promise<Claimed | null> =>
   execute(ctx, {
     scope: { organisationId, mode },
     needs: { webhook: webhookId, delivery: id },
-    decide({ webhook, delivery }, now): Decision<Begun | null> {
-      const begun = delivery && beginAttempt(delivery, now);
-      if (!webhook || !begun) return { answer: null };
-      const row = webhook.disabled ? giveUp(delivery) : begun;
-      const answer = webhook.disabled ? null : { endpoint: webhook, delivery: begun };
+    decide({ webhook, delivery }, now): Decision<Claimed | null> {
+      const claimed = delivery && claimAttempt(delivery, now);
+      if (!webhook || !claimed) return { answer: null };
+      const row = webhook.disabled ? giveUp(delivery) : claimed;
+      const answer = webhook.disabled ? null : { endpoint: webhook, delivery: claimed };
       return { answer, change: { put: [{ kind: "delivery", before: delivery, row }] } };
     },
   });
@@ -54,14 +54,14 @@ export const beginDueAttempt = (
 /** Sends an attempt. A fault on our side is reported, and is a failed attempt; null where the secret does not open. */
 export async function sendAttempt(
   ctx: Context,
-  { endpoint, delivery }: Begun,
+  { endpoint, delivery }: Claimed,
   onFault: OnDeliveryFault,
 ): Promise<AttemptResult | null> {
   let secret: string;
   try {
-    secret = ctx.vault.open(endpoint.sealedSecret, endpoint.id);
+    secret = ctx.vault.decrypt(endpoint.encryptedSecret, endpoint.id);
   } catch (cause) {
-    const problem = `the signing secret of ${endpoint.id} was sealed with another master key`;
+    const problem = `the signing secret of ${endpoint.id} was encrypted with another master key`;
     onFault(new Error(problem, { cause }), delivery.id);
     ctx.deliveryFailures.notSent++;
     return null;
@@ -87,16 +87,16 @@ async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> 
 }
 
 /** Records how an attempt ended (null: none could be made). Answers null where the attempt was given up meanwhile. */
-export async function endBegunAttempt(
+export async function endClaimedAttempt(
   ctx: Context,
-  { delivery: begun }: Begun,
+  { delivery: claimed }: Claimed,
   result: AttemptResult | null,
 ): Promise<WebhookDelivery | null> {
   const ended = await execute(ctx, {
-    scope: begun,
-    needs: { delivery: begun.id },
+    scope: claimed,
+    needs: { delivery: claimed.id },
     decide({ delivery }, now): Decision<WebhookDelivery | null> {
-      if (!delivery || delivery.claimedUntil === null || delivery.attempts !== begun.attempts) {
+      if (!delivery || delivery.claimedUntil === null || delivery.attempts !== claimed.attempts) {
         return { answer: null };
       }
       const row = result ? endAttempt(delivery, result, now) : returnAttempt(delivery, now);

@@ -2,9 +2,9 @@ import { SECOND_MS } from "../../core/time.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 import type { Context } from "../context.ts";
 import {
-  type Begun,
-  beginDueAttempt,
-  endBegunAttempt,
+  type Claimed,
+  claimDueAttempt,
+  endClaimedAttempt,
   type OnDeliveryFault,
   sendAttempt,
 } from "./attempt.ts";
@@ -40,11 +40,11 @@ const newRun = (ctx: Context, onFault: OnDeliveryFault, until: number): Run => (
 });
 
 /**
- * Begins the attempts that are due, as far as there are slots, and resolves when they are begun. They end by themselves. Each
- * leaves its slot to the endpoint's next delivery, so that only an endpoint's own deliveries wait for it.
+ * Claims and starts the attempts that are due, as far as there are slots, and resolves when they are claimed. They end by
+ * themselves. Each leaves its slot to the endpoint's next delivery, so that only an endpoint's own deliveries wait for it.
  */
-export const beginDeliveries = (ctx: Context, onFault: OnDeliveryFault): Promise<void> =>
-  beginAll(newRun(ctx, onFault, Number.POSITIVE_INFINITY));
+export const claimDeliveries = (ctx: Context, onFault: OnDeliveryFault): Promise<void> =>
+  claimAll(newRun(ctx, onFault, Number.POSITIVE_INFINITY));
 
 /**
  * Attempts what is due, and says how its own attempts went. It also waits for those that others have under way, and for what
@@ -54,7 +54,7 @@ export async function runDeliveries(ctx: Context, onFault: OnDeliveryFault): Pro
   const run = newRun(ctx, onFault, ctx.now() + RUN_MS_MAX);
   let waitedFor = 0;
   do {
-    await beginAll(run);
+    await claimAll(run);
     waitedFor = run.work.size;
     while (run.work.size > 0) await Promise.all(run.work);
     const others = ctx.deliverySlots.underWay();
@@ -64,7 +64,7 @@ export async function runDeliveries(ctx: Context, onFault: OnDeliveryFault): Pro
   return { ...run.tally, pending: await ctx.store.read((reader) => reader.deliveries.waiting()) };
 }
 
-async function beginAll(run: Run): Promise<void> {
+async function claimAll(run: Run): Promise<void> {
   const { store, now: clock } = run.ctx;
   const now = clock();
   const endpoints = await store.read(async ({ deliveries, webhooks }) => {
@@ -75,29 +75,29 @@ async function beginAll(run: Run): Promise<void> {
   // Another comes first each time: otherwise the last of very many would never find a slot.
   const first = random32(run.ctx) % endpoints.length;
   const inTurn = [...endpoints.slice(first), ...endpoints.slice(0, first)];
-  const begins: Promise<void>[] = [];
+  const claims: Promise<void>[] = [];
   const faults: unknown[] = [];
   // One after the other: once the slots are taken, nothing more is read.
   for (const endpoint of inTurn) {
-    for (const begin of await beginOf(run, endpoint)) {
-      begins.push(begin.catch((error: unknown) => void faults.push(error)));
+    for (const claim of await claimOf(run, endpoint)) {
+      claims.push(claim.catch((error: unknown) => void faults.push(error)));
     }
   }
-  await Promise.all(begins);
+  await Promise.all(claims);
   if (faults.length > 0) throw faults[0];
 }
 
-/** Four bytes: one alone would never begin beyond the 256th endpoint. */
+/** Four bytes: one alone would never reach beyond the 256th endpoint. */
 const random32 = ({ randomByte }: Context): number =>
   Buffer.from(Array.from({ length: 4 }, randomByte)).readUInt32BE();
 
 type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
 
 /**
- * Begins what is due to one endpoint, in the slots that it may have. Resolves when each delivery has its slot; the promises
- * that it gives resolve when the attempts are begun.
+ * Claims what is due to one endpoint, in the slots that it may have. Resolves when each delivery has its slot; the promises
+ * that it gives resolve when the attempts are claimed.
  */
-async function beginOf(run: Run, endpoint: Endpoint, again = false): Promise<readonly Promise<void>[]> {
+async function claimOf(run: Run, endpoint: Endpoint, again = false): Promise<readonly Promise<void>[]> {
   const { deliverySlots: slots, store, now } = run.ctx;
   const wanted = slots.free(endpoint, again);
   if (wanted === 0) return [];
@@ -108,37 +108,37 @@ async function beginOf(run: Run, endpoint: Endpoint, again = false): Promise<rea
   return due
     .filter(({ id }) => !taken.has(id))
     .slice(0, slots.free(endpoint, again))
-    .map((delivery) => beginOne(run, delivery));
+    .map((delivery) => claimOne(run, delivery));
 }
 
-/** Gives one delivery its slot. Resolves when the attempt is begun, or is another's. */
-async function beginOne(run: Run, delivery: WebhookDelivery): Promise<void> {
+/** Gives one delivery its slot. Resolves when the attempt is claimed, or is another's. */
+async function claimOne(run: Run, delivery: WebhookDelivery): Promise<void> {
   const { ctx, work, onFault } = run;
-  const begun = beginDueAttempt(ctx, delivery);
-  const attempt = begun.then((one) => one && carryOut(run, one));
+  const claimed = claimDueAttempt(ctx, delivery);
+  const attempt = claimed.then((one) => one && carryOut(run, one));
   ctx.deliverySlots.hold(delivery, attempt);
-  const whole = begun
+  const whole = claimed
     .then(
       () => attempt.then(() => goOn(run, delivery)).catch((error) => onFault(error, delivery.id)),
-      // The ledger failed: nothing was begun, and whoever waits for `begun` hears of it.
+      // The ledger failed: nothing was claimed, and whoever waits for `claimed` hears of it.
       () => {},
     )
     .finally(() => work.delete(whole));
   work.add(whole);
-  await begun;
+  await claimed;
 }
 
-async function carryOut(run: Run, begun: Begun): Promise<void> {
+async function carryOut(run: Run, claimed: Claimed): Promise<void> {
   const { ctx, tally, onFault } = run;
   tally.attempted++;
-  const result = await sendAttempt(ctx, begun, onFault);
-  if (result?.durationMs != null) ctx.deliverySlots.took(begun.endpoint.id, result.durationMs);
-  const ended = await endBegunAttempt(ctx, begun, result);
+  const result = await sendAttempt(ctx, claimed, onFault);
+  if (result?.durationMs != null) ctx.deliverySlots.took(claimed.endpoint.id, result.durationMs);
+  const ended = await endClaimedAttempt(ctx, claimed, result);
   if (ended && ended.status !== "pending") tally[ended.status]++;
 }
 
 /** The slot is free again: the endpoint's next delivery takes it, where nobody else waits for one. */
 async function goOn(run: Run, { webhookId, organisationId }: WebhookDelivery): Promise<void> {
   if (run.ctx.now() >= run.until) return;
-  await Promise.all(await beginOf(run, { id: webhookId, organisationId }, true));
+  await Promise.all(await claimOf(run, { id: webhookId, organisationId }, true));
 }

@@ -3,9 +3,9 @@ import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
+import { appendChecksum } from "./checksum.ts";
 import { publishFile, syncPath } from "./new-file.ts";
 import { ledgerFile } from "./open.ts";
-import { sealFile } from "./seal.ts";
 
 /** Texts of key files by their names; in a backup they lie in the clear. */
 export type BackupKeys = Readonly<Record<string, string>>;
@@ -61,7 +61,7 @@ export function writeBackup(
 const refuseTaken = (file: string): Refusal =>
   refuseField("file", `${file} is there already; a backup overwrites nothing`);
 
-/** Adds what a backup has besides the ledger, checks all of it, and seals it. */
+/** Adds what a backup has besides the ledger, checks all of it, and adds its checksum. */
 function finishDraft(draft: string, createdAt: number, keys: BackupKeys): Refusal | null {
   const raw = new Database(draft, { readwrite: true, safeIntegers: true });
   try {
@@ -79,7 +79,7 @@ function finishDraft(draft: string, createdAt: number, keys: BackupKeys): Refusa
   } finally {
     raw.close();
   }
-  sealFile(draft);
+  appendChecksum(draft);
   syncPath(draft);
   return null;
 }

@@ -14,9 +14,9 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import { isRefusal, type Refusal, refuseField, rootMessage } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
 import type { BackupKeys } from "./backup.ts";
+import { takeChecksum } from "./checksum.ts";
 import { publishFile, syncPath } from "./new-file.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile, migrate, migrations } from "./open.ts";
-import { unsealFile } from "./seal.ts";
 
 /** Where a restore works until all is checked. It is there as long as a restore runs, and after one that was cut off. */
 const STAGING = "restoring";
@@ -84,7 +84,7 @@ export function restoreBackup(
     const staged = ledgerFile(staging);
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
-    const found = refuseSeal(unsealFile(staged)) ?? prepareStaged(staged, now);
+    const found = refuseChecksum(takeChecksum(staged)) ?? prepareStaged(staged, now);
     if (isRefusal(found)) return found;
     syncPath(staged);
     keepKeys(staging, found.keys);
@@ -139,12 +139,12 @@ function prepareStaged(staged: string, now: number): Restored | Refusal {
 const refuseNewer = (): Refusal =>
   refuseField("file", "it was made by another, newer version of Holdfast; restore it with that one");
 
-function refuseSeal(seal: ReturnType<typeof unsealFile>): Refusal | null {
-  if (seal === "opened") return null;
-  if (seal === "newer") return refuseNewer();
+function refuseChecksum(checksum: ReturnType<typeof takeChecksum>): Refusal | null {
+  if (checksum === "taken") return null;
+  if (checksum === "newer") return refuseNewer();
   return refuseField(
     "file",
-    seal === "none"
+    checksum === "none"
       ? "it is not one that `holdfast backup` made, or is not whole"
       : "it is damaged: it is not as `holdfast backup` made it",
   );

@@ -9,7 +9,7 @@ import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
 import type { Context } from "../../../src/services/context.ts";
 import {
-  beginDeliveries,
+  claimDeliveries,
   type DeliveryReport,
   runDeliveries,
 } from "../../../src/services/webhooks/deliver.ts";
@@ -323,7 +323,7 @@ describe("attempts", () => {
     };
     const firsts: number[] = [];
     for (let count = 0; count < 100; count++) {
-      await beginDeliveries(crowded, noFault);
+      await claimDeliveries(crowded, noFault);
       expect(new Set(asked).size).toBe(600);
       firsts.push(...asked.splice(0).slice(0, 1));
     }

@@ -8,7 +8,7 @@ import { createWebhook, disableWebhook, type NewWebhook } from "../../../src/ser
 import type { Context } from "../../../src/services/context.ts";
 import { ledgerFigures } from "../../../src/services/figures.ts";
 import {
-  beginDeliveries,
+  claimDeliveries,
   type DeliveryReport,
   runDeliveries,
 } from "../../../src/services/webhooks/deliver.ts";
@@ -117,12 +117,12 @@ describe("a slow endpoint", () => {
     );
     for (let count = 0; count < 20; count++) await endpoint(at, `https://hangs.example/${count}`);
     for (let count = 0; count < 10; count++) await openOne(at);
-    await beginDeliveries(at.ctx, noFault);
+    await claimDeliveries(at.ctx, noFault);
     const hanging = at.ctx.deliverySlots.underWay().length;
     expect(hanging).toBeWithin(20, 64);
     await endpoint(at, "https://quick.example/");
     await openOne(at);
-    await beginDeliveries(at.ctx, noFault);
+    await claimDeliveries(at.ctx, noFault);
     expect(sent.filter((url) => url.includes("quick"))).toHaveLength(1);
     letGo();
     await run(at);
@@ -138,7 +138,7 @@ describe("a slow endpoint", () => {
     const at = await scene({}, { sendWebhook, deliverySlots: createDeliverySlots(8, 4) });
     for (let count = 0; count < 20; count++) await endpoint(at, `https://hangs.example/${count}`);
     for (let count = 0; count < 3; count++) await openOne(at);
-    await Promise.all(Array.from({ length: 10 }, () => beginDeliveries(at.ctx, noFault)));
+    await Promise.all(Array.from({ length: 10 }, () => claimDeliveries(at.ctx, noFault)));
     const hanging = at.ctx.deliverySlots.underWay().length;
     letGo();
     // Endpoints that are not known to be quick get at most three quarters of the slots.
@@ -178,7 +178,7 @@ describe("a slow endpoint", () => {
     await openOne({ ...third, key: await createCaller(third.stage) });
     // Nothing that hangs ends meanwhile.
     for (let runs = 0; runs < 20; runs++) {
-      await beginDeliveries(at.ctx, noFault);
+      await claimDeliveries(at.ctx, noFault);
       await new Promise(setImmediate);
     }
     const count = (path: string): number => sent.filter((one) => one === path).length;
@@ -308,7 +308,7 @@ describe("an attempt that was cut off", () => {
     );
     await endpoint(at, receiver.url());
     await openOne(at);
-    await beginDeliveries(at.ctx, noFault);
+    await claimDeliveries(at.ctx, noFault);
     expect(only(at)).toMatchObject({ status: "pending", attempts: 1, nextAttemptAt: null });
     return at;
   }
@@ -356,7 +356,7 @@ describe("an attempt that was cut off", () => {
       expect(only(at).status).toBe("failed");
       at.ctx.clock.now += wait;
       forget(at);
-      await beginDeliveries(at.ctx, noFault);
+      await claimDeliveries(at.ctx, noFault);
     }
     forget(at);
     await recoverDeliveriesAtStart(at.ctx);
@@ -406,7 +406,7 @@ describe("an attempt that was cut off", () => {
     // Another process has claimed the next attempt meanwhile. The answer does not belong to that one.
     const sendWebhook = () => new Promise<never>(() => {});
     at.ctx.clock.now += 1_000;
-    await beginDeliveries({ ...at.ctx, sendWebhook, deliverySlots: createDeliverySlots() }, noFault);
+    await claimDeliveries({ ...at.ctx, sendWebhook, deliverySlots: createDeliverySlots() }, noFault);
     const next = only(at);
     answer.resolve();
     await running;
@@ -527,7 +527,7 @@ describe("a fault on our side", () => {
       expect(report).toEqual({ attempted: 1, delivered: 0, failed: 0, exhausted: 0, pending: 1 });
       const { id, webhookId, attempts, responseCode, responseStart } = only(at);
       expect(faults).toEqual([
-        [`Error: the signing secret of ${webhookId} was sealed with another master key`, id],
+        [`Error: the signing secret of ${webhookId} was encrypted with another master key`, id],
       ]);
       expect([attempts, responseCode, responseStart]).toEqual([0, null, "not_sent"]);
       expect(await run(at)).toMatchObject({ attempted: 0 });

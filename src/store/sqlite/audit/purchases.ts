@@ -106,7 +106,7 @@ const UNDER_WAY: Readonly<Record<Exclude<Purchase["phase"], "ended">, readonly S
   answered: ["held", "verifying"],
 };
 
-/** Where a warrant may be once its purchase has ended: a voucher is settled on the books, a chain has had its say. */
+/** Where a warrant may be once its purchase has ended: a voucher is settled in the ledger, a chain has had its say. */
 function statesOfEnded({ quote, known }: Quoted): readonly State[] {
   if (quote.pays.kind === "voucher")
     return known === "unpaid" ? ["released", "partially_released", "refunded", "escalated", "disputed"] : [];

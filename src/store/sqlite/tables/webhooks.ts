@@ -16,7 +16,7 @@ export const webhooks = sqliteTable(
     mode: modeColumn(),
     url: text("url").notNull(),
     events: json<readonly EventType[]>("events").notNull(),
-    sealedSecret: text("sealed_secret").notNull(),
+    encryptedSecret: text("sealed_secret").notNull(),
     disabled: bool("disabled").notNull(),
     createdAt: int("created_at").notNull(),
   },
