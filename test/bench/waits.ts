@@ -11,7 +11,6 @@ import { startWaiting, type Waited } from "./waiting.ts";
 
 const WAIT_MS_MAX = 50;
 const AUDIT_SECONDS_MAX = 60;
-/** Where the writer begins to copy its log itself. */
 const LOG_MB_MAX = 256;
 const MILLION = 1_000_000;
 const MB = 1_048_576;

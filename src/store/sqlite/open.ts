@@ -15,8 +15,11 @@ const OPENING_TIMEOUT_MS = 5_000;
 /** How long a statement waits for another process's short transaction. It waits on the main thread: the queue tries again. */
 const BUSY_TIMEOUT_MS = 20;
 
-/** Pages of the log before a commit copies them itself, 256 MB: long before, a server's job does it beside the requests. */
-const AUTOCHECKPOINT_PAGES = 65_536;
+/**
+ * Pages of the log before a commit copies them itself, 1 GB. That holds up every request for seconds. A server's job copies the log
+ * long before, beside the requests; but while somebody reads for long, as a backup does, the log cannot be cut and grows.
+ */
+const AUTOCHECKPOINT_PAGES = 262_144;
 /** A log that grew during a long read is cut to this once it starts anew. */
 const LOG_BYTES_KEPT = 64 * 1_024 * 1_024;
 
