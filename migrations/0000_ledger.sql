@@ -248,6 +248,7 @@ CREATE TABLE `deposits` (
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `deposits_id_unique` ON `deposits` (`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `deposits_by_reference` ON `deposits` (`account`,`reference`) WHERE "deposits"."reference" IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `escalations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,

@@ -73,6 +73,7 @@ export const ERRORS = {
   api_key_not_active: [409, "The API key was revoked, has expired or is already being replaced."],
   last_owner: [409, "The organisation's last owner must stay an owner."],
   already_exists: [409, "What should be created exists already: a name, an e-mail address or a passkey."],
+  deposit_reference_used: [409, "Another amount was recorded as this deposit."],
   idempotency_key_reused: [409, "The Idempotency-Key was used with another request."],
   idempotency_in_flight: [409, "The original request of this Idempotency-Key is still running."],
   idempotency_conflict: [409, "Another request claimed the Idempotency-Key at the same time."],

@@ -152,6 +152,8 @@ export const LOOK_UPS: LookUps = {
   spendSession: (view, _, id) => view.row("spendSession", id),
   policyNamed: (view, scope, { agentId, name }) =>
     policyIn(view, scope, view.index("newestPolicyNamed", scope.organisationId, agentId, name)),
+  depositReferenced: (view, { organisationId, mode }, { asset, reference }) =>
+    rowOf(view, "deposit", view.index("depositReferenced", organisationId, mode, asset, reference)),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 };

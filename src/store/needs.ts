@@ -1,6 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
@@ -115,11 +116,15 @@ export type NeedTable = {
   readonly spendSession: Need<string, SpendSession | null>;
   /** The newest version of a policy's name, of an agent or (null) of the organisation. */
   readonly policyNamed: Need<PolicyName, Policy | null>;
+  /** The deposit of that reference, of which each asset of a scope has one. */
+  readonly depositReferenced: Need<DepositReference | null, Deposit | null>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 };
 
 export type NeedName = keyof NeedTable;
+
+export type DepositReference = { readonly asset: string; readonly reference: string };
 
 export type PolicyName = { readonly agentId: string | null; readonly name: string };
 

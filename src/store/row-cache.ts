@@ -43,6 +43,7 @@ const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before =
 const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   newestSession: { spendSession: madeOrDeleted },
   newestEscalation: { escalation: madeOrDeleted },
+  depositReferenced: { deposit: always },
   unresolvedEscalation: { escalation: always },
   purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
   enabledWebhooks: { webhook: always },
@@ -162,9 +163,9 @@ export function createRowCache(): RowCache {
         case "auditEntry":
         case "check":
         case "content":
-        case "deposit":
         case "trace":
           return;
+        case "deposit":
         case "policy":
         case "schema":
         case "verifier":

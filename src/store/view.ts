@@ -1,6 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
@@ -35,6 +36,7 @@ export type LoadedRows = {
   /** Kept by the engine from the postings. */
   readonly balance: Balance;
   readonly delivery: WebhookDelivery;
+  readonly deposit: Deposit;
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
@@ -67,6 +69,10 @@ export type IndexTable = {
   readonly newestSession: Index<[agentId: string], Id>;
   /** By the id of an escalation or of its warrant, by the order of commits. */
   readonly newestEscalation: Index<[id: string], Id>;
+  readonly depositReferenced: Index<
+    [organisationId: string, mode: string, asset: string, reference: string],
+    Id
+  >;
   readonly unresolvedEscalation: Index<[warrantId: string], Id>;
   readonly purchaseOfWarrant: Index<[warrantId: string], Id>;
   readonly enabledWebhooks: Index<[organisationId: string, mode: string], Ids>;

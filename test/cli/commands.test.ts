@@ -176,13 +176,14 @@ const SUCCESSES: readonly Success[] = [
     people: ["1 234.56 USDC came in, sandbox."],
   },
   {
+    // Each line is run twice, and the reference names one deposit.
     line: ["balances", "show", ...account],
     json: {
       object: "balance",
       mode: "sandbox",
-      balances: [{ asset: "USDC", available: "2469120000", held: "0", paid: "0" }],
+      balances: [{ asset: "USDC", available: "1234560000", held: "0", paid: "0" }],
     },
-    people: ["available", "2 469.12 USDC", "0.00 USDC"],
+    people: ["available", "1 234.56 USDC", "0.00 USDC"],
   },
   {
     line: ["balances", "show", "--organisation", "<organisation>", "--mode", "live"],

@@ -260,6 +260,11 @@ describe("raw SQL of a buggy caller", () => {
     ["a changed deposit", () => "UPDATE deposits SET amount = amount + 1", /deposits are append-only/],
     ["a deleted deposit", () => "DELETE FROM deposits", /deposits are append-only/],
     [
+      "a second deposit of a reference",
+      () => `INSERT INTO deposits SELECT NULL, 'dep_new', account, 1, reference, 0 FROM ${aDeposit}`,
+      /UNIQUE constraint failed: deposits.account, deposits.reference/,
+    ],
+    [
       "a deposit of nothing",
       () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0 FROM deposits LIMIT 1",
       /deposits_amount/,

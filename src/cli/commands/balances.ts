@@ -23,7 +23,10 @@ function addFund(balances: Command, tools: CommandLineTools): void {
     .addOption(modeOption())
     .requiredOption("--amount <amount>", "in the asset's smallest unit; 1000000 is 1.00 USDC")
     .option("--asset <asset>", "what came in (default: USDC)")
-    .option("--reference <text>", "how it came in, in your words (default: none)");
+    .option(
+      "--reference <text>",
+      "what the deposit is called elsewhere, such as by the bank; recorded twice, it is posted once (default: none)",
+    );
   examples(fund, "holdfast balances fund --organisation org_… --mode sandbox --amount 1000000000");
   type Flags = {
     organisation: string;

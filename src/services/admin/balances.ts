@@ -1,5 +1,5 @@
 import type { Deposit } from "../../core/deposit.ts";
-import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import { deposit as depositLegs, NO_BALANCE } from "../../core/postings.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
@@ -17,13 +17,16 @@ export type DepositInput = {
   readonly amount: string;
   /** Without it, `USDC`. */
   readonly asset?: string;
-  /** How the money came in, in the operator's words. */
+  /** How the money came in, in the operator's words, such as the bank's own number of it. It names one deposit of an asset. */
   readonly reference?: string;
 };
 
 type DepositResource = ReturnType<typeof depositResource>;
 
-/** Records money that came in: a deposit, and its posting to the balance of the mode. */
+/**
+ * Records money that came in: a deposit, and its posting to the balance of the mode. With a reference that was recorded already
+ * the answer is that deposit, and nothing is posted; where its amount was another, `deposit_reference_used`.
+ */
 export async function fundBalance(
   ctx: Context,
   authority: Authority,
@@ -43,8 +46,9 @@ export async function fundBalance(
   const scope = { organisationId: input.organisation_id, mode: input.mode };
   return administer(ctx, authority, "admin", {
     scope,
-    needs: { balance: asset },
-    decide: ({ balance, recordedAt }, now): Audited<DepositResource> => {
+    needs: { balance: asset, depositReferenced: reference === null ? null : { asset, reference } },
+    decide: ({ balance, depositReferenced, recordedAt }, now): Audited<DepositResource> => {
+      if (depositReferenced) return { answer: sameDeposit(depositReferenced, amount) };
       const { available, held, paid } = balance ?? NO_BALANCE;
       const room = AMOUNT_MAX - available - held - paid;
       if (amount > room) {
@@ -76,6 +80,14 @@ export async function fundBalance(
     },
   });
 }
+
+const sameDeposit = (recorded: Deposit, amount: bigint): DepositResource | Refusal =>
+  recorded.amount === amount
+    ? depositResource(recorded)
+    : refuse(
+        "deposit_reference_used",
+        `reference: the deposit ${recorded.id} of ${recorded.amount} ${recorded.asset} has it; give this one another.`,
+      );
 
 /** What an organisation has in one mode, asset by asset. */
 export async function showBalances(

@@ -7,7 +7,7 @@ import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
-import { balanceOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
+import { balanceOf, depositOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
@@ -94,7 +94,7 @@ function rulesLookUps(tables: Tables) {
 }
 
 function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, names: Names) {
-  const { accounts, escalations, idempotencyKeys, trace } = ledger;
+  const { accounts, deposits, escalations, idempotencyKeys, trace } = ledger;
   return {
     warrant: lazily(() => {
       const statement = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
@@ -121,6 +121,10 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
         return row ? traceStepOf(row, warrantId) : null;
       };
     }),
+    deposit: mapped(
+      finding(() => tables.select().from(deposits).where(keyed(deposits.id)).prepare()),
+      (row) => depositOf(row, names),
+    ),
     escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
     purchase: mapped(
       finding(() => tables.select().from(purchases).where(keyed(purchases.id)).prepare()),
@@ -205,6 +209,11 @@ function indexesOf(raw: Database): Indexes {
     ),
     newestEscalation: first(
       "SELECT id AS key FROM escalations WHERE id = ?1 OR warrant_id = ?1 ORDER BY rowid DESC LIMIT 1",
+    ),
+    depositReferenced: first(
+      `SELECT deposits.id AS key FROM deposits JOIN accounts ON accounts.position = account
+         JOIN scopes ON scopes.position = scope
+       WHERE organisation_id = ? AND mode = ? AND asset = ? AND reference = ?`,
     ),
     unresolvedEscalation: first(
       "SELECT id AS key FROM escalations WHERE warrant_id = ? AND status <> 'resolved'",

@@ -2,12 +2,14 @@ import type { Column, Table } from "drizzle-orm";
 import { getTableColumns, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { AuditEntry } from "../../core/audit-entry.ts";
 import type { Check } from "../../core/check.ts";
+import type { Deposit } from "../../core/deposit.ts";
 import type { Balance } from "../../core/postings.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { TraceEntry, TraceStep } from "../../core/trace.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { IdempotencyKey, Posting, RecordedOutcome } from "../rows.ts";
+import type { Names } from "./names.ts";
 import type { Positions } from "./positions.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
@@ -22,6 +24,15 @@ type TraceRow = typeof ledger.trace.$inferSelect;
 type AuditEntryRow = typeof directory.auditEntries.$inferSelect;
 type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
 type CheckRow = typeof ledger.checks.$inferSelect;
+type DepositRow = typeof ledger.deposits.$inferSelect;
+
+/** @throws where its account is not there */
+export function depositOf({ position: _, account, ...row }: DepositRow, names: Names): Deposit {
+  const found = names.find("account", BigInt(account));
+  const scope = found && names.find("scope", found.scope);
+  if (!found || !scope) throw new Error(`the account of the deposit ${row.id} is not there`);
+  return { ...row, organisationId: scope.organisation_id, mode: scope.mode, asset: found.asset };
+}
 
 export const balanceOf = ({
   available,

@@ -62,6 +62,34 @@ test("what is held and paid counts towards the largest balance that is allowed",
   expect((await show())[0]).toEqual(full);
 });
 
+test("a reference names one deposit of an asset in a mode: the second time nothing is posted", async () => {
+  const first = must(await fund({ amount: "40", asset: "ZREF", reference: "wire 18" }));
+  const others = { asset: "ZREF", reference: "wire 18" };
+  expect(must(await fund({ amount: "040", ...others }))).toEqual(first);
+  await expectRefused(ctx, () => fund({ amount: "41", ...others }), [
+    "deposit_reference_used",
+    `reference: the deposit ${first.id} of 40 ZREF has it`,
+  ]);
+  expect((await show()).find(({ asset }) => asset === "ZREF")?.available).toBe("40");
+  for (const change of [
+    { asset: "ZREF2", reference: "wire 18" },
+    { asset: "ZREF", reference: "wire 18", mode: "sandbox" },
+    { asset: "ZREF", reference: "wire 19" },
+    { asset: "ZREF" },
+    { asset: "ZREF" },
+  ] as const)
+    expect(must(await fund({ amount: "1", ...change })).id).not.toBe(first.id);
+});
+
+test("of two deposits of one reference at once, one is made", async () => {
+  const made = await Promise.all(
+    ["5", "5", "6"].map((amount) => fund({ amount, asset: "ZTWIN", reference: "wire 20" })),
+  );
+  expect(made[1]).toEqual(made[0]!);
+  expect(codeOf(made[2]!)).toBe("deposit_reference_used");
+  expect((await show()).find(({ asset }) => asset === "ZTWIN")?.available).toBe("5");
+});
+
 test("of two deposits at once that do not both fit, one is refused", async () => {
   const half = String(AMOUNT_MAX / 2n + 1n);
   const both = await Promise.all([1, 2].map(() => fund({ amount: half, mode: "sandbox" })));

@@ -67,7 +67,11 @@ export const deposits = sqliteTable(
     reference: text("reference"),
     createdAt: int("created_at").notNull(),
   },
-  (t) => [check("deposits_amount", sql`${t.amount} > 0`)],
+  (t) => [
+    // What came in once is recorded once.
+    uniqueIndex("deposits_by_reference").on(t.account, t.reference).where(sql`${t.reference} IS NOT NULL`),
+    check("deposits_amount", sql`${t.amount} > 0`),
+  ],
 );
 
 /** The rails of a mode. A row of one mode on a rail of the other is impossible (README, "Sandbox and live"). */
