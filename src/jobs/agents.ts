@@ -19,7 +19,9 @@ export async function followAgents(ctx: Context, onFault: OnFault): Promise<void
   const tried = new Set<string>();
   const faults: unknown[] = [];
   while (tried.size < AGENTS_MAX) {
-    const found = await ctx.store.read((reader) => reader.agents.withStatusToFollow(tried.size + STEP));
+    const found = await ctx.store.read((reader) =>
+      reader.agents.withStatusToFollow(ctx.now(), tried.size + STEP),
+    );
     const step = found.filter(({ id }) => !tried.has(id));
     if (step.length === 0) break;
     for (const agent of step) {

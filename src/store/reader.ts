@@ -51,7 +51,8 @@ export interface Reader {
     countsByState(): Promise<Readonly<Partial<Record<State, number>>>>;
     /** Those whose check is running or was interrupted, of all organisations, after an id, in order of id. */
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
-    ofAgent(agentId: string, state: State, limit: number): Promise<readonly Warrant[]>;
+    /** Those with a later deadline than that, soonest first. */
+    ofAgent(agentId: string, state: State, deadlineAfter: number, limit: number): Promise<readonly Warrant[]>;
   };
   readonly trace: {
     /** Oldest first. */
@@ -70,8 +71,8 @@ export interface Reader {
   readonly agents: {
     get(id: string): Promise<Agent | null>;
     list(scope: Scope): Promise<readonly Agent[]>;
-    /** Killed ones that still hold warrants, and active ones that still have frozen ones, of all organisations. */
-    withStatusToFollow(limit: number): Promise<readonly Agent[]>;
+    /** Killed ones that still hold warrants, and active ones with frozen ones whose deadline is to come, of all organisations. */
+    withStatusToFollow(now: number, limit: number): Promise<readonly Agent[]>;
     liveSession(agentId: string, now: number): Promise<SpendSession | null>;
     /** By the session's id, whoever's it is. */
     session(id: string): Promise<SpendSession | null>;

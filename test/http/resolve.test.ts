@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createAgent, setAgentStatus } from "../../src/services/admin/agents.ts";
+import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { createAgent, setAgentStatus, showAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { createOrganisation } from "../../src/services/admin/organisations.ts";
 import type { Credentials, Json, Reply } from "../support/client.ts";
+import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -250,6 +252,27 @@ test("a frozen warrant thaws when its agent is active again, and its escalation 
   await service.refuses(home, [409, "illegal_transition"], () =>
     resolve(id, { decision: "refund" }, home.people.operator.as),
   );
+});
+
+test("what was frozen past its deadline stays frozen, for a person, and is no failure", async () => {
+  const home = await service.organisation();
+  const agent = await home.addAgent({ failure_budget: 1 });
+  const opened = (seconds: number) =>
+    service.opened(home, { agent_id: agent.id, deadline: service.timeIn(seconds * 1_000) }, { as: agent.as });
+  const late = await opened(60);
+  const inTime = await opened(600);
+  const setTo = (status: "killed" | "active") =>
+    setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status });
+  must(await setTo("killed"));
+  service.clock.now += 60_000;
+  must(await setTo("active"));
+  await sweepDeadlines(service.ctx, noFault);
+  const stateOf = async ({ id }: { id: string }) =>
+    (await service.get(`/v1/warrants/${id}`, { as: agent.as })).body.state;
+  expect([await stateOf(late), await stateOf(inTime)]).toEqual(["frozen", "held"]);
+  const read = must(await showAgent(service.ctx, MACHINE, { agent_id: agent.id }));
+  expect(read).toMatchObject({ status: "active", failure_count: 0 });
+  expect((await resolve(late.id, { decision: "refund" }, home.people.operator.as)).status).toBe(200);
 });
 
 test("If-Match comes before the state: a stale version of a resolved escalation is version_conflict", async () => {

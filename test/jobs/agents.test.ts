@@ -45,7 +45,7 @@ test("an interrupted kill is finished, and so is an interrupted return", async (
   await setStatusOnly("active");
   await followAgents(ctx, noFault);
   expect(states()).toEqual(["held", "held"]);
-  expect(ctx.reader.agents.withStatusToFollow(10)).toEqual([]);
+  expect(ctx.reader.agents.withStatusToFollow(ctx.now(), 10)).toEqual([]);
 });
 
 describe("where commands throw", () => {
@@ -91,7 +91,7 @@ describe("where commands throw", () => {
   test("where the first of an agent's warrants all fail, and are many, the last is frozen in the same run", async () => {
     const agent = await doomed(260);
     const { reader } = ctx;
-    const inTurn = reader.warrants.ofAgent(agent.agentId, "held", 300).map(({ id }) => id);
+    const inTurn = reader.warrants.ofAgent(agent.agentId, "held", -1, 300).map(({ id }) => id);
     const stuck = inTurn.slice(0, 255);
     const reported: string[] = [];
     await followAgents(failing(stuck), (error, id) => void reported.push(`${error} ${id}`));

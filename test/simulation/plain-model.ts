@@ -417,15 +417,18 @@ export class PlainModel {
     if (status === "active") agent.failures = 0;
   }
 
-  /** After a change of status, and after all that was sent with it: a killed agent's held warrants freeze, an active one's thaw. */
-  followStatus(id: string): void {
+  /**
+   * After a change of status, and after all that was sent with it: a killed agent's held warrants freeze, an active one's thaw
+   * where their deadline has not passed.
+   */
+  followStatus(id: string, now: number): void {
     const status = this.agents.get(id)?.status;
     for (const warrant of this.warrants.values()) {
       if (warrant.agentId !== id) continue;
       if (status === "killed" && warrant.state === "held") {
         this.move(warrant, "frozen");
         this.escalate(warrant, null, ["agent_killed"]);
-      } else if (status === "active" && warrant.state === "frozen") {
+      } else if (status === "active" && warrant.state === "frozen" && warrant.deadline > now) {
         this.move(warrant, "held");
         const waiting = this.escalations.findLast(({ warrantId }) => warrantId === warrant.id);
         if (waiting) waiting.status = "resolved";

@@ -83,7 +83,7 @@ export class Run {
       const judge = await this.send(given, false);
       await judge();
     }
-    for (const agentId of this.simulated.agentIds) this.model.followStatus(agentId);
+    for (const agentId of this.simulated.agentIds) this.model.followStatus(agentId, this.ctx.now());
     met(`step: ${given.do}`);
     const [found, expected] = [snapshotOf(this.simulated), snapshotOfModel(this.simulated)];
     if (!Bun.deepEquals(found, expected, true)) expect(found).toEqual(expected);

@@ -171,7 +171,12 @@ test("every list of warrants, with every filter and order, is read from the inde
     ...ways("warrants", { state: "held" }, 1),
     ...ways("warrants_of_agent", { agentId }, states),
     ...ways("warrants_of_agent", { agentId, state: "expired" }, 1),
-    ["an agent's", "warrants_of_agent_by_deadline", 1, () => warrants.ofAgent(agentId, "held", 10)] as const,
+    [
+      "an agent's",
+      "warrants_of_agent_by_deadline",
+      1,
+      () => warrants.ofAgent(agentId, "held", 0, 10),
+    ] as const,
     ["overdue", "warrants_overdue", 1, () => warrants.overdue(service.clock.now, 10)] as const,
     ["how many are overdue", "warrants_overdue", 1, () => warrants.overdueCount(service.clock.now)] as const,
     ["verifying", "warrants_verifying", 1, () => warrants.verifying(id, 10)] as const,

@@ -22,19 +22,22 @@ export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put
 
 /**
  * Freezes what a killed agent holds, or thaws what is frozen of one that is active again. In batches, to the end. A warrant that
- * cannot be moved keeps no other from it, but where a thousand cannot.
+ * cannot be moved keeps no other from it, but where a thousand cannot. What was frozen past its deadline stays frozen, for a
+ * person: the time was nobody's failure.
  *
  * @throws what kept the first one from it, once the others are moved
  */
 export async function followAgentStatus(ctx: Context, agent: Agent): Promise<void> {
   if (agent.status === "paused") return;
-  const [from, move] =
-    agent.status === "killed" ? (["held", freezeWarrant] as const) : (["frozen", thawWarrant] as const);
+  const [from, move, deadlineAfter] =
+    agent.status === "killed"
+      ? (["held", freezeWarrant, () => -1] as const)
+      : (["frozen", thawWarrant, ctx.now] as const);
   const faults: unknown[] = [];
   const left = new Set<string>();
   while (left.size < LEFT_MAX) {
     const found = await ctx.store.read((reader) =>
-      reader.warrants.ofAgent(agent.id, from, left.size + BATCH),
+      reader.warrants.ofAgent(agent.id, from, deadlineAfter(), left.size + BATCH),
     );
     const batch = found.filter(({ id }) => !left.has(id)).slice(0, BATCH);
     if (batch.length === 0) break;
@@ -84,6 +87,7 @@ function thawWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal> {
     decide: (snapshot, now): Decision<boolean> => {
       const { warrant, warrantAgent, warrantEscalation: escalation } = snapshot;
       if (warrantAgent?.status !== "active" || warrant?.state !== "frozen") return { answer: false };
+      if (warrant.deadline <= now) return { answer: false };
       const closed = escalation && { ...escalation, status: "resolved" as const, resolvedAt: now };
       const moved = moveWarrant(
         snapshot,

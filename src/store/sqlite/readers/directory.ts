@@ -26,10 +26,14 @@ type DirectoryReader = Pick<
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
+/** Whether any of an agent's frozen warrants may be held again: its deadline is to come. */
+const hasFrozenInTime = (now: number) =>
+  sql`EXISTS (SELECT 1 FROM warrants WHERE agent = ${agents.position} AND state = 'frozen' AND deadline > ${now})`;
+
 function createAgentsReader(tables: Tables): SqliteReader["agents"] {
   return {
     get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
-    withStatusToFollow: (limit) =>
+    withStatusToFollow: (now, limit) =>
       tables
         .select({ agent })
         .from(scopes)
@@ -48,7 +52,7 @@ function createAgentsReader(tables: Tables): SqliteReader["agents"] {
         .where(
           or(
             and(eq(agents.status, "killed"), eq(warrantCounts.state, "held")),
-            and(eq(agents.status, "active"), eq(warrantCounts.state, "frozen")),
+            and(eq(agents.status, "active"), eq(warrantCounts.state, "frozen"), hasFrozenInTime(now)),
           ),
         )
         .limit(limit)

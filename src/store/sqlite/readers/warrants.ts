@@ -107,9 +107,14 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
         ? page(of, filter, "newestFirst", { limit, between })
         : page(of, filter, "oldestFirst", { limit, between }).toReversed();
     },
-    ofAgent(agentId, state, limit) {
-      const row = agentById.get(agentId);
-      return page(row && { column: "agent", position: row.position }, { state }, "byDeadline", { limit });
+    ofAgent(agentId, state, deadlineAfter, limit) {
+      const agent = agentById.get(agentId);
+      if (agent === null) return [];
+      return readRows(
+        "SELECT position FROM warrants WHERE agent = ? AND state = ? AND deadline > ? ORDER BY deadline LIMIT ?",
+        "deadline",
+        ...[agent.position, state, deadlineAfter, limit],
+      );
     },
   };
 }
