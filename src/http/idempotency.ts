@@ -1,5 +1,6 @@
 import { canonicalJson, sha256 } from "../core/canonical.ts";
 import { type Refusal, refuse, refuseField } from "../core/errors.ts";
+import type { Caller } from "../core/roles.ts";
 import type { Idempotency } from "../services/idempotency.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
@@ -16,15 +17,21 @@ export function readIdempotencyKey(headers: Headers): string | Refusal {
   return KEY.test(key) ? key : refuseField("Idempotency-Key", "must be 1 to 255 printable ASCII characters");
 }
 
-/** The fingerprint covers the method, the path and the canonical JSON of the body. No body counts as an empty object. */
+/**
+ * The fingerprint covers whose request it is, the method, the path and the canonical JSON of the body. It is the agent's with
+ * whichever of its API keys, or the person's. No body counts as an empty object.
+ */
 export const idempotencyOfRequest = (
   key: string,
+  caller: Caller,
   method: string,
   path: string,
   body: unknown,
 ): Idempotency => ({
   key,
-  fingerprint: sha256(`${method} ${path} ${canonicalJson(body ?? {})}`),
+  fingerprint: sha256(
+    `${caller.kind === "key" ? caller.agentId : caller.userId} ${method} ${path} ${canonicalJson(body ?? {})}`,
+  ),
 });
 
 /** The version that `If-Match` requires; null where it requires none. A malformed header is refused. */

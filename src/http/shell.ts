@@ -6,7 +6,7 @@ import type { Context } from "../services/context.ts";
 import type { Answer, Result } from "./answers.ts";
 import { findRoute } from "./app.ts";
 import { BODY_MS_MAX, readJsonBody, TOOK_TOO_LONG } from "./body.ts";
-import { addressOf, type Call, reportFault, type Setup } from "./call.ts";
+import { addressOf, type Call, callerOf, reportFault, type Setup } from "./call.ts";
 import { type Identity, identify } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
 import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
@@ -131,7 +131,8 @@ async function resultOf(call: Call, request: Request, checks: Checks): Promise<R
     const gone = read.body && call.signedIn ? await refuseGone(call, rule) : null;
     if (gone) return gone;
   }
-  if (key !== null) call.idempotency = idempotencyOfRequest(key, call.method, call.path, call.body);
+  if (key !== null)
+    call.idempotency = idempotencyOfRequest(key, callerOf(call), call.method, call.path, call.body);
   call.params = params;
   call.query = readQuery(call.search, models.query);
   return refuseInput(models, call.query, call.body) ?? (await route.handle(call));

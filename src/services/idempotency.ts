@@ -9,7 +9,7 @@ import type { IdempotencyKey, RecordedOutcome } from "../store/rows.ts";
 import type { Decision, ScopedCommand, Store } from "../store/store.ts";
 import { type CredentialNeeds, callerNow, credentialOf } from "./caller-now.ts";
 
-/** The Idempotency-Key of a request, and the SHA-256 of its method, path and canonical body. */
+/** The Idempotency-Key of a request, and the SHA-256 of whose it is, its method, path and canonical body. */
 export type Idempotency = { readonly key: string; readonly fingerprint: string };
 
 /** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */

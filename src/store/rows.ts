@@ -62,7 +62,7 @@ export type IdempotencyKey = {
   readonly organisationId: string;
   readonly mode: Mode;
   readonly key: string;
-  /** SHA-256 of the method, the path and the canonical body. */
+  /** SHA-256 of whose request it was, the method, the path and the canonical body. */
   readonly fingerprint: string;
   /** While the request runs: the id of the warrant or the purchase that ends it. Null once there is an outcome. */
   readonly holder: string | null;

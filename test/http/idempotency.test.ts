@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createKey } from "../../src/services/admin/keys.ts";
 import { freshKey, type Reply } from "../support/client.ts";
-import type { TestOrganisation } from "../support/organisations.ts";
+import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, type ShellService, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
@@ -88,15 +90,21 @@ describe("the same key and request give the original answer, once more and no se
     });
   });
 
-  test("for every caller of the organisation in the same mode", async () => {
+  test("for the agent whose request it was, with any of its API keys, and for nobody else", async () => {
     const key = freshKey();
     const body = service.body();
-    const second = await home.addAgent();
+    const other = await home.addAgent();
+    const { secret } = must(await createKey(service.ctx, MACHINE, { agent_id: home.live.id }));
     const first = await service.post("/v1/warrants", body, { as: home.live.as, key });
-    for (const as of [second.as, home.people.operator.as]) {
-      const again = await service.post("/v1/warrants", body, { as, key });
-      expect([again.text, isReplay(again)]).toEqual([first.text, true]);
-    }
+    const again = await service.post("/v1/warrants", body, {
+      as: { authorization: `Bearer ${secret}` },
+      key,
+    });
+    expect([again.text, isReplay(again)]).toEqual([first.text, true]);
+    for (const as of [other.as, home.people.operator.as])
+      await service.refuses(home, [409, "idempotency_key_reused"], () =>
+        service.post("/v1/warrants", body, { as, key }),
+      );
   });
 });
 
