@@ -98,24 +98,28 @@ async function evaluateIn(
   const results: (ClauseResult | undefined)[] = clauses.map((clause) =>
     needsDocument(clause, evidence) ? undefined : evaluateClause(clause, evidence, schemas, now),
   );
-  if (evidence.reached && results.includes(undefined))
-    await evaluateInChildren(pool, options, { ...request, evidence }, results);
+  if (evidence.reached && results.includes(undefined)) {
+    const begun = await evaluateInChildren(pool, options, { ...request, evidence }, results);
+    // No clause is to blame for a child that never came to the first one.
+    if (!begun) throw new EvaluatorUnavailable("no child began to evaluate");
+  }
   const details = clauses.map((clause, index) => results[index] ?? resultOf(clause, "clause_timeout"));
   return summarise(details, evidenceHashOf(evidence), now);
 }
 
-/** Fills the gaps in `results`. Clauses that have no result afterwards ran out of time. */
+/** Fills the gaps in `results`. Clauses that have no result afterwards ran out of time; but for where no child began: then false. */
 async function evaluateInChildren(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
   request: EvaluationRequest & { readonly evidence: ReachedEvidence },
   results: (ClauseResult | undefined)[],
-): Promise<void> {
+): Promise<boolean> {
   const { clauses, evidence, now } = request;
   let endsAt: number | null = null;
+  let begun = false;
   for (let lost = 0; lost < LOST_CHILDREN_MAX && results.includes(undefined); lost++) {
     const child = await childBefore(pool, options, request.callerKey ?? null, endsAt);
-    if (child === null) return;
+    if (child === null) break;
     endsAt ??= performance.now() + (options.runTimeoutMs ?? Number.POSITIVE_INFINITY);
     const open = clauses.flatMap((clause, index) =>
       results[index] === undefined ? [{ clause, index }] : [],
@@ -134,10 +138,12 @@ async function evaluateInChildren(
       if (at && answer.say === "clause")
         results[at.index] = resultOf(at.clause, answer.code, answer.observed);
     });
+    begun ||= end.begun;
     const unfinished = open[end.answered];
     if (end.begun && unfinished) results[unfinished.index] ??= resultOf(unfinished.clause, "clause_timeout");
-    if (performance.now() >= endsAt) return;
+    if (performance.now() >= endsAt) break;
   }
+  return begun;
 }
 
 /** A free child; null where the time of the run is up before one is free. */

@@ -241,10 +241,19 @@ describe("a process that fails", () => {
     ]);
   });
 
-  test("by crashing each time: every clause is clause_timeout, and nothing hangs", async () => {
-    const evaluator = evaluatorOf({ command: childOf("process.exit(1)") });
-    const evaluation = await evaluator.evaluate(work([object, status200, object], {}));
-    expect(codes(evaluation)).toEqual(["clause_timeout", null, "clause_timeout"]);
+  test("by crashing on each clause: every clause is clause_timeout, and nothing hangs", async () => {
+    const evaluator = evaluatorOf({
+      command: childOf('process.send({ say: "begun" }, () => process.exit(1));'),
+    });
+    const evaluation = await evaluator.evaluate(work([object, object, array], {}));
+    expect(codes(evaluation)).toEqual(Array<string>(3).fill("clause_timeout"));
+  });
+
+  test("by crashing before it has begun, each time: there is no verdict", async () => {
+    const evaluator = evaluatorOf({ command: childOf("process.exit(1);") });
+    expect(evaluator.evaluate(work([object, object, array, status200], {}))).rejects.toThrow(
+      "no child began to evaluate",
+    );
   });
 
   test("by using too much memory is killed", async () => {
