@@ -1,34 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import type { Evaluation, SuppliedValues } from "../core/clauses/evidence.ts";
-import { REASON_CODES } from "../core/clauses/reason-codes.ts";
-import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
-import {
-  arrayOf,
-  boolean,
-  form,
-  fraction,
-  hash,
-  object,
-  oneOf,
-  orNull,
-  time,
-  type Wire,
-} from "../core/form.ts";
+import { arrayOf, boolean, form, fraction, hash, object, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
-import { clauseForm, reasonCodesForm } from "./clause.ts";
+import { clauseResultForm, reasonCodesForm } from "./clause.ts";
 import { clauses, closed } from "./input.ts";
 
 /** The bench's answer (README, "Bench"), in the engine's scale: a score from 0 to 1. */
-
-const clauseResultForm = form("ClauseResult", () =>
-  object({
-    kind: oneOf(CLAUSE_KINDS),
-    clause: clauseForm(),
-    passed: boolean,
-    reason_code: orNull(oneOf(REASON_CODES)),
-    observed: Type.Unknown({ description: "What was seen; null where there is nothing to show." }),
-  }),
-);
 
 export const checkResultForm = form("CheckResult", () =>
   object({

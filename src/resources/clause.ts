@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS, type Clause, clauseModels } from "../core/clauses/registry.ts";
-import { arrayOf, form, named, object, oneOf } from "../core/form.ts";
+import { arrayOf, boolean, form, named, object, oneOf, orNull } from "../core/form.ts";
 import type { Spec } from "../core/warrant.ts";
 
 /** Clauses and specs are answered as they were given, so they have no encoder. */
@@ -19,3 +19,14 @@ function formNameOf(kind: string): string {
 export const specForm = () => Type.Unsafe<Spec>(object({ clauses: arrayOf(clauseForm()) }));
 
 export const reasonCodesForm = () => arrayOf(oneOf(REASON_CODES));
+
+/** What became of a clause in a check (README, "Verification"). */
+export const clauseResultForm = form("ClauseResult", () =>
+  object({
+    kind: oneOf(CLAUSE_KINDS),
+    clause: clauseForm(),
+    passed: boolean,
+    reason_code: orNull(oneOf(REASON_CODES)),
+    observed: Type.Unknown({ description: "What was seen; null where there is nothing to show." }),
+  }),
+);

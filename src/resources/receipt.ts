@@ -90,15 +90,7 @@ export const receiptForm = form("Receipt", () =>
       settled_at: time,
     }),
     checks: arrayOf(receiptCheckForm()),
-    trace: Type.Array(
-      object({
-        ...traceEntryForm().properties,
-        sequence: count,
-        payload: anyObject<object>("What payload_hash hashes."),
-        entry_hash: hash,
-      }),
-      { minItems: 1 },
-    ),
+    trace: Type.Array(traceEntryForm(), { minItems: 1 }),
     anchor: orNull(anyObject<object>("Null until there is one.")),
     signature: orNull(text),
   }),
@@ -128,12 +120,7 @@ export function receiptResource(
       settled_at: isoTime(settledAt),
     },
     checks: checks.map(receiptCheck),
-    trace: trace.map((entry) => ({
-      ...traceEntryResource(entry),
-      sequence: entry.sequence,
-      payload: JSON.parse(entry.payload) as object,
-      entry_hash: entry.entryHash,
-    })),
+    trace: trace.map(traceEntryResource),
     anchor: null,
     signature: null,
   };

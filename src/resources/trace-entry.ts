@@ -1,4 +1,4 @@
-import { form, hash, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
+import { anyObject, count, form, hash, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
 import { actorForm, type TraceEntry } from "../core/trace.ts";
 import { STATES } from "../core/warrant.ts";
@@ -15,6 +15,9 @@ export const traceEntryForm = form("TraceEntry", () =>
     payload_hash: hash,
     rules_hash: hash,
     chain_ref: orNull(text),
+    sequence: count,
+    payload: anyObject<object>("What payload_hash hashes."),
+    entry_hash: hash,
   }),
 );
 
@@ -26,6 +29,9 @@ export const traceEntryResource = (entry: TraceEntry): Wire<typeof traceEntryFor
   payload_hash: entry.payloadHash,
   rules_hash: entry.rulesHash,
   chain_ref: null,
+  sequence: entry.sequence,
+  payload: JSON.parse(entry.payload) as object,
+  entry_hash: entry.entryHash,
 });
 
 export const traceListForm = form("TraceList", () => listForm(traceEntryForm(), {}));

@@ -343,13 +343,14 @@ describe("the named models fit what is answered", () => {
     await answered("AuthSession", 201, signedIn);
   });
 
-  test("Warrant, WarrantList, TraceList, Receipt", async () => {
+  test("Warrant, WarrantList, TraceList, CheckList, Receipt", async () => {
     const id = await open();
     await verify(id, ALL_PASS);
     await answered("Warrant", 200, send("GET", `/v1/warrants/${id}`, agent));
     await answered("WarrantList", 200, send("GET", "/v1/warrants?sort=created", agent));
     await answered("WarrantList", 200, send("GET", "/v1/warrants?limit=1", agent));
     await answered("TraceList", 200, send("GET", `/v1/warrants/${id}/trace`, agent));
+    await answered("CheckList", 200, send("GET", `/v1/warrants/${id}/checks`, agent));
     const receipt = await answered("Receipt", 200, get(`/t/${id}`));
     const takes = compileSchema(benchSchemas["holdfast.receipt"]!);
     expect(takes(receipt)).toBe(true);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
 import type { Credentials, Json } from "../support/client.ts";
 import { NOBODY } from "../support/client.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
@@ -106,6 +107,55 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
   expect([nobody.status, nobody.text]).toEqual([401, ""]);
 });
 
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+test("the trace can be checked by who reads it, before the warrant has ended", async () => {
+  const house = await service.organisation();
+  const { id } = await service.opened(house);
+  await service.post(
+    `/v1/warrants/${id}/verify`,
+    { source_url: "http://127.0.0.1:1/" },
+    { as: house.live.as },
+  );
+  const { data } = (await service.get(`/v1/warrants/${id}/trace`, { as: house.live.as })).body;
+  expect(data.map(({ to }: Json) => to)).toEqual(["held", "verifying", "escalated"]);
+  let previous: string | null = null;
+  for (const [sequence, { payload, payload_hash, entry_hash, ...entry }] of data.entries()) {
+    expect(sha256(canonicalize(payload)!)).toBe(payload_hash);
+    expect(entry.sequence).toBe(sequence);
+    expect(entry_hash).toBe(sha256(canonicalize({ warrant_id: id, sequence, previous, payload_hash })!));
+    previous = entry_hash;
+  }
+});
+
+test("the checks of a warrant, newest first, with their source and what was observed, for who may read it", async () => {
+  const house = await service.organisation();
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.price", equals: 7 }] };
+  const { id } = await service.opened(house, { spec });
+  const path = `/v1/warrants/${id}/checks`;
+  expect((await service.get(path, { as: house.live.as })).body).toEqual({ object: "list", data: [] });
+  const source_url = source.gives('{"price":8}');
+  await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: house.live.as });
+  const read = await service.get(path, { as: house.people.viewer.as });
+  expect(read.body.data).toMatchObject([
+    {
+      object: "check",
+      warrant_id: id,
+      source_url,
+      http_status: 200,
+      bytes: 11,
+      passed: false,
+      outcome: "escalate",
+      details: [{ kind: "json.jsonpath", passed: false, observed: 8, clause: spec.clauses[0] }],
+    },
+  ]);
+  expect(sha256('{"price":8}')).toBe(read.body.data[0].evidence_hash);
+  const stranger = await service.organisation();
+  for (const as of [stranger.live.as, house.sandbox.as])
+    expect((await service.get(path, { as })).code).toBe("warrant_not_found");
+  expect((await service.get(path)).status).toBe(401);
+});
+
 test("the trace: each move, who made it, and the hash of its payload", async () => {
   const house = await service.organisation();
   await house.addPolicy({ bands: [{ minScore: 0, outcome: "refund" }] });
@@ -122,9 +172,10 @@ test("the trace: each move, who made it, and the hash of its payload", async () 
   ]);
   const stored = service.ctx.reader.trace.of(id);
   for (const [index, entry] of entries.entries()) {
-    expect(Object.keys(entry).sort()).toEqual(
-      ["actor", "chain_ref", "from", "payload_hash", "recorded_at", "rules_hash", "to"].sort(),
-    );
+    expect(Object.keys(entry).sort()).toEqual([
+      ...["actor", "chain_ref", "entry_hash", "from", "payload", "payload_hash", "recorded_at"],
+      ...["rules_hash", "sequence", "to"],
+    ]);
     const payload = stored[index]!.payload;
     expect(entry).toMatchObject({
       chain_ref: null,
@@ -201,7 +252,7 @@ test("an unknown route, or one without this method, is 404 for everybody", async
     ["GET", "/v1"],
     ["GET", "/v2/warrants"],
     ["GET", "/v1/Warrants"],
-    ["GET", `/v1/warrants/${id}/checks`],
+    ["GET", `/v1/warrants/${id}/check`],
     ["GET", `/v1/warrants/${id}/verify`],
     ["GET", `/v1/warrants/${id}/release`],
     ["PUT", "/v1/warrants"],

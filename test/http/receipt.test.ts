@@ -93,10 +93,10 @@ test("its trace is a chain that anyone can compute again", async () => {
   expect(body.trace).toHaveLength(3);
   let previous: string | null = null;
   for (const [index, entry] of (body.trace as readonly Json[]).entries()) {
-    const { sequence, payload, entry_hash, ...six } = entry;
-    expect([sequence, six]).toEqual([index, read.body.data[index]]);
-    expect(sha256(canonicalize(payload)!)).toBe(six.payload_hash);
-    const link: object = { warrant_id: id, sequence, previous, payload_hash: six.payload_hash };
+    expect([entry.sequence, entry]).toEqual([index, read.body.data[index]]);
+    const { sequence, payload, payload_hash, entry_hash } = entry;
+    expect(sha256(canonicalize(payload)!)).toBe(payload_hash);
+    const link: object = { warrant_id: id, sequence, previous, payload_hash };
     expect(sha256(canonicalize(link)!)).toBe(entry_hash);
     previous = entry_hash;
   }

@@ -1,6 +1,7 @@
 import { isRefusal, refuseField } from "../../core/errors.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
+import { checkListForm } from "../../resources/check.ts";
 import { noBody, noQuery } from "../../resources/input.ts";
 import { traceListForm } from "../../resources/trace-entry.ts";
 import {
@@ -13,7 +14,7 @@ import {
 } from "../../resources/warrant.ts";
 import { listWarrants } from "../../services/warrants/list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
-import { readTrace, readWarrant } from "../../services/warrants/read.ts";
+import { readChecks, readTrace, readWarrant } from "../../services/warrants/read.ts";
 import { settleWarrant } from "../../services/warrants/settle.ts";
 import { verifyWarrant } from "../../services/warrants/verify.ts";
 import { type Result, resource, warrant } from "../answers.ts";
@@ -103,6 +104,21 @@ export const warrantRoutes: readonly Route[] = [
       }),
     },
     async (call) => resource(await readTrace(call.ctx, callerOf(call), call.params.id)),
+  ),
+  get(
+    "/v1/warrants/:id/checks",
+    {
+      query: noQuery,
+      detail: route({
+        tags,
+        bucket: "read",
+        summary: "Read a warrant's checks",
+        access: ACCESS.readWarrants,
+        answers: checkListForm,
+        responses: { "200": "The checks, newest first.", "404": "warrant_not_found" },
+      }),
+    },
+    async (call) => resource(await readChecks(call.ctx, callerOf(call), call.params.id)),
   ),
   post(
     "/v1/warrants/:id/verify",

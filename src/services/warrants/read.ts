@@ -1,3 +1,4 @@
+import { checkResource } from "../../core/check.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { isSettled, type Warrant, warrantNotFound } from "../../core/warrant.ts";
@@ -27,6 +28,16 @@ export function readTrace(ctx: Context, caller: Caller, id: string) {
     return isRefusal(warrant)
       ? warrant
       : listResource((await reader.trace.of(warrant.id)).map(traceEntryResource));
+  });
+}
+
+/** Its checks, newest first, each with its source and what was observed: for who may read the warrant. */
+export function readChecks(ctx: Context, caller: Caller, id: string) {
+  return ctx.store.read(async (reader) => {
+    const warrant = await findWarrant(reader, caller, id);
+    return isRefusal(warrant)
+      ? warrant
+      : listResource((await reader.checks.of(warrant.id)).toReversed().map(checkResource));
   });
 }
 

@@ -232,7 +232,7 @@ export function createChecksReader(tables: Tables): SqliteReader["checks"] {
     .select()
     .from(checks)
     .where(eq(checks.warrant, sql`(SELECT position FROM warrants WHERE id = ${placeholder("warrantId")})`))
-    .orderBy(asc(checks.id))
+    .orderBy(asc(checks.position))
     .prepare();
   return { of: (warrantId) => ofWarrant.all({ warrantId }).map((row) => checkOf(row, warrantId)) };
 }
