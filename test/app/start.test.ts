@@ -8,6 +8,7 @@ import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 const TOKEN = "the-token-of-a-prometheus";
 
@@ -26,12 +27,7 @@ test("a server is ready before it starts its children, and starts them then", as
     const wanted = ['{pool="verify"} 2', '{pool="bench"} 1'].map(
       (series) => `holdfast_evaluator_children${series}`,
     );
-    let found = await evaluators();
-    for (let tries = 0; !Bun.deepEquals(found, wanted) && tries < 100; tries++) {
-      await Bun.sleep(20);
-      found = await evaluators();
-    }
-    expect(found).toEqual(wanted);
+    await until("the children run", async () => Bun.deepEquals(await evaluators(), wanted));
   } finally {
     spawn.mockRestore();
     await stop();

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Mode } from "../../src/core/roles.ts";
+import { until } from "../support/until.ts";
 import { type Acknowledged, isFinal, type Knowledge, type KnownWarrant } from "./knowledge.ts";
 import { readWarrant, send } from "./load.ts";
 import type { Receiver } from "./outside.ts";
@@ -15,27 +16,14 @@ const EXPIRES_MS = 10_000;
 /** An attempt may fail, may be cut off by the next kill, and may wait 25 s for its last try. */
 const DELIVERED_MS = 60_000;
 const GONE_MS = 5_000;
-const POLL_MS = 20;
 
 /** Runs `each` for every item, several at a time. */
-async function forAll<Item>(items: Iterable<Item>, each: (item: Item) => Promise<void>): Promise<void> {
+async function forAll<Item>(items: Iterable<Item>, each: (item: Item) => Promise<unknown>): Promise<void> {
   const rest = [...items].reverse();
   const work = async () => {
     for (let item = rest.pop(); item !== undefined; item = rest.pop()) await each(item);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-}
-
-async function until(
-  what: string,
-  timeoutMs: number,
-  holds: () => boolean | Promise<boolean>,
-): Promise<void> {
-  const startedAt = performance.now();
-  while (!(await holds())) {
-    assert.ok(performance.now() - startedAt < timeoutMs, `${what}, still not after ${timeoutMs} ms`);
-    await Bun.sleep(POLL_MS);
-  }
 }
 
 /** The same request must get the same answer, byte for byte. */
@@ -74,12 +62,16 @@ export async function checkWarrants(
     ({ state, deadline }) => state === "held" && deadline < Date.now() + 60_000,
   );
   await forAll(soon, ({ id }) =>
-    until(`${id} has not expired`, EXPIRES_MS, async () => {
-      const known = knowledge.warrants.get(id);
-      assert.ok(known);
-      await readBack(known);
-      return isFinal(knowledge.warrants.get(id) ?? known);
-    }),
+    until(
+      `${id} has expired`,
+      async () => {
+        const known = knowledge.warrants.get(id);
+        assert.ok(known);
+        await readBack(known);
+        return isFinal(knowledge.warrants.get(id) ?? known);
+      },
+      EXPIRES_MS,
+    ),
   );
 }
 
@@ -122,13 +114,19 @@ export async function checkLedger(
       "keys in flight while nothing runs",
     );
     const events = column("SELECT event_id FROM trace WHERE event_id IS NOT NULL").map(String);
-    await until("events were not received", DELIVERED_MS, () =>
-      events.every((id) => receiver.acceptedOf(id) > 0),
+    await until(
+      "all events were received",
+      () => events.every((id) => receiver.acceptedOf(id) > 0),
+      DELIVERED_MS,
     );
-    await until("deliveries are not recorded", DELIVERED_MS, () => {
-      const statuses = column("SELECT DISTINCT status FROM webhook_deliveries");
-      return statuses.every((status) => status === "delivered");
-    });
+    await until(
+      "all deliveries are recorded",
+      () => {
+        const statuses = column("SELECT DISTINCT status FROM webhook_deliveries");
+        return statuses.every((status) => status === "delivered");
+      },
+      DELIVERED_MS,
+    );
     const states = database
       .query<{ state: string; count: number }, []>(
         "SELECT state, count(*) AS count FROM warrants GROUP BY state",
@@ -164,5 +162,5 @@ export async function checkBalances(
 }
 
 /** When the server has ended, the processes that it started must end too. */
-export const untilGone = (program: Program): Promise<void> =>
-  until("processes in the folder still run", GONE_MS, () => program.processes().length === 0);
+export const untilGone = (program: Program): Promise<unknown> =>
+  until("no process runs in the folder", () => program.processes().length === 0, GONE_MS);

@@ -14,6 +14,7 @@ import { createClient, type Json } from "../support/client.ts";
 import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 /** A clock that jumps, forwards or back: what is due happens once, and nothing waits until the old time comes again. */
 
@@ -248,7 +249,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       await server.kill();
       server = await program.serve();
       expect(await clock()).toBeNull();
-      while ((await read(short.id)).state === "held") await Bun.sleep(20);
+      await until("it has expired", async () => (await read(short.id)).state !== "held");
       const expired = await read(short.id);
       expect(expired).toMatchObject({ state: "expired", version: 2 });
       expect(Date.parse(expired.settled_at) - Date.now()).toBeGreaterThan(HOUR_MS / 2);

@@ -11,6 +11,7 @@ import { createClient, type Reply } from "../support/client.ts";
 import { type FailingStatements, watchStatements } from "../support/failing-statements.ts";
 import { noFault } from "../support/no-fault.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 /** On a full disk, requests that must write are refused, and nothing is lost. It ends when there is space again. */
 
@@ -150,11 +151,10 @@ describe.skipIf(!mayMount())("a server on a small disk", () => {
   async function jobFailed({ url }: Server, job: string, times: number): Promise<void> {
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
     const series = new RegExp(`^holdfast_job_failures_total\\{job="${job}"\\} ([0-9]+)$`, "m");
-    for (;;) {
+    await until(`${job} has failed ${times} times`, async () => {
       const text = await fetch(`${url}/metrics`, { headers }).then((response) => response.text());
-      if (Number(series.exec(text)?.[1]) >= times) return;
-      await Bun.sleep(20);
-    }
+      return Number(series.exec(text)?.[1]) >= times;
+    });
   }
 
   test(

@@ -134,6 +134,7 @@ describe("a body that comes very slowly", () => {
       const socket = connect(port, "127.0.0.1", async () => {
         for (const piece of pieces) {
           socket.write(piece);
+          // Long enough for it to arrive by itself: two that arrive together are one piece for the server.
           await Bun.sleep(50);
         }
       });

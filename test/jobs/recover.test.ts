@@ -4,6 +4,7 @@ import { CHECK_LEASE_MS } from "../../src/services/warrants/interrupt.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { failingOn } from "../support/failing-commands.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 /** Interrupted checks are undone. One that cannot be undone does not stop the others. */
 
@@ -25,8 +26,7 @@ beforeEach(async () => {
   ids = [];
   for (let count = 0; count < 3; count++) ids.push(warrantIn(await open(stage, agent)).id);
   running = ids.map((id) => verify(stage, agent, id));
-  await Bun.sleep(5);
-  expect(states()).toEqual(["verifying", "verifying", "verifying"]);
+  await until("all are being verified", () => states().every((state) => state === "verifying"));
 });
 afterEach(async () => {
   gate.resolve();

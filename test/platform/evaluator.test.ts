@@ -14,6 +14,7 @@ import {
   EvaluatorUnavailable,
 } from "../../src/platform/evaluator.ts";
 import { benchSchemas } from "../../src/resources/bench-schemas.ts";
+import { until } from "../support/until.ts";
 
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
 const COMMAND = [process.execPath, MAIN];
@@ -282,6 +283,7 @@ describe("a process that fails", () => {
     const running = evaluator.evaluate(work([EXPLOSION, array], ITEMS));
     // A busy child has received the clauses.
     expect(evaluator.stats().busy).toBe(1);
+    // Long enough for it to begin with them. Only the pool hears when it does.
     await Bun.sleep(50);
     for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
     expect(codes(await running)).toEqual(["clause_timeout", null]);
@@ -391,7 +393,7 @@ describe("the pool", () => {
   test("ends the processes it no longer needs, and keeps the warm ones", async () => {
     const evaluator = evaluatorOf({ size: 1, sizeMax: 3, idleMs: 30 });
     await Promise.all(Array.from({ length: 9 }, () => evaluator.evaluate(work([object], {}))));
-    for (let tries = 0; evaluator.stats().size > 1 && tries < 100; tries++) await Bun.sleep(20);
+    await until("the others have ended", () => evaluator.stats().size === 1);
     expect(evaluator.stats()).toMatchObject({ size: 1, busy: 0, waiting: 0, restarts: 0 });
   });
 
@@ -413,7 +415,7 @@ describe("the pool", () => {
       command: childOf(begun),
     });
     const all = [evaluator.evaluate(work([array, object], {})), evaluator.parseSchema({ type: "object" })];
-    while (evaluator.stats().busy < 2) await Bun.sleep(5);
+    await until("both are busy", () => evaluator.stats().busy === 2);
     // Long enough for `begun` to arrive. After that, the end of a child counts as the fault of a clause.
     await Bun.sleep(100);
     evaluator.close();
@@ -461,10 +463,7 @@ describe("the children's lives", () => {
       return false;
     }
   };
-  const goneOf = async (ids: readonly number[]): Promise<boolean> => {
-    for (let tries = 0; ids.some(isAlive) && tries < 150; tries++) await Bun.sleep(20);
-    return !ids.some(isAlive);
-  };
+  const allGone = (ids: readonly number[]) => until("all have ended", () => !ids.some(isAlive));
 
   test("idle children do not keep the server from exiting, and end with it", async () => {
     const parent = spawnParent("");
@@ -472,7 +471,7 @@ describe("the children's lives", () => {
     expect(await parent.exited).toBe(0);
     expect(said.passed).toBe(true);
     expect(said.ids.length).toBeGreaterThan(0);
-    expect(await goneOf(said.ids)).toBe(true);
+    await allGone(said.ids);
   });
 
   test("they end when the server is killed", async () => {
@@ -482,6 +481,6 @@ describe("the children's lives", () => {
     expect(said.ids.every(isAlive)).toBe(true);
     parent.kill("SIGKILL");
     await parent.exited;
-    expect(await goneOf(said.ids)).toBe(true);
+    await allGone(said.ids);
   });
 });

@@ -153,6 +153,7 @@ test(
         as: home.live.as,
       });
       expect(reply.status).toBe(201);
+      // In so many turns that the server sends some of the events, and the commands send others.
       await Bun.sleep(20);
     }
     await receiver.whenReceived(120);

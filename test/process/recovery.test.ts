@@ -4,8 +4,9 @@ import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { Json } from "../support/client.ts";
 import { makeOrganisation, must } from "../support/organisations.ts";
-import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
+import { openServerFolder, type ServerFolder, type ServerProcess } from "../support/server-process.ts";
 import { type Source, startSource } from "../support/source.ts";
+import { until } from "../support/until.ts";
 
 /** What a crash leaves behind, and what a stop waits for. The server is a process of its own. */
 
@@ -29,6 +30,12 @@ const open = (overrides: object = {}) => ({
   spec: { clauses: [{ kind: "http.status", equals: 200 }] },
   ...overrides,
 });
+
+const takesConnections = ({ url }: ServerProcess): Promise<boolean> =>
+  fetch(`${url}/healthz`, { headers: { Connection: "close" } }).then(
+    () => true,
+    () => false,
+  );
 
 test(
   "kill -9 in the middle of a verify: held again by the system, its key is free, and the audit finds nothing",
@@ -115,12 +122,7 @@ test(
     const startedAt = performance.now();
     const ended = server.end("SIGTERM");
     // The signal has arrived once the server takes no new connection.
-    for (let refused = false; !refused; ) {
-      refused = await fetch(`${server.url}/healthz`, { headers: { Connection: "close" } }).then(
-        () => false,
-        () => true,
-      );
-    }
+    await until("it takes no new connection", async () => !(await takesConnections(server)));
     held.release("{}");
     const reply = await running;
     expect([reply.status, reply.body.state]).toEqual([200, "released"]);
@@ -150,12 +152,17 @@ test(
     await held.arrived;
     left.abort();
     expect(await running).toBe("left");
-    const halfSent = connect(Number(new URL(server.url).port), "127.0.0.1", () => halfSent.write("GET / HT"));
+    const written = Promise.withResolvers<void>();
+    const halfSent = connect(Number(new URL(server.url).port), "127.0.0.1", () =>
+      halfSent.write("GET / HT", () => written.resolve()),
+    );
     halfSent.on("error", () => {});
-    await Bun.sleep(100);
+    await written.promise;
+    // Connections are taken in turn: once a later one is answered, the half-sent request has arrived.
+    expect(await takesConnections(server)).toBe(true);
     const startedAt = performance.now();
     const ended = server.end("SIGTERM");
-    await Bun.sleep(300);
+    await until("it takes no new connection", async () => !(await takesConnections(server)));
     held.release("{}");
     expect(await ended).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(9_000);
@@ -172,16 +179,17 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     const server = await folder.start("60", { METRICS_TOKEN: token }, true);
     const home = await makeOrganisation(folder.ctx, server.client);
     const { as } = home.live;
-    // Each clause looks at every pair of 500 items. Together they take some seconds, each far less than its own second.
-    const clauses = Array(16).fill({ kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" });
+    // Each clause looks at every pair of 250 items. Together they take some seconds, each far less than its own second, also on
+    // a busy machine.
+    const clauses = Array(64).fill({ kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" });
     const opened = await server.client.post("/v1/warrants", open({ spec: { clauses } }), { as });
     expect(opened.status).toBe(201);
-    const source_url = source.gives(Array.from({ length: 500 }, (_, id) => ({ id })));
+    const source_url = source.gives(Array.from({ length: 250 }, (_, id) => ({ id })));
     const running = server.client.post(`/v1/warrants/${opened.body.id}/verify`, { source_url }, { as });
-    for (let busy = false; !busy; await Bun.sleep(5)) {
+    await until("a child is busy", async () => {
       const figures = await fetch(`${server.url}/metrics`, { headers: { Authorization: `Bearer ${token}` } });
-      busy = (await figures.text()).includes('holdfast_evaluator_busy{pool="verify"} 1');
-    }
+      return (await figures.text()).includes('holdfast_evaluator_busy{pool="verify"} 1');
+    });
     // Waits until the child has begun the clauses; nothing outside shows when that is.
     await Bun.sleep(200);
     const ended = server.end(signal);

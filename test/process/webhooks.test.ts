@@ -8,6 +8,7 @@ import type { Json } from "../support/client.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { createJudge, type Receiver, startReceiver } from "../support/receiver.ts";
 import { openServerFolder, type ServerFolder, type ServerProcess } from "../support/server-process.ts";
+import { until } from "../support/until.ts";
 
 /** The running service with its scheduler, a worker beside it, and the deliveries after a crash. */
 
@@ -45,11 +46,10 @@ async function open({ client }: ServerProcess, { live }: TestOrganisation): Prom
 }
 /** The deliveries as the console lists them, once none is under way. */
 async function settled({ client }: ServerProcess, { people }: TestOrganisation): Promise<readonly Json[]> {
-  for (;;) {
+  return until("all deliveries have arrived", async () => {
     const { body } = await client.get("/v1/console/webhooks", { as: people.admin.as });
-    if (body.deliveries.every(({ status }: Json) => status === "delivered")) return body.deliveries;
-    await Bun.sleep(20);
-  }
+    return body.deliveries.every(({ status }: Json) => status === "delivered") && body.deliveries;
+  });
 }
 
 test(
@@ -146,14 +146,17 @@ test(
     const scope = { organisationId: home.id, mode: "live" } as const;
     const read = () => folder.ctx.reader.deliveries.list(scope, 1)[0];
     await receiver.whenReceived(2);
-    while (read()?.status !== "failed") await Bun.sleep(10);
+    await until("the failure is recorded", () => read()?.status === "failed");
     await first.end("SIGKILL");
+    const killedAt = performance.now();
     const second = await folder.start("1");
+    const startSeconds = (performance.now() - killedAt) / 1_000;
     await receiver.whenReceived(4);
-    while (read()?.status !== "exhausted") await Bun.sleep(10);
+    await until("the last failure is recorded", () => read()?.status === "exhausted");
     expect(read()).toMatchObject({ attempts: 4, responseCode: 500, nextAttemptAt: null, claimedUntil: null });
     const gaps = came.slice(1).map((time, index) => (time - came[index]!) / 1_000);
-    for (const [index, wait] of [1, 5, 25].entries()) expect(gaps[index]).toBeWithin(wait - 0.05, wait + 1.5);
+    for (const [index, wait] of [1, 5, 25].entries())
+      expect(gaps[index]).toBeWithin(wait - 0.05, wait + 1.5 + startSeconds);
     await second.end("SIGKILL");
     const third = await folder.start("1");
     // A delivery that is due would be sent before the events of this open.

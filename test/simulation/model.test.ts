@@ -11,7 +11,7 @@ import { watchStoreOrder } from "./store-order.ts";
  * Random histories, run against the service with its store and against a plain model, which must agree after every step.
  * SIMULATION_RUNS=20000 runs for longer; SIMULATION_SEED and SIMULATION_PATH run again what failed.
  */
-const RUNS_DEFAULT = 30;
+const RUNS_DEFAULT = 12;
 const RUNS = Number(process.env.SIMULATION_RUNS ?? RUNS_DEFAULT);
 const SEED = process.env.SIMULATION_SEED;
 const PATH = process.env.SIMULATION_PATH;

@@ -18,6 +18,7 @@ import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { buildGoodLedger, HUGE } from "../support/good-ledger.ts";
 import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 /** A ledger with a warrant in every state, closed while a check was running; each corruption works on a copy. */
 let folder: string;
@@ -34,7 +35,7 @@ beforeAll(async () => {
   const caller = await createCaller(stage);
   const checking = warrantIn(await open(stage, caller)).id;
   void verify(stage, caller, checking, ["hang" as never]);
-  await Bun.sleep(5);
+  await until("it is being verified", () => ctx.reader.warrants.find(checking)?.state === "verifying");
   await ctx.store.close();
   cpSync(ctx.folder, folder, { recursive: true });
   rmSync(ctx.folder, { recursive: true });

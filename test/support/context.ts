@@ -1,7 +1,5 @@
 import { expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
@@ -18,6 +16,7 @@ import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { newLedgerFolder } from "./new-ledger.ts";
 import { openReader, type TestReader } from "./reader.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
@@ -48,7 +47,7 @@ export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 /** @param folder a data folder that may have a ledger already; by default a new one */
 export function createTestContext(
   overrides: Partial<Omit<Context, "store">> = {},
-  folder = mkdtempSync(join(tmpdir(), "holdfast-test-")),
+  folder = newLedgerFolder(),
 ): TestContext {
   const clock = { now: TEST_NOW };
   const now = () => clock.now;

@@ -1,7 +1,5 @@
 import { expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
 import { type Given, readConfig } from "../../src/config.ts";
 import { isRefusal } from "../../src/core/errors.ts";
@@ -12,6 +10,7 @@ import type { Context } from "../../src/services/context.ts";
 import { type AllRows, openAllRows } from "./all-rows.ts";
 import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
 import { createTestContext } from "./context.ts";
+import { newLedgerFolder } from "./new-ledger.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
 import { openReader, type TestReader } from "./reader.ts";
 
@@ -113,7 +112,7 @@ export const testSettings = (data: string): Given => ({
 
 /** The real server, in this process, on a free port and a folder of its own. */
 export async function startTestServer(settings: Given = {}): Promise<Service> {
-  const folder = mkdtempSync(join(tmpdir(), "holdfast-http-"));
+  const folder = newLedgerFolder();
   const config = readConfig({ ...testSettings(folder), ...settings }, {});
   if (isRefusal(config)) throw new Error(config.message);
   const started = await startServer(config);

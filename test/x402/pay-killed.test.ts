@@ -15,6 +15,7 @@ import { type Client, type Credentials, createClient } from "../support/client.t
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
+import { until } from "../support/until.ts";
 import { FUNDS, SPEC } from "./buyer.ts";
 import { type Chain, settingsOf, startChain, type Wallet } from "./chain.ts";
 import { type Facilitator, startFacilitator } from "./facilitator.ts";
@@ -26,8 +27,6 @@ const MAIN = resolve(import.meta.dir, "../../src/main.ts");
 const KILLED = join(import.meta.dir, "killed-process.ts");
 const ALL_MS = 60_000;
 const PAST_EXPIRY_SECONDS = 90;
-/** How often the server is asked whether one of its jobs has ended; nothing else shows it. */
-const POLL_MS = 50;
 
 type Kill = {
   /** After so many commits; 0: while the seller has the payment and does not answer. */
@@ -192,7 +191,7 @@ for (const version of [1, 2] as const) {
         ({ client } = await machine.serve());
         for (const [what, kill] of Object.entries(KILLS)) {
           const { answer } = kill;
-          const reply = await machine.untilSome(async () => {
+          const reply = await until("it is answered", async () => {
             const one = await client.post("/v1/x402/pay", bodyOf(what), { as, key: what });
             return one.code === "idempotency_in_flight" ? null : one;
           });
@@ -215,8 +214,10 @@ for (const version of [1, 2] as const) {
       "past the expiry the server finds out by itself, and a person ends what was paid",
       async () => {
         await chain.mine(1, PAST_EXPIRY_SECONDS);
-        await machine.untilSome(async () =>
-          purchases().every(({ known }) => known !== "unknown") ? true : null,
+        await until(
+          "all payments are known",
+          () => purchases().every(({ known }) => known !== "unknown"),
+          ALL_MS,
         );
         for (const [what, { isPaid, answer, end }] of Object.entries(KILLS)) {
           if (answer === UNKNOWN && isPaid) {
@@ -283,14 +284,6 @@ async function openMachine(chain: Chain, wallet: Wallet) {
           await child.exited;
         },
       };
-    },
-    /** What the server has done, once it has. */
-    async untilSome<T>(look: () => Promise<T | null>): Promise<T> {
-      for (;;) {
-        const found = await look();
-        if (found !== null) return found;
-        await Bun.sleep(POLL_MS);
-      }
     },
     async close() {
       for (const child of children) child.kill("SIGKILL");

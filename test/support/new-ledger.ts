@@ -1,0 +1,28 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, ledgerFile, migrate } from "../../src/store/sqlite/open.ts";
+
+/** The file of a migrated ledger without a row. A copy costs little beside migrating, and hundreds of tests need a ledger. */
+let migrated: Uint8Array | null = null;
+
+/** Makes a data folder with a ledger in it that has all tables and no row yet. */
+export function newLedgerFolder(): string {
+  migrated ??= migratedFile();
+  const folder = newFolder();
+  writeFileSync(ledgerFile(folder), migrated);
+  return folder;
+}
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), "holdfast-test-"));
+
+function migratedFile(): Uint8Array {
+  const folder = newFolder();
+  const { tables, raw } = connect(ledgerFile(folder), { readonly: false });
+  migrate(tables);
+  // What is in the write-ahead log is part of this too.
+  const file = raw.serialize();
+  raw.close();
+  rmSync(folder, { recursive: true });
+  return file;
+}
