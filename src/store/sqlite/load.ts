@@ -4,6 +4,7 @@ import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
@@ -23,17 +24,6 @@ type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
 const { placeholder } = sql;
 const keyed = (column: Column): SQL => eq(column, placeholder("key"));
-
-/** Makes a look-up at its first use: a process asks for few of them. */
-function lazily<Asked extends unknown[], Result>(
-  make: () => (...asked: Asked) => Result,
-): (...asked: Asked) => Result {
-  let made: ((...asked: Asked) => Result) | null = null;
-  return (...asked) => {
-    made ??= make();
-    return made(...asked);
-  };
-}
 
 /** A statement of drizzle's that finds a row by its key. */
 type Finder<Row> = { get(values: { key: string }): Row | undefined };

@@ -1,5 +1,6 @@
 import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
+import { lazily } from "../lazily.ts";
 import type { Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
 import {
@@ -175,11 +176,14 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
 }
 
 export function createDirectoryReader(tables: Tables): DirectoryReader {
-  const apiKeyByHash = tables
-    .select()
-    .from(apiKeys)
-    .where(eq(apiKeys.secretHash, placeholder("hash")))
-    .prepare();
+  const apiKeyByHash = lazily(() => {
+    const statement = tables
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.secretHash, placeholder("hash")))
+      .prepare();
+    return (hash: string) => statement.get({ hash }) ?? null;
+  });
   return {
     agents: createAgentsReader(tables),
     policies: createPoliciesReader(tables),
@@ -207,7 +211,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
       list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
     },
     apiKeys: {
-      byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
+      byHash: apiKeyByHash,
       get: (id) => tables.select().from(apiKeys).where(eq(apiKeys.id, id)).get() ?? null,
       list: ({ organisationId, mode }) =>
         tables

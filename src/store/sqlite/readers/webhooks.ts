@@ -17,20 +17,24 @@ import {
   sql,
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import { lazily } from "../lazily.ts";
 import type { Tables } from "../open.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 /** Prepared where the delivering job asks, many times a second. */
 export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
-  const withWork = tables
-    .select()
-    .from(webhooks)
-    .where(
-      sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} <= ${placeholder("now")})`,
-    )
-    .orderBy(asc(webhooks.id))
-    .prepare();
+  const withWork = lazily(() => {
+    const statement = tables
+      .select()
+      .from(webhooks)
+      .where(
+        sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} <= ${placeholder("now")})`,
+      )
+      .orderBy(asc(webhooks.id))
+      .prepare();
+    return (now: number) => statement.all({ now });
+  });
   return {
     get: (id) => tables.select().from(webhooks).where(eq(webhooks.id, id)).get() ?? null,
     list: ({ organisationId, mode }) =>
@@ -42,7 +46,7 @@ export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
         .all(),
     enabled: () =>
       tables.select().from(webhooks).where(eq(webhooks.disabled, false)).orderBy(asc(webhooks.id)).all(),
-    withWork: (now) => withWork.all({ now }),
+    withWork,
   };
 }
 
@@ -64,41 +68,62 @@ const firstAttemptsBefore = (tables: Tables) =>
       ),
     );
 
-export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries"] {
+/** The deliveries that a time makes due, or puts off schedule. */
+function timedReads(tables: Tables) {
   const rows = () => tables.select().from(deliveries);
-  // Each by its own index; no delivery is both.
-  const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
-    tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
-  const scheduled = countWhere(deliveries.nextAttemptAt);
-  const claimed = countWhere(deliveries.claimedUntil);
-  const due = rows()
-    .where(
-      and(
-        eq(deliveries.webhookId, placeholder("webhookId")),
-        isNotNull(deliveries.nextAttemptAt),
-        lte(deliveries.nextAttemptAt, placeholder("now")),
-        or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
-      ),
-    )
-    .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
-    .limit(placeholder("limit"))
-    .prepare();
+  const due = lazily(() => {
+    const statement = rows()
+      .where(
+        and(
+          eq(deliveries.webhookId, placeholder("webhookId")),
+          isNotNull(deliveries.nextAttemptAt),
+          lte(deliveries.nextAttemptAt, placeholder("now")),
+          or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
+        ),
+      )
+      .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
+      .limit(placeholder("limit"))
+      .prepare();
+    return (webhookId: string, now: number, limit: number) => statement.all({ webhookId, now, limit });
+  });
   const timed = (
     column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil,
     compare: typeof gt,
   ) =>
-    rows()
-      .where(and(isNotNull(column), compare(column, placeholder("time"))))
-      .limit(placeholder("limit"))
+    lazily(() => {
+      const statement = rows()
+        .where(and(isNotNull(column), compare(column, placeholder("time"))))
+        .limit(placeholder("limit"))
+        .prepare();
+      return (time: number, limit: number) => statement.all({ time, limit });
+    });
+  return {
+    due,
+    cutOff: timed(deliveries.claimedUntil, lte),
+    claimedAfter: timed(deliveries.claimedUntil, gt),
+    scheduledAfter: timed(deliveries.nextAttemptAt, gt),
+  };
+}
+
+export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries"] {
+  const rows = () => tables.select().from(deliveries);
+  // Each by its own index; no delivery is both.
+  const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
+    lazily(() => {
+      const statement = tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
+      return () => statement.get()?.count ?? 0;
+    });
+  const scheduled = countWhere(deliveries.nextAttemptAt);
+  const claimed = countWhere(deliveries.claimedUntil);
+  const { due, cutOff, claimedAfter, scheduledAfter } = timedReads(tables);
+  const nextAttemptAt = lazily(() => {
+    const statement = tables
+      .select({ next: min(deliveries.nextAttemptAt) })
+      .from(deliveries)
+      .where(isNotNull(deliveries.nextAttemptAt))
       .prepare();
-  const cutOff = timed(deliveries.claimedUntil, lte);
-  const claimedAfter = timed(deliveries.claimedUntil, gt);
-  const scheduledAfter = timed(deliveries.nextAttemptAt, gt);
-  const next = tables
-    .select({ next: min(deliveries.nextAttemptAt) })
-    .from(deliveries)
-    .where(isNotNull(deliveries.nextAttemptAt))
-    .prepare();
+    return () => statement.get()?.next ?? null;
+  });
   return {
     get: (id) => rows().where(eq(deliveries.id, id)).get() ?? null,
     list: ({ organisationId, mode }, limit, webhookId) =>
@@ -113,11 +138,11 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
         .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
         .limit(limit)
         .all(),
-    due: (webhookId, now, limit) => due.all({ webhookId, now, limit }),
-    cutOff: (time, limit) => cutOff.all({ time, limit }),
-    beyond: (claimedUntil, nextAttemptAt, limit) => [
-      ...claimedAfter.all({ time: claimedUntil, limit }),
-      ...scheduledAfter.all({ time: nextAttemptAt, limit }),
+    due,
+    cutOff,
+    beyond: (claimedUntil, nextAt, limit) => [
+      ...claimedAfter(claimedUntil, limit),
+      ...scheduledAfter(nextAt, limit),
     ],
     exhaustedSince(webhookId, since, limit) {
       // One pass over what came since then: a newer try of an event is made later than the one that was exhausted.
@@ -133,7 +158,7 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
         .limit(limit)
         .all();
     },
-    waiting: () => (scheduled.get()?.count ?? 0) + (claimed.get()?.count ?? 0),
-    nextAttemptAt: () => next.get()?.next ?? null,
+    waiting: () => scheduled() + claimed(),
+    nextAttemptAt,
   };
 }
