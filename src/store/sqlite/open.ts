@@ -59,6 +59,14 @@ export const hasLedger = (dataFolder: string): boolean => existsSync(ledgerFile(
 /** Every change of the tables that this version knows, in order. */
 export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() as MigrationMeta[];
 
+/** Whether every change of the tables was made. The migrator would find nothing to do, but takes some milliseconds for it. */
+function isUpToDate(raw: Database): boolean {
+  const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== null;
+  if (!isThere) return false;
+  const last = raw.query<{ at: bigint }, []>("SELECT max(created_at) AS at FROM __drizzle_migrations").get();
+  return Number(last?.at) >= (migrations().at(-1)?.folderMillis ?? 0);
+}
+
 /** Brings the tables up to date; of a new database, makes them. */
 export function migrate(tables: Tables): void {
   const { dialect, session } = tables as unknown as Migrator;
@@ -93,7 +101,7 @@ export function openLedger(
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
-    migrate(writer.tables);
+    if (!isUpToDate(writer.raw)) migrate(writer.tables);
     ensureInstance(writer.raw, newInstance);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return writer;
