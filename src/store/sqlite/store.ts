@@ -82,7 +82,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     read: snapshots.read,
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
-    newestIdTime: newestIdTime(writer.tables),
+    newestIdTime: newestIdTime(writer.raw),
     async audit() {
       const reader = connect(ledgerFile(dataFolder), { readonly: true });
       try {
