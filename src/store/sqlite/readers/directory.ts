@@ -1,7 +1,7 @@
-import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
 import { lazily } from "../lazily.ts";
-import type { Tables } from "../open.ts";
+import type { Connection, Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
 import {
   agents,
@@ -27,34 +27,19 @@ type DirectoryReader = Pick<
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
-function createAgentsReader(tables: Tables): SqliteReader["agents"] {
+function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"] {
+  // Every start asks and mostly finds none. Drizzle would take a millisecond or two to make the statement.
+  const withStatusToFollow = raw.prepare<{ id: string }, [number]>(
+    `SELECT agents.id FROM scopes
+     JOIN agents ON agents.organisation_id = scopes.organisation_id AND agents.mode = scopes.mode
+     JOIN warrant_counts ON warrant_counts.scope = scopes.position AND agent = agents.position AND count > 0
+     WHERE agents.status = 'killed' AND state = 'held' OR agents.status = 'active' AND state = 'frozen'
+     LIMIT ?`,
+  );
+  const get = (id: string) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null;
   return {
-    get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
-    withStatusToFollow: (limit) =>
-      tables
-        .select({ agent })
-        .from(scopes)
-        .innerJoin(
-          agents,
-          and(eq(agents.organisationId, scopes.organisationId), eq(agents.mode, scopes.mode)),
-        )
-        .innerJoin(
-          warrantCounts,
-          and(
-            eq(warrantCounts.scope, scopes.position),
-            eq(warrantCounts.agent, agents.position),
-            gt(warrantCounts.count, 0),
-          ),
-        )
-        .where(
-          or(
-            and(eq(agents.status, "killed"), eq(warrantCounts.state, "held")),
-            and(eq(agents.status, "active"), eq(warrantCounts.state, "frozen")),
-          ),
-        )
-        .limit(limit)
-        .all()
-        .map(({ agent }) => agent),
+    get,
+    withStatusToFollow: (limit) => withStatusToFollow.all(limit).flatMap(({ id }) => get(id) ?? []),
     list: ({ organisationId, mode }) =>
       tables
         .select(agent)
@@ -175,7 +160,8 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
   };
 }
 
-export function createDirectoryReader(tables: Tables): DirectoryReader {
+export function createDirectoryReader(connection: Connection): DirectoryReader {
+  const { tables } = connection;
   const apiKeyByHash = lazily(() => {
     const statement = tables
       .select()
@@ -185,7 +171,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     return (hash: string) => statement.get({ hash }) ?? null;
   });
   return {
-    agents: createAgentsReader(tables),
+    agents: createAgentsReader(connection),
     policies: createPoliciesReader(tables),
     verifiers: {
       list: (organisationId) =>
@@ -222,12 +208,15 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
           .all(),
     },
     instance: {
-      get: () => {
-        const instance = tables.select().from(instances).get();
-        // Made when the ledger was (open.ts).
-        if (!instance) throw new Error("the ledger has no instance");
-        return instance;
-      },
+      get: lazily(() => {
+        const statement = tables.select().from(instances).prepare();
+        return () => {
+          const instance = statement.get();
+          // Made when the ledger was (open.ts).
+          if (!instance) throw new Error("the ledger has no instance");
+          return instance;
+        };
+      }),
     },
     balances: createBalancesReader(tables),
   };

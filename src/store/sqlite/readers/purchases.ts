@@ -1,17 +1,25 @@
 import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
-import type { Tables } from "../open.ts";
+import type { Connection } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purchases" | "contents"> {
+export function createPurchasesReader({
+  tables,
+  raw,
+}: Connection): Pick<SqliteReader, "purchases" | "contents"> {
   const rows = () => tables.select().from(purchases);
+  // Every start asks and mostly finds none. Drizzle would take a millisecond or two to make the statement.
+  const unfinished = raw.prepare<{ id: string }, [string, number]>(
+    "SELECT id FROM purchases WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
+  );
+  const get = (id: string) => {
+    const row = rows().where(eq(purchases.id, id)).get();
+    return row ? purchaseOf(row) : null;
+  };
   return {
     purchases: {
-      get(id) {
-        const row = rows().where(eq(purchases.id, id)).get();
-        return row ? purchaseOf(row) : null;
-      },
+      get,
       list: ({ organisationId, mode }, olderThan, limit) =>
         rows()
           .where(
@@ -25,13 +33,7 @@ export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purch
           .limit(limit)
           .all()
           .map(purchaseOf),
-      unfinished: (afterId, limit) =>
-        rows()
-          .where(and(ne(purchases.phase, "ended"), gt(purchases.id, afterId)))
-          .orderBy(asc(purchases.id))
-          .limit(limit)
-          .all()
-          .map(purchaseOf),
+      unfinished: (afterId, limit) => unfinished.all(afterId, limit).flatMap(({ id }) => get(id) ?? []),
       toCheck: (now, latest, limit) =>
         rows()
           .where(
