@@ -1,5 +1,5 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { and, type Column, eq, type SQL, sql } from "drizzle-orm";
+import { and, type Column, eq, getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
@@ -9,6 +9,7 @@ import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { balanceOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
+import { selectRows } from "./select-rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
@@ -157,12 +158,12 @@ function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: 
   return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
 }
 
-function operationLookUps(tables: Tables) {
+function operationLookUps(tables: Tables, raw: Database) {
   return {
     // There is one.
     instance: lazily(() => {
-      const statement = tables.select().from(directory.instances).prepare();
-      return () => statement.get() ?? null;
+      const instances = selectRows(raw, getTableColumns(directory.instances), "");
+      return () => instances()[0] ?? null;
     }),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
@@ -261,7 +262,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...peopleLookUps(tables),
     ...rulesLookUps(tables),
     ...ledgerLookUps(tables, raw, positions, names),
-    ...operationLookUps(tables),
+    ...operationLookUps(tables, raw),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

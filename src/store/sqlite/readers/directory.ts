@@ -1,8 +1,9 @@
-import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
+import { selectRows } from "../select-rows.ts";
 import {
   agents,
   apiKeys,
@@ -28,18 +29,17 @@ type DirectoryReader = Pick<
 >;
 
 function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"] {
-  // Every start asks and mostly finds none. Drizzle would take a millisecond or two to make the statement.
-  const withStatusToFollow = raw.prepare<{ id: string }, [number]>(
-    `SELECT agents.id FROM scopes
-     JOIN agents ON agents.organisation_id = scopes.organisation_id AND agents.mode = scopes.mode
+  const withStatusToFollow = selectRows(
+    raw,
+    agent,
+    `JOIN scopes ON agents.organisation_id = scopes.organisation_id AND agents.mode = scopes.mode
      JOIN warrant_counts ON warrant_counts.scope = scopes.position AND agent = agents.position AND count > 0
      WHERE agents.status = 'killed' AND state = 'held' OR agents.status = 'active' AND state = 'frozen'
      LIMIT ?`,
   );
-  const get = (id: string) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null;
   return {
-    get,
-    withStatusToFollow: (limit) => withStatusToFollow.all(limit).flatMap(({ id }) => get(id) ?? []),
+    get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
+    withStatusToFollow,
     list: ({ organisationId, mode }) =>
       tables
         .select(agent)
@@ -161,7 +161,7 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
 }
 
 export function createDirectoryReader(connection: Connection): DirectoryReader {
-  const { tables } = connection;
+  const { tables, raw } = connection;
   const apiKeyByHash = lazily(() => {
     const statement = tables
       .select()
@@ -170,6 +170,7 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
       .prepare();
     return (hash: string) => statement.get({ hash }) ?? null;
   });
+  const instancesThere = lazily(() => selectRows(raw, getTableColumns(instances), ""));
   return {
     agents: createAgentsReader(connection),
     policies: createPoliciesReader(tables),
@@ -208,15 +209,12 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
           .all(),
     },
     instance: {
-      get: lazily(() => {
-        const statement = tables.select().from(instances).prepare();
-        return () => {
-          const instance = statement.get();
-          // Made when the ledger was (open.ts).
-          if (!instance) throw new Error("the ledger has no instance");
-          return instance;
-        };
-      }),
+      get: () => {
+        const [instance] = instancesThere();
+        // Made when the ledger was (open.ts).
+        if (!instance) throw new Error("the ledger has no instance");
+        return instance;
+      },
     },
     balances: createBalancesReader(tables),
   };

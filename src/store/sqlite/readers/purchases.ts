@@ -1,6 +1,7 @@
-import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
 import type { Connection } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
+import { selectRows } from "../select-rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
@@ -9,17 +10,17 @@ export function createPurchasesReader({
   raw,
 }: Connection): Pick<SqliteReader, "purchases" | "contents"> {
   const rows = () => tables.select().from(purchases);
-  // Every start asks and mostly finds none. Drizzle would take a millisecond or two to make the statement.
-  const unfinished = raw.prepare<{ id: string }, [string, number]>(
-    "SELECT id FROM purchases WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
+  const unfinished = selectRows(
+    raw,
+    getTableColumns(purchases),
+    "WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
   );
-  const get = (id: string) => {
-    const row = rows().where(eq(purchases.id, id)).get();
-    return row ? purchaseOf(row) : null;
-  };
   return {
     purchases: {
-      get,
+      get(id) {
+        const row = rows().where(eq(purchases.id, id)).get();
+        return row ? purchaseOf(row) : null;
+      },
       list: ({ organisationId, mode }, olderThan, limit) =>
         rows()
           .where(
@@ -33,7 +34,7 @@ export function createPurchasesReader({
           .limit(limit)
           .all()
           .map(purchaseOf),
-      unfinished: (afterId, limit) => unfinished.all(afterId, limit).flatMap(({ id }) => get(id) ?? []),
+      unfinished: (afterId, limit) => unfinished(afterId, limit).map(purchaseOf),
       toCheck: (now, latest, limit) =>
         rows()
           .where(

@@ -21,8 +21,8 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     checks: createChecksReader(tables),
     escalations: createEscalationsReader(tables),
     ...createDirectoryReader(connection),
-    webhooks: createWebhooksReader(tables),
-    deliveries: createDeliveriesReader(tables),
+    webhooks: createWebhooksReader(connection),
+    deliveries: createDeliveriesReader(connection),
     ...createPurchasesReader(connection),
     ...createPeopleReader(tables),
   };

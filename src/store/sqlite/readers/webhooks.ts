@@ -4,6 +4,7 @@ import {
   count,
   desc,
   eq,
+  getTableColumns,
   gt,
   gte,
   inArray,
@@ -18,12 +19,13 @@ import {
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { lazily } from "../lazily.ts";
-import type { Tables } from "../open.ts";
+import type { Connection, Tables } from "../open.ts";
+import { selectRows } from "../select-rows.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 /** Prepared where the delivering job asks, many times a second. */
-export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
+export function createWebhooksReader({ tables, raw }: Connection): SqliteReader["webhooks"] {
   const withWork = lazily(() => {
     const statement = tables
       .select()
@@ -44,8 +46,7 @@ export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
         .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode)))
         .orderBy(asc(webhooks.id))
         .all(),
-    enabled: () =>
-      tables.select().from(webhooks).where(eq(webhooks.disabled, false)).orderBy(asc(webhooks.id)).all(),
+    enabled: lazily(() => selectRows(raw, getTableColumns(webhooks), "WHERE disabled = 0 ORDER BY id")),
     withWork,
   };
 }
@@ -69,7 +70,7 @@ const firstAttemptsBefore = (tables: Tables) =>
     );
 
 /** The deliveries that a time makes due, or puts off schedule. */
-function timedReads(tables: Tables) {
+function timedReads({ tables, raw }: Connection) {
   const rows = () => tables.select().from(deliveries);
   const due = lazily(() => {
     const statement = rows()
@@ -86,26 +87,18 @@ function timedReads(tables: Tables) {
       .prepare();
     return (webhookId: string, now: number, limit: number) => statement.all({ webhookId, now, limit });
   });
-  const timed = (
-    column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil,
-    compare: typeof gt,
-  ) =>
-    lazily(() => {
-      const statement = rows()
-        .where(and(isNotNull(column), compare(column, placeholder("time"))))
-        .limit(placeholder("limit"))
-        .prepare();
-      return (time: number, limit: number) => statement.all({ time, limit });
-    });
+  const timed = (condition: string) =>
+    lazily(() => selectRows(raw, getTableColumns(deliveries), `WHERE ${condition} ? LIMIT ?`));
   return {
     due,
-    cutOff: timed(deliveries.claimedUntil, lte),
-    claimedAfter: timed(deliveries.claimedUntil, gt),
-    scheduledAfter: timed(deliveries.nextAttemptAt, gt),
+    cutOff: timed("claimed_until IS NOT NULL AND claimed_until <="),
+    claimedAfter: timed("claimed_until IS NOT NULL AND claimed_until >"),
+    scheduledAfter: timed("next_attempt_at IS NOT NULL AND next_attempt_at >"),
   };
 }
 
-export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries"] {
+export function createDeliveriesReader(connection: Connection): SqliteReader["deliveries"] {
+  const { tables } = connection;
   const rows = () => tables.select().from(deliveries);
   // Each by its own index; no delivery is both.
   const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
@@ -115,7 +108,7 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
     });
   const scheduled = countWhere(deliveries.nextAttemptAt);
   const claimed = countWhere(deliveries.claimedUntil);
-  const { due, cutOff, claimedAfter, scheduledAfter } = timedReads(tables);
+  const { due, cutOff, claimedAfter, scheduledAfter } = timedReads(connection);
   const nextAttemptAt = lazily(() => {
     const statement = tables
       .select({ next: min(deliveries.nextAttemptAt) })
