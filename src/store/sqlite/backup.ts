@@ -3,8 +3,8 @@ import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
+import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
-import { ledgerFile } from "./open.ts";
 import { sealFile } from "./seal.ts";
 
 /** Texts of key files by their names; in a backup they lie in the clear. */

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
+import { ledgerFile } from "./ledger-file.ts";
 import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
 export type Tables = BunSQLiteDatabase;
@@ -50,11 +50,6 @@ type Migrator = {
   dialect: { migrate(migrations: MigrationMeta[], session: unknown): void };
   session: { run(query: unknown): unknown };
 };
-
-export const LEDGER_FILE = "holdfast.db";
-export const ledgerFile = (dataFolder: string): string => join(dataFolder, LEDGER_FILE);
-
-export const hasLedger = (dataFolder: string): boolean => existsSync(ledgerFile(dataFolder));
 
 /** Every change of the tables that this version knows, in order. */
 export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() as MigrationMeta[];
