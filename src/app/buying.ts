@@ -1,19 +1,37 @@
-import type { Config, Secrets } from "../config.ts";
+import type { Config, PrivateKey, Secrets } from "../config.ts";
+import type { Mode } from "../core/roles.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { KNOWN_ASSETS } from "../core/x402/assets.ts";
 import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "../jobs/purchases.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import type { EvmChains } from "../platform/evm-chain.ts";
+import type { EvmPayer } from "../platform/evm-payer.ts";
 import { logFault } from "../platform/log.ts";
 import { createX402Client } from "../platform/x402-request.ts";
 import type { Buying, Context } from "../services/context.ts";
 
 /**
- * viem takes 20 ms to load, so it is loaded when it is first needed: at the start where there is a wallet, else with the first
- * question to a chain. By `require`, for the reason in `platform/passkeys.ts`.
+ * viem takes 20 ms to load, so it is loaded when it is first needed: with the first payment by a wallet, or the first question to
+ * a chain. By `require`, for the reason in `platform/passkeys.ts`.
  */
 const evmChain = (): typeof import("../platform/evm-chain.ts") => require("../platform/evm-chain.ts");
 const evmPayer = (): typeof import("../platform/evm-payer.ts") => require("../platform/evm-payer.ts");
+
+/** The wallet of a private key that the configuration has checked. */
+function walletOf(mode: Mode, privateKey: PrivateKey): EvmPayer {
+  let made: EvmPayer | null = null;
+  const payer = (): EvmPayer => {
+    made ??= evmPayer().createEvmPayer(mode, privateKey);
+    return made;
+  };
+  return {
+    mode,
+    get address() {
+      return payer().address;
+    },
+    sign: async (order, now) => payer().sign(order, now),
+  };
+}
 
 export function buyingWith(
   config: Config,
@@ -29,8 +47,8 @@ export function buyingWith(
   return {
     ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners }),
     wallets: {
-      sandbox: x402SandboxKey && evmPayer().createEvmPayer("sandbox", x402SandboxKey),
-      live: x402LiveKey && evmPayer().createEvmPayer("live", x402LiveKey),
+      sandbox: x402SandboxKey && walletOf("sandbox", x402SandboxKey),
+      live: x402LiveKey && walletOf("live", x402LiveKey),
     },
     // The first rule for a token counts, so the operator's rules come first.
     assets: [...config.x402Assets, ...KNOWN_ASSETS],

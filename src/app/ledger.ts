@@ -2,7 +2,7 @@ import type { CommandLineTools, OpenLedger } from "../cli/tools.ts";
 import { type Config, NO_SECRETS, readConfig, readSecrets, type Secrets } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { serverHasRun } from "../services/instance.ts";
-import { hasLedger } from "../store/sqlite/open.ts";
+import { hasLedger } from "../store/sqlite/ledger-file.ts";
 import { refuseHalfRestored } from "../store/sqlite/restore.ts";
 import { backUpFolder, restoreFolder } from "./backups.ts";
 import { composeContext } from "./context.ts";

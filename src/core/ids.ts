@@ -39,10 +39,8 @@ export const isId = (noun: Noun, text: string): boolean =>
 const HALF = 2 ** 40;
 
 /** Every two digits, by their number. */
-const PAIRS: readonly string[] = Array.from(
-  { length: 32 * 32 },
-  (_, pair) => CROCKFORD.charAt(pair >> 5) + CROCKFORD.charAt(pair & 31),
-);
+const PAIRS: string[] = [];
+for (const upper of CROCKFORD) for (const lower of CROCKFORD) PAIRS.push(upper + lower);
 
 const pairAt = (number: number): string => PAIRS[number & 1_023] ?? "";
 

@@ -53,14 +53,12 @@ export type PasskeyVerifier = {
  * The library takes some 100 ms to load from source, so only the first use of a passkey loads it. By `require`, since the
  * compiled executable runs the modules of a dynamic import in a wrong order: one needs what a later one prepares.
  */
-const server = (): typeof import("@simplewebauthn/server") => require("@simplewebauthn/server");
-const serverParts = (): typeof import("@simplewebauthn/server/helpers") =>
-  require("@simplewebauthn/server/helpers");
+const library = (): typeof import("./webauthn.ts") => require("./webauthn.ts");
 
 export function createPasskeyVerifier(): PasskeyVerifier {
   return {
     verifyRegistration(response, challenge, party) {
-      const { verifyRegistrationResponse } = server();
+      const { verifyRegistrationResponse } = library();
       return orProblem(async () => {
         refuseCertificates(response.response.attestationObject);
         const { verified, registrationInfo } = await verifyRegistrationResponse({
@@ -77,7 +75,7 @@ export function createPasskeyVerifier(): PasskeyVerifier {
       });
     },
     verifyAssertion(response, challenge, party, credential) {
-      const { verifyAuthenticationResponse } = server();
+      const { verifyAuthenticationResponse } = library();
       return orProblem(async () => {
         const { verified, authenticationInfo } = await verifyAuthenticationResponse({
           response: { ...response, response: signedBy(response), clientExtensionResults: {} },
@@ -114,7 +112,7 @@ const signedBy = ({ response }: AssertionResponse) => ({
  * certificate names, from any address.
  */
 function refuseCertificates(attestationObject: string): void {
-  const { decodeAttestationObject, isoBase64URL } = serverParts();
+  const { decodeAttestationObject, isoBase64URL } = library();
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(attestationObject));
   const format = attestation.get("fmt");
   const isSelfSigned = format === "packed" && attestation.get("attStmt").get("x5c") === undefined;

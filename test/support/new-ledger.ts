@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, ledgerFile, migrate } from "../../src/store/sqlite/open.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
+import { connect, migrate } from "../../src/store/sqlite/open.ts";
 
 /** The file of a migrated ledger without a row. A copy costs little beside migrating, and hundreds of tests need a ledger. */
 let migrated: Uint8Array | null = null;

@@ -1,4 +1,5 @@
-import { connect, ledgerFile } from "../../src/store/sqlite/open.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
+import { connect } from "../../src/store/sqlite/open.ts";
 import { createSqliteReader } from "../../src/store/sqlite/readers/reader.ts";
 import type { SqliteReader } from "../../src/store/sqlite/readers/sqlite-reader.ts";
 

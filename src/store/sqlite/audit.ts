@@ -7,7 +7,8 @@ import { auditPurchases } from "./audit/purchases.ts";
 import { guarded } from "./audit/rows.ts";
 import { auditScopes } from "./audit/scopes.ts";
 import { auditWarrants } from "./audit/warrants.ts";
-import { type Connection, connect, ledgerFile } from "./open.ts";
+import { ledgerFile } from "./ledger-file.ts";
+import { type Connection, connect } from "./open.ts";
 
 /** Where so much is wrong, more messages help nobody. */
 const MESSAGES_MAX = 1_000;

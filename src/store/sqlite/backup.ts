@@ -4,8 +4,8 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
 import { appendChecksum } from "./checksum.ts";
+import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
-import { ledgerFile } from "./open.ts";
 
 /** Texts of key files by their names; in a backup they lie in the clear. */
 export type BackupKeys = Readonly<Record<string, string>>;

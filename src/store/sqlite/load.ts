@@ -1,13 +1,15 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { and, type Column, eq, type SQL, sql } from "drizzle-orm";
+import { and, type Column, eq, getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { balanceOf, depositOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
+import { selectRows } from "./select-rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
@@ -23,17 +25,6 @@ type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
 const { placeholder } = sql;
 const keyed = (column: Column): SQL => eq(column, placeholder("key"));
-
-/** Makes a look-up at its first use: a process asks for few of them. */
-function lazily<Asked extends unknown[], Result>(
-  make: () => (...asked: Asked) => Result,
-): (...asked: Asked) => Result {
-  let made: ((...asked: Asked) => Result) | null = null;
-  return (...asked) => {
-    made ??= make();
-    return made(...asked);
-  };
-}
 
 /** A statement of drizzle's that finds a row by its key. */
 type Finder<Row> = { get(values: { key: string }): Row | undefined };
@@ -171,12 +162,12 @@ function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: 
   return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
 }
 
-function operationLookUps(tables: Tables) {
+function operationLookUps(tables: Tables, raw: Database) {
   return {
     // There is one.
     instance: lazily(() => {
-      const statement = tables.select().from(directory.instances).prepare();
-      return () => statement.get() ?? null;
+      const instances = selectRows(raw, getTableColumns(directory.instances), "");
+      return () => instances()[0] ?? null;
     }),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
@@ -280,7 +271,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...peopleLookUps(tables),
     ...rulesLookUps(tables),
     ...ledgerLookUps(tables, raw, positions, names),
-    ...operationLookUps(tables),
+    ...operationLookUps(tables, raw),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
+import { ledgerFile } from "./ledger-file.ts";
 import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
 export type Tables = BunSQLiteDatabase;
@@ -54,13 +54,16 @@ type Migrator = {
   session: { run(query: unknown): unknown };
 };
 
-export const LEDGER_FILE = "holdfast.db";
-export const ledgerFile = (dataFolder: string): string => join(dataFolder, LEDGER_FILE);
-
-export const hasLedger = (dataFolder: string): boolean => existsSync(ledgerFile(dataFolder));
-
 /** Every change of the tables that this version knows, in order. */
 export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() as MigrationMeta[];
+
+/** Whether every change of the tables was made. The migrator would find nothing to do, but takes some milliseconds for it. */
+function isUpToDate(raw: Database): boolean {
+  const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== null;
+  if (!isThere) return false;
+  const last = raw.query<{ at: bigint }, []>("SELECT max(created_at) AS at FROM __drizzle_migrations").get();
+  return Number(last?.at) >= (migrations().at(-1)?.folderMillis ?? 0);
+}
 
 /** Brings the tables up to date; of a new database, makes them. */
 export function migrate(tables: Tables): void {
@@ -96,7 +99,7 @@ export function openLedger(
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
-    migrate(writer.tables);
+    if (!isUpToDate(writer.raw)) migrate(writer.tables);
     ensureInstance(writer.raw, newInstance);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return writer;

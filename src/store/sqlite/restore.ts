@@ -15,8 +15,9 @@ import { isRefusal, type Refusal, refuseField, rootMessage } from "../../core/er
 import { auditLedger } from "./audit.ts";
 import type { BackupKeys } from "./backup.ts";
 import { takeChecksum } from "./checksum.ts";
+import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
-import { hasLedger, LEDGER_FILE, ledgerFile, migrate, migrations } from "./open.ts";
+import { migrate, migrations } from "./open.ts";
 
 /** Where a restore works until all is checked. It is there as long as a restore runs, and after one that was cut off. */
 const STAGING = "restoring";

@@ -7,9 +7,10 @@ import { createCommitQueue } from "./commit.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
+import { ledgerFile } from "./ledger-file.ts";
 import { createLoad } from "./load.ts";
 import { createNames } from "./names.ts";
-import { connect, ledgerFile, openLedger } from "./open.ts";
+import { connect, openLedger } from "./open.ts";
 import { createPositions } from "./positions.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
@@ -82,7 +83,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     read: snapshots.read,
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
-    newestIdTime: newestIdTime(writer.tables),
+    newestIdTime: newestIdTime(writer.raw),
     async audit() {
       return auditFolder(dataFolder);
     },

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { ledgerFile } from "./open.ts";
+import { ledgerFile } from "./ledger-file.ts";
 
 /** A pass that copies fewer pages than these leaves few behind: what was written meanwhile is less still. */
 const PAGES_FEW = 256;

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Needs } from "../../../src/store/needs.ts";
-import { connect, ledgerFile } from "../../../src/store/sqlite/open.ts";
+import { ledgerFile } from "../../../src/store/sqlite/ledger-file.ts";
+import { connect } from "../../../src/store/sqlite/open.ts";
 import { createTestContext } from "../../support/context.ts";
 import { buildGoodLedger } from "../../support/good-ledger.ts";
 import { SCRIPTED } from "../../support/stage.ts";

@@ -1,7 +1,9 @@
-import { type AnyColumn, and, asc, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
-import type { Tables } from "../open.ts";
+import { lazily } from "../lazily.ts";
+import type { Connection, Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
+import { selectRows } from "../select-rows.ts";
 import {
   agents,
   apiKeys,
@@ -26,38 +28,19 @@ type DirectoryReader = Pick<
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
-/** Whether any of an agent's frozen warrants may be held again: its deadline is to come. */
-const hasFrozenInTime = (now: number) =>
-  sql`EXISTS (SELECT 1 FROM warrants WHERE agent = ${agents.position} AND state = 'frozen' AND deadline > ${now})`;
-
-function createAgentsReader(tables: Tables): SqliteReader["agents"] {
+function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"] {
+  const withStatusToFollow = selectRows(
+    raw,
+    agent,
+    `JOIN scopes ON agents.organisation_id = scopes.organisation_id AND agents.mode = scopes.mode
+     JOIN warrant_counts ON warrant_counts.scope = scopes.position AND agent = agents.position AND count > 0
+     WHERE agents.status = 'killed' AND state = 'held' OR agents.status = 'active' AND state = 'frozen'
+       AND EXISTS (SELECT 1 FROM warrants WHERE agent = agents.position AND state = 'frozen' AND deadline > ?)
+     LIMIT ?`,
+  );
   return {
     get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
-    withStatusToFollow: (now, limit) =>
-      tables
-        .select({ agent })
-        .from(scopes)
-        .innerJoin(
-          agents,
-          and(eq(agents.organisationId, scopes.organisationId), eq(agents.mode, scopes.mode)),
-        )
-        .innerJoin(
-          warrantCounts,
-          and(
-            eq(warrantCounts.scope, scopes.position),
-            eq(warrantCounts.agent, agents.position),
-            gt(warrantCounts.count, 0),
-          ),
-        )
-        .where(
-          or(
-            and(eq(agents.status, "killed"), eq(warrantCounts.state, "held")),
-            and(eq(agents.status, "active"), eq(warrantCounts.state, "frozen"), hasFrozenInTime(now)),
-          ),
-        )
-        .limit(limit)
-        .all()
-        .map(({ agent }) => agent),
+    withStatusToFollow,
     list: ({ organisationId, mode }) =>
       tables
         .select(agent)
@@ -178,14 +161,19 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
   };
 }
 
-export function createDirectoryReader(tables: Tables): DirectoryReader {
-  const apiKeyByHash = tables
-    .select()
-    .from(apiKeys)
-    .where(eq(apiKeys.secretHash, placeholder("hash")))
-    .prepare();
+export function createDirectoryReader(connection: Connection): DirectoryReader {
+  const { tables, raw } = connection;
+  const apiKeyByHash = lazily(() => {
+    const statement = tables
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.secretHash, placeholder("hash")))
+      .prepare();
+    return (hash: string) => statement.get({ hash }) ?? null;
+  });
+  const instancesThere = lazily(() => selectRows(raw, getTableColumns(instances), ""));
   return {
-    agents: createAgentsReader(tables),
+    agents: createAgentsReader(connection),
     policies: createPoliciesReader(tables),
     verifiers: {
       list: (organisationId) =>
@@ -211,7 +199,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
       list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
     },
     apiKeys: {
-      byHash: (hash) => apiKeyByHash.get({ hash }) ?? null,
+      byHash: apiKeyByHash,
       get: (id) => tables.select().from(apiKeys).where(eq(apiKeys.id, id)).get() ?? null,
       list: ({ organisationId, mode }) =>
         tables
@@ -223,7 +211,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     },
     instance: {
       get: () => {
-        const instance = tables.select().from(instances).get();
+        const [instance] = instancesThere();
         // Made when the ledger was (open.ts).
         if (!instance) throw new Error("the ledger has no instance");
         return instance;

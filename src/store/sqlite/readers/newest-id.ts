@@ -1,20 +1,14 @@
-import { max } from "drizzle-orm";
+import type { Database } from "bun:sqlite";
 import { timeOfId } from "../../../core/ids.ts";
-import type { Tables } from "../open.ts";
-import { auditEntries } from "../tables/directory.ts";
-import { escalations, warrants } from "../tables/ledger.ts";
-import { deliveries } from "../tables/webhooks.ts";
 
 /** The tables of which a row's id says whether it is newer than another. */
-const ORDERED = [auditEntries, escalations, warrants, deliveries] as const;
+const ORDERED = ["admin_acts", "escalations", "warrants", "webhook_deliveries"] as const;
 
-export function newestIdTime(tables: Tables): number {
-  const newest = ORDERED.map(
-    (table) =>
-      tables
-        .select({ id: max(table.id) })
-        .from(table)
-        .get()?.id ?? null,
-  );
-  return Math.max(-1, ...newest.map((id) => (id === null ? -1 : timeOfId(id))));
+export function newestIdTime(raw: Database): number {
+  const newest = raw
+    .query<{ id: string | null }, []>(
+      ORDERED.map((table) => `SELECT max(id) AS id FROM ${table}`).join(" UNION ALL "),
+    )
+    .all();
+  return Math.max(-1, ...newest.map(({ id }) => (id === null ? -1 : timeOfId(id))));
 }

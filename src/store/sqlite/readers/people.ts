@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
+import { lazily } from "../lazily.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
 import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
@@ -12,19 +13,25 @@ type PeopleReader = Pick<
 >;
 
 export function createPeopleReader(tables: Tables): PeopleReader {
-  const authSessionByHash = tables
-    .select()
-    .from(authSessions)
-    .where(eq(authSessions.tokenHash, placeholder("hash")))
-    .prepare();
-  const user = tables
-    .select()
-    .from(users)
-    .where(eq(users.id, placeholder("id")))
-    .prepare();
+  const authSessionByHash = lazily(() => {
+    const statement = tables
+      .select()
+      .from(authSessions)
+      .where(eq(authSessions.tokenHash, placeholder("hash")))
+      .prepare();
+    return (hash: string) => statement.get({ hash }) ?? null;
+  });
+  const user = lazily(() => {
+    const statement = tables
+      .select()
+      .from(users)
+      .where(eq(users.id, placeholder("id")))
+      .prepare();
+    return (id: string) => statement.get({ id }) ?? null;
+  });
   return {
     users: {
-      get: (id) => user.get({ id }) ?? null,
+      get: user,
       byEmail: (email) =>
         tables
           .select()
@@ -69,6 +76,6 @@ export function createPeopleReader(tables: Tables): PeopleReader {
           .all()
           .map(auditEntryOf),
     },
-    authSessions: { byHash: (hash) => authSessionByHash.get({ hash }) ?? null },
+    authSessions: { byHash: authSessionByHash },
   };
 }

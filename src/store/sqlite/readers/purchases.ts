@@ -1,11 +1,20 @@
-import { and, asc, count, desc, eq, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
-import type { Tables } from "../open.ts";
+import { and, asc, count, desc, eq, getTableColumns, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
+import type { Connection } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
+import { selectRows } from "../select-rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purchases" | "contents"> {
+export function createPurchasesReader({
+  tables,
+  raw,
+}: Connection): Pick<SqliteReader, "purchases" | "contents"> {
   const rows = () => tables.select().from(purchases);
+  const unfinished = selectRows(
+    raw,
+    getTableColumns(purchases),
+    "WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
+  );
   return {
     purchases: {
       get(id) {
@@ -25,13 +34,7 @@ export function createPurchasesReader(tables: Tables): Pick<SqliteReader, "purch
           .limit(limit)
           .all()
           .map(purchaseOf),
-      unfinished: (afterId, limit) =>
-        rows()
-          .where(and(ne(purchases.phase, "ended"), gt(purchases.id, afterId)))
-          .orderBy(asc(purchases.id))
-          .limit(limit)
-          .all()
-          .map(purchaseOf),
+      unfinished: (afterId, limit) => unfinished(afterId, limit).map(purchaseOf),
       toCheck: (now, latest, limit) =>
         rows()
           .where(

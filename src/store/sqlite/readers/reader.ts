@@ -20,10 +20,10 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     trace: createTraceReader(connection, names),
     checks: createChecksReader(tables),
     escalations: createEscalationsReader(tables),
-    ...createDirectoryReader(tables),
-    webhooks: createWebhooksReader(tables),
-    deliveries: createDeliveriesReader(tables),
-    ...createPurchasesReader(tables),
+    ...createDirectoryReader(connection),
+    webhooks: createWebhooksReader(connection),
+    deliveries: createDeliveriesReader(connection),
+    ...createPurchasesReader(connection),
     ...createPeopleReader(tables),
   };
 };

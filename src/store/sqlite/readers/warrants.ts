@@ -5,6 +5,7 @@ import { entriesOf, entryAt, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../scope.ts";
+import { lazily } from "../lazily.ts";
 import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
 import { checkOf, traceStepOf } from "../rows.ts";
@@ -182,59 +183,69 @@ function createInstanceReads(
 
 export function createTraceReader({ tables, raw }: Connection, names: Names): SqliteReader["trace"] {
   const byId = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
-  const ofWarrant = tables
-    .select()
-    .from(trace)
-    .where(eq(trace.warrant, placeholder("position")))
-    .orderBy(asc(trace.sequence))
-    .prepare();
-  const pair = tables
-    .select()
-    .from(trace)
-    .where(
-      and(
-        eq(trace.warrant, placeholder("position")),
-        sql`${trace.sequence} BETWEEN ${placeholder("sequence")} - 1 AND ${placeholder("sequence")}`,
-      ),
-    )
-    .orderBy(desc(trace.sequence))
-    .prepare();
-  const checkById = tables
-    .select()
-    .from(checks)
-    .where(eq(checks.id, placeholder("id")))
-    .prepare();
+  const ofWarrant = lazily(() => {
+    const statement = tables
+      .select()
+      .from(trace)
+      .where(eq(trace.warrant, placeholder("position")))
+      .orderBy(asc(trace.sequence))
+      .prepare();
+    return (position: number) => statement.all({ position });
+  });
+  const pair = lazily(() => {
+    const statement = tables
+      .select()
+      .from(trace)
+      .where(
+        and(
+          eq(trace.warrant, placeholder("position")),
+          sql`${trace.sequence} BETWEEN ${placeholder("sequence")} - 1 AND ${placeholder("sequence")}`,
+        ),
+      )
+      .orderBy(desc(trace.sequence))
+      .prepare();
+    return (position: number, sequence: number) => statement.all({ position, sequence });
+  });
+  const checkById = lazily(() => {
+    const statement = tables
+      .select()
+      .from(checks)
+      .where(eq(checks.id, placeholder("id")))
+      .prepare();
+    return (id: string) => statement.get({ id });
+  });
   const checksOf = createChecksReader(tables).of;
   return {
     entry(warrantId, sequence) {
       const row = byId.get(warrantId);
       if (row === null) return null;
-      const [step, before] = pair
-        .all({ position: Number(row.position), sequence })
-        .map((found) => traceStepOf(found, warrantId));
+      const [step, before] = pair(Number(row.position), sequence).map((found) =>
+        traceStepOf(found, warrantId),
+      );
       if (step?.sequence !== sequence) return null;
-      const check = step.checkId === null ? undefined : checkById.get({ id: step.checkId });
+      const check = step.checkId === null ? undefined : checkById(step.checkId);
       return entryAt(warrantOf(row, names), step, before ?? null, check ? checkOf(check, warrantId) : null);
     },
     of(warrantId): readonly TraceEntry[] {
       const row = byId.get(warrantId);
       if (row === null) return [];
-      const steps = ofWarrant
-        .all({ position: Number(row.position) })
-        .map((step) => traceStepOf(step, warrantId));
+      const steps = ofWarrant(Number(row.position)).map((step) => traceStepOf(step, warrantId));
       return entriesOf(warrantOf(row, names), steps, checksOf(warrantId));
     },
   };
 }
 
 export function createChecksReader(tables: Tables): SqliteReader["checks"] {
-  const ofWarrant = tables
-    .select()
-    .from(checks)
-    .where(eq(checks.warrant, sql`(SELECT position FROM warrants WHERE id = ${placeholder("warrantId")})`))
-    .orderBy(asc(checks.position))
-    .prepare();
-  return { of: (warrantId) => ofWarrant.all({ warrantId }).map((row) => checkOf(row, warrantId)) };
+  const ofWarrant = lazily(() => {
+    const statement = tables
+      .select()
+      .from(checks)
+      .where(eq(checks.warrant, sql`(SELECT position FROM warrants WHERE id = ${placeholder("warrantId")})`))
+      .orderBy(asc(checks.position))
+      .prepare();
+    return (warrantId: string) => statement.all({ warrantId });
+  });
+  return { of: (warrantId) => ofWarrant(warrantId).map((row) => checkOf(row, warrantId)) };
 }
 
 export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {

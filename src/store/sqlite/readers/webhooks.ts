@@ -4,6 +4,7 @@ import {
   count,
   desc,
   eq,
+  getTableColumns,
   gt,
   gte,
   inArray,
@@ -17,20 +18,25 @@ import {
   sql,
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Tables } from "../open.ts";
+import { lazily } from "../lazily.ts";
+import type { Connection, Tables } from "../open.ts";
+import { selectRows } from "../select-rows.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 /** Prepared where the delivering job asks, many times a second. */
-export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
-  const withWork = tables
-    .select()
-    .from(webhooks)
-    .where(
-      sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} <= ${placeholder("now")})`,
-    )
-    .orderBy(asc(webhooks.id))
-    .prepare();
+export function createWebhooksReader({ tables, raw }: Connection): SqliteReader["webhooks"] {
+  const withWork = lazily(() => {
+    const statement = tables
+      .select()
+      .from(webhooks)
+      .where(
+        sql`EXISTS (SELECT 1 FROM ${deliveries} WHERE ${deliveries.webhookId} = ${webhooks.id} AND ${deliveries.nextAttemptAt} <= ${placeholder("now")})`,
+      )
+      .orderBy(asc(webhooks.id))
+      .prepare();
+    return (now: number) => statement.all({ now });
+  });
   return {
     get: (id) => tables.select().from(webhooks).where(eq(webhooks.id, id)).get() ?? null,
     list: ({ organisationId, mode }) =>
@@ -40,9 +46,8 @@ export function createWebhooksReader(tables: Tables): SqliteReader["webhooks"] {
         .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode)))
         .orderBy(asc(webhooks.id))
         .all(),
-    enabled: () =>
-      tables.select().from(webhooks).where(eq(webhooks.disabled, false)).orderBy(asc(webhooks.id)).all(),
-    withWork: (now) => withWork.all({ now }),
+    enabled: lazily(() => selectRows(raw, getTableColumns(webhooks), "WHERE disabled = 0 ORDER BY id")),
+    withWork,
   };
 }
 
@@ -64,41 +69,54 @@ const firstAttemptsBefore = (tables: Tables) =>
       ),
     );
 
-export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries"] {
+/** The deliveries that a time makes due, or puts off schedule. */
+function timedReads({ tables, raw }: Connection) {
+  const rows = () => tables.select().from(deliveries);
+  const due = lazily(() => {
+    const statement = rows()
+      .where(
+        and(
+          eq(deliveries.webhookId, placeholder("webhookId")),
+          isNotNull(deliveries.nextAttemptAt),
+          lte(deliveries.nextAttemptAt, placeholder("now")),
+          or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
+        ),
+      )
+      .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
+      .limit(placeholder("limit"))
+      .prepare();
+    return (webhookId: string, now: number, limit: number) => statement.all({ webhookId, now, limit });
+  });
+  const timed = (condition: string) =>
+    lazily(() => selectRows(raw, getTableColumns(deliveries), `WHERE ${condition} ? LIMIT ?`));
+  return {
+    due,
+    cutOff: timed("claimed_until IS NOT NULL AND claimed_until <="),
+    claimedAfter: timed("claimed_until IS NOT NULL AND claimed_until >"),
+    scheduledAfter: timed("next_attempt_at IS NOT NULL AND next_attempt_at >"),
+  };
+}
+
+export function createDeliveriesReader(connection: Connection): SqliteReader["deliveries"] {
+  const { tables } = connection;
   const rows = () => tables.select().from(deliveries);
   // Each by its own index; no delivery is both.
   const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
-    tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
+    lazily(() => {
+      const statement = tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
+      return () => statement.get()?.count ?? 0;
+    });
   const scheduled = countWhere(deliveries.nextAttemptAt);
   const claimed = countWhere(deliveries.claimedUntil);
-  const due = rows()
-    .where(
-      and(
-        eq(deliveries.webhookId, placeholder("webhookId")),
-        isNotNull(deliveries.nextAttemptAt),
-        lte(deliveries.nextAttemptAt, placeholder("now")),
-        or(gt(deliveries.attempts, 0), notExists(firstAttemptsBefore(tables))),
-      ),
-    )
-    .orderBy(asc(deliveries.nextAttemptAt), asc(deliveries.id))
-    .limit(placeholder("limit"))
-    .prepare();
-  const timed = (
-    column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil,
-    compare: typeof gt,
-  ) =>
-    rows()
-      .where(and(isNotNull(column), compare(column, placeholder("time"))))
-      .limit(placeholder("limit"))
+  const { due, cutOff, claimedAfter, scheduledAfter } = timedReads(connection);
+  const nextAttemptAt = lazily(() => {
+    const statement = tables
+      .select({ next: min(deliveries.nextAttemptAt) })
+      .from(deliveries)
+      .where(isNotNull(deliveries.nextAttemptAt))
       .prepare();
-  const cutOff = timed(deliveries.claimedUntil, lte);
-  const claimedAfter = timed(deliveries.claimedUntil, gt);
-  const scheduledAfter = timed(deliveries.nextAttemptAt, gt);
-  const next = tables
-    .select({ next: min(deliveries.nextAttemptAt) })
-    .from(deliveries)
-    .where(isNotNull(deliveries.nextAttemptAt))
-    .prepare();
+    return () => statement.get()?.next ?? null;
+  });
   return {
     get: (id) => rows().where(eq(deliveries.id, id)).get() ?? null,
     list: ({ organisationId, mode }, limit, webhookId) =>
@@ -113,11 +131,11 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
         .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
         .limit(limit)
         .all(),
-    due: (webhookId, now, limit) => due.all({ webhookId, now, limit }),
-    cutOff: (time, limit) => cutOff.all({ time, limit }),
-    beyond: (claimedUntil, nextAttemptAt, limit) => [
-      ...claimedAfter.all({ time: claimedUntil, limit }),
-      ...scheduledAfter.all({ time: nextAttemptAt, limit }),
+    due,
+    cutOff,
+    beyond: (claimedUntil, nextAt, limit) => [
+      ...claimedAfter(claimedUntil, limit),
+      ...scheduledAfter(nextAt, limit),
     ],
     exhaustedSince(webhookId, since, limit) {
       // One pass over what came since then: a newer try of an event is made later than the one that was exhausted.
@@ -133,7 +151,7 @@ export function createDeliveriesReader(tables: Tables): SqliteReader["deliveries
         .limit(limit)
         .all();
     },
-    waiting: () => (scheduled.get()?.count ?? 0) + (claimed.get()?.count ?? 0),
-    nextAttemptAt: () => next.get()?.next ?? null,
+    waiting: () => scheduled() + claimed(),
+    nextAttemptAt,
   };
 }
