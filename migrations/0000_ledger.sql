@@ -36,7 +36,7 @@ CREATE TABLE `api_keys` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_by_hash` ON `api_keys` (`secret_hash`);--> statement-breakpoint
 CREATE INDEX `api_keys_by_organisation` ON `api_keys` (`organisation_id`,`mode`,`id`);--> statement-breakpoint
-CREATE TABLE `admin_acts` (
+CREATE TABLE `audit_entries` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
 	`actor_kind` text NOT NULL,
@@ -47,10 +47,10 @@ CREATE TABLE `admin_acts` (
 	`after` text,
 	`recorded_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "admin_acts_actor" CHECK(("admin_acts"."actor_kind" = 'machine') = ("admin_acts"."actor_id" IS NULL))
+	CONSTRAINT "audit_entries_actor" CHECK(("audit_entries"."actor_kind" = 'machine') = ("audit_entries"."actor_id" IS NULL))
 );
 --> statement-breakpoint
-CREATE INDEX `admin_acts_by_organisation` ON `admin_acts` (`organisation_id`,`id`);--> statement-breakpoint
+CREATE INDEX `audit_entries_by_organisation` ON `audit_entries` (`organisation_id`,`id`);--> statement-breakpoint
 CREATE TABLE `auth_sessions` (
 	`token_hash` text PRIMARY KEY NOT NULL,
 	`user_id` text NOT NULL,

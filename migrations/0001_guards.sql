@@ -123,7 +123,7 @@ BEGIN SELECT RAISE(ABORT, 'checks are append-only'); END;
 CREATE TRIGGER `checks_are_not_deleted` BEFORE DELETE ON `checks`
 BEGIN SELECT RAISE(ABORT, 'checks are append-only'); END;
 --> statement-breakpoint
--- A key acts in its own mode: one of another mode than its agent's would move the other world's money.
+-- A key acts in its own mode: one of another mode than its agent's would move the other mode's money.
 CREATE TRIGGER `api_keys_are_of_their_agent` BEFORE INSERT ON `api_keys`
 WHEN NOT EXISTS (
   SELECT 1 FROM `agents` WHERE `id` = NEW.`agent_id` AND `organisation_id` = NEW.`organisation_id` AND `mode` = NEW.`mode`
@@ -168,10 +168,10 @@ CREATE TRIGGER `idempotency_outcomes_are_final` BEFORE UPDATE ON `idempotency_ke
 WHEN OLD.`status` IS NOT NULL OR OLD.`fingerprint` <> NEW.`fingerprint` OR OLD.`scope` <> NEW.`scope` OR OLD.`key` <> NEW.`key`
 BEGIN SELECT RAISE(ABORT, 'a key stands for one request, and its outcome is recorded once'); END;
 --> statement-breakpoint
-CREATE TRIGGER `admin_acts_are_not_changed` BEFORE UPDATE ON `admin_acts`
+CREATE TRIGGER `audit_entries_are_not_changed` BEFORE UPDATE ON `audit_entries`
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 --> statement-breakpoint
-CREATE TRIGGER `admin_acts_are_not_deleted` BEFORE DELETE ON `admin_acts`
+CREATE TRIGGER `audit_entries_are_not_deleted` BEFORE DELETE ON `audit_entries`
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 --> statement-breakpoint
 CREATE TRIGGER `passkey_approvals_are_used_once` BEFORE UPDATE ON `passkey_approvals` WHEN OLD.`used_at` IS NOT NULL

@@ -358,7 +358,7 @@ test("no secret is ever in the log: no password, hash, key or token, of any chan
   const hashes = secrets.map((secret) => new Bun.CryptoHasher("sha256").update(secret).digest("hex"));
 
   const database = new Database(join(service.folder, "holdfast.db"), { readonly: true });
-  const log = JSON.stringify(database.query("SELECT * FROM admin_acts").values());
+  const log = JSON.stringify(database.query("SELECT * FROM audit_entries").values());
   database.close();
   expect(log).toContain("user.password_reset_issued");
   expect(log).toContain(key.id);

@@ -198,7 +198,7 @@ test("a sign-in stays for a day after its end, and one that goes on stays", asyn
 test("webhook deliveries that have ended are deleted after 30 days", async () => {
   const insert = (database: Database) => {
     database.run(
-      "INSERT INTO webhooks (id, organisation_id, mode, url, events, sealed_secret, disabled, created_at) VALUES ('whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",
+      "INSERT INTO webhooks (id, organisation_id, mode, url, events, encrypted_secret, disabled, created_at) VALUES ('whk_1', ?, 'live', 'https://h.example', '[]', 's', 0, 1)",
       [home.id],
     );
     const row = database.prepare(

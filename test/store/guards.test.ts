@@ -450,21 +450,21 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted schema", () => "DELETE FROM schemas", /named schemas are kept/],
     [
       "a changed entry of the audit log",
-      () => "UPDATE admin_acts SET action = 'user.created'",
+      () => "UPDATE audit_entries SET action = 'user.created'",
       /the audit log is append-only/,
     ],
-    ["a deleted entry of the audit log", () => "DELETE FROM admin_acts", /the audit log is append-only/],
+    ["a deleted entry of the audit log", () => "DELETE FROM audit_entries", /the audit log is append-only/],
     [
       "a replaced entry of the audit log",
       () =>
-        "INSERT OR REPLACE INTO admin_acts SELECT id, organisation_id, actor_kind, actor_id, action, 'other', NULL, NULL, 0 FROM admin_acts",
+        "INSERT OR REPLACE INTO audit_entries SELECT id, organisation_id, actor_kind, actor_id, action, 'other', NULL, NULL, 0 FROM audit_entries",
       /the audit log is append-only/,
     ],
     [
       "a machine with a name in the audit log",
       () =>
-        "INSERT INTO admin_acts SELECT 'act_new', organisation_id, 'machine', 'usr_x', action, subject, NULL, NULL, 0 FROM admin_acts LIMIT 1",
-      /admin_acts_actor/,
+        "INSERT INTO audit_entries SELECT 'act_new', organisation_id, 'machine', 'usr_x', action, subject, NULL, NULL, 0 FROM audit_entries LIMIT 1",
+      /audit_entries_actor/,
     ],
     [
       "a used reset link made good again",
@@ -517,12 +517,6 @@ describe("raw SQL of a buggy caller", () => {
       "a sign-in to no mode",
       () => "INSERT INTO auth_sessions SELECT 'h', id, 'test', 0, 0 FROM users LIMIT 1",
       /auth_sessions_mode/,
-    ],
-    [
-      "a saved clause of a ninth kind",
-      () =>
-        "INSERT INTO verifiers SELECT NULL, 'vrf_new', id, 'shell.exec', 'x', '{}', 0 FROM organisations LIMIT 1",
-      /verifiers_type/,
     ],
     [
       "an organisation's policy version twice",

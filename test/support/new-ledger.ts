@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { connect, migrate } from "../../src/store/sqlite/open.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { connect } from "../../src/store/sqlite/open.ts";
 
 /** The file of a migrated ledger without a row. A copy costs little beside migrating, and hundreds of tests need a ledger. */
 let migrated: Uint8Array | null = null;
@@ -19,8 +20,8 @@ const newFolder = (): string => mkdtempSync(join(tmpdir(), "holdfast-test-"));
 
 function migratedFile(): Uint8Array {
   const folder = newFolder();
-  const { tables, raw } = connect(ledgerFile(folder), { readonly: false });
-  migrate(tables);
+  const { raw } = connect(ledgerFile(folder), { readonly: false });
+  migrate(raw);
   // What is in the write-ahead log is part of this too.
   const file = raw.serialize();
   raw.close();

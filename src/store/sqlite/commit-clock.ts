@@ -14,7 +14,7 @@ export type CommitClock = {
 const NEWEST_RECORDS = [
   "SELECT recorded_at FROM trace ORDER BY position DESC LIMIT 1",
   "SELECT recorded_at FROM postings ORDER BY position DESC LIMIT 1",
-  "SELECT recorded_at FROM admin_acts ORDER BY rowid DESC LIMIT 1",
+  "SELECT recorded_at FROM audit_entries ORDER BY rowid DESC LIMIT 1",
 ];
 
 export function createCommitClock(writer: Database, now: () => number): CommitClock {

@@ -1,9 +1,8 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
-import type { MigrationMeta } from "drizzle-orm/migrator";
 import { ledgerFile } from "./ledger-file.ts";
-import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
+import { migrate } from "./migrate.ts";
 
 export type Tables = BunSQLiteDatabase;
 
@@ -48,43 +47,6 @@ export function connect(file: string, options: { readonly readonly: boolean }): 
   return { tables: drizzle(raw), raw };
 }
 
-/** drizzle's own migrator, which its public function for this driver reaches only through a folder on disk. */
-type Migrator = {
-  dialect: { migrate(migrations: MigrationMeta[], session: unknown): void };
-  session: { run(query: unknown): unknown };
-};
-
-/** Every change of the tables that this version knows, in order. */
-export const migrations = (): readonly MigrationMeta[] => embeddedMigrations() as MigrationMeta[];
-
-/** Whether every change of the tables was made. The migrator would find nothing to do, but takes some milliseconds for it. */
-function isUpToDate(raw: Database): boolean {
-  const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== null;
-  if (!isThere) return false;
-  const last = raw.query<{ at: bigint }, []>("SELECT max(created_at) AS at FROM __drizzle_migrations").get();
-  return Number(last?.at) >= (migrations().at(-1)?.folderMillis ?? 0);
-}
-
-/** Brings the tables up to date; of a new database, makes them. */
-export function migrate(tables: Tables): void {
-  const { dialect, session } = tables as unknown as Migrator;
-  const faults: unknown[] = [];
-  const run = (query: unknown): unknown => {
-    try {
-      return session.run(query);
-    } catch (error) {
-      faults.push(error);
-      throw error;
-    }
-  };
-  try {
-    dialect.migrate([...migrations()], Object.assign(Object.create(session), { run }));
-  } catch (error) {
-    // A full disk ends the transaction; the ROLLBACK that follows fails then, and would be all that is told.
-    throw faults[0] ?? error;
-  }
-}
-
 /**
  * Opens the ledger in a data folder for writing, making both where they are missing, and brings its tables up to date.
  *
@@ -99,7 +61,7 @@ export function openLedger(
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
-    if (!isUpToDate(writer.raw)) migrate(writer.tables);
+    migrate(writer.raw);
     ensureInstance(writer.raw, newInstance);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return writer;

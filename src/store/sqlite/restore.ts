@@ -16,8 +16,8 @@ import { auditLedger } from "./audit.ts";
 import type { BackupKeys } from "./backup.ts";
 import { takeChecksum } from "./checksum.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
+import { migrate, migrations } from "./migrate.ts";
 import { publishFile, syncPath } from "./new-file.ts";
-import { migrate, migrations } from "./open.ts";
 
 /** Where a restore works until all is checked. It is there as long as a restore runs, and after one that was cut off. */
 const STAGING = "restoring";
@@ -119,7 +119,7 @@ function prepareStaged(staged: string, now: number): Restored | Refusal {
   try {
     if (isNewer(raw)) return refuseNewer();
     const tables = drizzle(raw);
-    migrate(tables);
+    migrate(raw);
     const { backedUpAt, keys } = takeOwnTables(raw);
     if (schemaOf(raw) !== schemaOfNewLedger()) {
       return refuseField("file", "its tables or their guards are not those of a ledger");
@@ -191,7 +191,7 @@ const isOfReplication = (type: string, name: string): boolean =>
 function schemaOfNewLedger(): string {
   const raw = new Database(":memory:", { safeIntegers: true });
   try {
-    migrate(drizzle(raw));
+    migrate(raw);
     return schemaOf(raw);
   } finally {
     raw.close();

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { timeOfId } from "../../../core/ids.ts";
 
 /** The tables of which a row's id says whether it is newer than another. */
-const ORDERED = ["admin_acts", "escalations", "warrants", "webhook_deliveries"] as const;
+const ORDERED = ["audit_entries", "escalations", "warrants", "webhook_deliveries"] as const;
 
 export function newestIdTime(raw: Database): number {
   const newest = raw

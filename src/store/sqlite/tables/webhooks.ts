@@ -6,7 +6,7 @@ import { DELIVERY_STATUSES } from "../../../core/webhook.ts";
 import { bool, int, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
-/** Who hears of events, and what is on its way to them. A trigger keeps a delivery in its endpoint's world. */
+/** Who hears of events, and what is on its way to them. A trigger keeps a delivery in its endpoint's mode. */
 
 export const webhooks = sqliteTable(
   "webhooks",
@@ -16,7 +16,7 @@ export const webhooks = sqliteTable(
     mode: modeColumn(),
     url: text("url").notNull(),
     events: json<readonly EventType[]>("events").notNull(),
-    encryptedSecret: text("sealed_secret").notNull(),
+    encryptedSecret: text("encrypted_secret").notNull(),
     disabled: bool("disabled").notNull(),
     createdAt: int("created_at").notNull(),
   },

@@ -1,0 +1,109 @@
+import type { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { auditFolder } from "../../src/store/sqlite/audit.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
+import { type Migration, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
+import { connect } from "../../src/store/sqlite/open.ts";
+import { newLedgerFolder } from "../support/new-ledger.ts";
+
+/** Changes of the tables of a ledger that is in use: the one that 0.1.0 wrote. */
+
+let folder: string;
+let raw: Database;
+beforeEach(() => {
+  folder = newLedgerFolder();
+  writeFileSync(
+    ledgerFile(folder),
+    Bun.gunzipSync(readFileSync(join(import.meta.dir, "ledgers/0.1.0.db.gz"))),
+  );
+  ({ raw } = connect(ledgerFile(folder), { readonly: false }));
+});
+afterEach(() => raw.close());
+
+type Part = { readonly type: string; readonly name: string; readonly tbl_name: string; readonly sql: string };
+const schema = (): readonly Part[] =>
+  raw
+    .query<Part, []>(
+      "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name",
+    )
+    .all()
+    .map((part) => ({ ...part, sql: part.sql.replace(/^CREATE TABLE "(\w+)"/, "CREATE TABLE `$1`") }));
+const rowsOf = (table: string) => raw.query(`SELECT * FROM ${table}`).values();
+const pragma = (name: string) => raw.query(`PRAGMA ${name}`).values().flat().map(Number);
+
+/** What drizzle-kit writes where a CHECK changes: the table is made anew, filled, and takes the place of the old one. */
+function rebuild(table: string, edit: (sql: string) => string): readonly string[] {
+  const parts = schema().filter(({ tbl_name }) => tbl_name === table);
+  const made = parts.find(({ type }) => type === "table")?.sql ?? "";
+  return [
+    "PRAGMA foreign_keys=OFF;",
+    edit(made)
+      .replace(`CREATE TABLE \`${table}\``, `CREATE TABLE \`__new_${table}\``)
+      .replaceAll(`"${table}".`, `"__new_${table}".`),
+    `INSERT INTO \`__new_${table}\` SELECT * FROM \`${table}\`;`,
+    `DROP TABLE \`${table}\`;`,
+    `ALTER TABLE \`__new_${table}\` RENAME TO \`${table}\`;`,
+    "PRAGMA foreign_keys=ON;",
+    ...parts.filter(({ type }) => type === "index").map(({ sql }) => sql),
+  ];
+}
+
+const next = (...statements: readonly string[]): readonly Migration[] => [
+  ...migrations(),
+  { sql: [...statements], hash: "next", folderMillis: (migrations().at(-1)?.folderMillis ?? 0) + 1 },
+];
+/** A fourth status, a tenth state. */
+const withFourth = (sql: string) => sql.replace(/ = 'killed'/, `$& OR "agents"."status" = 'retired'`);
+const withTenth = (sql: string) =>
+  sql.replace(/("warrants"\."state" = 'disputed')\)\)/, `$1 OR "warrants"."state" = 'lost'))`);
+
+test("nothing is done where every change was made", () => {
+  const before = schema();
+  migrate(raw, migrations(), () => {
+    throw new Error("nothing is pending");
+  });
+  expect(schema()).toEqual(before);
+});
+
+describe("a table to which others refer is made anew", () => {
+  test.each([
+    ["agents", withFourth],
+    ["warrants", withTenth],
+    ["verifiers", (sql: string) => sql],
+    ["organisations", (sql: string) => sql],
+  ])("%s: every row, index and trigger is there again", (table, edit) => {
+    const before = { schema: schema(), rows: rowsOf(table) };
+    expect(before.rows.length).toBeGreaterThan(0);
+    const pending: number[] = [];
+    migrate(raw, next(...rebuild(table, edit)), (changes) => void pending.push(changes));
+    expect(pending).toEqual([1]);
+    const edited = before.schema.map((part) =>
+      part.type === "table" && part.name === table ? { ...part, sql: edit(part.sql) } : part,
+    );
+    expect(schema()).toEqual(edited);
+    expect(rowsOf(table)).toEqual(before.rows);
+    expect(auditFolder(folder)).toEqual([]);
+    expect(pragma("foreign_keys")).toEqual([1]);
+    expect(rowsOf("__drizzle_migrations").at(-1)?.[1]).toBe("next");
+  });
+
+  test("a trigger that the change drops by name stays away", () => {
+    const drop = "DROP TRIGGER `verifiers_are_not_deleted`";
+    migrate(raw, next(drop, ...rebuild("verifiers", (sql) => sql)));
+    const triggers = schema().filter(({ type, tbl_name }) => type === "trigger" && tbl_name === "verifiers");
+    expect(triggers.map(({ name }) => name)).toEqual(["verifiers_are_not_changed"]);
+  });
+
+  test("what would leave a row without the one it refers to changes nothing", () => {
+    const before = { schema: schema(), agents: rowsOf("agents") };
+    const [off, made = "", , ...rest] = rebuild("agents", (sql) => sql);
+    expect(() => migrate(raw, next(off ?? "", made, ...rest))).toThrow(
+      /would refer to a row of agents that is gone/,
+    );
+    expect({ schema: schema(), agents: rowsOf("agents") }).toEqual(before);
+    expect(pragma("foreign_keys")).toEqual([1]);
+    expect(auditFolder(folder)).toEqual([]);
+  });
+});
