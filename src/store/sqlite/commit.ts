@@ -50,9 +50,7 @@ function decideAll(
   { cache, load, apply }: CommitParts,
   time: BatchTime,
 ): readonly unknown[] {
-  const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
-  const batch = createBatch(cache, commands);
-  for (let missing = batch.missing(); missing; missing = batch.missing()) load(missing, cache);
+  const batch = createBatch(cache);
   const answers = jobs.map((job) => {
     if ("work" in job) {
       apply(batch.takeWrites());
@@ -61,8 +59,7 @@ function decideAll(
     for (;;) {
       const decided = batch.decide(job.command, time);
       if ("answer" in decided) return decided.answer;
-      // What an earlier command of the batch wrote is to be found by the look-ups too.
-      apply(batch.takeWrites());
+      apply(decided.writes);
       load(decided.missing, cache);
     }
   });
