@@ -129,11 +129,16 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     if (batch.length > 0) commitTogether(batch);
   }
 
+  /** Commits as soon as a turn of the event loop brings no more commands: those that have arrived meanwhile join the batch. */
+  function gather(queuedBefore: number): void {
+    if (queue.length > queuedBefore && queue.length < BATCH_MAX) setImmediate(gather, queue.length);
+    else flush();
+  }
+
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    // After the requests that have arrived meanwhile, so that they join the batch.
-    setImmediate(flush);
+    setImmediate(gather, queue.length);
   }
 
   /** Queues a job; its answer comes when it is on disk. */
