@@ -195,8 +195,7 @@ CREATE TABLE `verifiers` (
 	`name` text NOT NULL,
 	`config` text NOT NULL,
 	`created_at` integer NOT NULL,
-	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "verifiers_type" CHECK(("verifiers"."type" = 'http.status' OR "verifiers"."type" = 'json.schema' OR "verifiers"."type" = 'json.jsonpath' OR "verifiers"."type" = 'file.sha256' OR "verifiers"."type" = 'data.freshness' OR "verifiers"."type" = 'uptime.window' OR "verifiers"."type" = 'chain.event' OR "verifiers"."type" = 'llm.judge'))
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `verifiers_id_unique` ON `verifiers` (`id`);--> statement-breakpoint
@@ -309,7 +308,7 @@ CREATE TABLE `postings` (
 	`funding` integer NOT NULL,
 	`recorded_at` integer NOT NULL,
 	CONSTRAINT "postings_sum_to_zero" CHECK("postings"."available" + "postings"."held" + "postings"."paid" + "postings"."funding" = 0),
-	CONSTRAINT "postings_integers" CHECK(typeof("postings"."available") = 'integer' AND typeof("postings"."held") = 'integer' AND typeof("postings"."paid") = 'integer' AND typeof("postings"."funding") = 'integer')
+	CONSTRAINT "postings_integers" CHECK("postings"."available" | 0 = "postings"."available" AND "postings"."available" > -9223372036854775808 AND "postings"."held" | 0 = "postings"."held" AND "postings"."held" > -9223372036854775808 AND "postings"."paid" | 0 = "postings"."paid" AND "postings"."paid" > -9223372036854775808 AND "postings"."funding" | 0 = "postings"."funding" AND "postings"."funding" > -9223372036854775808)
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `postings_once` ON `postings` (`cause`,`kind`);--> statement-breakpoint
@@ -376,7 +375,7 @@ CREATE TABLE `warrants` (
 	`verifying_since` integer,
 	`settled_at` integer,
 	CONSTRAINT "warrants_state" CHECK(("warrants"."state" = 'held' OR "warrants"."state" = 'verifying' OR "warrants"."state" = 'released' OR "warrants"."state" = 'partially_released' OR "warrants"."state" = 'escalated' OR "warrants"."state" = 'refunded' OR "warrants"."state" = 'expired' OR "warrants"."state" = 'frozen' OR "warrants"."state" = 'disputed')),
-	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND typeof("warrants"."amount") = 'integer'),
+	CONSTRAINT "warrants_amount" CHECK("warrants"."amount" > 0 AND "warrants"."amount" | 0 = "warrants"."amount" AND "warrants"."amount" > -9223372036854775808),
 	CONSTRAINT "warrants_verifying_since" CHECK(("warrants"."state" = 'verifying') = ("warrants"."verifying_since" IS NOT NULL)),
 	CONSTRAINT "warrants_version" CHECK("warrants"."version" >= 1),
 	CONSTRAINT "warrants_rules" CHECK(("warrants"."policy" IS NULL) = ("warrants"."rules_hash" IS NOT NULL)),
@@ -484,7 +483,7 @@ CREATE TABLE `webhooks` (
 	`mode` text NOT NULL,
 	`url` text NOT NULL,
 	`events` text NOT NULL,
-	`sealed_secret` text NOT NULL,
+	`encrypted_secret` text NOT NULL,
 	`disabled` integer NOT NULL,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,

@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal } from "../core/errors.ts";
+import type { Refusal } from "../core/errors.ts";
 import { organisationNotFound } from "../core/organisation.ts";
 import type { Change, Deletion, Put } from "./change.ts";
 import { LOOK_UPS, NOTHING } from "./look-ups.ts";
@@ -29,31 +29,38 @@ export type BatchTime = {
   readonly recordedAt: number;
 };
 
+/** What a command needs and nobody has loaded yet. Loading it may show more. */
+type Lacking = {
+  readonly missing: Missing;
+  /** What must be written before, so that the loading finds what earlier commands of the batch wrote. */
+  readonly writes: readonly Write[];
+};
+
 /**
  * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command decide, and writes
  * what they put. Nothing in here waits, so one piece of code serves an engine that does and one that does not.
  */
 export type Batch = {
-  /** What the commands need and nobody has loaded yet; null where all of it is there. Loading may show more. */
-  missing(): Missing | null;
-  /** The command's answer, its Change taken into account from here on; or what must be loaded first, after the writes so far. */
-  decide(command: AnyCommand, time: BatchTime): { readonly answer: unknown } | { readonly missing: Missing };
+  /**
+   * The command's answer, its Change taken into account from here on; or what must be loaded first. Then the same command is
+   * tried again, before any other.
+   */
+  decide(command: AnyCommand, time: BatchTime): { readonly answer: unknown } | Lacking;
   /** The writes since the last call. */
   takeWrites(): readonly Write[];
 };
 
-export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): Batch {
+export function createBatch(cache: RowCache): Batch {
   let rows = new Map<LoadedKind, Set<string>>();
   let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
   let writes: Write[] = [];
-  let unresolved = commands;
-  let misses = 0;
+  /** Of the command that lacked something: it stays true until the command is tried again. */
+  let found: FoundSoFar = {};
 
   const view: View = {
     row(kind, key) {
       const row = cache.row(kind, key);
       if (row === undefined) {
-        misses += 1;
         const keys = rows.get(kind);
         if (keys) keys.add(key);
         else rows.set(kind, new Set([key]));
@@ -64,7 +71,6 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
       const key = indexKeyOf(of);
       const gives = cache.index(name, key);
       if (gives === undefined) {
-        misses += 1;
         const asked = indexes.get(name);
         if (asked) asked.set(key, of);
         else indexes.set(name, new Map([[key, of]]));
@@ -92,22 +98,23 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
     }
   }
 
+  function takeWrites(): readonly Write[] {
+    const taken = writes;
+    writes = [];
+    cache.written();
+    return taken;
+  }
+
   return {
-    missing() {
-      unresolved = unresolved.filter(({ scope, needs }) => {
-        const before = misses;
-        lookUp(view, scope, needs);
-        return misses > before;
-      });
-      return takeMissing();
-    },
     decide(command, { now, recordedAt }) {
-      const found = lookUp(view, command.scope, command.needs);
+      const refused = lookUp(view, command.scope, command.needs, found);
       const missing = takeMissing();
-      if (missing) return { missing };
-      if (isRefusal(found)) return { answer: found };
-      found.recordedAt = recordedAt;
-      const decision = command.decide(found as never, now);
+      if (missing) return { missing, writes: cache.isBehind(missing) ? takeWrites() : [] };
+      const snapshot = found;
+      found = {};
+      if (refused) return { answer: refused };
+      snapshot.recordedAt = recordedAt;
+      const decision = command.decide(snapshot as never, now);
       // An async decide would be applied after its transaction, or never: its type forbids it, and so does this.
       if ("then" in decision)
         throw new TypeError("a command decides at once: its decide may not return a promise");
@@ -117,11 +124,7 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
       }
       return { answer: decision.answer };
     },
-    takeWrites() {
-      const taken = writes;
-      writes = [];
-      return taken;
-    },
+    takeWrites,
   };
 }
 
@@ -131,23 +134,23 @@ export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
 
 type FoundSoFar = Record<string, unknown>;
 
-/** What the needs find. What is missing has been noted in the view, and is undefined. */
-function lookUp(view: View, scope: Scope | null, needs: Needs): FoundSoFar | Refusal {
-  const found: FoundSoFar = { instance: view.row("instance", INSTANCE_KEY) };
+/** Adds what the needs find to what was found. What is missing is noted in the view, and stays undefined. */
+function lookUp(view: View, scope: Scope | null, needs: Needs, found: FoundSoFar): Refusal | null {
+  found.instance ??= view.row("instance", INSTANCE_KEY);
   if (scope !== null) {
-    const organisation = view.row("organisation", scope.organisationId);
-    if (organisation === null) return organisationNotFound();
-    found.organisation = organisation;
+    found.organisation ??= view.row("organisation", scope.organisationId);
+    if (found.organisation === null) return organisationNotFound();
   }
   for (const name in needs) find(view, scope ?? NO_SCOPE, needs, name as NeedName, found);
-  return found;
+  return null;
 }
 
 /** A command without an organisation finds only what belongs to none. */
 const NO_SCOPE: Scope = { organisationId: "", mode: "live" };
 
 function find(view: View, scope: Scope, needs: Needs, name: NeedName, found: FoundSoFar): unknown {
-  if (name in found) return found[name];
+  const known = found[name];
+  if (known !== undefined) return known;
   const ask = needs[name];
   if (ask === undefined) throw new Error(`a need follows from ${name}, which the command does not name`);
   let row: unknown;

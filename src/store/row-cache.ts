@@ -92,6 +92,10 @@ export type RowCache = {
   loadIndex<Name extends IndexName>(name: Name, key: string, gives: IndexTable[Name]["gives"]): void;
   put(put: Put): void;
   remove(deletion: Deletion): void;
+  /** Whether the database would give something else for these once it has what was put and removed. */
+  isBehind(missing: Missing): boolean;
+  /** The database has all that was put and removed. */
+  written(): void;
   /** A batch is on disk: forgets what is not kept. */
   endBatch(): void;
   /** A batch was undone, or another process has written: forgets everything. */
@@ -115,29 +119,32 @@ function forgetUnkept<Name>(tables: ReadonlyMap<Name, Table>, kept: ReadonlySet<
   }
 }
 
-/** A posting moves its balance, where that is known. */
-function movePosting(balances: Table | undefined, { organisationId, mode, asset, legs }: Posting): void {
+/** A posting moves its balance, where that is known. Says whether it is. */
+function movePosting(balances: Table | undefined, { organisationId, mode, asset, legs }: Posting): boolean {
   const key = balanceRowKey(organisationId, mode, asset);
   const balance = balances?.get(key) as LoadedRows["balance"] | null | undefined;
-  if (balance === undefined) return;
+  if (balance === undefined) return false;
   const { available, held, paid } = balance ?? NO_BALANCE;
   balances?.set(key, {
     available: available + legs.available,
     held: held + legs.held,
     paid: paid + legs.paid,
   });
+  return true;
 }
 
 export function createRowCache(): RowCache {
   const rows = new Map<LoadedKind, Table>();
   const indexes = new Map<IndexName, Table>();
+  /** What is not known here, and of which the database lacks a write. */
+  const behind = new Set<LoadedKind | IndexName>();
 
   /** Drops what the indexes that look at this row gave. */
   function touch(kind: string, before: unknown, after: unknown): void {
     for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
-      const table = indexes.get(index);
-      if (table !== undefined && table.size > 0 && touches({ before, after } as Written<never>))
-        table.clear();
+      if (!touches({ before, after } as Written<never>)) continue;
+      indexes.get(index)?.clear();
+      behind.add(index);
     }
   }
 
@@ -158,12 +165,14 @@ export function createRowCache(): RowCache {
     put(put) {
       switch (put.kind) {
         case "posting":
-          movePosting(rows.get("balance"), put.row);
+          if (!movePosting(rows.get("balance"), put.row)) behind.add("balance");
+          return;
+        case "trace":
+          behind.add("traceStep");
           return;
         case "auditEntry":
         case "check":
         case "content":
-        case "trace":
           return;
         case "deposit":
         case "policy":
@@ -176,6 +185,9 @@ export function createRowCache(): RowCache {
       }
     },
     remove: ({ kind, row }) => write(kind, rowKeyOf(kind, row), row, null),
+    isBehind: (missing) =>
+      behind.size > 0 && [...missing.rows.keys(), ...missing.indexes.keys()].some((name) => behind.has(name)),
+    written: () => behind.clear(),
     endBatch() {
       forgetUnkept(rows, KEPT_ROWS);
       forgetUnkept(indexes, KEPT_INDEXES);
@@ -183,6 +195,7 @@ export function createRowCache(): RowCache {
     clear() {
       rows.clear();
       indexes.clear();
+      behind.clear();
     },
   };
 }

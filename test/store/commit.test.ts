@@ -277,6 +277,16 @@ describe("the commit queue", () => {
     expect(statements).toEqual(["BEGIN IMMEDIATE", "COMMIT", "committed", "answered"]);
   });
 
+  test("waits for the next turn of the event loop while turns bring more commands, and for no other", async () => {
+    const write = createQueue();
+    const inNextTurn = (name: string) => new Promise((resolve) => setImmediate(() => resolve(write(name))));
+    await Promise.all([write("a"), write("b"), inNextTurn("c")]);
+    expect(statements).toEqual(["BEGIN IMMEDIATE", "COMMIT", "committed"]);
+    statements = [];
+    await Promise.all([write("d"), inNextTurn("e")]);
+    expect(statements.filter((statement) => statement === "COMMIT")).toHaveLength(2);
+  });
+
   test("a COMMIT that fails fails every command, and nothing is written", async () => {
     const write = createQueue();
     failing = { sql: "COMMIT", times: Number.POSITIVE_INFINITY };

@@ -43,8 +43,15 @@ describe("raw SQL of a buggy caller", () => {
     rmSync(ctx.folder, { recursive: true });
     ledger = openLedger(folder, () => ({ id: "ins_none", createdAt: 0 }));
     ledger.raw.run("PRAGMA synchronous = OFF");
-    // A warrant without its hold: what is refused of a posting for it is refused for one reason.
+    // Warrants and a deposit without their postings: what is refused of a posting for one is refused for one reason.
     ledger.raw.run(warrant({ id: "'wrt_bare'" }));
+    ledger.raw.run(warrant({ id: "'wrt_refunded'", state: "'refunded'", settled_at: "1" }));
+    const account = inMode("sandbox");
+    const scope = `(SELECT scope FROM accounts WHERE position = ${account})`;
+    ledger.raw.run(warrant({ id: "'wrt_sandbox'", account, scope }));
+    ledger.raw.run(
+      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0 FROM deposits WHERE reference = 'second'",
+    );
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
     const aPerson = "FROM users LIMIT 1";
@@ -104,6 +111,7 @@ describe("raw SQL of a buggy caller", () => {
   };
   const held = `warrants WHERE id = ${one("held")}`;
   const bare = "warrants WHERE id = 'wrt_bare'";
+  const bareDeposit = "deposits WHERE id = 'dep_bare'";
   const released = `warrants WHERE id = ${one("released")}`;
   const inMode = (mode: string) =>
     `(SELECT accounts.position FROM accounts JOIN scopes ON scopes.position = scope WHERE mode = '${mode}' LIMIT 1)`;
@@ -177,19 +185,23 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a posting of half a unit",
       () => posting(bare, ["-amount - 0.5", "amount + 0.5", "0", "0"]),
-      /a hold is the amount/,
+      /postings_integers/,
+    ],
+    ["a posting of text", () => posting(bare, ["'x'", "0", "0", "0"]), /postings_integers/],
+    [
+      // Added as doubles, the two are zero.
+      "a posting of the double that equals the least integer",
+      () => posting(bareDeposit, [`${AMOUNT_MAX}`, "0", "0", "-9223372036854775808.0"]),
+      /postings_integers/,
     ],
     [
       "a sandbox posting on a live rail",
-      () =>
-        posting("warrants WHERE scope IN (SELECT position FROM scopes WHERE mode = 'sandbox')", paying, {
-          rail: "'live_book'",
-        }),
+      () => posting("warrants WHERE id = 'wrt_sandbox'", holding, { rail: "'live_book'" }),
       /an account of the mode of its rail/,
     ],
     [
       "a deposit of the sandbox on a live rail",
-      () => posting(aDeposit, funding, { rail: "'sandbox_book'" }),
+      () => posting(bareDeposit, funding, { rail: "'sandbox_book'" }),
       /an account of the mode of its rail/,
     ],
     [
@@ -237,16 +249,20 @@ describe("raw SQL of a buggy caller", () => {
       /a settlement is what its warrant says/,
     ],
     ["a second settlement", () => posting(released, paying), /UNIQUE constraint failed: postings/],
-    ["a second hold of what is settled", () => posting(released, holding), /a hold is the amount/],
+    [
+      "a hold of what is settled",
+      () => posting("warrants WHERE id = 'wrt_refunded'", holding),
+      /a hold is the amount/,
+    ],
     ["a second posting of a deposit", () => posting(aDeposit, funding), /UNIQUE constraint failed: postings/],
     [
       "a deposit that is held at once",
-      () => posting(aDeposit, ["amount", "1", "0", "-amount - 1"]),
+      () => posting(bareDeposit, ["amount", "1", "0", "-amount - 1"]),
       /brings the amount of a deposit of the same account/,
     ],
     [
       "a posting of more than its deposit",
-      () => posting(aDeposit, ["amount + 1", "0", "0", "-amount - 1"]),
+      () => posting(bareDeposit, ["amount + 1", "0", "0", "-amount - 1"]),
       /brings the amount of a deposit of the same account/,
     ],
     ["a payment of what is held", () => posting(bare, paying), /a settlement is what its warrant says/],
@@ -867,7 +883,7 @@ describe("a wrong Change", () => {
     [
       "a settlement that is called a hold",
       () => released((change) => rePosted(change, (posting) => ({ ...posting, kind: "hold" }))),
-      /a hold is the amount of a warrant/,
+      /UNIQUE constraint failed: postings/,
     ],
     [
       "a row that changes another one than was read",

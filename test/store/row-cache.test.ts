@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
 import type { Put } from "../../src/store/change.ts";
+import { createRowCache } from "../../src/store/row-cache.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import type { IndexName, LoadedKind } from "../../src/store/view.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 
 let ctx: TestContext;
@@ -79,4 +81,33 @@ test("what was undone was never known", async () => {
   expect([undone.status, next.status]).toEqual(["rejected", "fulfilled"]);
   expect(between).toEqual({ status: "fulfilled", value: before });
   expect(await seen(before)).toEqual(before);
+});
+
+test("what the database would answer otherwise without a write is known until it is written", () => {
+  const cache = createRowCache();
+  const rowBehind = (kind: LoadedKind) =>
+    cache.isBehind({ rows: new Map([[kind, new Set(["key"])]]), indexes: new Map() });
+  const indexBehind = (name: IndexName) =>
+    cache.isBehind({ rows: new Map(), indexes: new Map([[name, new Map([["key", ["key"]]])]]) });
+  const seen = () => [
+    rowBehind("balance"),
+    rowBehind("traceStep"),
+    indexBehind("keyHeldBy"),
+    indexBehind("userByEmail"),
+  ];
+  const scope = { organisationId: "org", mode: "live" } as const;
+  const legs = { available: -1n, held: 1n, paid: 0n, funding: 0n };
+  const posting = { kind: "posting", row: { ...scope, asset: "USDC", legs } } as Put;
+  cache.loadRow("balance", "org live USDC", { available: 1n, held: 0n, paid: 0n });
+  cache.put(posting);
+  expect(seen()).toEqual([false, false, false, false]);
+  cache.clear();
+  cache.put(posting);
+  expect(seen()).toEqual([true, false, false, false]);
+  cache.put({ kind: "trace", row: {} } as Put);
+  expect(seen()).toEqual([true, true, false, false]);
+  cache.put({ kind: "idempotencyKey", before: null, row: { ...scope, key: "key" } } as Put);
+  expect(seen()).toEqual([true, true, true, false]);
+  cache.written();
+  expect(seen()).toEqual([false, false, false, false]);
 });

@@ -55,7 +55,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       case "deposit": {
         const { id, asset } = put.row;
         const account = openAccount(positions.ofScope(put.row), asset);
-        positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account, position: null }));
+        positions.remember("deposit", id, moves.insertDeposit({ ...put.row, account }));
         break;
       }
       case "check":
@@ -88,7 +88,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     const account = positions.account(scope, asset);
     if (account !== null) return account;
     const nothing = { available: 0n, held: 0n, paid: 0n, funding: 0n, posted: 0 };
-    return moves.insertAccount({ ...nothing, position: null, scope, asset });
+    return moves.insertAccount({ ...nothing, scope, asset });
   }
 
   function remove({ kind, row }: Deletion): void {

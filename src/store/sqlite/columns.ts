@@ -50,4 +50,11 @@ export const oneOf = (column: { getSQL(): SQL } | SQL, values: readonly string[]
     sql` OR `,
   )})`;
 
+/**
+ * Whether a column holds an integer, for a CHECK. It is not typeof(): with a function in a CHECK, SQLite keeps a journal for every
+ * insert, to undo it by itself. What no integer equals is a fraction, a text or a blob; the least integer has a double that equals it.
+ */
+export const isInteger = (column: { getSQL(): SQL }): SQL =>
+  sql`${column} | 0 = ${column} AND ${column} > -9223372036854775808`;
+
 export const modeColumn = () => text("mode", { enum: MODES }).notNull();

@@ -50,9 +50,7 @@ function decideAll(
   { cache, load, apply }: CommitParts,
   time: BatchTime,
 ): readonly unknown[] {
-  const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
-  const batch = createBatch(cache, commands);
-  for (let missing = batch.missing(); missing; missing = batch.missing()) load(missing, cache);
+  const batch = createBatch(cache);
   const answers = jobs.map((job) => {
     if ("work" in job) {
       apply(batch.takeWrites());
@@ -61,8 +59,7 @@ function decideAll(
     for (;;) {
       const decided = batch.decide(job.command, time);
       if ("answer" in decided) return decided.answer;
-      // What an earlier command of the batch wrote is to be found by the look-ups too.
-      apply(batch.takeWrites());
+      apply(decided.writes);
       load(decided.missing, cache);
     }
   });
@@ -132,11 +129,16 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     if (batch.length > 0) commitTogether(batch);
   }
 
+  /** Commits as soon as a turn of the event loop brings no more commands: those that have arrived meanwhile join the batch. */
+  function gather(queuedBefore: number): void {
+    if (queue.length > queuedBefore && queue.length < BATCH_MAX) setImmediate(gather, queue.length);
+    else flush();
+  }
+
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    // After the requests that have arrived meanwhile, so that they join the batch.
-    setImmediate(flush);
+    setImmediate(gather, queue.length);
   }
 
   /** Queues a job; its answer comes when it is on disk. */

@@ -27,7 +27,9 @@ export const prepareWrites = <Name extends string>(
   ) as Record<Name, PreparedWrite>;
 
 function prepareWrite(database: Database, write: Statement): PreparedWrite {
-  const { sql, params } = write.toSQL();
+  const { sql: text, params } = write.toSQL();
+  // A fault undoes the whole batch anyway. To undo a statement by itself, SQLite would copy every page that it touches.
+  const sql = text.replace(/^insert into/, "insert or rollback into");
   const statement = database.prepare<unknown, SQLQueryBindings[]>(sql);
   const fill = params.map(bindingOf);
   // A row that is not there would be lost in silence.

@@ -53,7 +53,6 @@ export function warrantRowOf(warrant: Warrant, positions: Positions) {
   if (traceHead === null) throw new Error(`the warrant ${warrant.id} has no trace`);
   return {
     ...warrant,
-    position: null,
     scope,
     account,
     traceHead,
@@ -66,7 +65,6 @@ export function warrantRowOf(warrant: Warrant, positions: Positions) {
 }
 
 export const traceRowOf = (entry: TraceEntry, positions: Positions) => ({
-  position: null,
   warrant: positions.of("warrant", entry.warrantId),
   sequence: entry.sequence,
   from: entry.from,
@@ -95,7 +93,6 @@ export function traceStepOf(row: TraceRow, warrantId: string): TraceStep {
 
 export const checkRowOf = (check: Check, positions: Positions) => ({
   ...check,
-  position: null,
   warrant: positions.of("warrant", check.warrantId),
 });
 
@@ -181,7 +178,7 @@ export function idempotencyRowOf(idempotencyKey: IdempotencyKey, positions: Posi
   const body = outcome?.kind === "body" ? outcome : null;
   const warrant = outcome?.kind === "warrant" ? outcome : null;
   return {
-    ...{ position: null, scope: positions.ofScope(idempotencyKey), key, fingerprint, holder, createdAt },
+    ...{ scope: positions.ofScope(idempotencyKey), key, fingerprint, holder, createdAt },
     status: outcome?.status ?? null,
     body: body?.body ?? null,
     contentHash: body?.contentHash ?? null,
@@ -199,7 +196,6 @@ function accountOf(posting: Posting, positions: Positions): number {
 }
 
 export const postingRowOf = (posting: Posting, positions: Positions) => ({
-  position: null,
   account: accountOf(posting, positions),
   kind: posting.kind,
   rail: RAIL_OF_MODE[posting.mode],
@@ -222,7 +218,10 @@ export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"][
   };
 }
 
-/** The same of a table that orders its rows by commit: SQLite gives each its position. */
+/**
+ * The same of a table that orders its rows by commit: SQLite gives each its position. NULL as a parameter would say so too, but
+ * SQLite would prepare for a position that is given, and for undoing the insert.
+ */
 export const appendedOf = <T extends Table & { readonly position: Column }>(table: T) => ({
   ...placeholdersOf(table),
   position: sql`NULL`,

@@ -205,7 +205,7 @@ export function movesOf(tables: Tables) {
   const { accounts, checks, deposits, idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
   const { scope, agent, state } = warrantCounts;
   return {
-    insertWarrant: () => tables.insert(warrants).values(placeholdersOf(warrants)),
+    insertWarrant: () => tables.insert(warrants).values(appendedOf(warrants)),
     moveWarrant: () =>
       tables
         .update(warrants)
@@ -237,7 +237,7 @@ export function movesOf(tables: Tables) {
             eq(state, placeholder("state")),
           ),
         ),
-    insertAccount: () => tables.insert(accounts).values(placeholdersOf(accounts)),
+    insertAccount: () => tables.insert(accounts).values(appendedOf(accounts)),
     moveAccount: () =>
       tables
         .update(accounts)
@@ -249,11 +249,11 @@ export function movesOf(tables: Tables) {
           posted: sql`${placeholder("posted")}`,
         })
         .where(eq(accounts.position, placeholder("account"))),
-    insertDeposit: () => tables.insert(deposits).values(placeholdersOf(deposits)),
-    insertPosting: () => tables.insert(postings).values(placeholdersOf(postings)),
-    insertTrace: () => tables.insert(trace).values(placeholdersOf(trace)),
-    insertCheck: () => tables.insert(checks).values(placeholdersOf(checks)),
-    insertIdempotencyKey: () => tables.insert(idempotencyKeys).values(placeholdersOf(idempotencyKeys)),
+    insertDeposit: () => tables.insert(deposits).values(appendedOf(deposits)),
+    insertPosting: () => tables.insert(postings).values(appendedOf(postings)),
+    insertTrace: () => tables.insert(trace).values(appendedOf(trace)),
+    insertCheck: () => tables.insert(checks).values(appendedOf(checks)),
+    insertIdempotencyKey: () => tables.insert(idempotencyKeys).values(appendedOf(idempotencyKeys)),
     finishIdempotencyKey: () =>
       tables
         .update(idempotencyKeys)

@@ -7,7 +7,7 @@ import { OUTCOMES } from "../../../core/policy.ts";
 import { ACTOR_KINDS, MODES } from "../../../core/roles.ts";
 import { SETTLED_STATES, type Spec, STATES, type WarrantEncoding } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
-import { amount, bool, hash, int, json, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, hash, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /**
@@ -103,7 +103,7 @@ export const postings = sqliteTable(
     check("postings_sum_to_zero", sql`${t.available} + ${t.held} + ${t.paid} + ${t.funding} = 0`),
     check(
       "postings_integers",
-      sql`typeof(${t.available}) = 'integer' AND typeof(${t.held}) = 'integer' AND typeof(${t.paid}) = 'integer' AND typeof(${t.funding}) = 'integer'`,
+      sql`${isInteger(t.available)} AND ${isInteger(t.held)} AND ${isInteger(t.paid)} AND ${isInteger(t.funding)}`,
     ),
   ],
 );
@@ -146,7 +146,7 @@ export const warrants = sqliteTable(
     index("warrants_overdue").on(t.deadline).where(sql`${t.state} = 'held'`),
     index("warrants_verifying").on(t.verifyingSince).where(sql`${t.state} = 'verifying'`),
     check("warrants_state", oneOf(t.state, STATES)),
-    check("warrants_amount", sql`${t.amount} > 0 AND typeof(${t.amount}) = 'integer'`),
+    check("warrants_amount", sql`${t.amount} > 0 AND ${isInteger(t.amount)}`),
     check("warrants_verifying_since", sql`(${t.state} = 'verifying') = (${t.verifyingSince} IS NOT NULL)`),
     check("warrants_version", sql`${t.version} >= 1`),
     check("warrants_rules", sql`(${t.policy} IS NULL) = (${t.rulesHash} IS NOT NULL)`),
