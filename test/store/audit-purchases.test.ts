@@ -3,23 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Finding } from "../../src/core/x402/purchase.ts";
-import { payForUrl } from "../../src/services/x402/pay.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createTestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
-import { endingAfter } from "../support/ending.ts";
-import {
-  asksExact,
-  asksVoucher,
-  delivers,
-  encoded,
-  givesAway,
-  openMarket,
-  RECEIPT,
-  silence,
-} from "../support/market.ts";
-import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
+import { buildGoodPurchases } from "../support/good-purchases.ts";
+import { encoded, openMarket } from "../support/market.ts";
+import { createStage } from "../support/stage.ts";
 
 /** A ledger with purchases that ended in every way, and one that was cut off in each phase; each corruption works on a copy. */
 let folder: string;
@@ -29,39 +18,7 @@ beforeAll(async () => {
   const market = openMarket();
   const ctx = createTestContext({ x402: market.x402 });
   const stage = await createStage(ctx, { mode: "sandbox", funds: "10000" });
-  const caller = await createCaller(stage, { failure_budget: 100 });
-  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
-  const pay = (path: string, on = ctx as Parameters<typeof payForUrl>[0]) => {
-    const url = `http://seller.example/${path}`;
-    const input = { url, max_amount: "100", spec, agent_id: caller.agentId };
-    return payForUrl(on, caller, input, idempotencyOf(path));
-  };
-  const good = { ok: 1 };
-  const bought = async (path: string, paid: ReturnType<typeof delivers>, findings: readonly Finding[]) => {
-    market.paid = () => paid;
-    // Each is asked about from the start of its findings.
-    market.chainAsked.length = 0;
-    market.findings = findings;
-    must(await pay(path));
-  };
-  market.first = givesAway("free");
-  must(await pay("free"));
-  market.first = asksVoucher("100");
-  await bought("voucher", delivers(good), ["none"]);
-  await bought("voucher-silent", silence(true), ["none"]);
-  market.first = asksExact("100", 1);
-  await bought("paid", delivers(good, RECEIPT), ["used"]);
-  market.first = asksExact("100");
-  await bought("paid-bad", delivers({}, RECEIPT), ["used"]);
-  await bought("unpaid", silence(true), ["expired"]);
-  await bought("unknown", silence(true), ["unused"]);
-  for (const [commits, path] of [
-    [1, "quoting"],
-    [2, "held"],
-    [3, "signed"],
-    [4, "answered"],
-  ] as const)
-    await expect(pay(path, endingAfter(ctx, commits))).rejects.toThrow("crashed");
+  await buildGoodPurchases(stage, market);
   await ctx.store.close();
   cpSync(ctx.folder, folder, { recursive: true });
   rmSync(ctx.folder, { recursive: true });

@@ -1,11 +1,19 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Passkey, PasskeyApproval } from "../../../src/core/passkey.ts";
+import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
+import { createWebhook } from "../../../src/services/admin/webhooks.ts";
+import { runDeliveries } from "../../../src/services/webhooks/deliver.ts";
 import type { Needs } from "../../../src/store/needs.ts";
 import { ledgerFile } from "../../../src/store/sqlite/ledger-file.ts";
 import { connect } from "../../../src/store/sqlite/open.ts";
 import { createTestContext } from "../../support/context.ts";
 import { buildGoodLedger } from "../../support/good-ledger.ts";
-import { SCRIPTED } from "../../support/stage.ts";
+import { buildGoodPurchases } from "../../support/good-purchases.ts";
+import { openMarket } from "../../support/market.ts";
+import { noFault } from "../../support/no-fault.ts";
+import { createStage, must, SCRIPTED, type Stage } from "../../support/stage.ts";
 import { type KeptLedger, type KeptRequest, replayAll, showAll } from "./kept-ledger.ts";
 
 /**
@@ -15,7 +23,8 @@ import { type KeptLedger, type KeptRequest, replayAll, showAll } from "./kept-le
 const [version] = process.argv.slice(2);
 if (version === undefined) throw new Error("say which version this is");
 
-const ctx = createTestContext(SCRIPTED);
+const market = openMarket();
+const ctx = createTestContext({ x402: market.x402 });
 /** By the key, or by the warrant whose check ends it. */
 const begun = new Map<string, KeptRequest>();
 const answered = new Map<KeptRequest, string>();
@@ -32,6 +41,14 @@ Object.assign(ctx.store, {
     return answer as never;
   },
 });
+const stage = await createStage(ctx, { mode: "sandbox", funds: "10000" });
+const endpoint = { organisation_id: stage.organisationId, mode: stage.mode, url: "http://hook.example/" };
+must(await createWebhook(ctx, MACHINE, endpoint));
+await buildGoodPurchases(stage, market);
+await runDeliveries(ctx, noFault);
+await signsDecisions(stage);
+must(await issuePasswordReset(ctx, MACHINE, { user_id: stage.operator.userId }));
+Object.assign(ctx, SCRIPTED);
 await buildGoodLedger(ctx);
 const requests = [...answered.keys()];
 const answers = [...answered.values()];
@@ -49,3 +66,31 @@ writeFileSync(`${file}.json`, `${JSON.stringify(kept, null, 2)}\n`);
 rmSync(ctx.folder, { recursive: true });
 console.log(`kept as ${file}.db.gz and .json; there are ${readdirSync(import.meta.dir).join(", ")}`);
 process.exit(0);
+
+/** A person's passkey, with one approval that was used and one that was not. */
+async function signsDecisions({ owner }: Stage): Promise<void> {
+  const { organisationId, userId } = owner;
+  const [createdAt, expiresAt] = [ctx.now(), ctx.now() + 120_000];
+  const passkey: Passkey = {
+    ...{ id: "AAAA", organisationId, userId, name: "Laptop", publicKey: "pQEC", counter: 7 },
+    ...{ transports: ["internal"], countsForThreshold: true, createdAt, lastUsedAt: createdAt },
+  };
+  const approval = (tokenHash: string, usedAt: number | null): PasskeyApproval => ({
+    ...{ tokenHash, userId, passkeyId: passkey.id, warrantId: "wrt_1", version: 3, decision: "release" },
+    ...{ releasedBps: null, assertion: "{}", createdAt, expiresAt, usedAt },
+  });
+  await ctx.store.execute({
+    scope: owner,
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: {
+        put: [
+          { kind: "passkey", before: null, row: passkey },
+          { kind: "passkeyApproval", before: null, row: approval("00", createdAt) },
+          { kind: "passkeyApproval", before: null, row: approval("01", null) },
+        ],
+      },
+    }),
+  });
+}
