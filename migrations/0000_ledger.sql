@@ -67,6 +67,8 @@ CREATE TABLE `instances` (
 	`id` text PRIMARY KEY NOT NULL,
 	`base_url` text,
 	`chain_ids` text NOT NULL,
+	`version` text NOT NULL,
+	`oldest_writer` text NOT NULL,
 	`created_at` integer NOT NULL,
 	`restored_at` integer,
 	`acknowledged_at` integer

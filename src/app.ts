@@ -14,7 +14,7 @@ import { isRefusal, type Refusal } from "./core/errors.ts";
 import { SECOND_MS } from "./core/time.ts";
 import { createShell, type Shell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
-import { logError, logWarning } from "./platform/log.ts";
+import { logError, logInfo, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import type { Context } from "./services/context.ts";
 import { awaitsAcknowledgement, rememberServer } from "./services/instance.ts";
@@ -80,7 +80,10 @@ async function startLocked(
   const port = listener.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const metrics = createMetrics();
-  const store = openStore(config.data, { onCommitted: metrics.committed });
+  const store = openStore(config.data, {
+    onCommitted: metrics.committed,
+    onPending: (changes) => logInfo("bringing the ledger's tables up to date", { changes }),
+  });
   opened.defer(store.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const keys = keysOfServer(config, secrets, endpoints);

@@ -1,3 +1,4 @@
+import packageJson from "../../package.json" with { type: "json" };
 import { createIds } from "../core/ids.ts";
 import { random40 } from "../platform/random.ts";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
@@ -5,10 +6,11 @@ import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../s
 /** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */
 export const openStore = (
   dataFolder: string,
-  options: Pick<SqliteStoreOptions, "onCommitted"> = {},
+  options: Pick<SqliteStoreOptions, "onCommitted" | "onPending"> = {},
 ): SqliteStore =>
   openSqliteStore(dataFolder, {
     ...options,
+    version: packageJson.version,
     now: Date.now,
     newInstanceId: () => createIds(Date.now, random40)("instance"),
   });

@@ -5,6 +5,10 @@ export type Instance = {
   readonly baseUrl: string | null;
   /** The EVM chains that its last server could ask. Whether a payment on one of them was made, the chain says, not a person. */
   readonly chainIds: readonly number[];
+  /** The newest version of Holdfast that has opened the ledger. */
+  readonly version: string;
+  /** The oldest version that may open it. */
+  readonly oldestWriter: string;
   readonly createdAt: number;
   /** When the ledger was restored from a backup. It does not hold the keys and payments that came after that backup. */
   readonly restoredAt: number | null;

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
   copyFileSync,
@@ -74,6 +75,36 @@ const serveOnce = (settings = {}): Promise<void> =>
     const server = await program.serve();
     expect(await server.stop()).toBe(0);
   }, settings);
+
+test(
+  "a ledger of a newer version is left alone by every command, and by the server",
+  async () => {
+    await withProgram(async (program) => {
+      const owner = ["--owner-email", "ada@example.com", "--owner-password", "correct horse battery"];
+      await program.command("organisations", "create", "--name", "Acme", ...owner);
+      const ledger = new Database(join(data, "holdfast.db"));
+      ledger.run("UPDATE instances SET version = '9.1.0', oldest_writer = '9.0.0'");
+      ledger.close();
+    });
+    const newer =
+      "HOLDFAST_DATA: the ledger in it was written by Holdfast 9.1.0, and may be opened by 9.0.0 or newer";
+    expect(await refusal()).toStartWith(newer);
+    for (const line of [
+      ["organisations", "list"],
+      ["audit"],
+      ["jobs", "run", "retention"],
+      ["backup", "x"],
+    ]) {
+      const { exitCode, stderr } = Bun.spawnSync([...SOURCE, ...line], {
+        cwd: root,
+        env: { HOLDFAST_DATA: "data" },
+      });
+      expect([exitCode, stderr.toString()]).toEqual([1, expect.stringContaining(newer.replace(/^.*: /, ""))]);
+    }
+    expect(Bun.spawnSync([...SOURCE, "--version"]).exitCode).toBe(0);
+  },
+  PROCESS_TIMEOUT_MS,
+);
 
 test(
   "a broken key file or ledger is named, the process ends, and the folder is free again",

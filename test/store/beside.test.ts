@@ -60,7 +60,11 @@ test.skipIf(process.getuid?.() !== 0)(
 );
 
 test("a command waits for another process's transaction without holding up the event loop", async () => {
-  const store = openSqliteStore(folder, { now: Date.now, newInstanceId: () => "ins_beside" });
+  const store = openSqliteStore(folder, {
+    version: "0.1.0",
+    now: Date.now,
+    newInstanceId: () => "ins_beside",
+  });
   const other = new Database(join(folder, "holdfast.db"));
   other.run("BEGIN IMMEDIATE");
   let answered = false;

@@ -41,7 +41,7 @@ describe("raw SQL of a buggy caller", () => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-guards-"));
     cpSync(ctx.folder, folder, { recursive: true });
     rmSync(ctx.folder, { recursive: true });
-    ledger = openLedger(folder, () => ({ id: "ins_none", createdAt: 0 }));
+    ledger = openLedger(folder, "0.1.0", () => ({ id: "ins_none", createdAt: 0 }));
     ledger.raw.run("PRAGMA synchronous = OFF");
     // Warrants and a deposit without their postings: what is refused of a posting for one is refused for one reason.
     ledger.raw.run(warrant({ id: "'wrt_bare'" }));

@@ -63,7 +63,11 @@ test("what another process wrote is seen", async () => {
   const before = organisation("before");
   await write(before);
   expect(await seen(before)).toEqual(before);
-  const other = openSqliteStore(ctx.folder, { now: ctx.now, newInstanceId: () => "ins_none" });
+  const other = openSqliteStore(ctx.folder, {
+    version: "0.1.0",
+    now: ctx.now,
+    newInstanceId: () => "ins_none",
+  });
   await change({ ...before, killSwitch: true }, other);
   await other.close();
   expect(await seen(before)).toEqual({ ...before, killSwitch: true });

@@ -52,7 +52,11 @@ export function createTestContext(
   const clock = { now: TEST_NOW };
   const now = () => clock.now;
   const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
-  const store = openSqliteStore(folder, { now, newInstanceId: () => createIds(now, random40)("instance") });
+  const store = openSqliteStore(folder, {
+    version: "0.1.0",
+    now,
+    newInstanceId: () => createIds(now, random40)("instance"),
+  });
   const reading = openReader(folder);
   const inProcess: Context["evaluate"] = async ({ clauses, evidence, schemas, now: at }) =>
     evaluate(clauses, evidence, schemas, at);

@@ -14,7 +14,7 @@ export function withCopy<T>(
   const copy = mkdtempSync(join(tmpdir(), "holdfast-audit-"));
   const file = join(copy, "holdfast.db");
   cpSync(folder, copy, { recursive: true });
-  const writer = openLedger(copy, () => ({ id: "ins_none", createdAt: 0 }));
+  const writer = openLedger(copy, "0.1.0", () => ({ id: "ins_none", createdAt: 0 }));
   const readers = connect(file, { readonly: true });
   const { raw } = writer;
   raw.run("PRAGMA synchronous = OFF");

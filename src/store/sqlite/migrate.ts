@@ -16,7 +16,8 @@ const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PRIMARY K
  * Brings the tables up to date, all changes in one transaction; of a new database, makes them. drizzle's own migrator cannot
  * rebuild a table: that drops it, which SQLite refuses while other rows refer to it, and drops its triggers with it.
  *
- * @param onPending is called before the work, with how many changes are to be made. A rebuild of a large table takes minutes
+ * @param onPending is called before the work on a ledger that is not new, with how many changes are to be made. A rebuild of a
+ *   large table takes minutes
  * @throws where a row would refer to nothing afterwards; nothing is changed then
  */
 export function migrate(
@@ -26,7 +27,8 @@ export function migrate(
 ): void {
   const pending = pendingOf(raw, known);
   if (pending.length === 0) return;
-  onPending(pending.length);
+  // A new ledger is not brought up to date.
+  if (pending.length < known.length) onPending(pending.length);
   // It cannot be changed in a transaction. What it would have refused is looked for at the end.
   raw.run("PRAGMA foreign_keys = OFF");
   try {

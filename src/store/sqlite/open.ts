@@ -2,7 +2,8 @@ import { Database } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { ledgerFile } from "./ledger-file.ts";
-import { migrate } from "./migrate.ts";
+import { keepVersion, OLDEST_WRITER, refuseNewerLedger } from "./ledger-version.ts";
+import { migrate, migrations } from "./migrate.ts";
 
 export type Tables = BunSQLiteDatabase;
 
@@ -50,19 +51,26 @@ export function connect(file: string, options: { readonly readonly: boolean }): 
 /**
  * Opens the ledger in a data folder for writing, making both where they are missing, and brings its tables up to date.
  *
+ * @param version of this executable
  * @param newInstance what the instance is called where the ledger has none yet
+ * @param onPending is called before the tables are changed, with how many changes are to be made
+ * @throws NewerLedger where the ledger is of a newer version that this one may not write to
  */
 export function openLedger(
   dataFolder: string,
+  version: string,
   newInstance: () => { readonly id: string; readonly createdAt: number },
+  onPending?: (changes: number) => void,
 ): Connection {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   const file = ledgerFile(dataFolder);
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
-    migrate(writer.raw);
-    ensureInstance(writer.raw, newInstance);
+    refuseNewerLedger(writer.raw, version);
+    migrate(writer.raw, migrations(), onPending);
+    ensureInstance(writer.raw, version, newInstance);
+    keepVersion(writer.raw, version);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return writer;
   } catch (error) {
@@ -74,6 +82,7 @@ export function openLedger(
 /** A ledger has one instance from the beginning, so that no command has to ask whether it is there. */
 function ensureInstance(
   raw: Database,
+  version: string,
   newInstance: () => { readonly id: string; readonly createdAt: number },
 ): void {
   const isThere = raw.query("SELECT 1 FROM instances").get() !== null;
@@ -82,7 +91,7 @@ function ensureInstance(
   // Of two processes that make a ledger together, one makes the instance.
   raw
     .query(
-      "INSERT INTO instances (id, chain_ids, created_at) SELECT ?, '[]', ? WHERE NOT EXISTS (SELECT 1 FROM instances)",
+      "INSERT INTO instances (id, chain_ids, version, oldest_writer, created_at) SELECT ?, '[]', ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM instances)",
     )
-    .run(id, createdAt);
+    .run(id, version, OLDEST_WRITER, createdAt);
 }

@@ -16,10 +16,14 @@ import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
 
 export type SqliteStoreOptions = {
+  /** Of this executable. */
+  readonly version: string;
   /** The clock; epoch milliseconds. */
   readonly now: () => number;
   /** The id of the instance, where this makes a new ledger. */
   readonly newInstanceId: () => string;
+  /** The tables are about to be brought up to date, by so many changes. */
+  readonly onPending?: (changes: number) => void;
   /** Commands that shared a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -33,8 +37,9 @@ export interface SqliteStore extends Store {
 
 /** The embedded engine: one SQLite file in the data folder, one writer, readers on connections of their own. */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
-  const { now, newInstanceId, onCommitted } = options;
-  const writer = openLedger(dataFolder, () => ({ id: newInstanceId(), createdAt: now() }));
+  const { version, now, newInstanceId, onCommitted, onPending } = options;
+  const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
+  const writer = openLedger(dataFolder, version, newInstance, onPending);
   const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
   const cache = createRowCache();
   const positions = createPositions(writer.raw);

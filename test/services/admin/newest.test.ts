@@ -28,7 +28,11 @@ afterEach(async () => {
 
 /** The same ledger, as a process that starts now sees it. */
 function nextProcess(): Context {
-  const store = openSqliteStore(ctx.folder, { now: ctx.now, newInstanceId: () => "ins_none" });
+  const store = openSqliteStore(ctx.folder, {
+    version: "0.1.0",
+    now: ctx.now,
+    newInstanceId: () => "ins_none",
+  });
   opened.push(store);
   return { ...ctx, store, newId: createIds(ctx.now, () => 2, store.newestIdTime) };
 }

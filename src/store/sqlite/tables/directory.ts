@@ -15,6 +15,9 @@ export const instances = sqliteTable("instances", {
   id: text("id").primaryKey(),
   baseUrl: text("base_url"),
   chainIds: json<readonly number[]>("chain_ids").notNull(),
+  /** The newest version that has opened the ledger, and the oldest that may. */
+  version: text("version").notNull(),
+  oldestWriter: text("oldest_writer").notNull(),
   createdAt: int("created_at").notNull(),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
