@@ -1,8 +1,9 @@
-import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse, statusOf } from "../core/errors.ts";
 import type { Network } from "../core/networks.ts";
 import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
+import { sayOtherMode } from "../services/other-mode.ts";
 import type { Answer, Result } from "./answers.ts";
 import { findRoute } from "./app.ts";
 import { BODY_MS_MAX, readJsonBody, TOOK_TOO_LONG } from "./body.ts";
@@ -103,11 +104,19 @@ const pathStartOf = (url: string): number =>
 async function answerTo(call: Call, request: Request, checks: Checks): Promise<Answer> {
   try {
     const result = await resultOf(call, request, checks);
-    return isRefusal(result) ? errorAnswer(call, result) : result;
+    return isRefusal(result) ? errorAnswer(call, await explained(call, result)) : result;
   } catch (error) {
     reportFault(call, error);
     return errorAnswer(call, refuseByFault());
   }
+}
+
+/** The refusal; a 404 also says where the caller's organisation has what was named in its other mode. */
+function explained(call: Call, refusal: Refusal): Refusal | Promise<Refusal> {
+  const { ctx, caller } = call;
+  if (caller === null || statusOf(refusal.refused) !== 404) return refusal;
+  const { agent_id: agentId } = (call.body ?? {}) as { readonly agent_id?: unknown };
+  return sayOtherMode(ctx, caller, refusal, [...Object.values(call.params ?? {}), agentId]);
 }
 
 /** The refusal of the first check that fails, else what the route's handler answers. */
@@ -151,7 +160,7 @@ function refuseNoRoute(call: Call, { counters }: Checks): Refusal {
 /** The checks of rate limit, credentials and role. */
 function refuseByRule(call: Call, rule: RouteRule, { counters, workerSecretHash }: Checks): Refusal | null {
   call.worker = rule.worker && isWorker(call.headers, workerSecretHash);
-  const counted = rule.bucket === "bench" ? countedByAddress(call) : countedAs(call);
+  const counted = countedAs(call);
   const now = call.ctx.now();
   const budget = rule.counted
     ? counters.take(rule.bucket, counted, now)

@@ -62,6 +62,7 @@ export interface Reader {
   readonly checks: { of(warrantId: string): Promise<readonly Check[]> };
   /** Those that wait for a person first, the longest of them before the others. */
   readonly escalations: {
+    get(id: string): Promise<Escalation | null>;
     list(scope: Scope, limit: number): Promise<readonly Escalation[]>;
     /** Those that wait for a person and were raised before a time, of all organisations, the longest waiting first. */
     waiting(before: number, after: Escalation | null, limit: number): Promise<readonly Escalation[]>;

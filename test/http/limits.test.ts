@@ -106,10 +106,11 @@ test("requests without credentials, with bad ones, and sign-ins are counted by a
   expect((await from.post("/v1/warrants", service.body(), { as: home.live.as })).status).toBe(201);
 });
 
-test("the bench is counted by address for everybody, and IPv6 callers by their /64", async () => {
+test("the bench is counted by key or person, without one by address, and IPv6 callers by their /64", async () => {
   await exhaust(LIMITS.bench, () => bench(service.from("2001:db8:1:2::1")));
   await refusesNow(() => bench(service.from("2001:db8:1:2:ffff:ffff:ffff:ffff")));
-  await refusesNow(() => bench(service.from("2001:db8:1:2::1"), home.live.as));
+  await exhaust(LIMITS.bench, () => bench(service.from("2001:db8:1:2::1"), home.live.as));
+  await refusesNow(() => bench(service.from("2001:db8:1:9::1"), home.live.as));
   expect((await bench(service.from("2001:db8:1:3::1"))).status).toBe(200);
   await exhaust(LIMITS.bench, () => bench(service.from("::ffff:203.0.113.10")));
   await refusesNow(() => bench(service.from("203.0.113.10")));

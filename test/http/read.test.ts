@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
-import type { Credentials, Json } from "../support/client.ts";
+import type { Credentials, Json, Reply } from "../support/client.ts";
 import { NOBODY } from "../support/client.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
@@ -108,6 +108,32 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
 });
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+test("a 404 of what the caller's organisation has in the other mode says so, and of others nothing", async () => {
+  const { id } = await service.opened(home);
+  const { as } = home.sandbox;
+  const said = `Your organisation has ${id} in live; this request is sandbox.`;
+  const message = async (reply: Promise<Reply>) => {
+    const { status, body } = await reply;
+    return [status, body.error.message];
+  };
+  const verify = { source_url: "http://127.0.0.1:1/" };
+  for (const reply of [
+    service.get(`/v1/warrants/${id}`, { as }),
+    service.get(`/v1/warrants/${id}/trace`, { as }),
+    service.post(`/v1/warrants/${id}/verify`, verify, { as }),
+  ])
+    expect(await message(reply)).toEqual([404, `There is no such warrant. ${said}`]);
+  const opening = service.body({ agent_id: home.live.id });
+  expect((await message(service.post("/v1/warrants", opening, { as })))[1]).toEndWith(
+    `Your organisation has ${home.live.id} in live; this request is sandbox.`,
+  );
+  for (const stranger of [other.sandbox.as, other.live.as])
+    expect(await message(service.get(`/v1/warrants/${id}`, { as: stranger }))).toEqual([
+      404,
+      "There is no such warrant.",
+    ]);
+});
 
 test("the trace can be checked by who reads it, before the warrant has ended", async () => {
   const house = await service.organisation();

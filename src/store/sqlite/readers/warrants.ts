@@ -264,8 +264,17 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
       .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
       .limit(limit)
       .all();
+  const byId = lazily(() => {
+    const statement = tables
+      .select()
+      .from(escalations)
+      .where(eq(escalations.id, placeholder("id")))
+      .prepare();
+    return (id: string) => statement.get({ id }) ?? null;
+  });
   const waits = sql`${escalations.status} <> 'resolved'`;
   return {
+    get: byId,
     waiting: (before, after, limit) =>
       tables
         .select()
