@@ -55,6 +55,8 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   budget: Budget | null;
   /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
   idempotency: Idempotency | null;
+  /** The warrant's version when the headers were read, on a route that decides on it; null where there is no such warrant. */
+  versionSeen: number | null;
   /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };

@@ -14,6 +14,8 @@ export type RouteRule = {
   readonly worker: boolean;
   /** Whether an Idempotency-Key is required, as on all routes that move money. */
   readonly idempotent: boolean;
+  /** Whether it decides on a warrant, so that without `If-Match` it stands on the version there was when its headers were read. */
+  readonly decides: boolean;
   readonly bucket: Bucket;
   /** Whether requests count against the caller's rate limit. Where they do not, the limit does not refuse them either. */
   readonly counted: boolean;
@@ -33,6 +35,7 @@ type Description = {
   readonly access: Access | null;
   readonly worker?: boolean;
   readonly idempotent?: boolean;
+  readonly decides?: boolean;
   readonly bucket: Bucket;
   readonly counted?: boolean;
   readonly bodyBytesMax?: number;
@@ -45,12 +48,13 @@ export function route({
   access,
   worker = false,
   idempotent = false,
+  decides = false,
   bucket,
   counted = true,
   bodyBytesMax = BODY_BYTES_MAX,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, worker, idempotent, bucket, counted, bodyBytesMax };
+  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax };
   return {
     summary: description.summary,
     tags: description.tags,

@@ -4,6 +4,7 @@ import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
 import { sayOtherMode } from "../services/other-mode.ts";
+import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
 import { findRoute } from "./app.ts";
 import { BODY_MS_MAX, readJsonBody, TOOK_TOO_LONG } from "./body.ts";
@@ -92,6 +93,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     signedIn: null,
     budget: null,
     idempotency: null,
+    versionSeen: null,
     closes: false,
   };
 }
@@ -132,6 +134,7 @@ async function resultOf(call: Call, request: Request, checks: Checks): Promise<R
   if (refused) return refused;
   const key = rule.idempotent ? readIdempotencyKey(call.headers) : null;
   if (isRefusal(key)) return key;
+  if (rule.decides) call.versionSeen = await versionNow(call.ctx, callerOf(call), params.id ?? "");
   if (call.method !== "GET") {
     const read = await readJsonBody(request, rule.bodyBytesMax, checks.bodyMsMax);
     call.closes = read === TOOK_TOO_LONG;

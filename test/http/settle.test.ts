@@ -96,6 +96,62 @@ describe("what each pays and returns", () => {
   }
 });
 
+/** A JSON object of which nothing is sent before `send` is called; `asked` resolves when the server reads it. */
+function heldBack(body: object) {
+  const asked = Promise.withResolvers<void>();
+  const sent = Promise.withResolvers<void>();
+  const stream = new ReadableStream({
+    async pull(controller) {
+      asked.resolve();
+      await sent.promise;
+      controller.enqueue(new TextEncoder().encode(JSON.stringify(body)));
+      controller.close();
+    },
+  });
+  return { stream, asked: asked.promise, send: () => sent.resolve() };
+}
+
+test("a decision stands on the version that it met: moved before its commit it is version_conflict", async () => {
+  const home = await service.organisation();
+  const { operator, admin } = home.people;
+  for (const verb of VERBS) {
+    const { id } = await service.opened(home);
+    const body = heldBack(BODIES[verb] ?? {});
+    const late = service.post(`/v1/warrants/${id}/${verb}`, body.stream, { as: operator.as });
+    await body.asked;
+    expect((await settle("refund", id, admin.as)).status).toBe(200);
+    body.send();
+    expect([(await late).status, (await late).code]).toEqual([409, "version_conflict"]);
+    // After a new read it is judged by the state that is there now.
+    expect((await settle(verb, id, operator.as)).code).toBe("illegal_transition");
+  }
+});
+
+test("so does the decision on an escalation, whichever id names it", async () => {
+  const home = await service.organisation();
+  const { operator, admin } = home.people;
+  for (const idOf of [({ id }: Json) => id, ({ warrant_id }: Json) => warrant_id]) {
+    const { id } = await service.opened(home, { spec: { clauses: [{ kind: "http.status", equals: 500 }] } });
+    await service.post(
+      `/v1/warrants/${id}/verify`,
+      { source_url: "http://s.example/" },
+      { as: home.live.as },
+    );
+    const { body } = await service.get("/v1/console/escalations", { as: admin.as });
+    const escalation = body.data.find(({ warrant_id }: Json) => warrant_id === id);
+    const path = `/v1/console/escalations/${idOf(escalation)}/resolve`;
+    const decision = heldBack({ decision: "release" });
+    const late = service.post(path, decision.stream, { as: operator.as });
+    await decision.asked;
+    expect((await settle("refund", id, admin.as)).status).toBe(200);
+    decision.send();
+    expect((await late).code).toBe("version_conflict");
+    expect((await service.post(path, { decision: "release" }, { as: operator.as })).code).toBe(
+      "illegal_transition",
+    );
+  }
+});
+
 test("a person from operator up settles; a key and a viewer never do; for a stranger it is 404", async () => {
   const home = await service.organisation();
   const other = await service.organisation();

@@ -28,7 +28,7 @@ export type SendOptions = {
 };
 
 export type Client = {
-  /** An object is sent as JSON. Text and bytes are sent unchanged, with the content type of JSON. */
+  /** An object is sent as JSON. Text, bytes and streams are sent unchanged, with the content type of JSON. */
   post(path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
   get(path: string, options?: SendOptions): Promise<Reply>;
   send(method: string, path: string, body?: unknown, options?: SendOptions): Promise<Reply>;
@@ -38,10 +38,12 @@ let sequence = 0;
 /** Never the same twice in the process. */
 export const freshKey = (): string => `key-${++sequence}`;
 
-const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | null => {
+type Payload = string | Uint8Array<ArrayBuffer> | ReadableStream;
+
+const bodyOf = (body: unknown): Payload | null => {
   if (body === undefined) return null;
-  return typeof body === "string" || body instanceof Uint8Array
-    ? (body as string | Uint8Array<ArrayBuffer>)
+  return typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream
+    ? (body as Payload)
     : JSON.stringify(body);
 };
 

@@ -97,6 +97,7 @@ export const consoleRoutes: readonly Route[] = [
         summary: "Decide an escalation, or pass it up",
         bucket: "write",
         idempotent: true,
+        decides: true,
         access: ACCESS.resolveEscalation,
         answers: resolvedEscalationForm,
         responses: { "200": "The escalation, with its warrant.", "404": "escalation_not_found" },
@@ -110,7 +111,7 @@ export const consoleRoutes: readonly Route[] = [
         decision: call.body.decision,
         releasedBps: call.body.released_bps ?? null,
         note: call.body.note ?? null,
-        ifMatch,
+        ifMatch: ifMatch ?? call.versionSeen,
         passkeyToken: call.headers.get("service-passkey"),
       };
       return resolveEscalation(call.ctx, callerOf(call), input, idempotencyOf(call));

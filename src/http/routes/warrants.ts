@@ -24,6 +24,7 @@ import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Warrants"];
 const moves = { tags, idempotent: true, bucket: "write" } as const;
+const settles = { ...moves, decides: true } as const;
 const MOVED = {
   "200": "The warrant.",
   "404": "warrant_not_found",
@@ -39,7 +40,11 @@ function settle(
   const ifMatch = readIfMatch(call.headers);
   if (isRefusal(ifMatch)) return ifMatch;
   const passkeyToken = call.headers.get("service-passkey");
-  const input = { warrantId: call.params.id, decision, releasedBps, ifMatch, passkeyToken };
+  const input = {
+    warrantId: call.params.id,
+    ...{ decision, releasedBps, passkeyToken },
+    ifMatch: ifMatch ?? call.versionSeen,
+  };
   return settleWarrant(call.ctx, callerOf(call), input, idempotencyOf(call));
 }
 
@@ -149,7 +154,7 @@ export const warrantRoutes: readonly Route[] = [
       body: noBody,
       query: noQuery,
       detail: route({
-        ...moves,
+        ...settles,
         summary: "Release in full",
         access: ACCESS.settleWarrant,
         answers: warrantForm,
@@ -164,7 +169,7 @@ export const warrantRoutes: readonly Route[] = [
       body: partialBody,
       query: noQuery,
       detail: route({
-        ...moves,
+        ...settles,
         summary: "Release a share",
         access: ACCESS.settleWarrant,
         answers: warrantForm,
@@ -179,7 +184,7 @@ export const warrantRoutes: readonly Route[] = [
       body: noBody,
       query: noQuery,
       detail: route({
-        ...moves,
+        ...settles,
         summary: "Refund",
         access: ACCESS.settleWarrant,
         answers: warrantForm,

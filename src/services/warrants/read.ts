@@ -21,6 +21,13 @@ export async function readWarrant(ctx: Context, caller: Caller, id: string) {
   return isRefusal(warrant) ? warrant : warrantResource(warrant);
 }
 
+/** The version of a warrant, named by its own id or by that of its escalation; null where there is none. */
+export const versionNow = (ctx: Context, caller: Caller, id: string): Promise<number | null> =>
+  ctx.store.read(async ({ escalations, warrants }) => {
+    const escalation = await escalations.get(id);
+    return (await warrants.get(caller, escalation?.warrantId ?? id))?.version ?? null;
+  });
+
 /** The trace entries in order of recording. */
 export function readTrace(ctx: Context, caller: Caller, id: string) {
   return ctx.store.read(async (reader) => {
