@@ -16,6 +16,10 @@ import type { Pays, Quote } from "./quote.ts";
  */
 export const PHASES = ["quoting", "held", "signed", "answered", "ended"] as const;
 export type Phase = (typeof PHASES)[number];
+/** In these a purchase may have no warrant: nothing is held yet, or it ended before anything was. */
+export const PHASES_WITHOUT_WARRANT = ["quoting", "ended"] as const satisfies readonly Phase[];
+/** In these it has its signed header. One that has ended has it too, where it was signed at all. */
+export const PHASES_WITH_HEADER = ["signed", "answered"] as const satisfies readonly Phase[];
 
 /** No phase leads back: a purchase signs one header, and never another. */
 export const NEXT_PHASES: Readonly<Record<Phase, readonly Phase[]>> = {
