@@ -2,7 +2,6 @@ import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
@@ -18,6 +17,7 @@ import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { evaluate } from "./evaluate.ts";
 import { openReader, type TestReader } from "./reader.ts";
 
 /** A context whose clock stands still, whose source answers 200 `{}` and whose passwords cost nothing. */
