@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
 import { citationProblems, namesIn } from "./tidy/citations.ts";
-import { deadExports, deadFiles } from "./tidy/dead.ts";
+import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
 import { longFunctions } from "./tidy/functions.ts";
 import { importGraph } from "./tidy/imports.ts";
 import { lengthProblems, lonelyFolders, nameProblems, strangersAtTop } from "./tidy/places.ts";
@@ -51,6 +51,10 @@ describe("what is dead", () => {
 
   test("every export is imported somewhere", () => {
     expect(deadExports(all)).toEqual([]);
+  });
+
+  test("every export of src is used in src", () => {
+    expect(unusedExports(sources)).toEqual([]);
   });
 });
 

@@ -7,7 +7,7 @@ import { refuseHalfRestored } from "../store/sqlite/restore.ts";
 import { backUpFolder, restoreFolder } from "./backups.ts";
 import { composeContext } from "./context.ts";
 import { keysOfCommand, refuseUnopened } from "./keys.ts";
-import { JOBS } from "./operation.ts";
+import { runJobByHand } from "./operation.ts";
 import { settingRefusal } from "./setting-refusal.ts";
 import { openStore } from "./store.ts";
 import { baseUrlOf } from "./urls.ts";
@@ -62,7 +62,8 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
         const refused = refuseUnopened(config, secrets, endpoints);
         if (refused) return refused;
       }
-      return { object: "job", job, done: await JOBS[job](ctx, config) };
+      const done = await runJobByHand(job, ctx, config);
+      return isRefusal(done) ? done : { object: "job", job, done };
     } finally {
       await close();
     }

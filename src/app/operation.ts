@@ -1,6 +1,8 @@
 import type { Config, Secrets } from "../config.ts";
 import { sha256 } from "../core/canonical.ts";
-import { readinessOf, type Vitals } from "../core/operation.ts";
+import { disagreementOf } from "../core/clock.ts";
+import { type Refusal, refuse } from "../core/errors.ts";
+import { clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
 import { followAgents } from "../jobs/agents.ts";
@@ -137,6 +139,29 @@ export const JOBS = {
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
 
+/** Jobs that do by the clock what nothing undoes: they wait until it agrees. */
+const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] satisfies JobName[];
+
+type JobName = keyof typeof JOBS;
+
+/** Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused. */
+export async function runJobByHand(
+  name: JobName,
+  ctx: Context,
+  config: Config,
+): Promise<number | null | Refusal> {
+  const disagreement = disagreementOf({
+    now: ctx.now(),
+    lastRecordedAt: ctx.store.lastRecordedAt(),
+    // A process that has just started knows of no jump.
+    wallElapsedMs: 0,
+    monotonicElapsedMs: 0,
+  });
+  return disagreement && NEED_THE_CLOCK.includes(name)
+    ? refuse("internal_error", clockProblem(disagreement))
+    : JOBS[name](ctx, config);
+}
+
 const onExpiryFault = (error: unknown, warrantId: string): void =>
   logFault("a warrant could not be expired", error, { warrant_id: warrantId });
 
@@ -160,27 +185,29 @@ function jobsOf(
   audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
-  /** For jobs that a wrong clock would make act too early, which nothing undoes. */
   const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
     if (clock.disagreement() === null) await run();
   };
   const remind = escalationReminders(ctx, lastSeenAt, logWarning);
-  return [
+  const jobs: readonly Job[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
-    { name: "deadlines", everyMs: SECOND_MS / 2, run: whenClockAgrees(() => JOBS.deadlines(ctx)) },
+    { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
     { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
-    { name: "recover", everyMs: MINUTE_MS / 4, run: whenClockAgrees(() => JOBS.recover(ctx)) },
+    { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },
     {
       name: "retention",
       everyMs: 10 * MINUTE_MS,
       firstMs: MINUTE_MS,
-      run: whenClockAgrees(() => JOBS.retention(ctx, config)),
+      run: () => JOBS.retention(ctx, config),
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
+  return jobs.map((job) =>
+    NEED_THE_CLOCK.includes(job.name) ? { ...job, run: whenClockAgrees(job.run) } : job,
+  );
 }
 
 const logRequest = (answered: Answered): void =>

@@ -62,7 +62,7 @@ export function readinessOf(vitals: Vitals): Readiness {
       ["disk", diskProblem(vitals)],
       ["jobs", jobsProblem(vitals)],
       ["audit", auditProblem(vitals)],
-      ["clock", clockProblem(vitals)],
+      ["clock", vitals.clock && clockProblem(vitals.clock)],
     ] as const
   ).map(([name, message]) => ({ name, ok: message === null, message }));
   return { object: "readiness", ready: checks.every(({ ok }) => ok), checks };
@@ -88,21 +88,17 @@ const auditProblem = ({ audit }: Vitals): string | null =>
     ? null
     : "The last audit found disagreements in the ledger; `holdfast audit` lists them.";
 
-function clockProblem({ clock }: Vitals): string | null {
-  if (clock === null) return null;
-  const { behindLedgerMs, jumpedMs } = clock;
+/** What is wrong with the clock, what waits because of it, and what to do. */
+export function clockProblem({ behindLedgerMs, jumpedMs }: ClockDisagreement): string {
   const found: string[] = [];
   if (behindLedgerMs > 0) found.push(`is ${secondsOf(behindLedgerMs)} behind the ledger's last commit`);
   if (jumpedMs !== 0) {
     const direction = jumpedMs > 0 ? "forwards" : "back";
     found.push(`has jumped ${secondsOf(Math.abs(jumpedMs))} ${direction} since the service started`);
   }
-  // Where the clock is behind the last commit, a restart does not help: the commit keeps its time.
-  const remedy =
-    jumpedMs === 0
-      ? "Set the clock right; if it is right, this ends once it has passed that commit."
-      : "Set the clock right, or restart the service once it is.";
-  return `The clock ${found.join(" and ")}: deadlines, retention and recovery wait. ${remedy}`;
+  // A restart forgets a jump, as after a machine was suspended. A commit keeps its time.
+  const waits = behindLedgerMs > 0 ? " If it is right, this ends once it has passed that commit." : "";
+  return `The clock ${found.join(" and ")}: deadlines, retention and recovery wait. Set the clock right, and restart the service.${waits}`;
 }
 
 const secondsOf = (ms: number): string => `${Math.max(1, Math.round(ms / SECOND_MS))} s`;

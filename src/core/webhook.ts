@@ -23,6 +23,11 @@ export type WebhookEndpoint = {
 /** A `failed` delivery will be tried again, an `exhausted` one will not. */
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed", "exhausted"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+/** A delivery that has one of these is never tried again. */
+export const ENDED_DELIVERY_STATUSES = [
+  "delivered",
+  "exhausted",
+] as const satisfies readonly DeliveryStatus[];
 
 /** One event on its way to one endpoint. */
 export type WebhookDelivery = {

@@ -20,8 +20,6 @@ import {
   type PoolStats,
 } from "./evaluator-pool.ts";
 
-export { EvaluatorBusy, EvaluatorUnavailable } from "./evaluator-pool.ts";
-
 export type EvaluatorOptions = {
   /** The command that starts a child: this executable, with the hidden argument that calls `runEvaluatorChild`. */
   readonly command: readonly string[];

@@ -73,7 +73,11 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
   };
   const command: ScopedCommand<N & KeyedNeeds, Answer | Next> = {
     scope: caller,
-    needs: { ...needs, ...keyedNeeds } as ScopedCommand<N & KeyedNeeds, Answer | Next>["needs"],
+    // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
+    needs: { ...needs, ...keyedNeeds } satisfies N & KeyedNeeds as ScopedCommand<
+      N & KeyedNeeds,
+      unknown
+    >["needs"],
     decide(snapshot, now) {
       const credential: Snapshot<KeyedNeeds> = snapshot;
       const present = callerNow(caller, access, credential, now);

@@ -105,7 +105,8 @@ export type Posting = {
 };
 
 /** What moves money: a deposit comes in; a warrant is held, and settled. Each is posted once. */
-export type PostingKind = "deposit" | "hold" | "settlement";
+export const POSTING_KINDS = ["deposit", "hold", "settlement"] as const;
+export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /** A row's key among those of its kind, as needs and engines name it. */
 export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): string {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { JOBS, type RunningOperation, startOperation } from "../../src/app/operation.ts";
+import { JOBS, type RunningOperation, runJobByHand, startOperation } from "../../src/app/operation.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
@@ -171,6 +171,24 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
       { level: "warning", message: "the clock agrees again: deadlines, retention and recovery go on" },
     ]);
   });
+});
+
+test("a job by hand that needs the clock is refused while it is behind the ledger", async () => {
+  const config = must(readConfig({}));
+  const stage = await createStage(ctx);
+  const { id } = warrantIn(await open(stage, stage.operator));
+  const state = () => ctx.reader.warrants.find(id)?.state as string;
+  ctx.clock.now -= 3_600_000;
+  for (const job of ["deadlines", "retention", "recover"] as const) {
+    expect(await runJobByHand(job, ctx, config)).toEqual({
+      refused: "internal_error",
+      message:
+        "The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
+    });
+  }
+  expect([await runJobByHand("agents", ctx, config), state()]).toEqual([null, "held"]);
+  ctx.clock.now += 3 * 86_400_000;
+  expect([await runJobByHand("deadlines", ctx, config), state()]).toEqual([1, "expired"]);
 });
 
 test("reminders by hand name every escalation that has waited for a day, each time", async () => {

@@ -44,7 +44,7 @@ async function run({ open, hasTypeError }: Compiler): Promise<boolean> {
     const covering = tests.covering(mutant).length;
     console.log(`survived: ${nameOf(mutant)}, which ${covering} test files run through`);
   }
-  report(`${tried} of ${declared.length} deletions were tried; ${survivors.length} survived`);
+  report(`deletions: ${declared.length} declared, ${tried} tried, ${survivors.length} survived`);
   return declared.length > 0 && tried === declared.length && survivors.length === 0;
 }
 

@@ -1,37 +1,37 @@
 /**
- * `bun run mutants`: deletes every need of every command, one by one, and checks that the project does not compile then: a
- * need that a command forgets must never read as "there is nothing". The commands are found in the source, and what each
- * needs is read from its type, so none can be left out. A variable that is no longer used does not count as a failure.
+ * `bun run mutants:needs`: deletes every need of every command, one by one, and checks that the project does not compile then:
+ * a need that a command forgets must never read as "there is nothing". The commands are found in the source, and what each
+ * needs is read from its type: every need that is declared so must be tried. A variable that is no longer used does not count
+ * as a failure.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Node, SourceFile } from "typescript/unstable/ast";
 import {
-  isMethodDeclaration,
+  isAsExpression,
   isObjectLiteralExpression,
+  isParenthesizedExpression,
   isPropertyAssignment,
+  isSatisfiesExpression,
   isShorthandPropertyAssignment,
   isSpreadAssignment,
 } from "typescript/unstable/ast/is";
-import type { Checker } from "typescript/unstable/async";
+import type { Checker, Type } from "typescript/unstable/async";
 import { createCompiler, ROOT } from "./compiler.ts";
-
-const LINE_START = 1;
-
-/** The files whose commands are made from others' needs. Their own (who calls, the request's key) are held by tests. */
-const WRAPPERS = new Set([
-  "src/services/admin/authority.ts",
-  "src/services/audited.ts",
-  "src/services/idempotency.ts",
-]);
 
 /** One need of one command. */
 type Mutant = {
-  readonly file: string;
-  readonly line: number;
   readonly need: string;
   /** The text of the file without the need. */
   readonly text: string;
+};
+
+/** A command, with what its type declares that it needs. */
+type Command = {
+  readonly file: string;
+  readonly line: number;
+  readonly declared: readonly string[];
+  readonly mutants: readonly Mutant[];
 };
 
 const compiler = createCompiler();
@@ -41,56 +41,81 @@ try {
   await compiler.close();
 }
 
-/** Whether every mutant was found out. */
+/** Whether every need that is declared was tried, and found out. */
 async function run(): Promise<boolean> {
   const { program, checker } = await compiler.open();
-  const mutants: Mutant[] = [];
+  const commands: Command[] = [];
   for (const name of await program.getSourceFileNames()) {
     const file = name.startsWith(join(ROOT, "src/services/")) ? await program.getSourceFile(name) : undefined;
-    if (file) mutants.push(...(await mutantsOf(name, file, checker)));
+    if (file) commands.push(...(await commandsOf(name, file, checker)));
   }
-  const commands = new Set(mutants.map(({ file, line }) => `${file}:${line}`)).size;
-  const survivors: Mutant[] = [];
-  for (const mutant of mutants) if (!(await isFoundOut(mutant))) survivors.push(mutant);
-  for (const { file, line, need } of survivors) {
-    console.log(`survived: ${file.slice(ROOT.length + LINE_START)}:${line} does not need ${need}`);
+  const problems: string[] = [];
+  let declaredCount = 0;
+  let triedCount = 0;
+  for (const { file, line, declared, mutants } of commands) {
+    const report = (problem: string): void =>
+      void problems.push(`${file.slice(ROOT.length + "/".length)}:${line}: ${problem}`);
+    const tried = new Set(mutants.map(({ need }) => need));
+    declaredCount += declared.length;
+    triedCount += tried.size;
+    for (const need of declared) if (!tried.has(need)) report(`${need} is declared, and was not tried`);
+    for (const need of tried) if (!declared.includes(need)) report(`${need} was tried, and is not declared`);
+    for (const { need, text } of mutants) {
+      if (!(await compiler.hasTypeError(file, text))) report(`${need} survived: without it this compiles`);
+    }
   }
-  console.log(`${mutants.length} needs of ${commands} commands were deleted; ${survivors.length} survived`);
-  return mutants.length > 0 && survivors.length === 0;
+  for (const problem of problems) console.log(problem);
+  console.log(
+    `needs of ${commands.length} commands: ${declaredCount} declared, ${triedCount} tried, ${problems.length} problems`,
+  );
+  return commands.length > 0 && problems.length === 0;
 }
 
-/** Whether the file with the need deleted has a type error. */
-function isFoundOut({ file, text }: Mutant): Promise<boolean> {
-  return compiler.hasTypeError(file, text);
-}
-
-async function mutantsOf(name: string, file: SourceFile, checker: Checker): Promise<readonly Mutant[]> {
+async function commandsOf(name: string, file: SourceFile, checker: Checker): Promise<readonly Command[]> {
   const text = readFileSync(name, "utf8");
-  const mutants: Mutant[] = [];
+  const commands: Command[] = [];
   for (const needs of commandNeeds(file)) {
     const line = text.slice(0, needs.getStart(file)).split("\n").length;
     const replaced = (node: Node, by: string): string =>
       text.slice(0, node.getStart(file)) + by + text.slice(node.end);
-    for (const { node, need } of namedNeeds(needs)) {
-      mutants.push({ file: name, line, need, text: replaced(node, "...{}") });
-    }
+    const mutants: Mutant[] = namedNeeds(needs).map(({ node, need }) => ({
+      need,
+      text: replaced(node, "...{}"),
+    }));
     for (const expression of gatheredNeeds(needs)) {
       const without = (pattern: string): string =>
         replaced(expression, `(({ ${pattern} }) => rest)(${expression.getText(file)})`);
+      const gathered = await needsOfType(checker, expression);
       // Where the same rewriting finds fault with needs that are whole, it would find fault with anything.
-      if (await isFoundOut({ file: name, line, need: "", text: without("...rest") })) {
-        if (WRAPPERS.has(name.slice(ROOT.length + LINE_START))) continue;
-        throw new Error(
-          `${name}:${line}: cannot be judged, since its needs do not compile when they are rewritten`,
-        );
-      }
-      const type = await checker.getTypeAtLocation(expression);
-      for (const { name: need } of type ? await checker.getPropertiesOfType(type) : []) {
-        mutants.push({ file: name, line, need, text: without(`${need}: _, ...rest`) });
-      }
+      if (gathered.length > 0 && (await compiler.hasTypeError(name, without("...rest"))))
+        throw new Error(`${name}:${line}: the needs cannot be judged: they do not compile when rewritten`);
+      mutants.push(...gathered.map((need) => ({ need, text: without(`${need}: _, ...rest`) })));
     }
+    commands.push({ file: name, line, declared: await needsOfType(checker, needs), mutants });
   }
-  return mutants;
+  return commands;
+}
+
+/** The names of the needs that the type of an expression has. */
+async function needsOfType(checker: Checker, expression: Node): Promise<readonly string[]> {
+  const type = await checker.getTypeAtLocation(expression);
+  if (!type) throw new Error(`${expression.getText()} has no type`);
+  return [...new Set(await ownNames(checker, type))];
+}
+
+/** What is generic belongs to the commands that are handed to this one, and is tried there. */
+async function ownNames(checker: Checker, type: Type): Promise<readonly string[]> {
+  if (await isGeneric(type)) return [];
+  if (!type.isIntersectionType()) return (await checker.getPropertiesOfType(type)).map(({ name }) => name);
+  const names = await Promise.all((await type.getTypes()).map((part) => ownNames(checker, part)));
+  return names.flat();
+}
+
+/** Whether it is a type parameter, or made from one as an alias: `Complete<N>`. */
+async function isGeneric(type: Type): Promise<boolean> {
+  if (type.isTypeParameter()) return true;
+  for (const argument of await type.getAliasTypeArguments()) if (await isGeneric(argument)) return true;
+  return false;
 }
 
 /** The needs that a command names itself. */
@@ -109,28 +134,28 @@ function gatheredNeeds(needs: Node): readonly Node[] {
   return needs.properties.flatMap((node) => (isSpreadAssignment(node) ? [node.expression] : []));
 }
 
-/** The expressions of the needs of all commands below a node. */
+/** The expressions of the needs of all commands below a node, without the casts around them. */
 function commandNeeds(node: Node): readonly Node[] {
   const found: Node[] = [];
   const needs = needsOfCommand(node);
-  if (needs) found.push(needs);
+  if (needs) found.push(withoutCasts(needs));
   node.forEachChild((child) => void found.push(...commandNeeds(child)));
   return found;
 }
 
-/** The expression of a command's needs; null where the node is no command. */
+/** The expression of a command's needs; null where the node is no command: nothing that decides. */
 function needsOfCommand(node: Node): Node | null {
   if (!isObjectLiteralExpression(node)) return null;
-  const properties = node.properties;
-  const decides = properties.some(
-    (property) =>
-      (isPropertyAssignment(property) ||
-        isMethodDeclaration(property) ||
-        isShorthandPropertyAssignment(property)) &&
-      property.name?.getText() === "decide",
-  );
-  const needs = properties.find(
-    (property) => isPropertyAssignment(property) && property.name.getText() === "needs",
-  );
-  return decides && needs && isPropertyAssignment(needs) ? needs.initializer : null;
+  const propertyNamed = (name: string) =>
+    node.properties.find((property) => !isSpreadAssignment(property) && property.name?.getText() === name);
+  const needs = propertyNamed("needs");
+  if (!propertyNamed("decide") || !needs || isSpreadAssignment(needs)) return null;
+  return isPropertyAssignment(needs) ? needs.initializer : (needs.name ?? null);
+}
+
+/** A cast would let anything compile, or nothing. */
+function withoutCasts(node: Node): Node {
+  return isAsExpression(node) || isSatisfiesExpression(node) || isParenthesizedExpression(node)
+    ? withoutCasts(node.expression)
+    : node;
 }

@@ -2,18 +2,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
 import type { Clause } from "../../src/core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../../src/core/clauses/schema.ts";
-import {
-  createEvaluator,
-  type Evaluator,
-  EvaluatorBusy,
-  type EvaluatorOptions,
-  EvaluatorUnavailable,
-} from "../../src/platform/evaluator.ts";
+import { createEvaluator, type Evaluator, type EvaluatorOptions } from "../../src/platform/evaluator.ts";
+import { EvaluatorBusy, EvaluatorUnavailable } from "../../src/platform/evaluator-pool.ts";
 import { benchSchemas } from "../../src/resources/bench-schemas.ts";
+import { evaluate } from "../support/evaluate.ts";
 import { until } from "../support/until.ts";
 
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");

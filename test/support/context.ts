@@ -1,6 +1,5 @@
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
-import { evaluate } from "../../src/core/clauses/evaluate.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
@@ -16,6 +15,7 @@ import type { Context } from "../../src/services/context.ts";
 import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { evaluate } from "./evaluate.ts";
 import { newLedgerFolder } from "./new-ledger.ts";
 import { openReader, type TestReader } from "./reader.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { deadExports, deadFiles } from "./dead.ts";
+import { deadExports, deadFiles, unusedExports } from "./dead.ts";
 
 const fileOf = (path: string, ...lines: string[]) => ({ path, text: lines.join("\n") });
 
@@ -69,6 +69,16 @@ describe("an export", () => {
     const useTwo = 'import { two } from "./a.ts";';
     expect(deadIn([type, "", "export const two = (one: One) => one;"], useTwo)).toEqual([]);
     expect(deadIn([type, "", "const two = (one: One) => one;", "export { two };"], useTwo)).toEqual(["One"]);
+  });
+
+  test("that its own file uses, or another, is used; that a comment names is not", () => {
+    const unusedIn = (lines: readonly string[], ...others: string[]) =>
+      unusedExports([fileOf("a.ts", ...lines), fileOf("b.ts", ...others)]);
+    const one = "export const one = 1;";
+    expect(unusedIn([one])).toEqual(["a.ts: one is exported, and only tests use it"]);
+    expect(unusedIn([one, "/** More than `one`. */", "const none = 0;"])).toHaveLength(1);
+    expect(unusedIn([one, "const two = one + one;"])).toEqual([]);
+    expect(unusedIn([one], 'import { one } from "./a.ts";')).toEqual([]);
   });
 
   test("in a form that is not known throws", () => {

@@ -28,15 +28,37 @@ function withNamedFiles(files: readonly SourceFile[]): ImportGraph {
  * The names that a file exports and no other file imports. A type may be exported for the sake of another export of its
  * file, which names it.
  */
-export function deadExports(files: readonly SourceFile[]): string[] {
+export const deadExports = (files: readonly SourceFile[]): string[] =>
+  notImported(files)
+    .filter(({ file, name, kind }) => !(TYPES.includes(kind) && isNamedByExport(file, name)))
+    .map(({ file, name }) => `${file.path}: ${name} is exported, and nothing imports it`);
+
+/**
+ * The names that a file exports and none of these files uses, itself included. Of the files of src alone, these are what only
+ * tests use.
+ */
+export const unusedExports = (files: readonly SourceFile[]): string[] =>
+  notImported(files)
+    .filter(({ file, name }) => !isNamedTwice(file, name))
+    .map(({ file, name }) => `${file.path}: ${name} is exported, and only tests use it`);
+
+type Exported = { readonly file: SourceFile; readonly name: string; readonly kind: string };
+
+/** The names that a file exports and no other of these files imports. */
+function notImported(files: readonly SourceFile[]): readonly Exported[] {
   const used = usedNames(files);
   return files.flatMap((file) =>
     exportsOf(file)
       .filter(({ name }) => !used.has(`${file.path} ${name}`) && !used.has(`${file.path} *`))
-      .filter(({ name, kind }) => !(TYPES.includes(kind) && isNamedByExport(file, name)))
-      .map(({ name }) => `${file.path}: ${name} is exported, and nothing imports it`),
+      .map((exported) => ({ file, ...exported })),
   );
 }
+
+/** Whether a file names it besides declaring it. Comments do not count. */
+const isNamedTwice = ({ text }: SourceFile, name: string): boolean =>
+  [...text.replace(COMMENT_LINE, "").matchAll(new RegExp(`\\b${name}\\b`, "g"))].length > 1;
+
+const COMMENT_LINE = /^\s*(?:\/\/|\/?\*).*$/gm;
 
 const TYPES = ["type", "interface"];
 const DECLARATION =

@@ -7,14 +7,7 @@ import {
   observedOf,
   statedTimeOf,
 } from "./document.ts";
-import {
-  type ClauseResult,
-  type Evaluation,
-  type Evidence,
-  evidenceHashOf,
-  type ReachedEvidence,
-  summarise,
-} from "./evidence.ts";
+import { type ClauseResult, type Evidence, evidenceHashOf, type ReachedEvidence } from "./evidence.ts";
 import type { ClauseCode } from "./reason-codes.ts";
 import type { Clause } from "./registry.ts";
 import type { Schemas } from "./schema.ts";
@@ -39,22 +32,11 @@ type Finding = { readonly code: ClauseCode | null; readonly observed: unknown };
 const found = (code: ClauseCode | null, observed: unknown = null): Finding => ({ code, observed });
 
 /**
- * Evaluates every clause against the evidence, also after one has failed. Hostile schemas, paths and documents can take long,
- * so services use `platform/evaluator.ts`.
+ * Evaluates one clause against the evidence. An error on the way fails the clause. Hostile schemas, paths and documents can
+ * take long, so services use `platform/evaluator.ts`.
  *
  * @param now epoch milliseconds
  */
-export function evaluate(
-  clauses: readonly Clause[],
-  evidence: Evidence,
-  schemas: Schemas,
-  now: number,
-): Evaluation {
-  const details = clauses.map((clause) => evaluateClause(clause, evidence, schemas, now));
-  return summarise(details, evidenceHashOf(evidence), now);
-}
-
-/** Evaluates one clause against the evidence. An error on the way fails the clause. */
 export function evaluateClause(
   clause: Clause,
   evidence: Evidence,

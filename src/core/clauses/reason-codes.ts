@@ -27,6 +27,3 @@ export const REASON_CODES = [...CLAUSE_CODES, ...DECISION_CODES] as const;
 export type SourceCode = (typeof SOURCE_CODES)[number];
 export type ClauseCode = (typeof CLAUSE_CODES)[number];
 export type ReasonCode = (typeof REASON_CODES)[number];
-
-export const isReasonCode = (value: unknown): value is ReasonCode =>
-  (REASON_CODES as readonly unknown[]).includes(value);

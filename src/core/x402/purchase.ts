@@ -7,7 +7,8 @@ import { type SettledState, STATE_OF } from "../warrant.ts";
 import type { Pays, Quote } from "./quote.ts";
 
 /**
- * The phases of a purchase (README, "Buying by x402"). Each phase is on disk before the next begins.
+ * The phases of a purchase (README, "Buying by x402"), in their order: any of them may be followed by its end. Each phase is on
+ * disk before the next begins. None leads back, which a trigger holds: a purchase signs one header, and never another.
  * - `quoting`: the seller is asked for the price; nothing is held.
  * - `held`: the warrant is open, and what will be paid is stored; nothing is signed.
  * - `signed`: the signed header is stored. It may have been sent, so it counts as sent.
@@ -16,15 +17,10 @@ import type { Pays, Quote } from "./quote.ts";
  */
 export const PHASES = ["quoting", "held", "signed", "answered", "ended"] as const;
 export type Phase = (typeof PHASES)[number];
-
-/** No phase leads back: a purchase signs one header, and never another. */
-export const NEXT_PHASES: Readonly<Record<Phase, readonly Phase[]>> = {
-  quoting: ["held", "ended"],
-  held: ["signed", "ended"],
-  signed: ["answered", "ended"],
-  answered: ["ended"],
-  ended: [],
-};
+/** In these a purchase may have no warrant: nothing is held yet, or it ended before anything was. */
+export const PHASES_WITHOUT_WARRANT = ["quoting", "ended"] as const satisfies readonly Phase[];
+/** In these it has its signed header. One that has ended has it too, where it was signed at all. */
+export const PHASES_WITH_HEADER = ["signed", "answered"] as const satisfies readonly Phase[];
 
 /**
  * What recovery does with a purchase that a crash cut off. `forget`: nothing was held, so delete it and free its key.

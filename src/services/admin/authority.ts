@@ -5,6 +5,7 @@ import { type Caller, MODES, type Mode, type Role, refuseAccess } from "../../co
 import type { Complete, Needs, Snapshot } from "../../store/needs.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
+import type { ScopedCommand } from "../../store/store.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { type CredentialNeeds, callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
@@ -74,9 +75,14 @@ export async function administer<N extends Needs, Answer>(
 ): Promise<Answer | Refusal> {
   const elsewhere = refuseOrganisation(authority, { id: scope.organisationId });
   if (elsewhere) return elsewhere;
+  const credentialNeeds = authority.kind === "machine" ? NO_CREDENTIAL : credentialOf(authority);
   return executeAudited<N & CredentialNeeds, Answer>(ctx, administratorOf(authority), {
     scope,
-    needs: { ...needs, ...(authority.kind === "machine" ? NO_CREDENTIAL : credentialOf(authority)) } as never,
+    // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
+    needs: { ...needs, ...credentialNeeds } satisfies N & CredentialNeeds as ScopedCommand<
+      N & CredentialNeeds,
+      unknown
+    >["needs"],
     decide(snapshot, now) {
       if (authority.kind === "machine") return decide(snapshot, now, authority);
       const credential: Snapshot<CredentialNeeds> = snapshot;

@@ -30,39 +30,48 @@ export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance
 
 type HoldingNeeds = ReturnType<typeof holdingNeeds>;
 
+/** What an opening is held under. */
+type HoldTerms = {
+  readonly clauses: readonly Clause[];
+  /** The agent's session with the amount charged to it; null where there is none. */
+  readonly session: SpendSession | null;
+  readonly policy: Policy | null;
+};
+
 /**
- * (none) → held for this amount, or why not: session, policy, passkey and balance, in this order.
- *
- * @param refuseAbove what the passkey threshold says of the amount
+ * What the opening is held under, or why not: the whole spec, session and policy, in this order. The verb's own rule for the
+ * passkey threshold comes next, then `decideHold`.
  */
-export function decideHold(
+export function decideTerms(
   snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
   caller: Caller,
   opening: Opening,
-  ids: Ids,
   now: number,
-  refuseAbove: (threshold: bigint | null) => Refusal | null,
-): Moved | Refusal {
+): HoldTerms | Refusal {
   const clauses = specClauses(snapshot.verifier, opening.clauses);
   if (isRefusal(clauses)) return clauses;
   const { agentSession } = snapshot;
   const session = agentSession && chargeSession(agentSession, opening.amount, opening.asset, now);
   if (isRefusal(session)) return session;
   const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
-  const last =
+  const refused =
     refusePolicy(snapshot, caller) ??
-    refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset) ??
-    refuseAbove(snapshot.organisation.passkeyThreshold) ??
-    refuseShortBalance(snapshot.balance, opening);
-  if (last) return last;
+    refuseAboveMaximum(policy?.rules ?? BUILT_IN_RULES, opening.amount, opening.asset);
+  return refused ?? { clauses, session, policy };
+}
 
-  const warrant = newWarrant(
-    caller,
-    opening,
-    { clauses, session, policy },
-    ids.warrantId,
-    snapshot.recordedAt,
-  );
+/** (none) → held under these terms, unless the balance is short. */
+export function decideHold(
+  snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
+  caller: Caller,
+  opening: Opening,
+  terms: HoldTerms,
+  ids: Ids,
+  now: number,
+): Moved | Refusal {
+  const short = refuseShortBalance(snapshot.balance, opening);
+  if (short) return short;
+  const warrant = newWarrant(caller, opening, terms, ids.warrantId, snapshot.recordedAt);
   const { verifierSchema } = snapshot;
   const schemas = verifierSchema ? [...snapshot.schemas, verifierSchema] : snapshot.schemas;
   return changeOf(
@@ -75,18 +84,14 @@ export function decideHold(
       eventId: ids.eventId,
       schemaHashes: Object.fromEntries(schemas.map((schema) => [schema.name, schema.schemaHash])),
     },
-    session ? [{ kind: "spendSession", before: agentSession, row: session }] : [],
+    terms.session ? [{ kind: "spendSession", before: snapshot.agentSession, row: terms.session }] : [],
   );
 }
 
 function newWarrant(
   { organisationId, mode }: Caller,
   { clauses: _, ...opening }: Opening,
-  held: {
-    readonly clauses: readonly Clause[];
-    readonly session: SpendSession | null;
-    readonly policy: Policy | null;
-  },
+  { clauses, session, policy }: HoldTerms,
   id: string,
   openedAt: number,
 ): Warrant {
@@ -95,11 +100,11 @@ function newWarrant(
     id,
     organisationId,
     mode,
-    spec: { clauses: held.clauses },
-    sessionId: held.session?.id ?? null,
-    policyId: held.policy?.id ?? null,
-    policyVersion: held.policy?.version ?? null,
-    rulesHash: held.policy?.rulesHash ?? BUILT_IN_RULES_HASH,
+    spec: { clauses },
+    sessionId: session?.id ?? null,
+    policyId: policy?.id ?? null,
+    policyVersion: policy?.version ?? null,
+    rulesHash: policy?.rulesHash ?? BUILT_IN_RULES_HASH,
     openedAt,
   });
 }

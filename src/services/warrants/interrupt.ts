@@ -9,10 +9,9 @@ import { moveWarrant, movingNeeds } from "../transition.ts";
 import { frozenEscalation } from "./freeze.ts";
 
 /**
- * How long each part of a check may take, and how long it may run before it counts as interrupted: longer than all of
+ * How long parts of a check may take, and how long it may run before it counts as interrupted: longer than all of
  * them. 60 s (HOLDFAST_FETCH_SECONDS at its most) + 20 s (until a child is free) + 30 s (every clause) < 120 s.
  */
-export const CHECK_FETCH_MS_MAX = 60_000;
 export const CHECK_WAIT_MS_MAX = 20_000;
 export const CHECK_RUN_MS_MAX = 30_000;
 export const CHECK_LEASE_MS = 120_000;

@@ -7,7 +7,7 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import type { openBody } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
-import { decideHold, holdingNeeds } from "./hold.ts";
+import { decideHold, decideTerms, holdingNeeds } from "./hold.ts";
 import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSchema } from "./opening.ts";
 
 const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
@@ -61,11 +61,11 @@ export async function openWarrant(
     refuseBody: (snapshot, now) =>
       refuseDeadline(opening.deadline, now) ?? refuseUnknownSchema(snapshot, opening.clauses),
     decide(snapshot, { now, caller: present, key }) {
+      const terms = refuseOpening(snapshot, present, opening) ?? decideTerms(snapshot, present, opening, now);
+      if (isRefusal(terms)) return { answer: terms };
       const held =
-        refuseOpening(snapshot, present, opening) ??
-        decideHold(snapshot, present, opening, ids, now, (threshold) =>
-          refuseOpenAbove(threshold, opening, snapshot.hasPasskey),
-        );
+        refuseOpenAbove(snapshot.organisation.passkeyThreshold, opening, snapshot.hasPasskey) ??
+        decideHold(snapshot, present, opening, terms, ids, now);
       return isRefusal(held) ? { answer: held } : finishWithWarrant(key, 201, held.warrant, held.change.put);
     },
   });

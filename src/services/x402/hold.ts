@@ -14,7 +14,7 @@ import type { Decision } from "../../store/store.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
 import type { Moved } from "../transition.ts";
-import { decideHold, holdingNeeds } from "../warrants/hold.ts";
+import { decideHold, decideTerms, holdingNeeds } from "../warrants/hold.ts";
 import { type Opening, openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE } from "./answer.ts";
 import { forgetting } from "./begin.ts";
@@ -114,10 +114,11 @@ function decideQuoted(
   const present = callerNow(caller, ACCESS.openWarrant, snapshot, now);
   if (isRefusal(present)) return present;
   const refused = refuseUnknownSchema(snapshot, opening.clauses) ?? refuseOpening(snapshot, present, opening);
-  if (refused) return refused;
-  const held = decideHold(snapshot, present, opening, ids, now, (threshold) =>
-    refusePayAbove(threshold, opening),
-  );
+  const terms = refused ?? decideTerms(snapshot, present, opening, now);
+  if (isRefusal(terms)) return terms;
+  const held =
+    refusePayAbove(snapshot.organisation.passkeyThreshold, opening) ??
+    decideHold(snapshot, present, opening, terms, ids, now);
   if (isRefusal(held) || wallet === null) return held;
   return (
     refuseFastClock(wallet) ?? refuseShortWallet(snapshot.openAuthorizations, opening, wallet.balance) ?? held

@@ -40,6 +40,9 @@ export const json = <Data>(name: string) =>
     toDriver: (value) => (value === null ? null : JSON.stringify(value)),
   })(name);
 
+/** Texts for an IN list of SQL. They are the code's own. */
+export const literals = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ");
+
 /**
  * Whether a column has one of some values, for a CHECK. The values are the code's own. SQLite would build a table of an IN list
  * at every insert: for the nine states that took a fifth of it.

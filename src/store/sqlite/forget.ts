@@ -1,5 +1,7 @@
 import type { Database } from "bun:sqlite";
+import { ENDED_DELIVERY_STATUSES } from "../../core/webhook.ts";
 import type { Retention } from "../store.ts";
+import { literals } from "./columns.ts";
 
 /** Deletes old rows that nothing refers to any more, a bounded number at a time. Called in a transaction. */
 export type Forget = (retention: Retention, rowsMax: number) => number;
@@ -14,7 +16,11 @@ const FORGOTTEN: readonly (readonly [table: string, time: keyof Retention, where
   ["auth_sessions", "endedBefore", "expires_at < ?"],
   ["password_resets", "endedBefore", "expires_at < ?"],
   ["passkey_approvals", "endedBefore", "expires_at < ? AND used_at IS NULL"],
-  ["webhook_deliveries", "deliveriesBefore", "created_at < ? AND status IN ('delivered', 'exhausted')"],
+  [
+    "webhook_deliveries",
+    "deliveriesBefore",
+    `created_at < ? AND status IN (${literals(ENDED_DELIVERY_STATUSES)})`,
+  ],
 ];
 
 /** Keys whose answer has a body that is kept by its hash. A body may have 10 MiB, so that few are forgotten at a time. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { sha256 } from "../../../src/core/canonical.ts";
 import { documentOf, jsonEquals, observedOf } from "../../../src/core/clauses/document.ts";
-import { evaluate, evaluateClause } from "../../../src/core/clauses/evaluate.ts";
+import { evaluateClause } from "../../../src/core/clauses/evaluate.ts";
 import {
   type Evidence,
   evidenceHashOf,
@@ -14,6 +14,7 @@ import {
 import { CLAUSE_CODES, SOURCE_CODES } from "../../../src/core/clauses/reason-codes.ts";
 import type { Clause } from "../../../src/core/clauses/registry.ts";
 import { benchSchemas } from "../../../src/resources/bench-schemas.ts";
+import { evaluate } from "../../support/evaluate.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00.000Z");
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

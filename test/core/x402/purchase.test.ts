@@ -12,7 +12,6 @@ import {
   type Finding,
   type Known,
   knownOf,
-  NEXT_PHASES,
   PHASES,
   type Phase,
   RECOVERY,
@@ -23,19 +22,6 @@ import {
 const KNOWN: readonly Known[] = ["paid", "unpaid", "unknown"];
 
 describe("the phases", () => {
-  test("lead forwards only, and each to its end", () => {
-    for (const [index, phase] of PHASES.entries()) {
-      for (const next of NEXT_PHASES[phase]) expect(PHASES.indexOf(next)).toBeGreaterThan(index);
-      expect(NEXT_PHASES[phase].includes("ended")).toBe(phase !== "ended");
-    }
-  });
-
-  test("send nothing before it is stored, and sign nothing before the money is held", () => {
-    const before = (phase: Phase) => PHASES.filter((other) => NEXT_PHASES[other].includes(phase));
-    expect(before("signed")).toEqual(["held"]);
-    expect(before("answered")).toEqual(["signed"]);
-  });
-
   const TABLE: readonly (readonly [phase: Phase, voucher: Recovery, exact: Recovery])[] = [
     ["quoting", "forget", "forget"],
     ["held", "refund", "refund"],

@@ -1,16 +1,12 @@
 import type { Database } from "bun:sqlite";
 import type { Legs } from "../../../core/postings.ts";
-import type { PostingKind } from "../../rows.ts";
+import { POSTING_KINDS } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
 import { BY_POSITION } from "./slices.ts";
 
 export const LEGS = ["available", "held", "paid", "funding"] as const;
-const POSTING_KINDS = { deposit: true, hold: true, settlement: true } as const satisfies Record<
-  PostingKind,
-  true
->;
 
 const POSTINGS_AT_ONCE = 20_000;
 
@@ -61,7 +57,7 @@ export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): G
 
 /** The triggers that say which kinds and rails there are see a posting only when it is made. */
 function* auditPosting(names: Names, { position, account, kind, rail }: Posting): Generator<string> {
-  if (!Object.hasOwn(POSTING_KINDS, kind)) yield `posting ${position}: its kind is ${kind}`;
+  if (!POSTING_KINDS.some((known) => known === kind)) yield `posting ${position}: its kind is ${kind}`;
   const scope = names.find("account", account)?.scope;
   const mode = scope === undefined ? null : (names.find("scope", scope)?.mode ?? null);
   if (mode === null || rail !== RAIL_OF_MODE[mode])

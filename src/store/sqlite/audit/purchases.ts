@@ -3,7 +3,7 @@ import { sha256 } from "../../../core/canonical.ts";
 import { SECOND_MS } from "../../../core/time.ts";
 import type { State, Warrant } from "../../../core/warrant.ts";
 import { isTestNetwork } from "../../../core/x402/chains.ts";
-import type { Purchase } from "../../../core/x402/purchase.ts";
+import { PHASES_WITH_HEADER, PHASES_WITHOUT_WARRANT, type Purchase } from "../../../core/x402/purchase.ts";
 import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
 import { createNames, type Names } from "../names.ts";
 import { purchaseOf } from "../rows.ts";
@@ -56,7 +56,8 @@ function* auditPurchase(database: Database, names: Names, what: string, row: Row
     yield* expectSame(`${what}: has no quote: warrant_id`, warrantId, null);
     yield* expectSame(`${what}: has no quote: header`, purchase.header, null);
     yield* expectSame(`${what}: has no quote: known`, purchase.known, null);
-    if (phase !== "quoting" && phase !== "ended") yield `${what}: is ${phase} without a quote`;
+    if (!PHASES_WITHOUT_WARRANT.some((without) => without === phase))
+      yield `${what}: is ${phase} without a quote`;
     return;
   }
   const warrant = warrantId === null ? null : readWarrant(database, names, warrantId);
@@ -157,7 +158,8 @@ function* auditIntent(purchase: Quoted, row: Row, what: string): Generator<strin
   }
   if (isExact && isTestNetwork(pays.chainId) !== (mode === "sandbox"))
     yield `${what}: is ${mode}, and paid on eip155:${pays.chainId}`;
-  const isSigned = phase === "signed" || phase === "answered" || (phase === "ended" && row.attempt !== null);
+  const isSigned =
+    PHASES_WITH_HEADER.some((signed) => signed === phase) || (phase === "ended" && row.attempt !== null);
   if (isSigned && header === null) yield `${what}: is ${phase} without a header`;
   if ((phase === "quoting" || phase === "held") && header !== null)
     yield `${what}: is ${phase} with a header`;

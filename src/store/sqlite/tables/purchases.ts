@@ -2,9 +2,17 @@ import { sql } from "drizzle-orm";
 import { blob, check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
 import { TEST_NETWORKS } from "../../../core/x402/chains.ts";
-import { ATTEMPTS, KNOWN, type PaymentHeader, PHASES, WITNESSES } from "../../../core/x402/purchase.ts";
+import {
+  ATTEMPTS,
+  KNOWN,
+  type PaymentHeader,
+  PHASES,
+  PHASES_WITH_HEADER,
+  PHASES_WITHOUT_WARRANT,
+  WITNESSES,
+} from "../../../core/x402/purchase.ts";
 import type { Pays } from "../../../core/x402/quote.ts";
-import { amount, int, json, modeColumn, oneOf } from "../columns.ts";
+import { amount, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /** Purchases by x402: what was meant, what was signed, and what is known. Triggers keep a phase from going back. */
@@ -68,8 +76,14 @@ export const purchases = sqliteTable(
       sql`${t.chainId} IS NULL OR (${t.mode} = 'sandbox') = (${t.chainId} IN (${sql.raw([...TEST_NETWORKS].join(", "))}))`,
     ),
     check("purchases_phase", oneOf(t.phase, PHASES)),
-    check("purchases_held", sql`${t.phase} IN ('quoting', 'ended') OR ${t.warrantId} IS NOT NULL`),
-    check("purchases_signed", sql`${t.phase} NOT IN ('signed', 'answered') OR ${t.header} IS NOT NULL`),
+    check(
+      "purchases_held",
+      sql`${t.phase} IN (${sql.raw(literals(PHASES_WITHOUT_WARRANT))}) OR ${t.warrantId} IS NOT NULL`,
+    ),
+    check(
+      "purchases_signed",
+      sql`${t.phase} NOT IN (${sql.raw(literals(PHASES_WITH_HEADER))}) OR ${t.header} IS NOT NULL`,
+    ),
     check("purchases_ended", sql`(${t.phase} = 'ended') = (${t.endedAt} IS NOT NULL)`),
   ],
 );

@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { check, index, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
 import { EVENT_TYPES, type EventType } from "../../../core/warrant.ts";
-import { DELIVERY_STATUSES } from "../../../core/webhook.ts";
-import { bool, int, json, modeColumn, oneOf } from "../columns.ts";
+import { DELIVERY_STATUSES, type DeliveryStatus, ENDED_DELIVERY_STATUSES } from "../../../core/webhook.ts";
+import { bool, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /** Who hears of events, and what is on its way to them. A trigger keeps a delivery in its endpoint's mode. */
@@ -25,6 +25,9 @@ export const webhooks = sqliteTable(
     check("webhooks_mode", oneOf(t.mode, MODES)),
   ],
 );
+
+const ENDED: readonly DeliveryStatus[] = ENDED_DELIVERY_STATUSES;
+const UNENDED_STATUSES = DELIVERY_STATUSES.filter((status) => !ENDED.includes(status));
 
 export const deliveries = sqliteTable(
   "webhook_deliveries",
@@ -65,7 +68,7 @@ export const deliveries = sqliteTable(
     check("webhook_deliveries_of_an_entry", sql`(${t.warrantId} IS NULL) = (${t.sequence} IS NULL)`),
     check(
       "webhook_deliveries_work",
-      sql`(${t.status} IN ('pending', 'failed')) = ((${t.claimedUntil} IS NOT NULL) + (${t.nextAttemptAt} IS NOT NULL) = 1)`,
+      sql`(${t.status} IN (${sql.raw(literals(UNENDED_STATUSES))})) = ((${t.claimedUntil} IS NOT NULL) + (${t.nextAttemptAt} IS NOT NULL) = 1)`,
     ),
     check(
       "webhook_deliveries_delivered",
