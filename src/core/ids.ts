@@ -38,7 +38,7 @@ export const isId = (noun: Noun, text: string): boolean =>
 /** The 80 random bits of a ULID as two 40-bit halves, which a double holds exactly. */
 const HALF = 2 ** 40;
 
-/** Every two digits, by their number. */
+/** The two digits of every number below 1,024, so that an id is written two digits at a time. */
 const PAIRS: readonly string[] = Array.from(
   { length: 32 * 32 },
   (_, pair) => CROCKFORD.charAt(pair >> 5) + CROCKFORD.charAt(pair & 31),
