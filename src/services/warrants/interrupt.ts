@@ -9,8 +9,9 @@ import { moveWarrant, movingNeeds } from "../transition.ts";
 import { frozenEscalation } from "./freeze.ts";
 
 /**
- * How long each part of a check may take, and how long it may run before it counts as interrupted: longer than all of
- * them. 60 s (HOLDFAST_FETCH_SECONDS at its most) + 20 s (until a child is free) + 30 s (every clause) < 120 s.
+ * Limits of the parts of a check: 60 s for the fetch (HOLDFAST_FETCH_SECONDS at most), 20 s until an
+ * evaluator is free, 30 s for all clauses. Together they are shorter than the lease, 120 s, after which a
+ * check counts as interrupted.
  */
 export const CHECK_FETCH_MS_MAX = 60_000;
 export const CHECK_WAIT_MS_MAX = 20_000;
@@ -18,8 +19,8 @@ export const CHECK_RUN_MS_MAX = 30_000;
 export const CHECK_LEASE_MS = 120_000;
 
 /**
- * verifying → held, or frozen where the agent is killed: a check that will never answer is undone, and its key is free.
- * Does nothing where the warrant has moved on since.
+ * verifying → held, or → frozen where the agent was killed. This undoes a check that will never end, and
+ * frees its key. A warrant that has moved meanwhile stays as it is.
  */
 export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | Refusal> {
   const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
