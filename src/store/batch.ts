@@ -9,34 +9,41 @@ import type { Scope } from "./scope.ts";
 import type { Decision } from "./store.ts";
 import type { IndexName, IndexTable, LoadedKind, View } from "./view.ts";
 
-/** A command as an engine carries it: what its snapshot's type says is the caller's business. */
+/** A command as an engine handles it. Only the caller knows the type of the snapshot. */
 export type AnyCommand = {
   readonly scope: Scope | null;
   readonly needs: Needs;
   readonly decide: (snapshot: never, now: number) => Decision<unknown>;
 };
 
-/** One write of a command, in the order of commands. */
+/** One write of a command. */
 export type Write =
   | { readonly kind: "put"; readonly put: Put }
   | { readonly kind: "deletion"; readonly deletion: Deletion };
 
 /** The times of a batch, epoch milliseconds. */
 export type BatchTime = {
-  /** The clock's. */
+  /** The clock's time. */
   readonly now: number;
-  /** The clock's, or the last commit's where the clock is behind it. */
+  /** The clock's time, or the last commit's where the clock is behind it. */
   readonly recordedAt: number;
 };
 
 /**
- * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command decide, and writes
- * what they put. Nothing in here waits, so one piece of code serves an engine that does and one that does not.
+ * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command
+ * decide, and writes the changes. Nothing in here waits, so engines with and without waiting reads can both
+ * use it.
  */
 export type Batch = {
-  /** What the commands need and nobody has loaded yet; null where all of it is there. Loading may show more. */
+  /**
+   * What the commands need and the row cache does not have; null where nothing is missing. Loaded rows may
+   * show that more is missing.
+   */
   missing(): Missing | null;
-  /** The command's answer, its Change taken into account from here on; or what must be loaded first, after the writes so far. */
+  /**
+   * Decides a command: gives its answer, and later commands see its Change. Where rows are missing, it gives
+   * these instead; the engine must apply the writes so far before it loads them.
+   */
   decide(command: AnyCommand, time: BatchTime): { readonly answer: unknown } | { readonly missing: Missing };
   /** The writes since the last call. */
   takeWrites(): readonly Write[];
@@ -108,7 +115,8 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
       if (isRefusal(found)) return { answer: found };
       found.recordedAt = recordedAt;
       const decision = command.decide(found as never, now);
-      // An async decide would be applied after its transaction, or never: its type forbids it, and so does this.
+      // An async `decide` would finish after its transaction. Its type forbids it; this check is for code
+      // that circumvents the type.
       if ("then" in decision)
         throw new TypeError("a command decides at once: its decide may not return a promise");
       if (decision.change) {
@@ -125,13 +133,16 @@ export function createBatch(cache: RowCache, commands: readonly AnyCommand[]): B
   };
 }
 
-/** What an index is asked, as the key of its answer. Ids and modes hold no NUL, and neither does any other part. */
+/**
+ * The question to an index as a key of its answers. NUL separates the parts, since no id, mode or name
+ * contains it.
+ */
 export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
   of.length === 1 ? String(of[0]) : of.length === 2 ? `${of[0]}\0${of[1]}` : of.join("\0");
 
 type FoundSoFar = Record<string, unknown>;
 
-/** What the needs find. What is missing has been noted in the view, and is undefined. */
+/** What the needs find. A need whose rows are missing gives undefined, and the view has noted them. */
 function lookUp(view: View, scope: Scope | null, needs: Needs): FoundSoFar | Refusal {
   const found: FoundSoFar = { instance: view.row("instance", INSTANCE_KEY) };
   if (scope !== null) {
@@ -143,7 +154,7 @@ function lookUp(view: View, scope: Scope | null, needs: Needs): FoundSoFar | Ref
   return found;
 }
 
-/** A command without an organisation finds only what belongs to none. */
+/** A command without an organisation finds only rows that belong to none. */
 const NO_SCOPE: Scope = { organisationId: "", mode: "live" };
 
 function find(view: View, scope: Scope, needs: Needs, name: NeedName, found: FoundSoFar): unknown {

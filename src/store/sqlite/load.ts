@@ -14,17 +14,20 @@ import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 
-/** Loads what a batch is missing into its cache. Called inside the transaction that decides, so nothing is ever stale. */
+/**
+ * Loads the missing rows of a batch into the row cache, inside the transaction that decides, so that no row
+ * is stale.
+ */
 export type Load = (missing: Missing, cache: RowCache) => void;
 
-/** Looks up one row by its key; null where it is not there. */
+/** Looks up one row by its key; null where it does not exist. */
 type LookUpRow<Row> = (key: string) => Row | null;
 type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
 const { placeholder } = sql;
 const keyed = (column: Column): SQL => eq(column, placeholder("key"));
 
-/** Makes a look-up at its first use: a process asks for few of them. */
+/** Prepares a look-up at its first use, since a process needs only some of them. */
 function lazily<Asked extends unknown[], Result>(
   make: () => (...asked: Asked) => Result,
 ): (...asked: Asked) => Result {
@@ -35,7 +38,7 @@ function lazily<Asked extends unknown[], Result>(
   };
 }
 
-/** A statement of drizzle's that finds a row by its key. */
+/** A prepared statement that finds a row by its key. */
 type Finder<Row> = { get(values: { key: string }): Row | undefined };
 
 const finding = <Row>(prepare: () => Finder<Row>): LookUpRow<Row> =>
@@ -161,7 +164,7 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
   };
 }
 
-/** The parts of a key that begins with its scope. The last part may have spaces of its own. */
+/** Splits a key that begins with a scope. Only its last part may contain spaces. */
 function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: string } {
   const [organisationId = "", mode, ...rest] = rowKey.split(" ");
   return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
@@ -169,7 +172,7 @@ function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: 
 
 function operationLookUps(tables: Tables) {
   return {
-    // There is one.
+    // A ledger has exactly one instance.
     instance: lazily(() => {
       const statement = tables.select().from(directory.instances).prepare();
       return () => statement.get() ?? null;
@@ -183,7 +186,7 @@ type Asked = SQLQueryBindings[];
 type Ask<Name extends IndexName> = (of: IndexTable[Name]["of"]) => IndexTable[Name]["gives"];
 type Indexes = { readonly [Name in IndexName]: Ask<Name> };
 
-/** What each index is in SQL. Every statement is held against a plan test (test/store/read-plans.test.ts). */
+/** Each index as SQL. A test checks the query plan of every statement (test/store/read-plans.test.ts). */
 function indexesOf(raw: Database): Indexes {
   const first = (text: string) =>
     lazily(() => {
@@ -250,7 +253,10 @@ function indexesOf(raw: Database): Indexes {
   };
 }
 
-/** What a wallet's authorizations of a token come to: those that may still be taken, and those taken since its balance was read. */
+/**
+ * The sum of a wallet's authorizations for a token that the balance does not show: those that may still be
+ * used, and those that were used after the balance was read.
+ */
 function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
   const sumWhere = (condition: string) =>
     `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases

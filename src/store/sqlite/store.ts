@@ -17,20 +17,25 @@ import { newestIdTime } from "./readers/newest-id.ts";
 export type SqliteStoreOptions = {
   /** The clock; epoch milliseconds. */
   readonly now: () => number;
-  /** The id of the instance, where this makes a new ledger. */
+  /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
-  /** Commands that shared a transaction are on disk. */
+  /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
 
 export interface SqliteStore extends Store {
-  /** The time in the newest id of those that order what they name, epoch milliseconds; -1 where there is none. */
+  /**
+   * The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is
+   * none.
+   */
   readonly newestIdTime: number;
-  /** Copies the little of the write-ahead log that another process has left (`wal-checkpoint.ts`). */
+  /** Copies the rest of the write-ahead log that the other process has left (`wal-checkpoint.ts`). */
   finishWalCheckpoint(): void;
 }
 
-/** The embedded engine: one SQLite file in the data folder, one writer, readers on connections of their own. */
+/**
+ * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
+ */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
   const { now, newInstanceId, onCommitted } = options;
   const writer = openLedger(dataFolder, () => ({ id: newInstanceId(), createdAt: now() }));
@@ -72,7 +77,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
   });
   const forget = createForget(writer.raw);
-  // Of the pragmas it is the one that nobody reads, and writing it writes a page.
+  // Nothing reads the pragma `user_version`, and setting it writes a page to the disk.
   const probe = () => {
     const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
     writer.raw.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
@@ -89,7 +94,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     probe: () => commits.run(probe),
     finishWalCheckpoint() {
-      // A reader keeps the log from being copied past where it reads.
+      // SQLite cannot copy the log beyond the oldest snapshot, so the present one ends first.
       snapshots.refresh();
       writer.raw.run("PRAGMA wal_checkpoint(PASSIVE)");
     },

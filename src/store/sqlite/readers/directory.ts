@@ -128,7 +128,7 @@ function createPoliciesReader(tables: Tables): SqliteReader["policies"] {
   };
 }
 
-/** The sum of a column that is not negative, as its upper and lower halves: as one number it could overflow. */
+/** The sum of a column without negative values, in two halves: a single sum could overflow. */
 const sumOf = (column: AnyColumn) =>
   sql<string>`sum(${column} / 4294967296) || ' ' || sum(${column} % 4294967296)`;
 
@@ -220,7 +220,7 @@ export function createDirectoryReader(tables: Tables): DirectoryReader {
     instance: {
       get: () => {
         const instance = tables.select().from(instances).get();
-        // Made when the ledger was (open.ts).
+        // It is made together with the ledger (open.ts).
         if (!instance) throw new Error("the ledger has no instance");
         return instance;
       },

@@ -5,7 +5,7 @@ import { auditEntries } from "../tables/directory.ts";
 import { escalations, warrants } from "../tables/ledger.ts";
 import { deliveries } from "../tables/webhooks.ts";
 
-/** The tables of which a row's id says whether it is newer than another. */
+/** The tables whose rows are ordered by their ids. */
 const ORDERED = [auditEntries, escalations, warrants, deliveries] as const;
 
 export function newestIdTime(tables: Tables): number {
