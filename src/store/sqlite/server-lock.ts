@@ -7,9 +7,10 @@ import { type Refusal, refuseField } from "../../core/errors.ts";
 export type ServerLock = { release(): void };
 
 /**
- * Locks the folder for one server. A second server would undo the checks of the first, as its recovery at the
- * start. Refused where another server has the lock, or where it cannot be written. The lock is a transaction,
- * so it ends with its process in any case. Commands that run beside the server do not need it.
+ * Locks the folder for one server. A second server would undo the running checks of the first, since recovery
+ * at the start undoes all of them. Refused where another server has the lock, or where it cannot be written.
+ * The lock is a transaction, so it ends with its process in any case. Commands that run beside the server do
+ * not need it.
  */
 export function lockForServer(dataFolder: string): ServerLock | Refusal {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
