@@ -39,7 +39,7 @@ beforeAll(async () => {
   const good = { ok: 1 };
   const bought = async (path: string, paid: ReturnType<typeof delivers>, findings: readonly Finding[]) => {
     market.paid = () => paid;
-    // Each is asked about from the start of its findings.
+    // Each purchase's findings are read from the start.
     market.chainAsked.length = 0;
     market.findings = findings;
     must(await pay(path));

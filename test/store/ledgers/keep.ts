@@ -15,7 +15,7 @@ const [version] = process.argv.slice(2);
 if (version === undefined) throw new Error("say which version this is");
 
 const ctx = createTestContext(SCRIPTED);
-/** By the key, or by the warrant whose check ends it. */
+/** The requests by their key, or by the warrant whose check ends them. */
 const begun = new Map<string, KeptRequest>();
 const answered = new Map<KeptRequest, string>();
 const { execute } = ctx.store;
