@@ -94,7 +94,7 @@ async function startLocked(
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
-  // For a start that fails later. It need not wait until the child has ended.
+  // Needed where a later step of the start fails. Nobody waits for the child's end then.
   opened.defer(() => void walCheckpoint.stop());
   await recover(ctx, store);
   const backups = backupJobs(config, SELF);
@@ -107,9 +107,9 @@ async function startLocked(
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   opened.defer(async () => {
-    // This comes first: a job that waits for a backup would hold up the stop.
+    // The backup is stopped first: a job that waits for it would delay the stop.
     backups.stop();
-    // A chain that hangs must not hold up the stop, nor a child that waits for the disk.
+    // A hanging chain, or a child that waits for the disk, must not delay the stop.
     await settledWithin([walCheckpoint.stop(), stop()], DRAIN_MS);
   });
   ready(
@@ -124,7 +124,7 @@ async function startLocked(
       onAnswered,
     }),
   );
-  // After the requests that came during the start: starting children would take the processor from them.
+  // Children start after the requests that came during the start, since both need the processor.
   setImmediate(warmUp);
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
@@ -155,7 +155,10 @@ function listen(config: Config) {
       }
     },
   });
-  /** Both counts are needed: Bun's lacks requests whose client has left but whose work goes on, ours lacks answers being sent. */
+  /**
+   * Both counts are needed. Bun's lacks requests that are still worked on after their client has left; ours
+   * lacks answers that are still being sent.
+   */
   async function allAnswered(): Promise<void> {
     const deadline = Date.now() + DRAIN_MS;
     while ((running > 0 || listener.pendingRequests > 0) && Date.now() < deadline) {

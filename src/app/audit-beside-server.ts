@@ -1,6 +1,9 @@
 import { auditFolder } from "../store/sqlite/audit.ts";
 
-/** About two seconds of work. A longer file is checked by `holdfast audit`; and of each backup, the copy. */
+/**
+ * The longest file that the server checks itself, which takes about two seconds. `holdfast audit` checks
+ * longer ones, and every backup checks its copy.
+ */
 const FILE_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** The server's own audit, each hour. */

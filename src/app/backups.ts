@@ -18,13 +18,17 @@ import { restoreBackup } from "../store/sqlite/restore.ts";
 
 type Opened = { readonly ctx: Context; close(): Promise<void> };
 
-/** Copies the ledger of the data folder into a new file; a server may be running on the folder. Closes the opened ledger. */
+/**
+ * Copies the ledger of the data folder into a new file, and closes the opened ledger. A server may be running
+ * on the folder.
+ */
 export async function backUpFolder(
   { data }: Config,
   { ctx, close }: Opened,
   input: BackupInput,
 ): Promise<BackupResource | Refusal> {
-  // Closed before the copy, which takes long: while the ledger is open for reading, its write-ahead log only grows.
+  // It is closed before the copy, which takes long: while a ledger is open for reading, its write-ahead log
+  // only grows.
   const instance = await ctx.store.read((reader) => reader.instance.get()).finally(close);
   return backUp(
     instance,

@@ -47,7 +47,10 @@ type Composed = {
   readonly evaluators: () => Figures["evaluators"];
 };
 
-/** Makes the context that every verb works with, from the configuration and the adapters. `opened` closes what has to be closed. */
+/**
+ * Makes the context of all verbs from the configuration and the adapters. What must be closed later is added
+ * to `opened`.
+ */
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
   const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics } = parts;
   const newId = createIds(Date.now, random40, store.newestIdTime);

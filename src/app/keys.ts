@@ -10,10 +10,11 @@ import { createVault, MASTER_KEY_BYTES, type Vault } from "../platform/vault.ts"
 export type Keys = { readonly vault: Vault; readonly tokens: Tokens };
 
 /**
- * The keys of a server. They are given, or they are in the data folder, where the first start makes them. It refuses, and makes
- * no key, where a key file holds no key, and where the secret of an endpoint cannot be decrypted: nothing could be sent to it.
+ * The keys of a server: given in its environment, or in the data folder, where the first start makes them.
+ * Refused, without making any key, where a key file contains no key, and where the secret of an endpoint
+ * cannot be decrypted, since nothing could be sent to it.
  *
- * @param endpoints those that are not disabled
+ * @param endpoints the enabled endpoints
  */
 export function keysOfServer(
   config: Config,
@@ -35,9 +36,9 @@ export function keysOfServer(
 }
 
 /**
- * The keys of a command, each read when it is first needed. Once a server has run, a command makes no key, since the server may
- * have another one from its environment. Before that, encrypting the first secret makes the master key. The use of a key that is
- * missing throws a refusal.
+ * The keys of a command, each read at its first use. Once a server has run, a command makes no key, since the
+ * server may get another one from its environment. Before that, encrypting the first secret makes the master
+ * key. Using a missing key throws a refusal.
  */
 export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: boolean): Keys {
   const { data } = config;
@@ -111,10 +112,10 @@ function tokensIn(data: string, text: string): Tokens {
 const NAMED_MAX = 5;
 
 /**
- * A refusal, where the master key is missing or does not decrypt the secret of one of the endpoints; null where it decrypts all.
- * Throws a refusal where the key file holds no key.
+ * Refuses a master key that is missing or does not decrypt the secrets of these endpoints; null where all of
+ * them can be decrypted. Throws a refusal where the key file contains no key.
  *
- * @param endpoints those that are not disabled
+ * @param endpoints the enabled endpoints
  */
 export function refuseUnopened(
   config: Config,

@@ -21,7 +21,7 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
   const keys = keysOfCommand(config, secrets, serverHasRun(instance));
   // Links that a command writes lead to the server of the same folder.
   const baseUrl = config.baseUrl ?? instance.baseUrl ?? baseUrlOf(config);
-  // What a command sends must not reach that server either.
+  // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { warmChildren: 0, listeners, metrics: null };
   const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);

@@ -134,7 +134,7 @@ export const JOBS = {
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
   retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
-  // By hand it names every escalation that has waited for a day, since it is not known when it ran last.
+  // When run by hand it names every escalation that has waited for a day, since its last run is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;

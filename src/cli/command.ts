@@ -42,15 +42,15 @@ export const examples = (command: Command, ...lines: readonly string[]): Command
 export const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 
-/** What a verb answers where it does not refuse. */
+/** A verb's answer when it does not refuse. */
 export type Answer<Verb extends (...args: never[]) => Promise<unknown>> = Exclude<
   Awaited<ReturnType<Verb>>,
   { readonly refused: unknown }
 >;
 
 /**
- * Does work that may be long, and shows on a terminal how far it has come. With `--json` it shows nothing, since programs read
- * that. Work that prints must stop the progress first.
+ * Does work that may take long, and shows its progress on a terminal. With `--json` nothing is shown, since a
+ * program reads the output. Work that prints must stop the progress first.
  */
 export const showingProgress = <Answer>(
   tools: CommandLineTools,
@@ -65,11 +65,13 @@ type LedgerCommand<Flags, Input, Answer extends object> = {
   readonly verb: (ctx: Context, input: Input) => Promise<Answer | Refusal>;
   /** Whether a ledger is made where the folder has none. Without it a mistyped folder is refused. */
   readonly create?: boolean;
-  /** What a person sees who waits longer than two seconds (default: the command's name). */
+  /**
+   * The name of the work, shown to a person who waits longer than two seconds (default: the command's name).
+   */
   readonly step?: string;
   /** The text for people. */
   readonly print: (answer: Answer, input: Input) => string;
-  /** Whether the command fails although the verb answered: the answer is printed, and the exit code is 1. */
+  /** Whether an answer means failure: it is printed, and the exit code is 1. */
   readonly failed?: (answer: Answer) => boolean;
 };
 

@@ -42,7 +42,7 @@ function partsOf(error: unknown, command: Command): Parts {
   return { problem, next };
 }
 
-/** A message that names a command already says the next step. */
+/** A message that names a command contains the next step already. */
 const NAMES_A_COMMAND = /\bholdfast [a-z]/;
 
 /** The next step after a refusal with this code, for every command. */
@@ -76,7 +76,7 @@ const REWORDED: readonly (readonly [pattern: RegExp, sentence: string])[] = [
   ],
 ];
 
-/** What commander adds, on a line of its own, where a command or an option of a similar name exists. */
+/** The line that commander adds where a command or an option has a similar name. */
 const SUGGESTION = /\n\((Did you mean .*\?)\)$/;
 
 function lineProblem({ code, message }: CommanderError, command: Command): string {

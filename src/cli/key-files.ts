@@ -2,7 +2,7 @@ import type { BackupResource } from "../services/admin/backup.ts";
 
 type KeyFileName = BackupResource["keys"][number];
 
-/** For each key file: what somebody who has it can do, the setting that replaces it, and what happens without it. */
+/** For each key file: what it gives access to, the setting that can replace it, and what fails without it. */
 export const KEY_FILES: Readonly<Record<KeyFileName, { can: string; setting: string; without: string }>> = {
   "master.key": {
     can: "read the webhook secrets",

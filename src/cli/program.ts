@@ -53,10 +53,11 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
 const NAMES = new Set(GROUPS.flatMap(([, commands]) => Object.keys(commands)));
 
 /**
- * The command line, ready to parse. Parsing throws commander's errors, and `CommandFailure` where a command fails.
+ * The command line, ready to parse. Parsing throws commander's errors, and `CommandFailure` where a command
+ * fails.
  *
- * @param named the command that was asked for. Only this one is built, since building all takes 5 ms of every start. Without a
- * name, or where no command has it, all are built.
+ * @param named the command on the line. Only this one is built, since building all of them takes 5 ms of
+ *   every start. All are built where there is no name, or no such command
  */
 export function buildProgram(tools: CommandLineTools, named?: string): Command {
   const wanted = named !== undefined && NAMES.has(named) ? [named] : [...NAMES];

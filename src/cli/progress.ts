@@ -11,7 +11,7 @@ import type { Progress } from "../core/progress.ts";
 /** What the terminal on stderr is like. */
 export type Terminal = {
   readonly columns: number;
-  /** Whether it can clear a line. One that cannot gets whole lines instead, and few of them. */
+  /** Whether it can clear a line. A terminal that cannot gets a few whole lines instead. */
   readonly clearsLines: boolean;
 };
 
@@ -19,7 +19,7 @@ export type Terminal = {
 export type Shared = {
   /** One of the `PHASE`s below. */
   readonly phase: Int32Array<SharedArrayBuffer>;
-  /** Done, then total; NaN where it is not known. */
+  /** How much is done, then the total; NaN where it is not known. */
   readonly figures: Float64Array<SharedArrayBuffer>;
 };
 
@@ -27,14 +27,17 @@ export type WorkerInput = {
   readonly step: string;
   readonly terminal: Terminal;
   readonly shared: Shared;
-  /** By the clock of both threads, in milliseconds: see `monotonicMs`. */
+  /** The time of the start, in milliseconds, by a clock that both threads share: see `monotonicMs`. */
   readonly startedAt: number;
 };
 
 /** A clock that is the same in every thread of the process and never jumps. */
 export const monotonicMs = (): number => performance.timeOrigin + performance.now();
 
-/** A step that ends before anything is shown goes from QUIET to STOPPED; one that is shown, from QUIET to SHOWN. */
+/**
+ * The phases of a step. It begins QUIET; from there it becomes SHOWN, or STOPPED if it ends before anything
+ * is shown.
+ */
 export const PHASE = { QUIET: 0, SHOWN: 1, STOPPED: 2 } as const;
 
 /** In the executable the worker is a second entry point of the build, under its path below src. */

@@ -3,7 +3,7 @@ import type { StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreResource } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
 
-/** What the command line needs from rooms that it may not import. `main.ts` hands it in. */
+/** What the command line needs from rooms that it may not import. `main.ts` passes it in. */
 export type CommandLineTools = {
   readonly version: string;
   /** Opens the ledger of a data folder. With `create` it makes one where there is none. A server may be running on the folder. */
@@ -16,7 +16,10 @@ export type CommandLineTools = {
   restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
   /** Runs a job once. A server may be running on the folder. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
-  /** Plays the demo and prints its story, with `json` as one object. Resolves when the story is over, or, without `exit`, when a signal has stopped the server. */
+  /**
+   * Plays the demo and prints its story; with `json`, as one object. Resolves when the story is over; without
+   * `exit`, only after a signal has stopped the server.
+   */
   demo(flags: DemoFlags): Promise<Refusal | null>;
   openApiDocument(): Promise<object>;
   /** The address at which a server with this configuration listens. */
@@ -25,9 +28,9 @@ export type CommandLineTools = {
   errorBody(refused: Refusal): object;
   /** On a terminal, shows on stderr how far long work has come; elsewhere shows nothing. */
   readonly startProgress: StartProgress;
-  /** Whole lines on stdout; the last newline is added. */
+  /** Prints whole lines on stdout. The last newline is added. */
   print(text: string): void;
-  /** The same on stderr. */
+  /** Prints whole lines on stderr. */
   printError(text: string): void;
 };
 

@@ -3,7 +3,10 @@ import { base58btc } from "multiformats/bases/base58";
 /** `did:key`: an identifier that is itself a public key (W3C CCG, The did:key Method). */
 
 const PREFIX = "did:key:";
-/** No key that is accepted here is longer. Without a limit a long text would hold us up: decoding takes quadratic time. */
+/**
+ * All accepted keys are shorter. Decoding takes quadratic time, so a long text is refused before it is
+ * decoded.
+ */
 const ENCODED_LENGTH_MAX = 64;
 
 /** A multicodec prefix (an unsigned varint of the code), then the key's bytes. */
@@ -29,7 +32,7 @@ export function isDidKey(text: string): boolean {
   if (!bytes) return false;
   const type = KEY_TYPES.find(({ prefix }) => prefix.every((byte, index) => bytes[index] === byte));
   if (!type || bytes.length !== type.prefix.length + type.keyBytes) return false;
-  // A point of a curve is written compressed: its first byte says which of two points it is.
+  // A point of a curve is written in compressed form: its first byte says which of two points it is.
   const first = bytes[type.prefix.length];
   return !type.isPoint || first === 2 || first === 3;
 }

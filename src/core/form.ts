@@ -8,7 +8,10 @@ import { ID_PREFIXES, type Noun } from "./ids.ts";
  */
 export type Form<Schema extends TSchema = TSchema> = () => Schema;
 
-/** What a form describes. An encoder returns it, so a field of only one of the two does not compile. */
+/**
+ * The type that a form describes. An encoder returns it, so a field that only the form or only the encoder
+ * has does not compile.
+ */
 export type Wire<Of extends TSchema | Form> = ReadonlyWire<Static<Of extends Form ? ReturnType<Of> : Of>>;
 
 type ReadonlyWire<Value> = Value extends readonly (infer Item)[]
@@ -19,7 +22,7 @@ type ReadonlyWire<Value> = Value extends readonly (infer Item)[]
 
 const NAME = Symbol("the name of a form");
 
-/** A form under its name in the API's description, which refers to it wherever it stands. */
+/** A form with a name in the API's description. Other forms there refer to it by this name. */
 export function form<Schema extends TSchema>(name: string, build: () => Schema): Form<Schema> {
   let built: Schema | undefined;
   return () => {
@@ -38,7 +41,7 @@ export const named = <Schema extends TSchema>(name: string, schema: Schema): Sch
 export const nameOf = (schema: object): string | null =>
   (schema as { readonly [NAME]?: string })[NAME] ?? null;
 
-/** Every field is required. More may come in later versions. */
+/** An object whose fields are all required. Later versions may add fields. */
 export const object = <Properties extends TProperties>(properties: Properties) => Type.Object(properties);
 
 export const arrayOf = <Item extends TSchema>(item: Item) => Type.Array(item);

@@ -3,14 +3,20 @@ export type Instance = {
   readonly id: string;
   /** The base URL of its last server. The links that commands print start with it. Null before the first start. */
   readonly baseUrl: string | null;
-  /** The EVM chains that its last server could ask. Whether a payment on one of them was made, the chain says, not a person. */
+  /**
+   * The EVM chains that its last server could ask. For a payment on one of them the chain decides whether it
+   * was made; a person may attest only once the chain has been silent for a day.
+   */
   readonly chainIds: readonly number[];
   /** The newest version of Holdfast that has opened the ledger. */
   readonly version: string;
   /** The oldest version that may open it. */
   readonly oldestWriter: string;
   readonly createdAt: number;
-  /** When the ledger was restored from a backup. It does not hold the keys and payments that came after that backup. */
+  /**
+   * When the ledger was restored from a backup; null where it never was. Whatever happened after the backup
+   * was made is missing in it, such as later keys and payments.
+   */
   readonly restoredAt: number | null;
   /** When the operator acknowledged the restore; until then live opens and payments are refused. */
   readonly acknowledgedAt: number | null;

@@ -46,7 +46,7 @@ function countKeys(root: unknown): number | string {
   return count;
 }
 
-/** The problem with a scalar; null where there is none. Objects and arrays are put into `next`. */
+/** The problem with a scalar, or null. An object or array is added to `next`, the values to check later. */
 function problemWith(value: unknown, next: object[]): string | null {
   if (typeof value === "string" && !value.isWellFormed()) return "has a lone surrogate in a string";
   // From 2^53 on a double is rounded: the number that is hashed and compared would not be the one that was written.

@@ -6,7 +6,10 @@ export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
 /** Basis points of a whole: 10000 is all of it. */
 export const BPS_WHOLE = 10_000;
 
-/** Assets and payees (README, "Bounds"). A character beyond the BMP is two units of a JavaScript string, and one of the 512. */
+/**
+ * The form of an asset and of a payee (README, "Bounds"). JavaScript writes a character beyond the BMP as two
+ * units; the payee's pattern counts the pair as one of its 512 characters.
+ */
 export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
 export const PAYEE_PATTERN =
   "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$";

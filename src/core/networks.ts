@@ -4,7 +4,10 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** A base address and the length of its prefix in bits. */
 export type Network = readonly [Address, number];
 
-/** Whether an address is four decimal parts, or IPv6 without a zone. ipaddr.js also takes octal, hexadecimal and short forms. */
+/**
+ * Whether an address has one of the two accepted forms: four decimal parts, or IPv6 without a zone. ipaddr.js
+ * also takes octal, hexadecimal and short forms.
+ */
 const isWritten = (text: string): boolean =>
   text.includes(":") ? !text.includes("%") : ipaddr.IPv4.isValidFourPartDecimal(text);
 

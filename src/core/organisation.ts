@@ -4,7 +4,7 @@ import { type Refusal, refuse } from "./errors.ts";
 export type Organisation = {
   readonly id: string;
   readonly name: string;
-  /** While it is on, no new warrant opens; warrants that are open go on. */
+  /** While it is on, no new warrant opens. Warrants that are already open continue. */
   readonly killSwitch: boolean;
   /** Units of USDC above which a person signs with a passkey; null where there is no threshold. */
   readonly passkeyThreshold: bigint | null;

@@ -24,7 +24,7 @@ export type Passkey = {
   readonly lastUsedAt: number | null;
 };
 
-/** What the authenticator keeps beside the key, and says again at a sign-in. */
+/** The user handle: the authenticator stores it with the key, and sends it back at a sign-in. */
 export const userHandleOf = ({ id }: Pick<User, "id">): string => Buffer.from(id).toString("base64url");
 
 /** A person's signature over one decision on one version of a warrant. It is good for one use, within 120 s. */
@@ -51,7 +51,10 @@ export const PASSKEY_TTL_MS = 120 * SECOND_MS;
 /** EdDSA, ES256 and RS256, by their COSE numbers. */
 export const ALGORITHMS = [-8, -7, -257] as const;
 
-/** For whom a passkey signs: the host name that it belongs to, and the origin of the pages that may ask for it. */
+/**
+ * Where passkeys are used: the host name that they belong to, and the origin of the pages that may ask for
+ * them.
+ */
 export type RelyingParty = { readonly id: string; readonly origin: string };
 
 /** The relying party of a base URL; `passkey_unavailable` where browsers would offer no passkey there. */
@@ -70,7 +73,10 @@ export function relyingPartyOf(baseUrl: string): RelyingParty | Refusal {
 export const countsForThreshold = (passwordResetAt: number | null, enrolledAt: number): boolean =>
   passwordResetAt === null || enrolledAt - passwordResetAt >= DAY_MS;
 
-/** Whether the signature counter has risen, or is not kept (both 0). One that has not risen means a copied authenticator. */
+/**
+ * Whether the signature counter has risen, or is not kept (then it is always 0). A counter that has not risen
+ * shows that the authenticator was copied.
+ */
 export const counterRose = (before: number, after: number): boolean =>
   after > before || (before === 0 && after === 0);
 
@@ -140,7 +146,10 @@ export const refusePayAbove = (threshold: bigint | null, priced: Priced): Refusa
       )
     : null;
 
-/** What a person brings to a settlement: the approval of the token that was sent, and the passkeys of theirs that count. */
+/**
+ * What a person shows for a settlement: the approval that the sent token names, and the ids of the person's
+ * passkeys that count for the threshold.
+ */
 export type Approved = {
   readonly approval: PasskeyApproval | null;
   readonly passkeyIds: readonly string[];

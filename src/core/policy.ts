@@ -50,13 +50,13 @@ export const scoreInBps = (score: number): number => Math.round(score * BPS_WHOL
 
 const BANDS_MAX = 64;
 const LABEL_LENGTH_MAX = 200;
-/** In characters of JSON. Every open reads the rules, so they must be small. */
+/** The limit in characters of JSON. Every open reads the rules, so they must be small. */
 const RULES_LENGTH_MAX = 16 * 1024;
 
 // In these models `refused` is the code of a refusal, and `description` follows the path in its message.
 FormatRegistry.Set("amount", (text) => parseAmount(text) !== null);
 
-/** A band with this outcome: a partial release says its share, and no other outcome has one. */
+/** The model of a band with this outcome. Only a partial release has a share. */
 const bandOf = (outcome: Outcome) =>
   Type.Object(
     {
@@ -100,7 +100,10 @@ const reasonCodes = Type.Array(Type.Union(REASON_CODES.map((code) => Type.Litera
 
 const anything = Type.Optional(Type.Unknown());
 
-/** The rules without the lists of reason codes: a list may be long, so it is checked after the length of the whole. */
+/**
+ * The rules, without a check of their lists of reason codes. A list may be very long, so the length of the
+ * whole is checked first.
+ */
 const RULES = Type.Object(
   {
     bands,
@@ -141,7 +144,7 @@ function refuseFirst(model: TSchema, value: unknown): Refusal | null {
   return error && refusalOf(error);
 }
 
-/** The error to answer with; null where there is none. For a band, the model of its own outcome gives the error. */
+/** The error to answer with, or null. A band's errors are those of the model for its own outcome. */
 function firstOf(errors: Iterable<ValueError>): ValueError | null {
   for (const error of errors) {
     // A missing field is reported twice: first before all other fields, then in its place among them.

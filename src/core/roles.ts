@@ -1,6 +1,9 @@
 import { type Refusal, refuse } from "./errors.ts";
 
-/** Sandbox and live never meet: the sandbox's money is not real (README, "Sandbox and live"). */
+/**
+ * The two modes. They share no agents, keys or money, since the sandbox's money is not real (README, "Sandbox
+ * and live").
+ */
 export const MODES = ["sandbox", "live"] as const;
 export type Mode = (typeof MODES)[number];
 

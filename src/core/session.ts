@@ -6,7 +6,7 @@ export type SpendSession = {
   readonly id: string;
   readonly agentId: string;
   readonly amountCeiling: bigint;
-  /** What is held or paid under the session. What a settlement returns is given back, once. */
+  /** The amount that is held or paid under the session. What a settlement returns is subtracted again. */
   readonly amountSpent: bigint;
   readonly warrantLimit: number | null;
   readonly warrantCount: number;

@@ -2,7 +2,10 @@
 
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[Zz]|[+-](\d{2}):(\d{2}))$/;
 
-/** The years of four digits. An offset can lead out of them, and isoTime would then write a sign and six digits. */
+/**
+ * Only years of four digits are accepted. A zone offset can move a time into year -1 or 10000, for which
+ * `isoTime` would write a sign and six digits.
+ */
 const YEAR_0 = Date.parse("0000-01-01T00:00:00.000Z");
 const YEAR_10000 = Date.parse("9999-12-31T23:59:59.999Z") + 1;
 
@@ -19,14 +22,20 @@ export function parseTime(text: unknown): number | null {
   return time >= YEAR_0 && time < YEAR_10000 ? time : null;
 }
 
-/** Date.UTC reads the years below 100 as 19xx. The calendar repeats every 400 years, so a year from 2000 to 2399 stands in. */
+/**
+ * How many days a month has. Date.UTC takes a year below 100 for one after 1900, so a year from 2000 to 2399
+ * is used: the calendar repeats every 400 years.
+ */
 const daysIn = (year: number, month: number): number =>
   new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
 
 let lastTime = Number.NaN;
 let lastText = "";
 
-/** Remembers the last one: an answer and its trace entry say the same time up to four times. */
+/**
+ * ISO 8601 text of a time. The last text is remembered, since one request writes the same time up to four
+ * times.
+ */
 export function isoTime(time: number): string {
   if (time !== lastTime) {
     lastText = new Date(time).toISOString();
@@ -35,7 +44,7 @@ export function isoTime(time: number): string {
   return lastText;
 }
 
-/** The same for a time that may be missing. */
+/** ISO 8601 text of a time, or null. */
 export const isoTimeOrNull = (time: number | null): string | null => (time === null ? null : isoTime(time));
 
 export const SECOND_MS = 1_000;

@@ -88,7 +88,7 @@ export type TraceStep = {
   readonly from: State | null;
   readonly to: State;
   readonly actor: Actor;
-  /** Never before the entry that was recorded last, whatever the clock says. */
+  /** Never earlier than the newest record in the ledger, even where the clock was set back. */
   readonly recordedAt: number;
   /** How its payload is written: a key of `ENCODINGS`. */
   readonly encoding: number;
@@ -108,11 +108,13 @@ export const entryHashOf = ({
   previous,
   payloadHash,
 }: Pick<TraceEntry, "warrantId" | "sequence" | "previous" | "payloadHash">): string =>
-  // In canonical order; a test compares it with the canonicaliser.
+  // The fields stand in canonical order, so JSON.stringify writes canonical JSON. A test compares the two.
   sha256(JSON.stringify({ payload_hash: payloadHash, previous, sequence, warrant_id: warrantId }));
 
 type Payload = Wire<typeof tracePayloadForm>;
-/** Every field of a payload; an optional one is undefined where it is left out. */
+/**
+ * All fields of a payload. A field that is left out must be said to be undefined, so that none is forgotten.
+ */
 type Written = {
   readonly [Name in keyof Payload]-?:
     | Payload[Name]
@@ -120,7 +122,10 @@ type Written = {
 };
 type StepDetails = Pick<TraceStep, "from" | "actor" | "recordedAt" | "schemaHashes">;
 
-/** The payload of an entry, from the warrant as it is after the move. A later version adds an encoding and keeps these. */
+/**
+ * How the payload of an entry is written, from the warrant as the move left it. A new form of the payload
+ * gets a new number; the old numbers stay, since their entries were hashed in that form.
+ */
 const ENCODINGS: Readonly<
   Record<number, (warrant: WarrantThen, details: StepDetails, check: Check | null) => string>
 > = {
@@ -149,13 +154,13 @@ const ENCODINGS: Readonly<
       version: warrant.version,
       warrant_id: warrant.id,
     };
-    // The fields are in canonical order; only the names of several schemas have one of their own.
+    // The fields above are in canonical order already. The names of two or more schemas may not be.
     const isInOrder = schemaHashes === null || Object.keys(schemaHashes).length < 2;
     return isInOrder ? JSON.stringify(payload) : canonicalJson(JSON.parse(JSON.stringify(payload)));
   },
 };
 
-/** What new entries are written by. */
+/** The encoding of new entries. */
 const ENCODING = 1;
 
 export type TraceDetails = {
@@ -187,10 +192,10 @@ export function traceOf(
 }
 
 /**
- * The entries of a warrant, oldest first, each with what follows from its step. The hashes are the kept ones: whether they
- * are right is for the audit to say.
+ * The entries of a warrant, oldest first, each with its payload written again from its step. Hashes are given
+ * as they are stored: only the audit checks them.
  *
- * @throws where a step names a check that is not among them, or an encoding that this version does not know
+ * @throws where a step names a check that is not given, or an encoding that this version does not know
  */
 export function entriesOf(
   warrant: Warrant,
@@ -215,7 +220,7 @@ export function entryAt(
   return { ...entry, entryHash: step.entryHash };
 }
 
-/** An entry without its hash, of the warrant as it is after the move. */
+/** An entry without its hash. `warrant` is the warrant as the move left it. */
 function entryOf(
   warrant: WarrantThen,
   step: Omit<TraceStep, "warrantId" | "sequence" | "to" | "entryHash">,
@@ -247,7 +252,7 @@ function entryOf(
   };
 }
 
-/** A warrant at some version: without what only the present one has. */
+/** A warrant at one of its versions. Two fields are missing, since only the newest version has them. */
 export type WarrantThen = Omit<Warrant, "traceHead" | "verifyingSince">;
 
 /** The warrant as an entry of its trace left it. */

@@ -29,7 +29,10 @@ export type SettledState = (typeof SETTLED_STATES)[number];
 export const isSettled = (state: State): state is SettledState =>
   SETTLED_STATES.some((settled) => settled === state);
 
-/** The forms in which a warrant was ever answered. A new form gets a number, and the old ones stay: replays name them. */
+/**
+ * The numbers of the forms in which answers show a warrant. A new form gets a new number. Old numbers stay,
+ * since a replay repeats the form of the first answer.
+ */
 export const WARRANT_ENCODINGS = [1] as const;
 export type WarrantEncoding = (typeof WARRANT_ENCODINGS)[number];
 
@@ -59,14 +62,16 @@ export type Warrant = {
   /** The entry hash of the newest trace entry. */
   readonly traceHead: string | null;
   readonly deadline: number;
-  /** The time that the trace records; so is `settledAt`. */
+  /** The time of the first trace entry. `settledAt` is the time of the last one. */
   readonly openedAt: number;
   /** While a check runs: when it began, by the clock. Null in every other state. */
   readonly verifyingSince: number | null;
   readonly settledAt: number | null;
 };
 
-/** What a warrant is opened with. The other fields are the same in every new one, or follow from these. */
+/**
+ * What a warrant is opened with. All other fields are the same in every new warrant, or follow from these.
+ */
 export type Terms = Omit<
   Warrant,
   "state" | "version" | "releasedBps" | "specHash" | "traceHead" | "verifyingSince" | "settledAt"
@@ -78,7 +83,7 @@ export type GivenTerms = Omit<
   "id" | "organisationId" | "mode" | "spec" | "sessionId" | "policyVersion" | "rulesHash" | "openedAt"
 >;
 
-/** Those of them that the caller may leave out. */
+/** The terms that the caller may leave out, and their values then. */
 export const NOTHING_CHOSEN = {
   agentId: null,
   verifierId: null,

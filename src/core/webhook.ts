@@ -37,20 +37,25 @@ export type WebhookDelivery = {
   readonly mode: Mode;
   readonly event: EventType;
   readonly eventId: string;
-  /** The trace entry that the body carries. Both are null in an example, for which no warrant has moved. */
+  /**
+   * The trace entry that the body carries: a warrant and a sequence. Both are null in an example event, which
+   * belongs to no warrant.
+   */
   readonly warrantId: string | null;
   readonly sequence: number | null;
   readonly status: DeliveryStatus;
-  /** Attempts that were claimed. */
+  /** How many attempts were claimed so far. */
   readonly attempts: number;
-  /** Of the last attempt; null where no response came. */
+  /** The status of the last attempt's response; null where no response came. */
   readonly responseCode: number | null;
-  /** The response's first kilobyte, as text; where none came, why, such as `source_timeout`. */
+  /**
+   * The first kilobyte of the response as text. Where no response came, the reason, such as `source_timeout`.
+   */
   readonly responseStart: string | null;
   readonly durationMs: number | null;
-  /** While an attempt is under way: when it must have ended. Null otherwise. */
+  /** When the attempt that is under way must have ended; null where none is under way. */
   readonly claimedUntil: number | null;
-  /** Null while an attempt is under way, and once there will be none. */
+  /** When the next attempt is due; null while one is under way, and where no more will follow. */
   readonly nextAttemptAt: number | null;
   readonly createdAt: number;
 };
@@ -120,7 +125,7 @@ export function claimAttempt(delivery: WebhookDelivery, now: number): WebhookDel
 /** How an attempt ended. `code` is null where no response came. */
 export type AttemptResult = {
   readonly code: number | null;
-  /** The response's first kilobyte, as text; where none came, why. */
+  /** The first kilobyte of the response as text. Where no response came, the reason. */
   readonly responseStart: string | null;
   readonly durationMs: number | null;
 };
@@ -161,7 +166,7 @@ export const returnAttempt = (delivery: WebhookDelivery, now: number): WebhookDe
   nextAttemptAt: now + WAIT_MS_MAX,
 });
 
-/** The delivery of an endpoint that was disabled: it gets no further attempt. */
+/** The delivery after its endpoint was disabled: it is exhausted, and gets no further attempt. */
 export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
   ...delivery,
   status: "exhausted",
@@ -169,8 +174,9 @@ export const giveUp = (delivery: WebhookDelivery): WebhookDelivery => ({
 });
 
 /**
- * The delivery, put back on its schedule; null where it needs no change. An attempt that should have ended was cut off. A
- * time that lies further ahead than any claim or wait was written before the clock was set back.
+ * The delivery put back on its schedule; null where it needs no change. Two cases need one. An attempt that
+ * should have ended was cut off. And a time further ahead than any claim or wait was written before the clock
+ * was set back.
  */
 export function reschedule(delivery: WebhookDelivery, now: number): WebhookDelivery | null {
   const { claimedUntil, nextAttemptAt } = delivery;

@@ -12,7 +12,7 @@ export type ClientRequest = {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly as?: Credentials;
-  /** One key for each thing that is to happen, the same on every retry of it. */
+  /** The same key for every retry of a request. */
   readonly idempotencyKey?: string;
   readonly body?: object;
 };

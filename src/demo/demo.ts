@@ -64,7 +64,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
         playStory(demo, client, update),
       );
       const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
-      // This comes before the last line is printed: whoever reads that line may stop the demo at once.
+      // It must come before the last line is printed: a reader of that line may stop the demo at once.
       const stopped = keepServing ? settings.untilStopped() : null;
       narrator.played(demo, story, yours);
       await stopped;

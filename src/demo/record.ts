@@ -25,7 +25,7 @@ const demoRecord = (
   purchase: purchaseRecord(demo, purchase),
   balances: balances.map(balanceRecord),
   audit: { ok: problems.length === 0, problems },
-  // The credentials are printed only where a server goes on, with which they can be used.
+  // The credentials are printed only where the server continues, since they are useless otherwise.
   yours: yours && {
     warrant: yours,
     api_key: demo.cast.apiKey,
@@ -34,7 +34,7 @@ const demoRecord = (
   },
 });
 
-/** A warrant as its receipt has it, and the check and what the policy made of it. */
+/** A warrant as on its receipt, with its check and the policy's decision. */
 const warrantRecord = ({ url }: Demo, { scene, check, receipt }: Story["scenes"][number]) => ({
   deliverable: scene.deliverable,
   id: receipt.warrant.id,

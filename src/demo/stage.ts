@@ -33,7 +33,7 @@ export type Demo = {
   readonly keepServing: boolean;
 };
 
-/** More failures than anybody causes while trying things out, so that the agent is never paused. */
+/** So many failures that nobody reaches them while trying things out; otherwise the agent would be paused. */
 const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */
@@ -68,7 +68,7 @@ export async function readBalance(ctx: Context, { organisation }: Cast): Promise
   return { available: BigInt(usdc.available), held: BigInt(usdc.held), paid: BigInt(usdc.paid) };
 }
 
-/** An e-mail that nobody has: an earlier run in the same folder may have used the first. */
+/** An e-mail that is not used yet: an earlier run in the same folder may have taken the first. */
 async function freeEmail(ctx: Context): Promise<string> {
   for (let run = 1; ; run++) {
     const email = run === 1 ? "ada@example.com" : `ada+${run}@example.com`;

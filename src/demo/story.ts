@@ -40,7 +40,7 @@ export type Purchase = {
 export type BalanceLine = { readonly step: string; readonly balance: Balance };
 
 export type Story = {
-  /** With the receipts as they are at the end. */
+  /** The scenes, with their receipts at the end of the story. */
   readonly scenes: readonly (PlayedScene & { readonly receipt: ReceiptBody })[];
   readonly decision: Decision;
   readonly purchase: Purchase;

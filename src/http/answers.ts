@@ -7,9 +7,9 @@ import type { PaymentAnswer } from "../services/x402/answer.ts";
  */
 export type Answer = {
   readonly status: number;
-  /** Null on 204, which has none. */
+  /** Null for 204, which has no body. */
   readonly body: string | null;
-  /** Of the body; `application/json` by default. */
+  /** The body's media type; `application/json` by default. */
   readonly contentType?: string;
   /** The version of a warrant. It is sent as ETag. */
   readonly version?: number;
@@ -22,7 +22,7 @@ export type Answer = {
 /** A handler may also refuse. The shell makes the error's body then. */
 export type Result = Answer | Refusal;
 
-/** A value, and no promise of one: a promise would be answered as an empty object. */
+/** A value that is not a promise. A promise would be answered as an empty object. */
 type Settled<Value> = Value & (Value extends PromiseLike<unknown> ? never : unknown);
 
 /** A value as JSON. */
@@ -32,7 +32,7 @@ export const json = <Value extends object>(value: Settled<Value>, status = 200):
   contentType: "application/json;charset=utf-8",
 });
 
-/** What a verb returned, as JSON, or its refusal. */
+/** The resource that a verb returned, as JSON, or its refusal. */
 export const resource = <Value extends object>(result: Settled<Value>, status = 200): Result =>
   isRefusal(result) ? result : json<object>(result, status);
 

@@ -9,19 +9,23 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export type JsonObject = Readonly<Record<string, unknown>>;
 type Bytes = ArrayBuffer | Uint8Array;
 
-/** A body that is sent slowly holds a connection and memory for as long. */
+/** The time limit of a body: one that is sent slowly holds a connection and memory. */
 export const BODY_MS_MAX = 15 * SECOND_MS;
 export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX / SECOND_MS} s`);
 
-/** What was read; undefined where there is no body. It is wrapped, because JSON with a key `refused` would be taken for a refusal. */
+/**
+ * The body that was read; undefined where there is none. It is wrapped, since a JSON object with the key
+ * `refused` would be mistaken for a refusal.
+ */
 export type ReadBody = { readonly body: JsonObject | undefined };
 
 const NO_BODY: ReadBody = { body: undefined };
 const EMPTY_BODY: ReadBody = { body: {} };
 
 /**
- * Reads the request's JSON object. Refuses with `validation_failed` a body that is not one, or is longer than `bytesMax`; and
- * with TOOK_TOO_LONG one that has not come after `msMax`, of which the rest may still come.
+ * Reads the request's JSON object. Refused with `validation_failed` where the body is not a JSON object, or
+ * is longer than `bytesMax`; and with TOOK_TOO_LONG where it is not complete after `msMax`. The rest may
+ * still arrive after that.
  */
 export async function readJsonBody(
   request: Request,
@@ -82,8 +86,8 @@ async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Re
 let turn: Promise<void> | null = null;
 
 /**
- * Resolves at the end of this turn of the event loop. What the sockets had received before it is delivered by then. All
- * requests of a turn share one promise.
+ * Resolves at the end of this turn of the event loop, when everything that the sockets had received is
+ * delivered. All requests of a turn share one promise.
  */
 function endOfTurn(): Promise<void> {
   turn ??= new Promise((resolve) => {

@@ -24,7 +24,10 @@ export type Setup = {
   readonly onFault: (error: unknown, requestId: string) => void;
 };
 
-/** One request: what was sent, and what the shell found out about it. In a handler, body and query have the types of the route's models. */
+/**
+ * One request: what was sent, and what the shell has found out about it. In a handler, body and query have
+ * the types of the route's models.
+ */
 export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   readonly ctx: Context;
   readonly setup: Setup;
@@ -34,7 +37,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   readonly method: string;
   /** As it was sent, percent-encoded. */
   readonly path: string;
-  /** The text after the URL's `?`; empty where there is none. */
+  /** The text after the URL's `?`, possibly empty. */
   readonly search: string;
   readonly headers: Headers;
   /** Asks for the address of the other end, by a system call. */

@@ -19,8 +19,8 @@ const BEARER = /^Bearer [\x21-\x7e]{1,256}$/i;
 const SCHEME_LENGTH = "Bearer ".length;
 
 /**
- * Who calls. Where a bearer and a cookie are both sent, the bearer decides: with a bad one the caller is nobody, even if the
- * cookie is good. A credential that has to be looked up gives a promise.
+ * The caller. Where a bearer token and a cookie are both sent, only the token counts: where it is wrong, the
+ * caller is nobody, even with a good cookie. Where a credential has to be looked up, the answer is a promise.
  */
 export function identify({ ctx, headers, method }: Call): Identity | Promise<Identity> {
   const authorization = headers.get("authorization");
@@ -57,7 +57,10 @@ function isOwnOrigin(method: string, headers: Headers, baseUrl: string): boolean
   );
 }
 
-/** The cookie of a sign-in, or without a token, the one that removes it. The server keeps when the sign-in ends. */
+/**
+ * The cookie of a sign-in; without a token, the cookie that removes it. The server records when the sign-in
+ * ends.
+ */
 export const sessionCookie = (token: string | null, baseUrl: string, maxAgeSeconds: number): string =>
   new Bun.Cookie(SESSION_COOKIE, token ?? "", {
     httpOnly: true,

@@ -13,7 +13,7 @@ export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answe
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
-/** The answer to an unexpected error. Its message goes to the log only. */
+/** The refusal for an unexpected error. The error's message goes only to the log. */
 export const refuseByFault = (): Refusal =>
   refuse(
     "internal_error",

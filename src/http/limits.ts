@@ -5,7 +5,7 @@ import { type Bucket, type Budget, budgetOf, type RateLimits, windowOf } from ".
 /** How many callers of one kind have a counter of their own in a window. All others share one, so that memory is bounded. */
 const CALLERS_MAX = 200_000;
 
-/** Who is counted: a known key or person, else the address. One stranger may have very many addresses. */
+/** Who is counted: a known key or person, otherwise the address. A stranger may have very many addresses. */
 export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
 /** Fixed-window counters in process memory, by bucket and caller (README, "Limits"). */
@@ -20,7 +20,8 @@ type Counter = { used: number };
 
 export function createRateCounters(limits: RateLimits, callersMax = CALLERS_MAX): RateCounters {
   let window = -1;
-  // Two kinds, so that very many addresses do not take the counters of keys and people.
+  // The two kinds have separate counters, so that a stranger with very many addresses does not use up those
+  // of keys and people.
   let counters = { account: countersOfKind(callersMax), address: countersOfKind(callersMax) };
 
   function countersAt(now: number) {
@@ -76,7 +77,7 @@ export function clientAddress(
   let address = plainAddress(socketAddress ?? "");
   if (address === null) return "unknown";
   const hops = forwardedFor?.split(",").map((hop) => hop.trim()) ?? [];
-  // The nearest proxy wrote the last hop. What stands before a hop that is not trusted may be invented.
+  // The nearest proxy wrote the last hop. Everything before an untrusted hop may be invented.
   for (let hop = hops.pop(); hop !== undefined && isTrusted(address, trustedProxies); hop = hops.pop()) {
     const next = plainAddress(hop);
     if (next === null) break;

@@ -75,7 +75,7 @@ export function describeRoutes(routes: readonly Route[]): object {
   };
 }
 
-/** The operations in short. */
+/** Method, path and summary of each operation. */
 export const endpointsOf = (routes: readonly Route[]) =>
   routes.map((route) => ({
     method: route.method,
@@ -103,7 +103,7 @@ function operationOf(route: Route, describe: Describe): object {
     tags,
     security: securityOf(rule),
     ...(parameters.length > 0 && { parameters }),
-    // An empty object is accepted where no body is asked for; there is nothing to describe in it.
+    // A route without a body accepts an empty object, which is not worth describing.
     ...(body &&
       body !== noBody && {
         requestBody: { required: true, content: { "application/json": { schema: describe(body) } } },
@@ -150,7 +150,7 @@ function parametersOf(
   ];
 }
 
-/** Of the moves that only a person makes. */
+/** The header of the moves that only a person can make. */
 const PASSKEY_HEADER = {
   name: "Service-Passkey",
   in: "header",
@@ -159,7 +159,7 @@ const PASSKEY_HEADER = {
   schema: { type: "string" },
 };
 
-/** The headers of the routes that move money; only a warrant that exists has a version to match. */
+/** The headers of the routes that move money. Only a route of an existing warrant has a version to match. */
 const headersOfMoves = (hasVersion: boolean): readonly object[] => [
   {
     name: "Idempotency-Key",
@@ -185,7 +185,7 @@ function responsesOf(route: Route, describe: Describe): object {
   const detail = detailOf(route);
   const answers = answersOf(detail);
   const described = Object.entries(detail.responses).map(([status, { description }]) => {
-    // Whoever asks whether the service is ready is answered the same whether it is or not.
+    // The readiness check answers with the same form whether or not the service is ready.
     const isRefused = Number(status) >= 400 && answers !== readinessForm;
     const content = contentOf(isRefused ? errorForm : answers, describe);
     return [status, { description, headers: COMMON_HEADERS, ...(content && { content }) }];

@@ -5,7 +5,7 @@ import type { Readiness } from "../core/operation.ts";
 /** What the routes for the operator's tools ask of the running service. */
 export type Operation = {
   readonly readiness: () => Promise<Readiness>;
-  /** Prometheus text. */
+  /** The metrics as Prometheus text. */
   readonly metrics: () => Promise<string>;
   /** SHA-256 of the token that reads the metrics; null closes their route. */
   readonly metricsTokenHash: string | null;
@@ -17,10 +17,13 @@ export function mayReadMetrics(headers: Headers, tokenHash: string): boolean {
   return token !== undefined && timingSafeEqual(Buffer.from(sha256(token)), Buffer.from(tokenHash));
 }
 
-/** One request and how it ended, for whoever counts or logs it. The path's pattern only: an address may hold a secret. */
+/**
+ * One request and its result, for metrics and logs. It has only the path's pattern, since a path may contain
+ * a secret.
+ */
 export type Answered = {
   readonly requestId: string;
-  /** The caller's own; null where it sent none, or none that is echoed. */
+  /** The caller's own id; null where it sent none, or one that may not be echoed. */
   readonly callerRequestId: string | null;
   readonly method: string;
   /** Such as `/v1/warrants/:id`; null where there is no such route. */

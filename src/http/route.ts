@@ -26,7 +26,10 @@ const BODY_BYTES_MAX = 256 * 1024;
 const RULE = "x-holdfast-rule";
 const ANSWERS = "x-holdfast-answers";
 
-/** What a route answers when it succeeds: a resource, text of a media type, or nothing. For the API's description alone. */
+/**
+ * The form of a route's successful answer, for the API's description: a resource, text of a media type, or
+ * nothing.
+ */
 export type Answers = Form | `text/${string}` | null;
 
 type Description = {
@@ -73,7 +76,7 @@ export function ruleOf(detail: object): RouteRule {
   return rule;
 }
 
-/** What a route answers, by its `detail`. */
+/** The form of a route's successful answer, from its `detail`. */
 export function answersOf(detail: object): Answers {
   const answers = (detail as { readonly [ANSWERS]?: Answers })[ANSWERS];
   if (answers === undefined) throw new Error("a route without an answer");

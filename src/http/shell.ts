@@ -182,13 +182,13 @@ function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
     : refuse("not_authenticated", "Send a valid API key as Authorization: Bearer, or sign in.");
 }
 
-/** The person may have signed out while the body came. For a key, the commit checks whether it is still valid. */
+/** Refuses a person who has signed out while the body came. A key is checked again in the commit. */
 async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> {
   setIdentity(call, await identify(call));
   return refuseCaller(call, rule);
 }
 
-/** Requests are counted by caller: a person, a key, else the address (README, "Limits"). */
+/** The caller that a request counts for: a person, a key, otherwise the address (README, "Limits"). */
 function countedAs(call: Call): Counted {
   const { caller, worker } = call;
   // Strangers at the worker's address must not use up its budget.

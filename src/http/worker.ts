@@ -5,8 +5,8 @@ import { type Refusal, refuse } from "../core/errors.ts";
 export const WORKER_HEADER = "X-Service-Worker";
 
 /**
- * Whether a request carries the worker's secret. Hashes are compared, in constant time: they are of one length whatever was
- * sent. Without a configured secret nobody is the worker.
+ * Whether a request has the worker's secret. Their hashes are compared, in constant time, since these always
+ * have the same length. Without a configured secret nobody is the worker.
  */
 export function isWorker(headers: Headers, secretHash: string | null): boolean {
   const sent = headers.get(WORKER_HEADER);
@@ -17,7 +17,7 @@ export function isWorker(headers: Headers, secretHash: string | null): boolean {
   );
 }
 
-/** Why the worker's route is closed to anybody else. */
+/** The refusal for everybody who is not the worker. */
 export const refuseStranger = (secretHash: string | null): Refusal =>
   secretHash === null
     ? refuse("worker_secret_unset", "HOLDFAST_WORKER_SECRET is not set: this route is closed.")

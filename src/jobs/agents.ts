@@ -4,14 +4,14 @@ import { followAgentStatus } from "../services/warrants/freeze.ts";
 const STEP = 100;
 /** How many agents one run works on. The next run works on the others. */
 const AGENTS_MAX = 1_000;
-/** Where so many fail and none succeeds, the fault is not in the agents, so the whole job fails. */
+/** Where so many fail and none succeeds, the fault is not in single agents, so the whole job fails. */
 const FAULTS_MIN = 10;
 
 /** Is called for an agent whose warrants could not all be moved. The run goes on with the others; the next run tries it again. */
 type OnFault = (error: unknown, agentId: string) => void;
 
 /**
- * Finishes what an interrupted kill or reactivation left: warrants that are still to be frozen, or to be held again.
+ * Finishes an interrupted kill or reactivation: freezes or thaws the warrants that are left.
  *
  * @throws the first agent's error, where ten or more were tried and all failed
  */

@@ -11,11 +11,15 @@ import {
 /** Makes the backups of a schedule. */
 export type NightlyBackup = {
   /**
-   * Makes the night's backup where it is missing, also after a restart, and then removes those that are too many. It is called
-   * again and again, and answers whether it made one. It rejects where the backup failed, and then removes nothing.
+   * Makes last night's backup where it is missing, also after a restart, and then removes surplus backups. It
+   * may be called again at any time, and answers whether it made one. It rejects where the backup failed;
+   * then it removes nothing.
    */
   run(): Promise<boolean>;
-  /** When the newest backup was made, epoch milliseconds, at the last run; 0 where there was none, null before the first run. */
+  /**
+   * When the newest backup at the last run was made, epoch milliseconds; 0 where there was no backup, null
+   * before the first run.
+   */
   newestAt(): number | null;
 };
 
@@ -31,10 +35,10 @@ export function nightlyBackup(
     newestAt: () => newestAt,
     async run() {
       const time = now();
-      // Where the folder cannot be read, this stays 0: nobody could restore a backup from it.
+      // Stays 0 where the folder cannot be read: nobody could restore a backup from it.
       let newest = 0;
       try {
-        // A missing folder is not made: most often its disk is not mounted.
+        // A missing folder is not created: most often its disk is not mounted.
         const found = await readdir(folder);
         newest = newestBackupAt(found, time);
         if (!isBackupDue(found, schedule, time)) return false;
@@ -46,7 +50,7 @@ export function nightlyBackup(
         }
         return true;
       } finally {
-        // Set once, at the end of a run: during a run the answer must not be that there is no backup.
+        // Set only at the end of a run. Otherwise the answer during a run would be that there is no backup.
         newestAt = newest;
       }
     },

@@ -19,7 +19,7 @@ type Options = {
   readonly onAgrees: () => void;
 };
 
-/** Watches from now on: what the clock did before is not known. It compares the clocks each time that it is asked. */
+/** Watches from now on; earlier jumps are not known. The clocks are compared whenever somebody asks. */
 export function createClockWatch(options: Options): ClockWatch {
   const { now, monotonicNow, lastRecordedAt, onDisagrees, onAgrees } = options;
   const startedAt = { wall: now(), monotonic: monotonicNow() };

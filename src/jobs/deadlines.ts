@@ -1,7 +1,10 @@
 import type { Context } from "../services/context.ts";
 import { expireWarrant } from "../services/warrants/expire.ts";
 
-/** The warrants of a step share a transaction, and requests wait for its end. So a step has as many as take about STEP_MS. */
+/**
+ * The most warrants of a step. They share a transaction, and requests wait for its end, so a step takes only
+ * as many as fit into about STEP_MS.
+ */
 const STEP_MAX = 50;
 const STEP_MS = 5;
 /** How many warrants one run expires. The next run comes half a second later. */
@@ -9,7 +12,7 @@ const RUN_MAX = 20_000;
 /** A run ends where so many warrants could not be expired. */
 const LEFT_MAX = 1_000;
 
-/** Where so many fail and none succeeds, the fault is not in the warrants, so the whole job fails. */
+/** Where so many fail and none succeeds, the fault is not in single warrants, so the whole job fails. */
 const FAULTS_MIN = 10;
 
 /** Is called for a warrant that could not be expired. The run goes on with the others; the next run tries it again. */
@@ -25,9 +28,9 @@ type OnFault = (error: unknown, warrantId: string) => void;
 export async function sweepDeadlines(ctx: Context, onFault: OnFault): Promise<number> {
   let expired = 0;
   const faults: unknown[] = [];
-  // The warrants that stayed overdue. This run does not try them again.
+  // The warrants that could not be expired. This run does not try them again.
   const left = new Set<string>();
-  // The first step is small, since a process that has just started is many times slower.
+  // The first step is one warrant, since a process that has just started is many times slower.
   let size = 1;
   while (expired < RUN_MAX && left.size < LEFT_MAX) {
     const startedAt = performance.now();

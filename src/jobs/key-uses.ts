@@ -1,7 +1,7 @@
 import { writeKeyUse } from "../services/auth/key-uses.ts";
 import type { Context } from "../services/context.ts";
 
-/** How many are written before requests get their turn. */
+/** How many uses are written before requests are served again. */
 const STEP = 100;
 
 /** Writes when each key was last used, every ten seconds and on stop. A run writes a key once, however often it was used. */

@@ -4,22 +4,25 @@ import { CHECK_MS_MAX } from "../services/x402/money.ts";
 import { reconcilePurchase } from "../services/x402/reconcile.ts";
 import { recoverPurchase, recoveryOf } from "../services/x402/recover.ts";
 
-/** How many purchases are ended at a time: each may have an answer of 10 MiB. */
+/** How many purchases are ended together. Each may have an answer of 10 MiB. */
 const RECOVER_STEP = 10;
-/** About how many payments one run asks the chains. */
+/** About how many payments one run asks the chains about. */
 const RECONCILE_MAX = 50;
 
 /** Is called for a purchase that could not be ended. The run goes on with the others; the next run tries it again. */
 type OnFault = (error: unknown, purchaseId: string) => void;
 
 /**
- * Ends, before any request is served, the purchases that have no answer: a crash cut them off, and they need no chain. The job
- * ends the others, whose answer is stored and must be evaluated.
+ * Ends the purchases without an answer that a crash cut off, before any request is served; that needs no
+ * chain. The job ends the others, whose stored answer must be evaluated.
  */
 export const recoverPurchasesAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, (recovery) => recovery !== "settle");
 
-/** Ends every purchase that a crash or a fault cut off: it has not ended, and no request works on it. */
+/**
+ * Ends every unfinished purchase that a crash or a fault cut off. Those that a request is working on are left
+ * alone.
+ */
 export const recoverPurchases = (ctx: Context, onFault: OnFault): Promise<number> =>
   recoverWhere(ctx, onFault, () => true);
 
@@ -48,10 +51,10 @@ async function recoverWhere(
 }
 
 /**
- * Asks the chains about the payments that are not known and whose next question is due. A question that lies further ahead than
- * any can is due too: a clock that was ahead has written it.
+ * Asks the chains about unknown payments whose next question is due. A question further ahead than any is
+ * planned counts as due too, since a clock that was ahead has written it.
  *
- * @returns how many payments are known now
+ * @returns how many payments became known
  */
 export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
   const now = ctx.now();

@@ -7,13 +7,16 @@ const STEP = 100;
 /** Is called for a check that could not be undone. The run goes on with the others; this one is tried again after its lease. */
 type OnFault = (error: unknown, warrantId: string) => void;
 
-/** At the start no check runs. A warrant that a crash left in `verifying` goes back to held, and its key is free. */
+/**
+ * Undoes all checks, since none runs at the start: a warrant that a crash left in `verifying` is held again,
+ * and its key is free.
+ */
 export const recoverAtStart = (ctx: Context, onFault: OnFault): Promise<number> =>
   interruptWhere(ctx, onFault, () => true);
 
 /**
- * While the server runs, a check whose lease has run out is undone. So is a check that began that far in the future: the clock
- * was set back since, and its lease would run out far too late.
+ * Undoes checks whose lease has run out, while the server runs. It also undoes checks that began far in the
+ * future: the clock was set back since, and their lease would run out much too late.
  */
 export const recoverOverdueChecks = (ctx: Context, onFault: OnFault): Promise<number> =>
   interruptWhere(

@@ -11,10 +11,10 @@ const REMINDERS_MAX = 200;
 export type Warn = (message: string, fields: Readonly<Record<string, string | number>>) => void;
 
 /**
- * Reminds of escalations that wait for a person: of each when it has waited for a day, and then once a day. A reminder is
- * due when a whole day of waiting has ended since the last run, so nothing has to be kept of them.
+ * Logs reminders of escalations that wait for a person: each after a day of waiting, and then once a day. A
+ * reminder is due when a whole day of waiting has ended since the last run, so nothing about it is stored.
  *
- * @param since epoch milliseconds up to which earlier runs, also those before a restart, have reminded
+ * @param since epoch milliseconds up to which earlier runs have reminded, also those before a restart
  * @returns a run that may be called at any time; it answers how many reminders were due
  */
 export function escalationReminders(ctx: Context, since: number, warn: Warn): () => Promise<number> {
@@ -43,7 +43,7 @@ export function escalationReminders(ctx: Context, since: number, warn: Warn): ()
 const readStep = (ctx: Context, now: number, after: Escalation | null): Promise<readonly Escalation[]> =>
   ctx.store.read((reader) => reader.escalations.waiting(now - DAY_MS + 1, after, STEP));
 
-/** How many whole days it has waited. */
+/** How many whole days the escalation has waited. */
 const daysOf = ({ createdAt }: Escalation, now: number): number => Math.floor((now - createdAt) / DAY_MS);
 
 const fieldsOf = (escalation: Escalation, now: number) => ({

@@ -1,7 +1,10 @@
 import { DAY_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
 
-/** How many rows of a kind one step deletes. A step is one transaction; requests get their turn between steps. */
+/**
+ * How many rows of a kind one step deletes. Each step is a transaction, and requests are served between
+ * steps.
+ */
 const STEP = 100;
 /** The steps of one run. The next run deletes what is left. */
 const STEPS_MAX = 1_000;
@@ -12,9 +15,9 @@ const ENDED_MS = DAY_MS;
 const DELIVERY_MS = 30 * DAY_MS;
 
 /**
- * Deletes what nobody needs any more (README, "Retention"): idempotency keys after `idempotencyDays`, unless one is in flight,
- * with the bodies that only they replay; ended sign-ins, one-time links and unused approvals after a day; finished webhook
- * deliveries after 30 days.
+ * Deletes old rows (README, "Retention"): idempotency keys after `idempotencyDays`, except those in flight,
+ * with the contents that only they replay; ended sign-ins, one-time links and unused approvals after a day;
+ * finished webhook deliveries after 30 days.
  *
  * @returns how many rows it deleted
  */

@@ -59,7 +59,7 @@ function scheduledJob(job: Job, onFault: Options["onFault"], now: () => number) 
     lastDurationMs: null as number | null,
   };
   let running: Promise<void> | null = null;
-  // Both are times of a clock that never jumps. Before the first run both are the time at which it is due.
+  // Both times are of a clock that never jumps. Before the first run, both are when it is due.
   let dueAt = performance.now() + firstMs;
   let succeededAt = performance.now() + firstMs;
   const quietMs = () => Math.max(0, performance.now() - succeededAt);

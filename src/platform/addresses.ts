@@ -11,12 +11,17 @@ export type AddressRules = {
 /** Where the service itself listens. It never fetches from there, whatever the operator allows. */
 export type OwnListeners = () => readonly { readonly address: string; readonly port: number }[];
 
-/** All other IPv6 addresses are refused; among them are the mapped and NAT64 forms of IPv4 addresses. */
+/**
+ * Only these IPv6 addresses may be public. The mapped and NAT64 forms of IPv4 addresses are outside, so they
+ * are refused.
+ */
 const GLOBAL_IPV6: Network = ipaddr.parseCIDR("2000::/3");
 /** The servers of AS112. These addresses are public, but ipaddr.js does not call their range unicast. */
 const AS112_IPV6: Network = ipaddr.parseCIDR("2620:4f:8000::/48");
 
-/** At these addresses clouds answer with the machine's credentials. They are refused even in a network that is allowed. */
+/**
+ * At these addresses clouds give out the machine's credentials. They are refused even in an allowed network.
+ */
 const METADATA = new Set(
   [
     "169.254.169.254",
@@ -67,7 +72,7 @@ function isPublic(address: Address): boolean {
   );
 }
 
-/** The IPv4 addresses that an IPv6 address may reach: in its last 32 bits (mapped, NAT64), or as 6to4. */
+/** The IPv4 addresses that an IPv6 address may lead to: by its last 32 bits (mapped, NAT64), or as 6to4. */
 function embeddedIn(address: Address): readonly Address[] {
   if (!(address instanceof ipaddr.IPv6)) return [];
   const bytes = address.toByteArray();
@@ -77,8 +82,8 @@ function embeddedIn(address: Address): readonly Address[] {
 }
 
 /**
- * Whether a connection to the address and port reaches the service itself. A listener on one local address is taken
- * to listen on all of them: that refuses too much rather than too little.
+ * Whether a connection to the address and port reaches the service itself. A listener on one local address
+ * counts as listening on all of them: it is safer to refuse too much.
  */
 function isOwn(address: Address, port: number, ownListeners: OwnListeners): boolean {
   const listeners = ownListeners().filter((listener) => listener.port === port);

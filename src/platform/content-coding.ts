@@ -24,7 +24,7 @@ const decodeRaw = decodeBy("inflateRaw");
 const decodeDeflate: Decode = (data, options) =>
   ((data[0] ?? 0) & 0x0f) === 8 ? decodeZlib(data, options) : decodeRaw(data, options);
 
-/** zstd is missing, since the runtime's decoder gives no error for a body that was cut off. */
+/** zstd is not supported: the runtime's decoder reports no error for a body that was cut off. */
 const CODINGS: Readonly<Record<string, Decode>> = {
   gzip: decodeGzip,
   "x-gzip": decodeGzip,

@@ -34,7 +34,10 @@ export type Distribution = {
   readonly labels: Labels;
   /** Upper bounds, ascending. */
   readonly bounds: readonly number[];
-  /** One more than `bounds`: a value counts at the first bound that it does not exceed, or at the end. */
+  /**
+   * How many values are in each range, one range more than `bounds`. A value counts at the first bound that
+   * it does not exceed, or at the end.
+   */
   readonly counts: number[];
   sum: number;
 };
@@ -42,7 +45,7 @@ export type Distribution = {
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** Other methods count together: anybody may send any method to a route that does not exist. */
+/** All other methods share one count, since anybody may send any method. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const OTHER = "other";
 

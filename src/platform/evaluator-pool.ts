@@ -4,7 +4,7 @@ import type { Subprocess } from "bun";
 import type { Refusal } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 
-/** No child did the work. Nothing was evaluated, so nothing is decided. */
+/** No child could do the work, so nothing was evaluated or decided. */
 export class EvaluatorUnavailable extends Error {}
 
 /** All children are busy. It is a `Refusal` too: the caller may retry, since one will be free soon. */
@@ -194,7 +194,7 @@ export class EvaluatorPool {
 
   private giveUp(waiter: Waiter): void {
     this.waiters.splice(this.waiters.indexOf(waiter), 1);
-    // Where no child is busy, children do not start. That is a fault, and a retry does not help.
+    // Where no child is busy, children cannot start. That is a fault, and a retry does not help.
     const Reason = this.stats().busy > 0 ? EvaluatorBusy : EvaluatorUnavailable;
     waiter.reject(new Reason("no child was free in time"));
   }
@@ -218,7 +218,7 @@ export class EvaluatorPool {
     return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
   }
 
-  /** Whether the pool was closed. Its children end then, for which no clause is to blame. */
+  /** Whether the pool was closed. Its children end then, and no clause may be blamed for that. */
   get isClosed(): boolean {
     return this.closed;
   }
@@ -273,7 +273,8 @@ export class EvaluatorPool {
       const own = waiter.callerKey === null ? 0 : (held.get(waiter.callerKey) ?? 0);
       if (own >= share) continue;
       const idles = [...this.children].filter((child) => child.state === "idle");
-      // A caller that holds a child leaves the last idle one to others: a new child needs time to start.
+      // A caller that has a child already leaves the last idle one to others, since a new child needs time to
+      // start.
       const idle = own > 0 && idles.length === 1 ? undefined : idles[0];
       if (waiter.callerKey !== null) held.set(waiter.callerKey, own + 1);
       if (idle) {

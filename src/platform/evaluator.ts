@@ -144,7 +144,7 @@ async function evaluateInChildren(
   return begun;
 }
 
-/** A free child; null where the time of the run is up before one is free. */
+/** A free child; null where the run's time ends before one is free. */
 async function childBefore(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
@@ -154,7 +154,7 @@ async function childBefore(
   const { waitTimeoutMs = Number.POSITIVE_INFINITY } = options;
   if (endsAt === null) return pool.acquire(callerKey, waitTimeoutMs);
   try {
-    // A timer may fire a little early. With one millisecond more, the run's time is up when it does.
+    // A timer may fire a little early. One more millisecond ensures that the run's time is really over.
     return await pool.acquire(callerKey, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
   } catch (error) {
     if (performance.now() >= endsAt && !pool.isClosed) return null;
@@ -162,7 +162,7 @@ async function childBefore(
   }
 }
 
-/** A copy where the bytes are a part of a larger buffer: the whole buffer would be sent to the child. */
+/** Copies bytes that are a part of a larger buffer: otherwise the whole buffer would be sent to the child. */
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.length === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 

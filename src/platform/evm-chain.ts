@@ -119,7 +119,7 @@ export function createEvmChains(
     return client;
   };
 
-  /** Asks an endpoint, after it has said that it is of this chain: another chain's answer about a nonce would be wrong. */
+  /** Asks an endpoint, after it has confirmed its chain: the answer of another chain would be wrong. */
   async function ask<Answer>(
     chainId: number,
     question: (client: Client) => Promise<Answer>,
@@ -223,6 +223,6 @@ export function findingOf(state: AuthorizationState | Away, validBefore: number,
   if ("away" in state) return state.away === "none" ? "none" : "away";
   if (state.isUsed) return "used";
   if (state.blockTime > validBefore) return "expired";
-  // An endpoint that stands still would say "unused" for ever, so a block of more than a day ago is no answer.
+  // A stopped endpoint would answer "unused" for ever, so a block older than a day counts as no answer.
   return state.blockTime < now - DAY_MS ? "away" : "unused";
 }

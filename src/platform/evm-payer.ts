@@ -25,7 +25,7 @@ export type PaymentOrder = {
   readonly amount: bigint;
   /** Epoch milliseconds. The chain counts whole seconds, so it is rounded down. */
   readonly validAfter: number;
-  /** The same, and at most AUTHORIZATION_MS_MAX ahead. */
+  /** Epoch milliseconds, at most AUTHORIZATION_MS_MAX ahead. Rounded down to seconds too. */
   readonly validBefore: number;
   /** 32 bytes as `0x` and 64 hex digits. A purchase has one nonce, so the chain takes its payment once. */
   readonly nonce: string;
@@ -74,7 +74,7 @@ export function createEvmPayer(
         address: account.address,
         async signTypedData(asked) {
           const { nonce, validAfter, validBefore } = message;
-          // The scheme makes its own nonce and times. Those of the order are already on disk, so they replace them.
+          // The scheme draws its own nonce and times. The order's are already on disk, so they replace these.
           const meant = { ...asked, message: { ...asked.message, nonce, validAfter, validBefore } };
           if (!Bun.deepEquals(meant, transfer, true))
             throw new SigningRefused("the scheme asks for another transfer than the order's");
@@ -148,7 +148,7 @@ function headerOf(pays: ExactPayment, payload: object): PaymentHeader {
       };
 }
 
-/** The rules of an order. All were checked on the way here; they are checked once more before money moves. */
+/** Checks an order again before money moves. All of these rules were checked earlier too. */
 function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   const { pays, amount, validAfter, validBefore, nonce } = order;
   const { protocol, network, chainId, contract, payTo } = pays;

@@ -7,7 +7,7 @@ import type { ExactPayment } from "../core/x402/quote.ts";
 /** An address, and what signs the typed data (EIP-712) that the scheme asks for. */
 type Signer = ConstructorParameters<typeof ExactEvmScheme>[0];
 
-/** What is paid: the terms that the wallet has checked, not the entry that the seller sent. */
+/** The terms of a payment. The wallet has checked them; the seller's entry is not used. */
 export type Terms = Pick<
   ExactPayment,
   "protocol" | "network" | "contract" | "payTo" | "tokenName" | "tokenVersion"

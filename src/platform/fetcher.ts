@@ -13,7 +13,9 @@ import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } 
 export type FetcherOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** The limit for all of it: names, connections, redirects, the last byte and its decoding. */
+  /**
+   * The time limit for the whole fetch: name look-up, connections, redirects, the last byte and its decoding.
+   */
   readonly timeoutMs: number;
   readonly bytesMax?: number;
   readonly redirectsMax?: number;
@@ -98,7 +100,7 @@ async function fetchEvidence(
     progress.status = response.status;
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readEvidence(response, limits.bytesMax, signal);
-    // Not awaited: nobody needs this body, and it may hang.
+    // Not awaited, since nobody needs this body and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
     target = redirectTarget(location, target);

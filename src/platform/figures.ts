@@ -1,6 +1,9 @@
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 
-/** Figures that are read when somebody asks for the metrics. `counters.ts` has those that are counted. Times: epoch milliseconds. */
+/**
+ * Figures that are read when somebody asks for the metrics; `counters.ts` has those that are counted. All
+ * times are epoch milliseconds.
+ */
 export type Figures = {
   readonly warrantsByState: Readonly<Record<string, number>>;
   readonly warrantsOverdue: number;
@@ -19,7 +22,7 @@ export type Figures = {
     readonly exhausted: number;
     readonly notSent: number;
   };
-  /** `unfinished`: purchases that have not ended. `unknown`: payments of which it is not known yet whether they were made. */
+  /** `unfinished`: purchases that have not ended. `unknown`: payments whose outcome is still unknown. */
   readonly purchases: { readonly unfinished: number; readonly unknown: number; readonly lateMs: number };
   readonly jobs: readonly JobState[];
   readonly evaluators: readonly {

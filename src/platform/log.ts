@@ -6,20 +6,23 @@ function write(level: "error" | "warning" | "info", message: string, fields: Fie
   process.stderr.write(`${JSON.stringify(line)}\n`);
 }
 
-/** What is broken. */
+/** Logs a fault. */
 export function logError(message: string, error: unknown, fields: Fields = {}): void {
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
   write("error", message, { ...fields, error: cause });
 }
 
-/** What somebody should look at. */
+/** Logs what somebody should look at. */
 export const logWarning = (message: string, fields: Fields = {}): void => write("warning", message, fields);
 
-/** What is worth knowing afterwards. */
+/** Logs what is worth knowing later. */
 export const logInfo = (message: string, fields: Fields = {}): void => write("info", message, fields);
 
 const REPEATS_EVERY_MS = 60_000;
-/** How many different fields of one message, and different causes of these, are kept apart. All others count as one. */
+/**
+ * The most fields of one message, and the most causes of these, that are counted separately. All others count
+ * as one.
+ */
 const SUBJECTS_MAX = 100;
 const CAUSES_MAX = 10;
 const CAUSE_LENGTH_MAX = 200;
@@ -35,7 +38,9 @@ type Fault = { loggedAt: number; unlogged: number; error: unknown; fields: Field
  * @param now milliseconds of a clock that never jumps
  */
 export function createFaultLog(log: typeof logError, now: () => number): typeof logError {
-  /** By message, fields and cause. The code has few messages: they need no bound. */
+  /**
+   * Faults by message, fields and cause. The number of messages in the code is its only bound, and is small.
+   */
   const known = new Map<string, Map<string, Map<string, Fault>>>();
   function logNow(message: string, fault: Fault): void {
     const { error, fields, unlogged } = fault;
@@ -50,7 +55,7 @@ export function createFaultLog(log: typeof logError, now: () => number): typeof 
         if (fault.unlogged === 0) {
           causes.delete(cause);
         } else {
-          // The last fault that was left out is logged now, as the one of this minute.
+          // The latest fault that was left out is logged now, for this minute.
           fault.unlogged--;
           logNow(message, fault);
         }

@@ -67,7 +67,7 @@ const countsOf = (counter: Counter, counts: readonly Count[]) => () => {
   for (const { labels, value } of counts) counter.inc(labels, value);
 };
 
-/** A histogram of our own counters. Of a metric the registry needs only the name and `get`. */
+/** A histogram from our own counters. The registry needs only its name and `get`. */
 function histogram(name: string, help: string, distributions: () => readonly Distribution[]): Histogram {
   const valuesOf = ({ labels, bounds, counts, sum }: Distribution) => {
     let count = 0;
@@ -85,7 +85,7 @@ function histogram(name: string, help: string, distributions: () => readonly Dis
   return { name, get } as unknown as Histogram;
 }
 
-/** At most so many assets are shown, in order of mode and name: whoever records deposits can invent any number of them. */
+/** The most assets that are shown, in order of mode and name: deposits can name any number of assets. */
 const MONEY_MAX = 300;
 
 /** The gauges, which are set each time the text is asked for. */

@@ -1,6 +1,9 @@
 import { ALGORITHMS, type RelyingParty } from "../core/passkey.ts";
 
-/** What a browser answers to a challenge, as JSON (WebAuthn Level 3: RegistrationResponseJSON, AuthenticationResponseJSON). */
+/**
+ * A browser's answer to a challenge, as JSON (WebAuthn Level 3: RegistrationResponseJSON,
+ * AuthenticationResponseJSON).
+ */
 export type RegistrationResponse = {
   readonly id: string;
   readonly rawId: string;
@@ -34,13 +37,19 @@ export type RegisteredCredential = {
 export type Problem = { readonly problem: string };
 
 export type PasskeyVerifier = {
-  /** The credential of a registration that answers the challenge, with the person verified by the authenticator. */
+  /**
+   * The credential of a registration, where it answers the challenge and the authenticator has verified the
+   * person.
+   */
   verifyRegistration(
     response: RegistrationResponse,
     challenge: string,
     party: RelyingParty,
   ): Promise<RegisteredCredential | Problem>;
-  /** The new signature counter of an assertion over the challenge, with the person verified by the authenticator. */
+  /**
+   * The new signature counter of an assertion, where it answers the challenge and the authenticator has
+   * verified the person.
+   */
   verifyAssertion(
     response: AssertionResponse,
     challenge: string,
@@ -119,7 +128,7 @@ function refuseCertificates(attestationObject: string): void {
   if (format !== "none" && !isSelfSigned) throw new Error(`The attestation format ${format} is not accepted`);
 }
 
-/** The library throws on whatever is wrong with what the browser sent. */
+/** The result of a check, or the problem: the library throws on anything wrong that a browser sends. */
 async function orProblem<Value>(verify: () => Promise<Value>): Promise<Value | Problem> {
   try {
     return await verify();

@@ -1,4 +1,7 @@
-/** Cryptographic randomness, taken from the system in blocks: a call for each id would cost more than the id. */
+/**
+ * Cryptographic random bytes, fetched from the system in blocks: one call for each id would cost more than
+ * the id.
+ */
 const BLOCK = new Uint8Array(4_096);
 let used = BLOCK.length;
 
@@ -8,7 +11,7 @@ export function randomByte(): number {
     used = 0;
   }
   const byte = BLOCK[used] ?? 0;
-  // A byte that was given out is not kept.
+  // A used byte is erased.
   BLOCK[used++] = 0;
   return byte;
 }

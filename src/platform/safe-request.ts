@@ -41,7 +41,10 @@ const NOT_CONNECTED = new Set([
 /** Names of metadata services; their addresses are refused too. */
 const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
 
-/** Settles as the promise does, or rejects when the signal aborts, so that nobody waits for work that hangs. */
+/**
+ * Settles as the promise does, or rejects when the signal aborts, so that nobody waits for a hanging
+ * operation.
+ */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(new RequestFailure("source_timeout", "no answer in time", true));
@@ -117,7 +120,10 @@ async function addressesOf(
   return addresses.slice(0, ADDRESSES_MAX);
 }
 
-/** The address, where a URL's host is one; else null. The URL parser has already turned every form of IPv4 into four parts. */
+/**
+ * The address where a URL's host is one, else null. The URL parser has already written every form of IPv4 as
+ * four parts.
+ */
 function literalAddress(host: string): string | null {
   if (host.startsWith("[")) return host.slice(1, -1);
   return /^\d+\.\d+\.\d+\.\d+$/.test(host) ? host : null;

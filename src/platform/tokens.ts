@@ -1,7 +1,10 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
 import { CompactSign } from "jose";
 
-/** Signs what others verify offline: so far the vouchers (README, "Accepting Holdfast vouchers"). */
+/**
+ * Signs what others verify without asking Holdfast: so far only vouchers (README, "Accepting Holdfast
+ * vouchers").
+ */
 export type Tokens = {
   /**
    * A compact JWS of a text (EdDSA, `kid` in its header).
@@ -31,13 +34,13 @@ export const newSigningKey = (): string =>
   generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString().trim();
 
 /**
- * Signs with the first key of a PEM text. The keys after it were replaced: they sign nothing more, but stay in the JWKS, so that
- * what they signed still verifies. Of these the public key is enough. Throws where the text is not Ed25519 keys, a private one
- * first.
+ * Signs with the first key of a PEM text. The keys after it were replaced: they sign nothing more, but stay
+ * in the JWKS, so that their earlier signatures can still be verified. Their public keys are enough. Throws
+ * unless all are Ed25519 keys and the first is private.
  */
 export function createTokens(pem: string): Tokens {
   const { signingKey, current, rotated } = readKeys(pem);
-  // Each `kid` once: a reader that finds two keys with one `kid` takes neither.
+  // Each `kid` is listed once: a reader that finds two keys with one `kid` accepts neither.
   const keys = new Map([current, ...rotated].map((key) => [key.kid, key]));
   return {
     jwks: { keys: [...keys.values()] },

@@ -1,6 +1,9 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 
-/** Encrypts secrets that must be read again, such as the signing secrets of webhooks; the ledger keeps them. */
+/**
+ * Encrypts secrets that must be read again, such as the signing secrets of webhooks. The ledger stores the
+ * encrypted text.
+ */
 export type Vault = {
   /** Encrypts. `name` says what the secret belongs to; it cannot be decrypted under another name. */
   encrypt(secret: string, name: string): string;
@@ -13,7 +16,10 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const MASTER_KEY_BYTES = 32;
 
-/** AES-256-GCM with the instance's master key. What is encrypted is base64 of the nonce, the tag and the text. */
+/**
+ * AES-256-GCM with the instance's master key. The encrypted text is base64 of the nonce, the tag and the
+ * ciphertext.
+ */
 export function createVault(masterKey: Uint8Array): Vault {
   return {
     encrypt(secret, name) {

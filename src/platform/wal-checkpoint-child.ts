@@ -6,8 +6,8 @@ import { liveAsLongAsParent } from "./child-life.ts";
  */
 export type WalCheckpointChild = {
   /**
-   * Copies the log, and answers how many pages it had. The first call starts the child. Rejects where the copy failed; after the
-   * child has ended, the next call starts another.
+   * Copies the log, and answers how many pages it had. The first call starts the child, and so does the next
+   * call after the child has ended. Rejects where the copy failed.
    */
   checkpoint(): Promise<number>;
   /** Ends the child, and resolves when it is gone. */

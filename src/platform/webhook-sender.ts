@@ -5,7 +5,7 @@ import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } 
 export type WebhookSenderOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** The limit for all of it: the name, the connection and the start of the response. */
+  /** The time limit for the name look-up, the connection and the start of the response together. */
   readonly timeoutMs: number;
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
@@ -69,6 +69,6 @@ async function readStart(response: Response, signal: AbortSignal): Promise<strin
   } catch {
     // The response was cut off. What has come so far is enough.
   }
-  // As a stream: a character that is cut in two at the end is left out.
+  // Decoded as a stream, which leaves out a character that is cut in two at the end.
   return new TextDecoder().decode(start.subarray(0, RESPONSE_BYTES_MAX), { stream: true });
 }

@@ -10,7 +10,10 @@ import { ACCEPT_ENCODING } from "./content-coding.ts";
 import { EVIDENCE_BYTES_MAX, type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
 import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
-/** Makes the two requests of a purchase to a seller, who may be hostile. It never throws: the answer says what went wrong. */
+/**
+ * Makes the two requests of a purchase to a seller, who may be hostile. It never throws: its answer says what
+ * went wrong.
+ */
 export type X402Client = {
   /** The first request, without payment. It follows redirects within the origin. A 402 that is too long is refused. */
   ask(request: SellerRequest): Promise<FirstAnswer | Refusal | { readonly problem: string }>;
@@ -21,12 +24,12 @@ export type X402Client = {
 export type SellerRequest = {
   readonly url: string;
   readonly method: "GET" | "POST";
-  /** The caller's own; a POST has no body. */
+  /** The caller's own headers. A POST has no body. */
   readonly headers: Readonly<Record<string, string>>;
 };
 
 export type FirstAnswer = {
-  /** Where the answer came from, after redirects. */
+  /** The URL that answered, after redirects. */
   readonly url: string;
   readonly status: number;
   /** By lower-case names. */
@@ -35,9 +38,9 @@ export type FirstAnswer = {
 };
 
 export type PaidAnswer = {
-  /** Whether anything can have reached the seller. */
+  /** False where certainly nothing reached the seller. */
   readonly connected: boolean;
-  /** By lower-case names. They may be there even where the body could not be read. */
+  /** The headers by lower-case names. They may be known even where the body could not be read. */
   readonly headers: Readonly<Record<string, string>>;
   readonly evidence: Fetched["evidence"];
 };
@@ -45,19 +48,22 @@ export type PaidAnswer = {
 export type X402ClientOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
   readonly allowNetworks: readonly string[];
-  /** The limits for the whole of the first request, and of the paid one. */
+  /** The time limit of the first request, and of the paid one, with everything in it. */
   readonly askTimeoutMs?: number;
   readonly payTimeoutMs?: number;
   readonly bytesMax?: number;
   readonly ownListeners?: OwnListeners;
 } & Omit<SafeRequestOptions, "rules">;
 
-/** README, "The two requests". */
+/** The default time limits (README, "The two requests"). */
 const ASK_TIMEOUT_MS = 30 * SECOND_MS;
 const PAY_TIMEOUT_MS = 90 * SECOND_MS;
 const PAYMENT_REQUIRED = 402;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** The redirects that keep a POST a POST. The others would make it a GET, which is another request. */
+/**
+ * The redirects that a POST may follow. Any other status would change it to a GET, which is a different
+ * request.
+ */
 const REDIRECTS_OF_POST = new Set([307, 308]);
 const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
 
@@ -144,7 +150,7 @@ async function requestInOrigin(safe: SafeRequestOptions, request: SellerRequest,
     const response = await requestSafely(safe, { url, method, headers, signal });
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return { response, url: url.href };
-    // Not awaited: nobody needs this body, and it may hang.
+    // Not awaited, since nobody needs this body and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === REDIRECTS_MAX) throw new NotFollowed("it redirects too often");
     url = redirectTarget(location, url);
@@ -191,7 +197,7 @@ const PROBLEMS: Readonly<Record<SourceCode, string>> = {
   source_blocked: "its address may not be reached",
 };
 
-/** The problem in words for people. The messages of network errors are not passed on. */
+/** The problem in words for people. Messages of network errors are left out. */
 function problemOf(error: unknown): string {
   if (error instanceof NotFollowed) return error.message;
   return PROBLEMS[error instanceof RequestFailure ? error.code : "source_unreachable"];

@@ -21,7 +21,7 @@ import type { State } from "../core/warrant.ts";
 import { listForm } from "./list.ts";
 import { spendSessionForm, spendSessionResource } from "./spend-session.ts";
 
-/** An agent: on its own, and with what applies to it. */
+/** An agent: alone, or with its policy, session and counts. */
 
 type CountsByState = Readonly<Partial<Record<State, number>>>;
 
@@ -40,7 +40,7 @@ const agentRecordForm = form("AgentRecord", () =>
   }),
 );
 
-/** An agent on its own, as the audit log keeps it: all that an administrator sets. */
+/** An agent alone, as the audit log records it: everything that an administrator sets. */
 export const agentRecord = (agent: Agent): Wire<typeof agentRecordForm> => ({
   id: agent.id,
   object: "agent",

@@ -4,7 +4,7 @@ import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import { listForm } from "./list.ts";
 
-/** An API key, without its secret: that is shown once, where the key is made. */
+/** An API key without its secret. The secret is shown only once, when the key is created. */
 
 const apiKeyForm = form("ApiKey", () =>
   object({

@@ -5,7 +5,7 @@ import { isoTime } from "../core/time.ts";
 import { closed, id, pageLimit } from "./input.ts";
 import { listForm } from "./list.ts";
 
-/** An entry of the audit log: who did what to which thing, how it was before and is after. */
+/** An audit entry: who changed what, and how it was before and after. */
 
 const readBackForm = () => orNull(anyObject<object>("As read back; null where there was, or is, nothing."));
 
@@ -39,7 +39,7 @@ export const auditLogForm = form("AuditLog", () =>
 
 export type AuditLog = Wire<typeof auditLogForm>;
 
-/** A page of the log. Where there is more, its last entry is the cursor. */
+/** A page of the audit log. Where more follows, the id of its last entry is the cursor. */
 export const auditLogResource = (entries: readonly AuditEntry[], hasMore: boolean): AuditLog => ({
   object: "list",
   data: entries.map(auditEntryResource),
@@ -47,5 +47,5 @@ export const auditLogResource = (entries: readonly AuditEntry[], hasMore: boolea
   next_cursor: hasMore ? (entries.at(-1)?.id ?? null) : null,
 });
 
-/** `starting_after` is the id of an entry: the page begins with the one before it in time. */
+/** `starting_after` is the id of an entry. The page begins with the next older one. */
 export const auditLogQuery = Type.Object({ limit: pageLimit, starting_after: Type.Optional(id) }, closed);

@@ -15,10 +15,13 @@ export const benchSchemas: Schemas = madeOnDemand({
   "holdfast.event": () => plainSchemaOf(eventForm),
 });
 
-/** Without what TypeBox keeps under symbols: the child that evaluates gets text. */
+/** The schema without TypeBox's symbols, since the evaluator's child process gets it as text. */
 const plainSchemaOf = (form: Form): JsonSchema => JSON.parse(JSON.stringify(shortSchemaOf(form())));
 
-/** A clause is an object here: the schema of all kinds takes long to compile, and a clause of the bench has little time. */
+/**
+ * A clause is described only as an object: the schema of all kinds takes long to compile, and a clause of the
+ * bench has little time.
+ */
 const shortSchemaOf = (schema: object): DescribedSchema =>
   schema === clauseForm() ? { type: "object" } : jsonSchemaOf(schema, shortSchemaOf);
 

@@ -5,7 +5,7 @@ import { isoTime } from "../core/time.ts";
 import { clauseResultForm, reasonCodesForm } from "./clause.ts";
 import { clauses, closed } from "./input.ts";
 
-/** The bench's answer (README, "Bench"), in the engine's scale: a score from 0 to 1. */
+/** The answer of the bench (README, "Bench"). Its score is from 0 to 1, as the engine computes it. */
 
 export const checkResultForm = form("CheckResult", () =>
   object({
@@ -27,7 +27,7 @@ export const checkResultResource = (evaluation: Evaluation): Wire<typeof checkRe
   details: evaluation.details,
 });
 
-/** What a bench run supplies for the kinds that look at more than a fetch brings. */
+/** The values that a bench run supplies for the kinds of clauses that need more than a fetched answer. */
 export const suppliedValuesOf = ({ deliverable }: Wire<typeof benchBody>): SuppliedValues => ({
   uptimeRatio: deliverable.uptime_ratio ?? null,
   emittedTopics: deliverable.emitted_topics ?? null,

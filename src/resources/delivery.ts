@@ -39,7 +39,7 @@ const deliveryRecordForm = form("WebhookDeliveryRecord", () =>
   }),
 );
 
-/** A delivery in its log: also what it carries, and how its last attempt went. */
+/** A delivery in the log, with its event and the result of its last attempt. */
 export const deliveryRecord = (delivery: WebhookDelivery): Wire<typeof deliveryRecordForm> => ({
   ...deliveryResource(delivery),
   event_id: delivery.eventId,
@@ -59,7 +59,10 @@ export const deliveryJobForm = form("DeliveryJob", () =>
   }),
 );
 
-/** What a run of the deliveries did: attempts that it began, by how they ended, and how many deliveries are not over. */
+/**
+ * What a run of the deliveries did: the attempts that it made, by their outcome, and how many deliveries
+ * still wait.
+ */
 export const deliveryJobResource = (
   done: Omit<Wire<typeof deliveryJobForm>, "object">,
 ): Wire<typeof deliveryJobForm> => ({

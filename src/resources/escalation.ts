@@ -8,7 +8,7 @@ import { closed, literals, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 import { warrantForm, warrantResource } from "./warrant.ts";
 
-/** A warrant that waits for a person, and what a person's decision of it answers. */
+/** An escalation, and the answer to a person's decision on it. */
 
 const escalationForm = form("Escalation", () =>
   object({

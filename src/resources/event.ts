@@ -18,7 +18,7 @@ import {
 } from "../core/warrant.ts";
 import type { WebhookDelivery } from "../core/webhook.ts";
 
-/** The body of a webhook (README, "Webhooks"), and an example of each. */
+/** The body of a webhook (README, "Webhooks"), and an example for each event. */
 
 export const eventForm = form("Event", () =>
   object({
@@ -34,8 +34,8 @@ export const eventForm = form("Event", () =>
 type Event = Wire<typeof eventForm>;
 
 /**
- * `data` is the trace payload, as `payload_hash` hashes it. Of an example, for which nothing happened, it says
- * `"example": true`.
+ * `data` is the trace payload that `payload_hash` covers. In an example event, which stands for nothing real,
+ * it has `"example": true`.
  */
 export function eventBody(
   { id, type }: { readonly id: string; readonly type: EventType },
@@ -56,7 +56,7 @@ export function eventBody(
   return JSON.stringify(event);
 }
 
-/** The move of the example's warrant, for each event. */
+/** The example move for each event. */
 const MOVES = {
   "warrant.opened": { from: null, to: "held", version: 1, releasedBps: null },
   "warrant.verifying": { from: "held", to: "verifying", version: 2, releasedBps: null },
@@ -94,8 +94,8 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
 });
 
 /**
- * The body of an example. It has the form of a real event, about a warrant that does not exist. It is computed from the
- * delivery alone, so every attempt sends the same bytes.
+ * The body of an example event. It has the form of a real event, for a warrant that does not exist. It
+ * depends only on the delivery, so every attempt sends the same bytes.
  */
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];

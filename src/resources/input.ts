@@ -4,9 +4,9 @@ import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 import { clauseForm } from "./clause.ts";
 
 /**
- * What the forms of bodies and queries are made of. A field's `description` completes the sentence
- * "must be …" of its refusal. Unknown fields are refused everywhere, so that a misspelt field is never overlooked. These forms
- * check requests, so they are made at the start.
+ * The parts of which forms of bodies and queries are built. A field's `description` completes the sentence
+ * "must be …" of its refusal. All forms refuse unknown fields, so that a misspelt field is noticed. They are
+ * built at the start, since every request is checked with them.
  */
 
 export const closed = { additionalProperties: false } as const;
@@ -47,7 +47,7 @@ export const pageLimit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: 100, description: "an integer from 1 to 100" }),
 );
 
-/** Of a sign-in. The password may be older than the rule for new ones. */
+/** The password of a sign-in. It may be older than the rule for new passwords. */
 export const password = Type.String({
   minLength: 1,
   maxLength: PASSWORD_LENGTH_MAX,

@@ -10,7 +10,7 @@ export type DescribedSchema = {
 
 type Describe = (schema: object) => DescribedSchema;
 
-/** The schemas of a document: each named form stands once in `named`, and is referred to wherever it is. */
+/** The schemas of a document. Each form with a name stands once, in `named`; everything else refers to it. */
 export function createSchemas() {
   const named: Record<string, DescribedSchema> = {};
 
@@ -25,9 +25,9 @@ export function createSchemas() {
 }
 
 /**
- * TypeBox writes JSON Schema already; here a union is written short.
+ * A TypeBox schema as JSON Schema. It is JSON Schema already; only unions are written more briefly.
  *
- * @param describe what is written for each schema inside; by default the schema itself
+ * @param describe writes each inner schema; by default it stays as it is
  */
 export function jsonSchemaOf(
   model: object,
@@ -47,7 +47,7 @@ export function jsonSchemaOf(
   };
 }
 
-/** A union of constants is an enum, and one of a type with null is a list of types. */
+/** Writes a union of constants as an enum, and a union of a type with null as a list of types. */
 function convertUnion(members: readonly DescribedSchema[], describe: Describe): DescribedSchema {
   const converted = members.map(describe);
   if (converted.every((member) => "const" in member)) {

@@ -1,7 +1,7 @@
 import { arrayOf, boolean, form, is, object, orNull, text, type Wire } from "../core/form.ts";
 import type { Readiness } from "../core/operation.ts";
 
-/** What an operator's tools are told of the service. */
+/** The answers to an operator's tools about the service. */
 
 export const healthForm = form("Health", () => object({ object: is("health"), status: is("ok") }));
 

@@ -7,7 +7,9 @@ import type { User } from "../core/user.ts";
 import { closed, id, literals, password, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 
-/** Passkeys, and what browsers are asked about them: WebAuthn's own options, as its JSON functions take them. */
+/**
+ * Passkeys, and the requests to browsers about them: WebAuthn's own options, in the JSON that browsers take.
+ */
 
 export const passkeyForm = form("Passkey", () =>
   object({
@@ -34,7 +36,7 @@ export const passkeyListForm = form("PasskeyList", () => listForm(passkeyForm(),
 
 const descriptorForm = () => object({ type: is("public-key"), id: text, transports: arrayOf(text) });
 
-/** How a browser is told of passkeys that exist: `PublicKeyCredentialDescriptorJSON`. */
+/** An existing passkey, as browsers take it: `PublicKeyCredentialDescriptorJSON`. */
 const descriptorOf = ({ id, transports }: Passkey): Wire<typeof descriptorForm> => ({
   type: "public-key",
   id,
@@ -60,7 +62,7 @@ export const creationOptionsForm = form("PasskeyCreationOptions", () =>
 
 export type CreationOptions = Wire<typeof creationOptionsForm>;
 
-/** What is asked of a browser to make a passkey: `PublicKeyCredentialCreationOptionsJSON`. */
+/** The request to a browser for a new passkey: `PublicKeyCredentialCreationOptionsJSON`. */
 export const creationOptions = (
   user: User,
   rpId: string,
@@ -93,7 +95,7 @@ export const requestOptionsForm = form("PasskeyRequestOptions", () =>
 );
 export type RequestOptions = Wire<typeof requestOptionsForm>;
 
-/** What is asked of a browser to have something signed: `PublicKeyCredentialRequestOptionsJSON`. */
+/** The request to a browser for a signature: `PublicKeyCredentialRequestOptionsJSON`. */
 export const requestOptions = (
   rpId: string,
   challenge: string,
@@ -116,7 +118,9 @@ export const approvalForm = form("PasskeyApproval", () =>
 );
 export type Approval = Wire<typeof approvalForm>;
 
-/** @param token goes into `Service-Passkey` of that one decision; shown once, only its hash is kept */
+/**
+ * @param token is for `Service-Passkey` of that one decision. It is shown only here: only its hash is kept
+ */
 export const approvalResource = (token: string, expiresAt: number): Approval => ({
   object: "passkey_approval",
   token,

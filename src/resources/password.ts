@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { closed, newPassword, password } from "./input.ts";
 
-/** How a person changes a password. Nothing is answered. */
+/** The bodies with which a person changes a password. Their answers are empty. */
 
 export const passwordBody = Type.Object({ current_password: password, new_password: newPassword }, closed);
 

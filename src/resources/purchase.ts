@@ -23,7 +23,7 @@ import type { Pays, Quote } from "../core/x402/quote.ts";
 import { reasonCodesForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, specInput } from "./input.ts";
 
-/** A purchase: what `POST /v1/x402/pay` answers, and how its operator sees it. */
+/** A purchase: as `POST /v1/x402/pay` answers it, and as the operator sees it. */
 
 const quoteForm = () => orNull(object({ amount, asset: text, payee: text }));
 
@@ -45,8 +45,8 @@ export const paymentForm = form("Payment", () =>
 );
 
 /**
- * The answer of `POST /v1/x402/pay`. `warrant` is null where nothing had to be paid. `body` stands last and empty: what was
- * bought is kept once and filled in from there.
+ * The answer of `POST /v1/x402/pay`. `warrant` is null where nothing had to be paid. `body` is the last field
+ * and still empty: the bought content is stored once, and filled in later.
  */
 export const paymentResource = (
   { quote, responseStatus }: Purchase,
@@ -119,7 +119,7 @@ const purchaseForm = form("Purchase", () =>
   }),
 );
 
-/** A purchase as the operator sees it: how far it came, and what is known of the money and how. */
+/** A purchase as the operator sees it: its phase, and whether the seller was paid and how that is known. */
 export const purchaseResource = (
   purchase: Purchase,
   warrantState: State | null,
@@ -167,7 +167,7 @@ export const payBody = Type.Object(
         ),
       ),
     ),
-    /** In the smallest unit of `asset`, the ledger's asset that is paid in. */
+    /** The ceiling in the smallest unit of `asset`, the ledger's asset to pay in. */
     max_amount: amountInput,
     asset: assetInput,
     spec: specInput,

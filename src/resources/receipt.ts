@@ -33,7 +33,10 @@ import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
 /** The public receipt of a settled warrant (README, "Receipts"). */
 
-/** What it shows of a check: each clause's result, not what was observed; the source's origin, not its path. */
+/**
+ * The parts of a check that a public receipt shows: each clause's result, but not the observed value; the
+ * source's origin, but not its path.
+ */
 const receiptCheckForm = () =>
   object({
     id: text,
@@ -126,7 +129,7 @@ export function receiptResource(
   };
 }
 
-/** @throws for a warrant that is not settled: it has no receipt */
+/** @throws for a warrant that is not settled, since it has no receipt */
 function settlementOf({ id, state, settledAt }: Warrant) {
   if (!isSettled(state) || settledAt === null) throw new Error(`the warrant ${id} is not settled`);
   return { state, settledAt };

@@ -2,7 +2,7 @@ import { amount, count, form, integer, is, object, orNull, text, time, type Wire
 import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 
-/** A spend session: as its agent shows it, and on its own. */
+/** A spend session: as a part of its agent, and alone. */
 
 export const spendSessionForm = form("SpendSession", () =>
   object({
@@ -38,7 +38,7 @@ const spendSessionRecordForm = form("SpendSessionRecord", () =>
   }),
 );
 
-/** A session on its own, as who created or revoked it sees it. */
+/** A session alone, as the answer to its creation or revocation. */
 export const spendSessionRecord = (session: SpendSession): Wire<typeof spendSessionRecordForm> => ({
   ...spendSessionResource(session),
   object: "spend_session",

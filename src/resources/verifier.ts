@@ -4,7 +4,7 @@ import { isoTime } from "../core/time.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import { listForm } from "./list.ts";
 
-/** A saved verifier. Their list also has every kind of clause. */
+/** A saved verifier, and the list of them, which also has every kind of clause. */
 
 const verifierForm = form("Verifier", () =>
   object({

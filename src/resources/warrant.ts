@@ -69,13 +69,13 @@ export const warrantResource = (warrant: WarrantThen): Wire<typeof warrantForm> 
 });
 
 /**
- * How a warrant is written into an answer, by the number that its Idempotency-Key keeps: a replay writes the answer again, the
- * same to the byte. A new form of the resource gets a number of its own, and the old ones stay.
+ * How an answer shows a warrant, by the number of the form. An Idempotency-Key stores this number, so a
+ * replay writes the same bytes again. A new form gets a new number; the old ones stay.
  */
 export const WARRANT_ENCODERS: Readonly<Record<WarrantEncoding, (warrant: WarrantThen) => object>> = {
   1: warrantResource,
 };
-/** What new answers are written by. */
+/** The form of new answers. */
 export const WARRANT_ENCODING: WarrantEncoding = 1;
 
 /** The orders of a list. */
@@ -127,7 +127,7 @@ export const verifyBody = Type.Object(
 
 export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
 
-/** The deepest offset that a list takes; `sort=created` goes further. */
+/** The largest offset of a list. `sort=created` has cursors instead, without such a limit. */
 export const OFFSET_MAX = 100_000;
 
 export const listQuery = Type.Object(

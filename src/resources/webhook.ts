@@ -6,7 +6,7 @@ import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import { deliveryForm, deliveryResource } from "./delivery.ts";
 import { listForm } from "./list.ts";
 
-/** A webhook endpoint without its signing secret, which is shown once, where the endpoint is made. */
+/** A webhook endpoint without its signing secret, which is shown only once, when the endpoint is created. */
 
 const webhookForm = form("Webhook", () =>
   object({

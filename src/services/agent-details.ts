@@ -4,7 +4,7 @@ import { agentResource } from "../resources/agent.ts";
 import type { Reader } from "../store/reader.ts";
 
 /**
- * An agent as it is read back: with the policy that applies to it, its live session and the counts of its warrants.
+ * An agent with the policy that applies to it, its live session and the counts of its warrants.
  *
  * @param now epoch milliseconds; a session that has expired by then is not live
  * @param organisationPolicy the organisation's default policy, where the caller has read it already

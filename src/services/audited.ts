@@ -6,17 +6,17 @@ import type { Scope } from "../store/scope.ts";
 import type { Decision } from "../store/store.ts";
 import type { Context } from "./context.ts";
 
-/** What a command did, for the audit log: read-back shapes, so that no secret is in it. */
+/** What a command changed, for the audit log: resources as the API shows them, so no secret is in them. */
 export type Entry = {
   readonly action: AuditAction;
-  /** The id of what was acted on. */
+  /** The id of what was changed. */
   readonly subject: string;
-  /** Null where it was not there before, or is not there after. */
+  /** Null where the subject did not exist before, or does not exist afterwards. */
   readonly before: object | null;
   readonly after: object | null;
 };
 
-/** An answer that changes nothing, or a change with the entries that the audit log has of it. */
+/** An answer without a change, or a change together with its audit entries. */
 export type Audited<Answer> =
   | { readonly answer: Answer | Refusal; readonly put?: never }
   | {
@@ -26,7 +26,10 @@ export type Audited<Answer> =
       readonly entries: readonly [Entry] | readonly [Entry, Entry];
     };
 
-/** Who acts, and the ids of the entries that are written of it: drawn before the command, since deciding is pure. */
+/**
+ * Adds audit entries to a change. Their ids are drawn here, before the command decides, since deciding must
+ * be pure.
+ */
 function recorder(ctx: Context, actor: Administrator) {
   const ids = [ctx.newId("auditEntry"), ctx.newId("auditEntry")];
   return function withEntries<Answer>(
@@ -45,7 +48,7 @@ function recorder(ctx: Context, actor: Administrator) {
   };
 }
 
-/** Commits an act of a person or of the machine's operator, and writes it to the audit log in the same commit. */
+/** Commits a command of a person or of the machine's operator, with its audit entries in the same commit. */
 export function executeAudited<N extends Needs, Answer>(
   ctx: Context,
   actor: Administrator,
@@ -67,7 +70,7 @@ export function executeAudited<N extends Needs, Answer>(
   });
 }
 
-/** The same for an organisation that the command makes. */
+/** The same for a command that creates the organisation. */
 export function executeAuditedOfNew<N extends Needs, Answer>(
   ctx: Context,
   actor: Administrator,

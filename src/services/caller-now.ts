@@ -4,11 +4,14 @@ import { type Access, type Caller, refuseAccess } from "../core/roles.ts";
 import type { Snapshot } from "../store/needs.ts";
 
 /**
- * Who calls, as the commit sees them. A credential may end while its request is on the way: an API key is revoked or
- * expires, a person is signed out, removed or given another role. Every command of a caller asks for it again.
+ * The caller as they are at the commit. A credential may end while its request is under way: an API key is
+ * revoked or expires; a person is signed out, removed or given another role. So every command of a caller
+ * checks again.
  */
 
-/** The needs that show a caller's credential. Those of the other kind of caller are null, and find nothing. */
+/**
+ * The needs that load a caller's credential. The needs of the other kind of caller are null and find nothing.
+ */
 export type CredentialNeeds = {
   readonly callerKey: string | null;
   readonly callerAgent: string | null;
@@ -23,7 +26,7 @@ export const credentialOf = (caller: Caller): CredentialNeeds =>
 
 type Credential = Snapshot<CredentialNeeds>;
 
-/** The caller with the role that they have now; or why they may not call any more. */
+/** The caller with their present role, or why they may not call any more. */
 export function callerNow<Who extends Caller>(
   caller: Who,
   access: Access,

@@ -35,9 +35,9 @@ export type Context = {
   readonly checkLimiter: CheckLimiter;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
-  /** Compiles a schema that is about to be saved, where a large one cannot stall the server. */
+  /** Checks a schema that is about to be saved, in a child process: a large one would stall the server. */
   readonly parseSchema: Evaluator["parseSchema"];
-  /** The bench has a pool of its own, so that its strangers cannot delay a verification. */
+  /** The bench is open to strangers. Its pool is separate, so that they cannot delay a verification. */
   readonly evaluateBench: Evaluate;
   /** Signs as this instance. */
   readonly tokens: Tokens;
@@ -46,7 +46,10 @@ export type Context = {
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
   readonly deliverySlots: DeliverySlots;
-  /** Of this process, for its metrics: deliveries given up after four attempts, and attempts that nothing was sent of. */
+  /**
+   * Counts since the process started, for the metrics: deliveries given up after four attempts, and attempts
+   * in which nothing was sent.
+   */
   readonly deliveryFailures: { exhausted: number; notSent: number };
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
@@ -54,37 +57,40 @@ export type Context = {
 
 /** What purchases by x402 are made with. */
 export type Buying = X402Client & {
-  /** What pays by `exact`; null where a mode has no wallet. */
+  /** The wallets that pay by `exact`; null where a mode has none. */
   readonly wallets: Readonly<Record<Mode, EvmPayer | null>>;
-  /** The tokens that are paid with. */
+  /** The tokens that purchases can be paid with. */
   readonly assets: readonly AssetRule[];
   readonly chains: Chains;
   /** Resolves after so many milliseconds. */
   readonly pause: (ms: number) => Promise<void>;
-  /** The purchases that this process is working on. Of the others that have not ended, nobody is: they were cut off. */
+  /**
+   * The purchases that this process is working on. All other unfinished purchases were cut off, and wait for
+   * recovery.
+   */
   readonly underWay: Set<string>;
 };
 
-/** The chains that the operator has endpoints of. None of it throws. */
+/** The chains for which the operator has configured an endpoint. No function here throws. */
 export type Chains = {
-  /** Those that there is an endpoint to ask about. */
+  /** The ids of these chains. */
   readonly ids: readonly number[];
   /** What the chain says of an authorization, at the newest block or at the newest confirmed one. */
   find(
     question: AuthorizationQuestion & { readonly validBefore: number },
     at: "confirmed" | "newest",
   ): Promise<Finding>;
-  /** What a wallet has of a token, and as of when; null where that cannot be known. */
+  /** How much of a token a wallet has, and at what time; null where that cannot be read. */
   balanceOf(...question: Parameters<EvmChains["balanceOf"]>): Promise<TokenBalance | null>;
 };
 
 export type Passwords = {
   hash(password: string): Promise<string>;
-  /** Takes as long where there is no hash as where there is one. */
+  /** Without a hash the answer is false, and takes just as long. */
   verify(password: string, hash: string | null): Promise<boolean>;
 };
 
-/** The refusal that the evaluator gives where it has no free slot; any other fault is thrown again. */
+/** The refusal of an evaluator without a free slot. Any other error is thrown again. */
 export function refusedBusy(error: unknown): Refusal {
   if (isRefusal(error)) return error;
   throw error;

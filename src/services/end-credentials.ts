@@ -2,13 +2,13 @@ import type { AuthSession } from "../core/auth-session.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
 import type { Put } from "../store/change.ts";
 
-/** Ends these sign-ins now. One that has ended by itself stays as it is. */
+/** Ends these sign-ins now. A sign-in that has expired stays as it is. */
 export const endSignIns = (sessions: readonly AuthSession[], now: number): readonly Put[] =>
   sessions
     .filter(({ expiresAt }) => expiresAt > now)
     .map((before) => ({ kind: "authSession", before, row: { ...before, expiresAt: now } }));
 
-/** Makes these unused reset links void now. One that has expired by itself stays as it is. */
+/** Makes these unused reset links void now. A link that has expired stays as it is. */
 export const voidPasswordResets = (resets: readonly PasswordReset[], now: number): readonly Put[] =>
   resets
     .filter(({ expiresAt }) => expiresAt > now)

@@ -7,7 +7,7 @@ type LedgerFigures = Pick<
   "warrantsByState" | "warrantsOverdue" | "money" | "escalations" | "deliveries" | "purchases"
 >;
 
-/** What the ledger says of the whole instance, for its operator's metrics. */
+/** Figures of the whole ledger, for the operator's metrics. */
 export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
   ctx.store.read(async (reader) => {
     const now = ctx.now();
@@ -21,7 +21,8 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
       money: totals.flatMap(({ mode, asset, balance: { available, held, paid } }) =>
         Object.entries({ available, held, paid }).map(([state, amount]) => ({ mode, asset, state, amount })),
       ),
-      // Each of these warrants has one escalation that waits: nobody has to count them.
+      // A warrant in one of these states has exactly one escalation that waits, so counting warrants is
+      // enough.
       escalations: {
         count: WAITING_STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0),
         oldestMs: ageOf(oldestAt, now),

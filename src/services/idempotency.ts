@@ -12,14 +12,14 @@ import { type CredentialNeeds, callerNow, credentialOf } from "./caller-now.ts";
 /** The Idempotency-Key of a request, and the SHA-256 of whose it is, its method, path and canonical body. */
 export type Idempotency = { readonly key: string; readonly fingerprint: string };
 
-/** What a money-moving verb answers. `body` is JSON text, the same to the byte when it is replayed. */
+/** The answer of a verb that moves money. `body` is JSON text; a replay repeats it byte for byte. */
 export type Answer = {
   readonly status: number;
   readonly body: string;
-  /** The warrant's, for the ETag. */
+  /** The warrant's version, for the ETag. */
   readonly version: number;
   readonly replayed: boolean;
-  /** SHA-256 of the content that still fills `body`; null where it is whole. */
+  /** SHA-256 of the content that is still to be filled into `body`; null where `body` is complete. */
   readonly contentHash: string | null;
 };
 
@@ -31,15 +31,15 @@ type KeyedNeeds = CredentialNeeds & {
 
 const OF_KEY: From<"idempotencyKey"> = { from: "idempotencyKey" };
 
-/** A key that nothing is bound to yet. */
+/** A key that no request has used yet. */
 export type NewKey = Omit<IdempotencyKey, "holder" | "outcome">;
 
-/** What a keyed command decides with, besides its snapshot. */
+/** What a command with an Idempotency-Key decides from, besides its snapshot. */
 type Keyed<Who extends Caller> = {
   readonly now: number;
   /** The caller, with the role that they have now. */
   readonly caller: Who;
-  /** The request's key, which is free: the command claims it or finishes it. */
+  /** The request's unused key. The command claims it or records the answer under it. */
   readonly key: NewKey;
 };
 
@@ -50,16 +50,17 @@ type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
   readonly idempotency: Idempotency;
   readonly needs: N & Complete<N, N & KeyedNeeds>;
   /**
-   * What is wrong with the body that only a commit can tell. A replay comes before it, a used key after it. Null where the
-   * body was checked whole before the command.
+   * The checks of the body that need the ledger. A replay comes before them, a used key after them. Null
+   * where the body was checked completely before the command.
    */
   readonly refuseBody: ((snapshot: Snapshot<N & KeyedNeeds>, now: number) => Refusal | null) | null;
   readonly decide: (snapshot: Snapshot<N & KeyedNeeds>, keyed: Keyed<Who>) => Decision<Answer | Next>;
 };
 
 /**
- * Runs a command under the Idempotency-Key of its request, in this order: the caller's credential has ended · the request
- * was answered before (a replay) · the body is wrong · the key is used by another request, or in flight · the command decides.
+ * Runs a command under the Idempotency-Key of its request. The first of these that applies gives the answer:
+ * the caller's credential has ended · the request was answered before (a replay) · the body is wrong · the
+ * key is in flight, or was used by another request · the command decides.
  */
 export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
   store: Store,
@@ -136,21 +137,22 @@ function refuseUsedKey(bound: IdempotencyKey | null, { fingerprint }: Idempotenc
       );
 }
 
-/** Binds a free key to what runs under it: the warrant or the purchase that finishes it, or frees it. */
+/** Claims an unused key for a warrant or a purchase, which later records the answer under it or frees it. */
 export const claim = (key: NewKey, holder: string): Put => ({
   kind: "idempotencyKey",
   before: null,
   row: { ...key, holder, outcome: null },
 });
 
-/** The free key of a request, or the key in flight that was claimed for it. */
+/** An unused key, or a key in flight. */
 type UnfinishedKey = NewKey | IdempotencyKey;
 
 /**
- * Records the answer under its key, in the commit that moves the money. A new key is claimed and finished at once.
+ * Records the answer under its key, in the commit that moves the money. An unused key is claimed and finished
+ * at once.
  *
- * @param puts what the command writes besides
- * @param contentHash of what the answer's `body` field is filled with
+ * @param puts what else the command writes
+ * @param contentHash the hash of the content that fills the answer's `body` field
  * @throws where the key has an outcome already
  */
 export function finish(
@@ -167,7 +169,10 @@ export function finish(
   };
 }
 
-/** The same for an answer that is the warrant after the move: its text is not kept, since a replay can write it again. */
+/**
+ * Records an answer that is the warrant after the move. Its text is not stored, since a replay can write it
+ * again.
+ */
 export function finishWithWarrant(
   key: UnfinishedKey,
   status: number,

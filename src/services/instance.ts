@@ -3,7 +3,7 @@ import type { Instance } from "../core/instance.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Context } from "./context.ts";
 
-/** Remembers where the server that starts is reached, and which chains it reaches, for the commands beside it. */
+/** Records the server's address and its chains, for the commands that run beside it. */
 export async function rememberServer(ctx: Context): Promise<void> {
   const { baseUrl } = ctx;
   const chainIds = ctx.x402.chains.ids;
@@ -22,15 +22,20 @@ export async function rememberServer(ctx: Context): Promise<void> {
 /** Whether a server ever ran on this ledger, or on the one that it is a copy of. */
 export const serverHasRun = (instance: Instance): boolean => instance.baseUrl !== null;
 
-/** Whether it was restored, and nobody has said yet that live money may move again. */
+/** Whether the ledger was restored, and the operator has not yet acknowledged that. */
 export const awaitsAcknowledgement = ({ restoredAt, acknowledgedAt }: Instance): boolean =>
   restoredAt !== null && acknowledgedAt === null;
 
-/** Whether what is written of a moment may be an old copy's word, which does not know what came after it. */
+/**
+ * Whether a record of that time may be outdated: it may come from a backup, which does not know what happened
+ * after it was made.
+ */
 export const mayBeOutdated = (instance: Instance, writtenAt: number): boolean =>
   awaitsAcknowledgement(instance) || (instance.restoredAt ?? Number.NEGATIVE_INFINITY) >= writtenAt;
 
-/** After a restore no live money is committed until somebody has looked at it (README, "Operating it"). */
+/**
+ * After a restore no live money is committed until the operator has acknowledged it (README, "Operating it").
+ */
 export const refuseUnacknowledged = (instance: Instance, mode: Mode): Refusal | null =>
   mode === "live" && awaitsAcknowledgement(instance)
     ? refuse(

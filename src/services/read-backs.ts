@@ -5,7 +5,7 @@ import { policyResource } from "../resources/policy.ts";
 import { verifierListResource } from "../resources/verifier.ts";
 import type { Context } from "./context.ts";
 
-/** What only the console shows, to a signed-in person from viewer up. */
+/** Lists that only the console shows, to a signed-in person of any role. */
 
 const ESCALATIONS_MAX = 1_000;
 

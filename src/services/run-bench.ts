@@ -7,12 +7,12 @@ import { type benchBody, checkResultResource, suppliedValuesOf } from "../resour
 import { benchSchemas } from "../resources/bench-schemas.ts";
 import { type Context, refusedBusy } from "./context.ts";
 
-/** The body of `POST /bench/run`: clauses, and a deliverable that is described, not fetched. */
+/** The body of `POST /bench/run`: clauses, and a description of a deliverable, so that nothing is fetched. */
 export type BenchInput = Wire<typeof benchBody>;
 
 const RAW_BYTES_MAX = 128 * 1024;
 
-/** Evaluates clauses against a described deliverable. Holds, reads and records nothing. */
+/** Evaluates clauses against a described deliverable. The ledger is neither read nor written. */
 export async function runBench(ctx: Context, input: BenchInput, callerKey: string) {
   const clauses = parseClauses(input.clauses, "clauses");
   if (isRefusal(clauses)) return clauses;

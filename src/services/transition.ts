@@ -16,17 +16,17 @@ import { type Purchase, refuseMove } from "../core/x402/purchase.ts";
 import type { Change, Put } from "../store/change.ts";
 import type { From, Snapshot } from "../store/needs.ts";
 
-/** A warrant's need: its id, or where it follows from. */
+/** How a command names its warrant: by its id, or as the warrant of an escalation or purchase. */
 type WarrantAsk = string | From<"escalation"> | From<"purchase">;
 
 export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
 const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
 export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
 
-/** What the counters and the events of a move need. */
+/** The needs of the counters and the events of a move. */
 const TOUCHED = { warrantAgent: OF_WARRANT, warrantSession: OF_WARRANT, webhooks: true } as const;
 
-/** What a move of a warrant needs. A purchase under way forbids the move. */
+/** The needs of a warrant's move. The purchase is among them, since an unfinished one forbids the move. */
 export const movingNeeds = <Ask extends WarrantAsk>(warrant: Ask) => ({
   warrant,
   warrantPurchase: OF_WARRANT,
@@ -35,7 +35,7 @@ export const movingNeeds = <Ask extends WarrantAsk>(warrant: Ask) => ({
 export type MovingNeeds = ReturnType<typeof movingNeeds<string>>;
 export type Moving = Snapshot<MovingNeeds>;
 
-/** What a purchase's own move of its warrant needs. */
+/** The needs of a move that a purchase makes with its own warrant. */
 export const buyingNeeds = (purchaseId: string) => ({
   purchase: purchaseId,
   warrant: OF_PURCHASE,
@@ -46,7 +46,10 @@ export type BuyingSnapshot = Snapshot<BuyingNeeds>;
 
 type Details = Omit<TraceDetails, "recordedAt">;
 
-/** Everything that a transition writes: `puts` are what is particular to the verb, the deliveries of its event join them. */
+/**
+ * Everything that a transition writes: the rows that every move has, the deliveries of its event, and `puts`,
+ * the rows that only this verb has.
+ */
 export function changeOf(
   { from, warrant, legs }: Transition,
   before: Warrant | null,
@@ -71,7 +74,10 @@ export function changeOf(
   return { warrant: after, change: { put } };
 }
 
-/** The agent and the session after a warrant of theirs moved: failures are counted, and what was returned is given back. */
+/**
+ * The agent and the session of a warrant after its move: a failure is counted, and the session's ceiling
+ * regains what returned.
+ */
 function countersAfter(
   { warrantAgent: agent, warrantSession: session }: Snapshot<typeof TOUCHED & { readonly warrant: string }>,
   returned: bigint,
@@ -91,18 +97,18 @@ function countersAfter(
 /** A move deletes nothing. */
 export type Moved = { readonly warrant: Warrant; readonly change: Pick<Change, "put"> };
 
-/** How a warrant is moved, besides where to. */
+/** The details of a move, besides the new state. */
 export type MoveDetails = Details & {
   readonly now: number;
   readonly verdict?: Verdict;
-  /** What the verb writes besides, such as a check. */
+  /** What else the verb writes, such as a check. */
   readonly puts?: readonly Put[];
 };
 
 /**
- * Null where the warrant's purchase allows the move, if it was opened for one. While the purchase is under way only the
- * purchase moves the warrant: no sweep, kill, check or person comes between. When it has ended, what is known of the payment
- * decides.
+ * Null where the warrant has no purchase, or its purchase allows the move. An unfinished purchase forbids
+ * every move but its own: no sweep, kill, check or person can interfere. After it has ended, the state of its
+ * payment decides.
  */
 function refuseByPurchase(purchase: Purchase | null, to: State): Refusal | null {
   if (!purchase?.quote) return null;
@@ -119,16 +125,17 @@ const refuseByPayment = ({ quote, known }: Purchase, to: State): Refusal | null 
   quote && (isSettled(to) || to === "disputed") ? refuseMove(quote.pays.kind, known ?? "unknown", to) : null;
 
 /**
- * Moves the snapshot's warrant: the state machine's answer as a Change, with its trace entry, its posting, and the counters
- * of its agent and session.
+ * Moves the snapshot's warrant. The change has its trace entry, its posting, and the counters of its agent
+ * and session.
  */
 export const moveWarrant = (snapshot: Moving, move: Move, details: MoveDetails): Moved | Refusal =>
   moved(snapshot, move, details, (to) => refuseByPurchase(snapshot.warrantPurchase, to));
 
 /**
- * Moves the warrant of the snapshot's purchase, as the purchase's own step: what is known of the payment by then must allow it.
+ * Moves the warrant of the snapshot's purchase, as a step of this purchase. The state of its payment must
+ * allow the move.
  *
- * @param after the purchase as it is with the move
+ * @param after the purchase after the move
  */
 export const moveBought = (
   snapshot: BuyingSnapshot,

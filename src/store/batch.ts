@@ -9,23 +9,23 @@ import type { Scope } from "./scope.ts";
 import type { Decision } from "./store.ts";
 import type { IndexName, IndexTable, LoadedKind, View } from "./view.ts";
 
-/** A command as an engine carries it: what its snapshot's type says is the caller's business. */
+/** A command as an engine handles it. Only the caller knows the type of the snapshot. */
 export type AnyCommand = {
   readonly scope: Scope | null;
   readonly needs: Needs;
   readonly decide: (snapshot: never, now: number) => Decision<unknown>;
 };
 
-/** One write of a command, in the order of commands. */
+/** One write of a command. */
 export type Write =
   | { readonly kind: "put"; readonly put: Put }
   | { readonly kind: "deletion"; readonly deletion: Deletion };
 
 /** The times of a batch, epoch milliseconds. */
 export type BatchTime = {
-  /** The clock's. */
+  /** The clock's time. */
   readonly now: number;
-  /** The clock's, or the last commit's where the clock is behind it. */
+  /** The clock's time, or the last commit's where the clock is behind it. */
   readonly recordedAt: number;
 };
 
@@ -37,8 +37,9 @@ type Lacking = {
 };
 
 /**
- * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command decide, and writes
- * what they put. Nothing in here waits, so one piece of code serves an engine that does and one that does not.
+ * Decides the commands of one transaction, in memory. The engine loads what is missing, lets each command
+ * decide, and writes the changes. Nothing in here waits, so engines with and without waiting reads can both
+ * use it.
  */
 export type Batch = {
   /**
@@ -128,7 +129,10 @@ export function createBatch(cache: RowCache): Batch {
   };
 }
 
-/** What an index is asked, as the key of its answer. Ids and modes hold no NUL, and neither does any other part. */
+/**
+ * The question to an index as a key of its answers. NUL separates the parts, since no id, mode or name
+ * contains it.
+ */
 export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
   of.length === 1 ? String(of[0]) : of.length === 2 ? `${of[0]}\0${of[1]}` : of.join("\0");
 
@@ -145,7 +149,7 @@ function lookUp(view: View, scope: Scope | null, needs: Needs, found: FoundSoFar
   return null;
 }
 
-/** A command without an organisation finds only what belongs to none. */
+/** A command without an organisation finds only rows that belong to none. */
 const NO_SCOPE: Scope = { organisationId: "", mode: "live" };
 
 function find(view: View, scope: Scope, needs: Needs, name: NeedName, found: FoundSoFar): unknown {

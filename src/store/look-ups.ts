@@ -15,7 +15,7 @@ type LookUps = {
     view: View,
     scope: Scope,
     ask: Exclude<NeedTable[Name]["ask"], null>,
-    /** The row that the need follows from, where it does. */
+    /** The row that this need follows from; null where it follows from none. */
     source: unknown,
   ) => NeedTable[Name]["found"] | undefined;
 };
@@ -23,7 +23,7 @@ type LookUps = {
 type OfOrganisation = { readonly organisationId: string };
 type OfMode = OfOrganisation & { readonly mode: Scope["mode"] };
 
-/** The row where it belongs to the scope's organisation; else as if it were not there. */
+/** The row; null where it belongs to another organisation. */
 const inOrganisation = <Row extends OfOrganisation>(
   row: Row | null | undefined,
   scope: Scope,
@@ -32,14 +32,14 @@ const inOrganisation = <Row extends OfOrganisation>(
 const inScope = <Row extends OfMode>(row: Row | null | undefined, scope: Scope): Row | null | undefined =>
   row && (row.organisationId !== scope.organisationId || row.mode !== scope.mode) ? null : row;
 
-/** The row whose key an index gave. */
+/** The row for a key that an index gave. */
 const rowOf = <Kind extends LoadedKind>(
   view: View,
   kind: Kind,
   key: string | null | undefined,
 ): LoadedRows[Kind] | null | undefined => (key == null ? (key as null | undefined) : view.row(kind, key));
 
-/** All rows whose keys an index gave; undefined while one of them is missing. */
+/** The rows for the keys that an index gave; undefined while one of them is missing. */
 function rowsOf<Kind extends LoadedKind>(
   view: View,
   kind: Kind,
@@ -50,7 +50,7 @@ function rowsOf<Kind extends LoadedKind>(
   return rows.includes(undefined) ? undefined : rows.filter((row) => row != null);
 }
 
-/** Somebody who was removed acts no more, and is not acted upon. */
+/** Hides people who were removed: they can neither act nor be changed. */
 const present = (user: User | null | undefined): User | null | undefined =>
   user && user.removedAt !== null ? null : user;
 
@@ -64,7 +64,7 @@ const schemaIn = (view: View, scope: Scope, name: string) =>
 const newestPolicyOf = (view: View, scope: Scope, agentId: string | null) =>
   policyIn(view, scope, view.index("newestPolicy", scope.organisationId, agentId));
 
-/** How each need is looked up: the one table of needs. */
+/** How each need is looked up. */
 export const LOOK_UPS: LookUps = {
   callerKey: keyIn,
   callerAgent: agentIn,
@@ -158,7 +158,10 @@ export const LOOK_UPS: LookUps = {
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
 };
 
-/** What is found where nothing is asked for, or where the row that a need follows from is not there. */
+/**
+ * What a need finds where null is asked for, or where the row that it follows from does not exist. Null,
+ * unless it is listed here.
+ */
 export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = { openAuthorizations: 0n };
 
 /** A trace entry's key: its warrant and its sequence. */

@@ -19,32 +19,32 @@ import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { IdempotencyKey } from "./rows.ts";
 
-/** What a need is asked with, and what is found. Null is asked for nothing, and finds nothing. */
+/** The type of a need: what it is asked with, and what it finds. Asking for null finds nothing. */
 type Need<Ask, Found> = { readonly ask: Ask; readonly found: Found };
 
-/** A need that follows from another one that the command names: an agent from its warrant, say. */
+/** A need that follows from another need of the command, such as an agent from its warrant. */
 export type From<Source extends NeedName> = { readonly from: Source };
 
 /**
- * Everything that a command can ask for, by name. One name has one meaning. What is found is of the command's scope:
- * a row of another organisation or mode is not there. Null, false and an empty list mean that it is not there.
+ * Everything that a command can ask for, by name. A name always means the same. Only rows of the command's
+ * organisation and mode are found. Null, false or an empty list means that nothing was found.
  */
 export type NeedTable = {
   // Who calls
   readonly callerKey: Need<string | null, ApiKey | null>;
   readonly callerAgent: Need<string | null, Agent | null>;
-  /** Not somebody who was removed. */
+  /** A removed person is not found. */
   readonly callerUser: Need<string | null, User | null>;
-  /** By the hash of the cookie's token. */
+  /** The sign-in, by the hash of its cookie's token. */
   readonly callerSession: Need<string | null, AuthSession | null>;
 
   // The request's key
   readonly idempotencyKey: Need<string, IdempotencyKey | null>;
-  /** The warrant that a replay of the key answers, as it is now; null where its answer is something else. */
+  /** The warrant that a replay of the key shows, as it is now; null where the answer is not a warrant. */
   readonly replayedWarrant: Need<From<"idempotencyKey">, Warrant | null>;
-  /** The move after which the key's request was answered with that warrant. */
+  /** The move after which that warrant was first shown: a replay shows it as this move left it. */
   readonly replayedStep: Need<From<"idempotencyKey">, TraceStep | null>;
-  /** The key in flight that this warrant's check, or this purchase, ends. */
+  /** The key in flight of this warrant's check, or of this purchase. */
   readonly heldKey: Need<string, IdempotencyKey | null>;
 
   // A warrant, and what a move of it touches
@@ -58,9 +58,9 @@ export type NeedTable = {
   readonly warrantPurchase: Need<From<"warrant">, Purchase | null>;
   /** The escalation that waits for a person; a warrant has one at most. */
   readonly warrantEscalation: Need<From<"warrant">, Escalation | null>;
-  /** By its own id; or by its warrant's, then the newest of the warrant. */
+  /** An escalation by its own id; or the newest one of a warrant, by the warrant's id. */
   readonly escalation: Need<string | null, Escalation | null>;
-  /** The scope's endpoints that are not disabled. */
+  /** The enabled endpoints of the organisation and mode. */
   readonly webhooks: Need<true, readonly WebhookEndpoint[]>;
   readonly purchase: Need<string, Purchase | null>;
 
@@ -68,7 +68,7 @@ export type NeedTable = {
   readonly agent: Need<string | null, Agent | null>;
   /** The agent's newest session. */
   readonly agentSession: Need<From<"agent">, SpendSession | null>;
-  /** The agent's own newest policy version, of whatever name. */
+  /** The newest policy version that is saved for the agent, under any name. */
   readonly agentPolicy: Need<From<"agent">, Policy | null>;
   readonly callerAgentPolicy: Need<From<"callerAgent">, Policy | null>;
   /** The organisation's default: the newest policy version without an agent. */
@@ -80,39 +80,42 @@ export type NeedTable = {
   readonly verifier: Need<string | null, SavedVerifier | null>;
   /** The schema that the saved verifier's clause names. */
   readonly verifierSchema: Need<From<"verifier">, NamedSchema | null>;
-  /** Those of the names that are there, in the names' order. */
+  /** The schemas with these names, in the order of the names. Unknown names are left out. */
   readonly schemas: Need<readonly string[], readonly NamedSchema[]>;
   readonly balance: Need<string, Balance | null>;
   /** Whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: Need<true, boolean>;
-  /** What a wallet has signed of a token and may still be taken, in the token's units. */
+  /**
+   * How much of a token the wallet has signed authorizations for that may still be used, in the token's
+   * smallest unit.
+   */
   readonly openAuthorizations: Need<WalletToken | null, bigint>;
 
   // People
-  /** A person who is acted upon; not somebody who was removed. */
+  /** A person whom the command concerns. A removed person is not found. */
   readonly user: Need<string, User | null>;
-  /** Of any organisation: an e-mail is unique in the instance. */
+  /** A person of any organisation, since an e-mail is unique in the instance. */
   readonly userByEmail: Need<string, User | null>;
   /** Whether the organisation has an owner besides this person. */
   readonly hasOtherOwner: Need<string, boolean>;
   /** Whether anybody but this person could decide a dispute. */
   readonly hasSecondPerson: Need<string, boolean>;
-  /** Of any organisation: an authenticator gives each passkey an id of its own. */
+  /** A passkey of any organisation, since its id is unique. */
   readonly passkey: Need<string, Passkey | null>;
   /** All passkeys of a person, in the order of their registration. */
   readonly passkeys: Need<string, readonly Passkey[]>;
-  /** By the hash of the approval's token. */
+  /** The approval, by the hash of its token. */
   readonly passkeyApproval: Need<string | null, PasskeyApproval | null>;
-  /** A person's sign-ins that have not ended yet when they are read, in the order of their tokens' hashes. */
+  /** A person's sign-ins that have not ended, in the order of their tokens' hashes. */
   readonly userSessions: Need<string, readonly AuthSession[]>;
-  /** By the hash of the link's token. */
+  /** The reset link, by the hash of its token. */
   readonly passwordReset: Need<string, PasswordReset | null>;
   /** A person's reset links that nobody used. */
   readonly unusedPasswordResets: Need<string, readonly PasswordReset[]>;
 
-  // What is administered
+  // What administrators manage
   readonly apiKey: Need<string, ApiKey | null>;
-  /** By its id. The caller has checked whose it is. */
+  /** A spend session by its id. Whose it is must have been checked before. */
   readonly spendSession: Need<string, SpendSession | null>;
   /** The newest version of a policy's name, of an agent or (null) of the organisation. */
   readonly policyNamed: Need<PolicyName, Policy | null>;
@@ -132,29 +135,29 @@ export type WalletToken = {
   readonly payer: string;
   readonly chainId: number;
   readonly contract: string;
-  /** When the wallet's balance was read, epoch milliseconds: what was paid since is not in it. */
+  /** When the wallet's balance was read, epoch milliseconds. Payments since then are not in the balance. */
   readonly since: number;
 };
 
 /** What a command asks for. */
 export type Needs = { readonly [Name in NeedName]?: NeedTable[Name]["ask"] };
 
-/** What is found: exactly what the needs name. A need that may be left out is not found at all. */
+/** What is found: exactly what the needs name. A need that the type declares as optional cannot be read. */
 export type Found<N extends Needs> = {
   readonly [Name in keyof N & NeedName]: undefined extends N[Name] ? never : NeedTable[Name]["found"];
 };
 
-/** What every command has. */
+/** What every command gets without asking. */
 export type Always = {
   readonly instance: Instance;
-  /** The time that records carry, epoch milliseconds: the clock's, or that of the last commit where the clock is behind it. */
+  /** The time for new records, epoch milliseconds. It never runs backwards (see `BatchTime`). */
   readonly recordedAt: number;
 };
 
-/** What a command of a scope decides from. */
+/** What a command of an organisation decides from. */
 export type Snapshot<N extends Needs> = Found<N> & Always & { readonly organisation: Organisation };
 
-/** Needs of which each follows from a need that is named too: among them, or among `All`. */
+/** Only needs whose sources are named too, here or in `All`: a need that follows from another requires it. */
 export type Complete<N extends Needs, All extends Needs = N> = {
   [Name in keyof N]: N[Name] extends From<infer Source>
     ? Source extends keyof All

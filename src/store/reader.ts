@@ -24,20 +24,23 @@ import type { Scope } from "./scope.ts";
 
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 
-/** Reads that are not part of a command, from one snapshot: they never see half a Change, and never hold up the writer. */
+/**
+ * Reads that are not part of a command, from one snapshot. They never see half a Change, and never delay the
+ * writer.
+ */
 export interface Reader {
   readonly warrants: {
     get(scope: Scope, id: string): Promise<Warrant | null>;
-    /** Whoever's it is: for the public receipt. */
+    /** A warrant of any organisation, for the public receipt. */
     find(id: string): Promise<Warrant | null>;
-    /** Soonest deadline first; `offset` rows are skipped. */
+    /** The soonest deadline first. `offset` rows are skipped. */
     byDeadline(
       scope: Scope,
       filter: WarrantFilter,
       offset: number,
       limit: number,
     ): Promise<readonly Warrant[]>;
-    /** Newest first: those older than `olderThan`, or the nearest ones newer than `newerThan`. */
+    /** Newest first. With `olderThan`, only older ones; with `newerThan`, the next newer ones. */
     byCreation(
       scope: Scope,
       filter: WarrantFilter,
@@ -47,9 +50,12 @@ export interface Reader {
     /** Held warrants past their deadline, of all organisations, soonest first. */
     overdue(now: number, limit: number): Promise<readonly Warrant[]>;
     overdueCount(now: number): Promise<number>;
-    /** How many there are in each state, of all organisations. */
+    /** How many warrants are in each state, in all organisations. */
     countsByState(): Promise<Readonly<Partial<Record<State, number>>>>;
-    /** Those whose check is running or was interrupted, of all organisations, after an id, in order of id. */
+    /**
+     * Warrants of all organisations whose check is running or was interrupted, in order of id, after the
+     * given one.
+     */
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
     /** Those with a later deadline than that, soonest first. */
     ofAgent(agentId: string, state: State, deadlineAfter: number, limit: number): Promise<readonly Warrant[]>;
@@ -60,13 +66,19 @@ export interface Reader {
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
   };
   readonly checks: { of(warrantId: string): Promise<readonly Check[]> };
-  /** Those that wait for a person first, the longest of them before the others. */
+  /** Escalations that wait for a person come first, the longest waiting at the top. */
   readonly escalations: {
     get(id: string): Promise<Escalation | null>;
     list(scope: Scope, limit: number): Promise<readonly Escalation[]>;
-    /** Those that wait for a person and were raised before a time, of all organisations, the longest waiting first. */
+    /**
+     * Escalations of all organisations that wait for a person and were raised before a time, the longest
+     * waiting first.
+     */
     waiting(before: number, after: Escalation | null, limit: number): Promise<readonly Escalation[]>;
-    /** Since when the first of those waits, of all organisations, epoch milliseconds; null where none does. */
+    /**
+     * When the oldest waiting escalation of all organisations was raised, epoch milliseconds; null where none
+     * waits.
+     */
     oldestWaitingAt(): Promise<number | null>;
   };
   readonly agents: {
@@ -75,7 +87,7 @@ export interface Reader {
     /** Killed ones that still hold warrants, and active ones with frozen ones whose deadline is to come, of all organisations. */
     withStatusToFollow(now: number, limit: number): Promise<readonly Agent[]>;
     liveSession(agentId: string, now: number): Promise<SpendSession | null>;
-    /** By the session's id, whoever's it is. */
+    /** A session of any organisation, by its id. */
     session(id: string): Promise<SpendSession | null>;
     countsByState(agent: Agent): Promise<Readonly<Partial<Record<State, number>>>>;
     ownPolicy(agentId: string): Promise<Policy | null>;
@@ -93,7 +105,7 @@ export interface Reader {
     list(): Promise<readonly Organisation[]>;
   };
   readonly users: {
-    /** Also somebody who was removed. */
+    /** A removed person is found too. */
     get(id: string): Promise<User | null>;
     byEmail(email: string): Promise<User | null>;
     list(organisationId: string): Promise<readonly User[]>;
@@ -117,20 +129,26 @@ export interface Reader {
   readonly webhooks: {
     get(id: string): Promise<WebhookEndpoint | null>;
     list(scope: Scope): Promise<readonly WebhookEndpoint[]>;
-    /** Of all organisations, those that are not disabled, in order of id. */
+    /** The enabled endpoints of all organisations, in order of id. */
     enabled(): Promise<readonly WebhookEndpoint[]>;
-    /** Of all organisations, those that have something to deliver at this time. */
+    /** The endpoints of all organisations to which a delivery is due at this time. */
     withWork(now: number): Promise<readonly WebhookEndpoint[]>;
   };
   readonly purchases: {
     get(id: string): Promise<Purchase | null>;
     /** Newest first, those older than the given one. */
     list(scope: Scope, olderThan: string | null, limit: number): Promise<readonly Purchase[]>;
-    /** Those that have not ended, of all organisations, after an id, in order of id. */
+    /** Unfinished purchases of all organisations, in order of id, after the given one. */
     unfinished(afterId: string, limit: number): Promise<readonly Purchase[]>;
-    /** Those whose payment is to be looked for by now; or only after `latest`, which a clock that was ahead has written. */
+    /**
+     * Purchases whose payment is unknown and whose next question to the chain is due now, or later than
+     * `latest`. No question is planned so late, so a clock that was ahead has written it.
+     */
     toCheck(now: number, latest: number, limit: number): Promise<readonly Purchase[]>;
-    /** How many have not ended; of how many the payment is to be looked for, and when the first of these is, epoch milliseconds. */
+    /**
+     * How many purchases are unfinished, how many payments the chain is asked about, and when the next
+     * question is due, epoch milliseconds.
+     */
     waiting(): Promise<{
       readonly unfinished: number;
       readonly toCheck: number;
@@ -143,23 +161,26 @@ export interface Reader {
     /** The most recent ones, of all endpoints or of one, newest first. */
     list(scope: Scope, limit: number, webhookId?: string): Promise<readonly WebhookDelivery[]>;
     /**
-     * Those of an endpoint that are due, the longest waiting first. A warrant's later event is not due before the first
-     * attempt of its earlier one has ended.
+     * The deliveries that are due to an endpoint, the longest waiting first. A later event of a warrant is
+     * not due before the first attempt of an earlier one has ended.
      */
     due(webhookId: string, now: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** Whose attempt should have ended by this time. */
+    /** Deliveries whose attempt should have ended by this time. */
     cutOff(time: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** Whose attempt would end, or begin, after these times. */
+    /** Deliveries whose attempt should end, or begin, only after these times. */
     beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** An endpoint's exhausted ones that were made since this time, and never delivered after all, oldest first. */
+    /**
+     * The exhausted deliveries to an endpoint that were made since this time, oldest first. An event that was
+     * delivered later is left out.
+     */
     exhaustedSince(webhookId: string, since: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** How many wait for an attempt or are under way. */
+    /** How many deliveries wait for an attempt or have one under way. */
     waiting(): Promise<number>;
-    /** When the next attempt of any is due, epoch milliseconds; null where none is. */
+    /** When the next attempt of any delivery is due, epoch milliseconds; null where none is planned. */
     nextAttemptAt(): Promise<number | null>;
   };
   readonly balances: {
-    /** Of all organisations together. */
+    /** The sums over all organisations. */
     totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
   };

@@ -4,12 +4,15 @@ import { balanceRowKey } from "./look-ups.ts";
 import { type Posting, rowKeyOf } from "./rows.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "./view.ts";
 
-/** Rows of one kind, or keys of one index, that are kept at most. Beyond that all of the kind are read again. */
+/**
+ * How many rows of one kind, or answers of one index, are kept. Where there are more, all of that kind are
+ * forgotten and read again.
+ */
 const KEPT_MAX = 10_000;
 
 /**
- * Kinds and indexes that are kept from one transaction to the next: what seldom changes and every command asks for. The
- * others are known for one batch only.
+ * The kinds and indexes that are kept from one transaction to the next: those that seldom change and that
+ * every command needs. All others are kept for one batch only.
  */
 const KEPT_ROWS: ReadonlySet<LoadedKind> = new Set([
   "agent",
@@ -30,16 +33,19 @@ const KEPT_INDEXES: ReadonlySet<IndexName> = new Set([
   "schemaNamed",
 ]);
 
-/** A row before and after a write; null before it is made, and after it is deleted. */
+/** A row before and after a write: null before it exists, and after it is deleted. */
 type Written<Row> = { readonly before: Row | null; readonly after: Row | null };
 
-/** Whether a write of a row can change what an index gives. Without a rule, every write of the kind can. */
+/** For each kind of row that an index depends on: whether a write can change the answers of the index. */
 type Touches = { readonly [Kind in LoadedKind]?: (written: Written<LoadedRows[Kind]>) => boolean };
 
 const always = () => true;
 const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before === null || after === null;
 
-/** The kinds of rows that each index looks at: a write that touches it makes the engine look again. */
+/**
+ * The kinds of rows that each index depends on. After a write that can change its answers, they are read
+ * again.
+ */
 const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   newestSession: { spendSession: madeOrDeleted },
   newestEscalation: { escalation: madeOrDeleted },
@@ -73,19 +79,20 @@ for (const [index, touches] of Object.entries(TOUCHED_BY) as [IndexName, Touches
   }
 }
 
-/** What is missing: the keys of rows by their kind, and the questions to indexes by their name. */
+/** What is missing: keys of rows by their kind, and questions by the name of the index. */
 export type Missing = {
   readonly rows: ReadonlyMap<LoadedKind, ReadonlySet<string>>;
   readonly indexes: ReadonlyMap<IndexName, ReadonlyMap<string, IndexTable[IndexName]["of"]>>;
 };
 
 /**
- * The rows that commands have read or written, as the commands of a batch leave them: each sees what the earlier ones did,
- * before any of it is in the database. Rows that seldom change stay from one transaction to the next. All of it is exact:
- * only this process's Changes and other processes' commits can change it, and both are noticed.
+ * The rows that commands have read or written. Each command of a batch sees what the earlier ones wrote,
+ * before it is in the database. Rows that seldom change are kept from one transaction to the next. They are
+ * never stale: only this process's Changes and other processes' commits can change them, and the engine
+ * notices both.
  */
 export type RowCache = {
-  /** A row; null where there is none, undefined where it was not loaded. */
+  /** A row; null where it does not exist, undefined where it was not loaded. */
   row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
   index<Name extends IndexName>(name: Name, key: string): IndexTable[Name]["gives"] | undefined;
   loadRow<Kind extends LoadedKind>(kind: Kind, key: string, row: LoadedRows[Kind] | null): void;
@@ -98,7 +105,7 @@ export type RowCache = {
   written(): void;
   /** A batch is on disk: forgets what is not kept. */
   endBatch(): void;
-  /** A batch was undone, or another process has written: forgets everything. */
+  /** A batch was undone, or another process has committed. Forgets everything. */
   clear(): void;
 };
 
@@ -139,7 +146,7 @@ export function createRowCache(): RowCache {
   /** What is not known here, and of which the database lacks a write. */
   const behind = new Set<LoadedKind | IndexName>();
 
-  /** Drops what the indexes that look at this row gave. */
+  /** Forgets the answers of all indexes that this write can change. */
   function touch(kind: string, before: unknown, after: unknown): void {
     for (const { index, touches } of INDEXES_OF.get(kind) ?? []) {
       if (!touches({ before, after } as Written<never>)) continue;
@@ -148,7 +155,7 @@ export function createRowCache(): RowCache {
     }
   }
 
-  /** Sets a row that a command writes. What it was read as must be what is there. */
+  /** Sets a row that a command writes. Its `before` must be the row that is there. */
   function write(kind: LoadedKind, key: string, before: unknown, after: unknown): void {
     const known = rows.get(kind)?.get(key);
     if (before === null ? known != null : known !== before)

@@ -21,7 +21,7 @@ import type { Warrant, WarrantEncoding } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
-/** Rows that commands change: each write names the row as it was read. */
+/** Rows that commands change. Each write names the row as it was read. */
 export type ChangingRows = {
   readonly agent: Agent;
   readonly apiKey: ApiKey;
@@ -57,14 +57,14 @@ export type AppendedRows = {
 export type Rows = ChangingRows & AppendedRows;
 export type RowKind = keyof Rows;
 
-/** What an Idempotency-Key of an organisation and mode stands for. */
+/** A used Idempotency-Key of an organisation and mode. */
 export type IdempotencyKey = {
   readonly organisationId: string;
   readonly mode: Mode;
   readonly key: string;
   /** SHA-256 of whose request it was, the method, the path and the canonical body. */
   readonly fingerprint: string;
-  /** While the request runs: the id of the warrant or the purchase that ends it. Null once there is an outcome. */
+  /** The id of the warrant or purchase whose end gives the outcome; null once there is an outcome. */
   readonly holder: string | null;
   /** What a replay answers; null while the request runs. */
   readonly outcome: RecordedOutcome | null;
@@ -80,16 +80,19 @@ export type RecordedBody = {
   readonly contentHash: string | null;
 };
 
-/** An answer that is a warrant: it is written again, from the terms and the trace, as it was at a version. */
+/**
+ * An answer that shows a warrant at one of its versions. A replay writes it again from the terms and the
+ * trace.
+ */
 export type RecordedWarrant = {
   readonly kind: "warrant";
   readonly warrantId: string;
   readonly version: number;
-  /** What the original was written by. */
+  /** The encoding of the first answer. */
   readonly encoding: WarrantEncoding;
 };
 
-/** Bytes that are kept once, by their SHA-256. */
+/** Bytes that are stored once, under their SHA-256. */
 export type Content = { readonly hash: string; readonly bytes: Uint8Array };
 
 /** One movement of money in the ledger. Its legs sum to zero. */
@@ -99,7 +102,7 @@ export type Posting = {
   readonly asset: string;
   readonly legs: Legs;
   readonly kind: PostingKind;
-  /** The id of the deposit, or of the warrant. What a settlement pays is its warrant's payee's. */
+  /** The id of the deposit or of the warrant. */
   readonly causeId: string;
   readonly recordedAt: number;
 };

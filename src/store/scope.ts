@@ -1,4 +1,4 @@
 import type { Mode } from "../core/roles.ts";
 
-/** The organisation and the mode that a command or a read is of. */
+/** The organisation and mode of a command or a read. */
 export type Scope = { readonly organisationId: string; readonly mode: Mode };

@@ -6,51 +6,58 @@ import type { Reader } from "./reader.ts";
 import type { Scope } from "./scope.ts";
 
 /**
- * THE SEAM between what Holdfast decides and where it is kept, in domain types.
+ * THE SEAM between what Holdfast decides and where it is stored, in domain types.
  *
- * A command says what it needs, as ids, and how to decide. The engine loads that, lets it decide inside a transaction, and
- * writes the Change: all of it or none. The answer comes back when the Change is durable.
+ * A command names what it needs, by ids, and how to decide. The engine loads that, lets the command decide
+ * inside a transaction, and writes the whole Change or nothing. The answer comes when the Change is durable.
  */
 export interface Store {
   /** Refused with `organisation_not_found` where the scope names no organisation. */
   execute<N extends Needs, Answer>(command: ScopedCommand<N, Answer>): Promise<Answer | Refusal>;
-  /** For what no organisation owns: the instance itself, and organisations that are made. */
+  /** For commands outside organisations: on the instance itself, or to create an organisation. */
   execute<N extends Needs, Answer>(command: InstanceCommand<N, Answer>): Promise<Answer | Refusal>;
   /**
-   * Reads from one snapshot of everything that was committed before. `use` waits for reads only, never for a command or
-   * the network: the snapshot is let go when it ends.
+   * Reads from one snapshot of everything that was committed before. `use` may wait only for reads, never for
+   * a command or the network. The snapshot ends with it.
    */
   read<Result>(use: (reader: Reader) => Result | Promise<Result>): Promise<Result>;
   /**
-   * The key of a secret's SHA-256; null where there is none. Keys are remembered, so that most requests wait for nothing; a
-   * key that another process changed is read again.
+   * The API key for a secret's SHA-256; null where there is none. Keys are remembered, so most requests need
+   * no read. A key that another process has changed is read again.
    */
   apiKey(secretHash: string): ApiKey | Promise<ApiKey | null>;
-  /** The time that the newest record carries, as far as this process knows; epoch milliseconds, -1 where there is none. */
+  /**
+   * The time in the newest record, as far as this process knows; epoch milliseconds, -1 where there is no
+   * record.
+   */
   lastRecordedAt(): number;
   /** Every disagreement in the ledger, one message each. */
   audit(): Promise<readonly string[]>;
-  /** Deletes what nobody needs any more, at most `rowsMax` rows of a kind; how many it deleted. */
+  /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
-  /** Writes to the disk what changes nothing. Rejects where the ledger cannot be written, as where the disk is full. */
+  /**
+   * Tests whether the ledger can be written, by a write that changes nothing. Rejects where it cannot, for
+   * example on a full disk.
+   */
   probe(): Promise<void>;
-  /** Commits what is queued, then closes. */
+  /** Commits the queued commands, then closes. */
   close(): Promise<void>;
 }
 
-/** Rows older than these times are forgotten; epoch milliseconds. */
+/** The times before which rows are deleted; epoch milliseconds. */
 export type Retention = {
-  /** Idempotency keys with an outcome, by when they were bound. */
+  /** Idempotency keys with an outcome, by the time of their first request. */
   readonly idempotencyKeysBefore: number;
   /** Sign-ins, reset links and approvals, by when they ended. */
   readonly endedBefore: number;
-  /** Deliveries that will not be tried again, by when they were made. */
+  /** Deliveries that will not be tried again, by the time of their creation. */
   readonly deliveriesBefore: number;
 };
 
 /**
- * A command of an organisation. `decide` is pure, since an engine may run it again on a fresher snapshot. It gets exactly
- * what `needs` names, and `now`, the clock's time when it decides: deadlines, expiries and ages are judged by that.
+ * A command of an organisation. `decide` must be pure, since an engine may run it again on a newer snapshot.
+ * It gets exactly what `needs` names, and `now`, the clock's time at the decision, by which deadlines,
+ * expiries and ages are judged.
  */
 export type ScopedCommand<N extends Needs, Answer> = {
   readonly scope: Scope;
@@ -65,5 +72,8 @@ export type InstanceCommand<N extends Needs, Answer> = {
   readonly decide: (snapshot: Found<N> & Always, now: number) => Decision<Answer>;
 };
 
-/** A refusal may carry a Change: a late verify expires the warrant and is still refused. */
+/**
+ * An answer or refusal, and the Change. A refusal may carry one too: a late verify is refused and still
+ * expires the warrant.
+ */
 export type Decision<Answer> = { readonly answer: Answer | Refusal; readonly change?: Change };

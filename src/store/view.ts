@@ -19,7 +19,10 @@ import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { IdempotencyKey } from "./rows.ts";
 
-/** The rows and indexes that needs are looked up in: what is not known yet is noted as missing, and gives undefined. */
+/**
+ * The rows and indexes that needs are looked up in. One that is not loaded gives undefined, and is noted as
+ * missing.
+ */
 export type View = {
   row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
   index<Name extends IndexName>(
@@ -33,7 +36,7 @@ export type LoadedRows = {
   readonly agent: Agent;
   readonly apiKey: ApiKey;
   readonly authSession: AuthSession;
-  /** Kept by the engine from the postings. */
+  /** The engine computes it from the postings. */
   readonly balance: Balance;
   readonly delivery: WebhookDelivery;
   readonly deposit: Deposit;
@@ -63,11 +66,11 @@ type Index<Of extends readonly (string | number | null)[], Gives> = {
 type Id = string | null;
 type Ids = readonly string[];
 
-/** What is looked up otherwise than by a row's key: it gives the keys of rows, or a fact. */
+/** Look-ups other than by a row's key. They give keys of rows, or a fact. */
 export type IndexTable = {
-  /** Of an agent, by the order of commits. */
+  /** The newest session of an agent, in the order of commits. */
   readonly newestSession: Index<[agentId: string], Id>;
-  /** By the id of an escalation or of its warrant, by the order of commits. */
+  /** The newest escalation with this id or of the warrant with this id, in the order of commits. */
   readonly newestEscalation: Index<[id: string], Id>;
   readonly depositReferenced: Index<
     [organisationId: string, mode: string, asset: string, reference: string],
@@ -76,7 +79,7 @@ export type IndexTable = {
   readonly unresolvedEscalation: Index<[warrantId: string], Id>;
   readonly purchaseOfWarrant: Index<[warrantId: string], Id>;
   readonly enabledWebhooks: Index<[organisationId: string, mode: string], Ids>;
-  /** The newest policy version of an agent, or (null) of the organisation itself, by the order of commits. */
+  /** The newest policy version of an agent, or (null) of the organisation, in the order of commits. */
   readonly newestPolicy: Index<[organisationId: string, agentId: string | null], Id>;
   readonly newestPolicyNamed: Index<[organisationId: string, agentId: string | null, name: string], Id>;
   readonly schemaNamed: Index<[organisationId: string, name: string], Id>;

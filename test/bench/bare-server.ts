@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 
-/** A bare Bun.serve with SQLite, to compare a start with. Its arguments: a database file, and a port. */
+/** A bare Bun.serve with SQLite, to compare the start with. Its arguments are a database file and a port. */
 const [, , file = "", port] = process.argv;
 const database = new Database(file);
 database.run("PRAGMA journal_mode = WAL");

@@ -1,6 +1,7 @@
 /**
- * `bun run bench`: measures the compiled server, and prints one table: what, measured, aim, and whether it is met. Parts may be
- * named, such as `bun run bench opens disk`. `--quick` measures fewer rounds, and 100,000 warrants in place of a million.
+ * `bun run bench` measures the compiled server and prints a table: what was measured, the result, its aim,
+ * and whether it is met. Parts can be named, such as `bun run bench opens disk`. `--quick` measures fewer
+ * rounds, and uses 100,000 warrants instead of a million.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -38,7 +39,7 @@ await main();
 
 async function main(): Promise<void> {
   refuseMissingWrk();
-  // Figures of a machine that others use say little: whoever reads them has to know.
+  // Other work on the machine distorts the figures, so its load is printed too.
   const [others = 0] = loadavg();
   const rows: Row[] = [];
   for (const [name, measure] of Object.entries(PARTS)) {
@@ -46,7 +47,7 @@ async function main(): Promise<void> {
     try {
       rows.push(...(await measure(scale)));
     } catch (error) {
-      // The other parts may take an hour: their figures are printed all the same.
+      // The other parts may have taken an hour, so their figures are printed even where one part fails.
       console.error(error);
       rows.push({ what: name, measured: "failed", aim: "", verdict: "MISSED" });
       process.exitCode = 1;

@@ -8,7 +8,10 @@ import { inWords, type Scale, say } from "./scale.ts";
 import { atMost, type Row } from "./table.ts";
 
 const WARRANTS = 4_000;
-/** Opened before the first measure, so that tables and indexes have their first pages. */
+/**
+ * How many warrants are opened before the first measurement, so that tables and indexes have their first
+ * pages.
+ */
 const WARRANTS_BEFORE = 1_000;
 const SELLER_PORT = 18_083;
 
@@ -52,7 +55,7 @@ export async function measureDisk({ folder }: Scale): Promise<Row[]> {
   ];
 }
 
-/** Of the ledger's file, once a server has ended and left no log. */
+/** The size of the ledger's file, after a server has ended and left no log. */
 function bytesOf(data: string): number {
   const file = ledgerFileOf(data);
   if (existsSync(`${file}-wal`) && statSync(`${file}-wal`).size > 0)

@@ -1,7 +1,10 @@
 import { Elysia } from "elysia";
 import { openBody } from "../../src/resources/warrant.ts";
 
-/** A bare Elysia that validates the body of an open and sends it back: what routing and validation alone cost. Its argument: a port. */
+/**
+ * A bare Elysia that validates the body of an open and sends it back. It shows what routing and validation
+ * cost alone. Its argument is a port.
+ */
 const [, , port] = process.argv;
 new Elysia({ aot: true, normalize: false })
   .post("/v1/warrants", ({ body }) => body, { body: openBody })

@@ -15,7 +15,9 @@ import {
 import { DAY_MS } from "./load.ts";
 import { opening } from "./opening.ts";
 
-/** What becomes of a warrant. An expired one is opened with a deadline that has passed when the fill ends. */
+/**
+ * The final state of a warrant. An expired one is opened with a deadline that has passed when the fill ends.
+ */
 export type Fate =
   | "held"
   | "released"
@@ -26,18 +28,18 @@ export type Fate =
   | "decided"
   | "expired";
 
-/** Who opens: an agent by its key; without one, a person. */
+/** The caller of an open: an agent by its key, or a person where there is none. */
 export type Party = {
   readonly stage: Stage;
   readonly key: KeyCaller | null;
   readonly agentId: string | null;
-  /** Among the parties, in parts. */
+  /** Its share of all opens, relative to the other parties. */
   readonly share: number;
-  /** How far into the fill it opens, from 0 to 1. */
+  /** Until which part of the fill it opens, from 0 to 1. */
   readonly until: number;
-  /** Of all that it opens; null where they differ. */
+  /** The fate of all its warrants; null where their fates differ. */
   readonly fate: Fate | null;
-  /** Whether it is of the organisation whose lists are measured. */
+  /** Whether it belongs to the organisation whose lists are measured. */
   readonly measured: boolean;
 };
 
@@ -46,7 +48,7 @@ export type Filling = { readonly now: () => number; readonly random: () => numbe
 const HOUR_MS = DAY_MS / 24;
 const [passes, fails] = [ALL_PASS[0] ?? null, NONE_PASS[0] ?? null];
 
-/** What the clauses find: the policy of the parties pays by how many pass. */
+/** The results of the clauses. The policy of the parties decides by how many pass. */
 const SCRIPTS: Readonly<Record<Exclude<Fate, "held" | "expired">, Script>> = {
   released: ALL_PASS,
   "partially released": [passes, passes, passes, fails],
@@ -56,7 +58,9 @@ const SCRIPTS: Readonly<Record<Exclude<Fate, "held" | "expired">, Script>> = {
   decided: [passes, passes, fails, fails],
 };
 
-/** Opens a warrant and moves it to where its fate has it; its id, and how many trace entries it has. */
+/**
+ * Opens a warrant and moves it to the state of its fate. Answers its id and how many trace entries it has.
+ */
 export async function fillWarrant(party: Party, fate: Fate, filling: Filling) {
   const { stage, key, agentId, measured } = party;
   const caller = key ?? stage.operator;
@@ -64,10 +68,10 @@ export async function fillWarrant(party: Party, fate: Fate, filling: Filling) {
     ...openingOf(fate, filling),
     ...(agentId === null ? {} : { agent_id: agentId }),
   };
-  const { id } = warrantIn(await openWarrant(stage.ctx, caller, input, newIntent()));
+  const { id } = warrantIn(await openWarrant(stage.ctx, caller, input, newIdempotency()));
   const ended = (entries: number) => ({ id, entries, measured });
   if (fate === "held" || fate === "expired") return ended(1);
-  must(await verify(stage, caller, id, SCRIPTS[fate], newIntent()));
+  must(await verify(stage, caller, id, SCRIPTS[fate], newIdempotency()));
   if (fate === "disputed") {
     const dispute = {
       id,
@@ -77,10 +81,15 @@ export async function fillWarrant(party: Party, fate: Fate, filling: Filling) {
       ifMatch: null,
     };
     must(
-      await resolveEscalation(stage.ctx, stage.operator, { ...dispute, decision: "dispute" }, newIntent()),
+      await resolveEscalation(
+        stage.ctx,
+        stage.operator,
+        { ...dispute, decision: "dispute" },
+        newIdempotency(),
+      ),
     );
   } else if (fate === "decided") {
-    must(await settle(stage, stage.operator, id, "refund", { idempotency: newIntent() }));
+    must(await settle(stage, stage.operator, id, "refund", { idempotency: newIdempotency() }));
   } else {
     return ended(3);
   }
@@ -93,6 +102,6 @@ function openingOf(fate: Fate, { now, random }: Filling) {
   return opening(Math.floor(now() + aheadMs), amount, `acct_seller_${Math.floor(random() * 500)}`);
 }
 
-/** Keys and fingerprints as random and as long as a client's. */
-const newIntent = () =>
+/** An idempotency key and fingerprint, as random and as long as a client's. */
+const newIdempotency = () =>
   idempotencyOf(crypto.randomUUID(), `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", ""));

@@ -1,6 +1,7 @@
 /**
- * Fills a data folder with warrants in every state, by the service's own commands. A program of its own, so that it can be nice:
- * `bun fill.ts <data folder> <warrants> <file for the facts> <file for ids>`.
+ * Fills a data folder with warrants in every state, by the service's own commands. It is a program of its
+ * own, so that it can run at a low priority: `bun fill.ts <data folder> <warrants> <file for the facts> <file
+ * for ids>`.
  */
 import { writeFileSync } from "node:fs";
 import { openForCommands } from "../../src/app/ledger.ts";
@@ -17,14 +18,20 @@ import { DAY_MS } from "./load.ts";
 import { createParties, type Facts } from "./parties.ts";
 import { inWords, say } from "./scale.ts";
 
-/** They share a commit: as many as one takes. */
+/** How many opens run at once, so that they share a commit: as many as one commit takes. */
 const AT_ONCE = 256;
-/** They are opened by a clock of the past: some are overdue by now, and no deadline of the others comes soon. */
+/**
+ * How far the clock of the opens is in the past, so that some warrants are overdue now and the other
+ * deadlines are far away.
+ */
 const DAYS_AGO = 2;
-/** Of the measured organisation. */
+/** How many ids of the measured organisation are written. */
 const IDS_MAX = 20_000;
 
-/** Shares of a hundred. The measured organisation's agents have fates of their own, see `parties.ts`. */
+/**
+ * How many of a hundred warrants get each fate. The measured organisation's agents have fates of their own,
+ * see `parties.ts`.
+ */
 const FATES: readonly (readonly [share: number, fate: Fate])[] = [
   [34, "held"],
   [31, "released"],
@@ -42,7 +49,7 @@ await fill(folder, Number(warrants));
 async function fill(data: string, total: number): Promise<void> {
   const { ctx: present, close } = await openForCommands(must(readConfig({ DATA: data }, {})));
   const past = atTime(present, data, () => Date.now() - DAYS_AGO * DAY_MS);
-  // A limit is for checks that fetch: these are scripted.
+  // The limiter of checks is replaced: these checks are scripted and fetch nothing.
   const ctx: Context = { ...past.ctx, ...SCRIPTED, checkLimiter: createCheckLimiter(AT_ONCE * AT_ONCE) };
   const { parties, killed, facts } = await createParties(present, ctx);
   const random = createRandom(total);
@@ -75,7 +82,10 @@ async function fill(data: string, total: number): Promise<void> {
   await close();
 }
 
-/** What happens by now: deadlines have passed, and one agent is killed. How many trace entries that made. */
+/**
+ * Brings the folder up to the present: deadlines pass, and one agent is killed. Answers how many trace
+ * entries that made.
+ */
 async function finish(ctx: Context, killed: Party): Promise<number> {
   let expired = 0;
   for (let swept = -1; swept !== 0; expired += swept) {
@@ -90,7 +100,7 @@ async function finish(ctx: Context, killed: Party): Promise<number> {
   return expired + (warrants.by_state.frozen ?? 0);
 }
 
-/** Parties by their shares; one that has ended opens nothing after its part of the fill. */
+/** Picks a party by its share. A party opens nothing after its part of the fill. */
 function partyFor(parties: readonly Party[], position: number, random: () => number): Party {
   const open = parties.filter(({ until }) => position < until);
   let draw = random() * open.reduce((sum, { share }) => sum + share, 0);
@@ -111,7 +121,7 @@ function fateFor(random: () => number): Fate {
   return fate;
 }
 
-/** mulberry32: the same numbers from the same seed, so that a folder of a size is the same in every fill. */
+/** mulberry32. The same seed gives the same numbers, so folders of one size are the same in every fill. */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

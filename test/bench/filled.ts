@@ -6,17 +6,18 @@ import { inWords, say } from "./scale.ts";
 
 export type Filled = { readonly data: string; readonly facts: Facts; readonly idsFile: string };
 
-/** What decides how a filled folder looks: the tables, and what fills them. */
+/** The files that decide the content of a filled folder: the tables, and the programs that fill them. */
 const MADE_BY = ["fill.ts", "fill-warrant.ts", "parties.ts", "opening.ts"];
 const MIGRATIONS = join(import.meta.dir, "../../migrations");
 
 const NAME = "holdfast-bench-filled-";
-/** A folder of other tables may be another working copy's. After a day it is nobody's. */
+/** How long a folder that was filled by other code is kept: another working copy may still use it. */
 const KEPT_MS = 86_400_000;
 
 /**
- * A folder with so many warrants, for this run to change. It is a copy: the original stays in the system's temporary folder, under
- * a name that changes with the tables and with the filler, so that the next run need not fill it again.
+ * A folder with this many warrants, which this run may change. It is a copy. The original stays in the
+ * system's temporary folder, under a name that changes with the tables and the filler, so that the next run
+ * need not fill it again.
  */
 export async function filledFolder(warrants: number, into: string): Promise<Filled> {
   const original = join(tmpdir(), `${NAME}${await hashOfMaking()}-${warrants}`);
@@ -35,7 +36,7 @@ async function fill(original: string, warrants: number): Promise<void> {
     const other = join(tmpdir(), name);
     if (Date.now() - statSync(other).mtimeMs > KEPT_MS) rmSync(other, { recursive: true, force: true });
   }
-  // Only a whole one gets the name.
+  // Only a complete folder gets the final name.
   const draft = `${original}.part`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft);

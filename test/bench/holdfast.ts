@@ -20,7 +20,7 @@ export const settingsOf = (data: string): Record<string, string> => ({
   HOLDFAST_METRICS_TOKEN: METRICS_TOKEN,
 });
 
-/** `holdfast serve` on a data folder, at a port of its choice. It has ended, and its log is copied, once it is disposed of. */
+/** `holdfast serve` on a data folder, at a port of its choice. Disposing of it ends it and copies its log. */
 export async function startServer(data: string): Promise<RunningServer> {
   const logFile = `${data}.log`;
   const child = Bun.spawn([BINARY, "serve", "--json"], {
@@ -54,7 +54,7 @@ export async function startBeside(file: string, port: number, ...rest: readonly 
   throw new Error(`nothing listens at ${url}`);
 }
 
-/** Where the bench itself is ended, they end too. */
+/** The started processes. They are ended together with the bench. */
 const children = new Set<Bun.Subprocess>();
 process.once("exit", () => {
   for (const child of children) child.kill();
@@ -66,7 +66,7 @@ async function ended(child: Bun.Subprocess): Promise<void> {
   children.delete(child);
 }
 
-/** Runs a command on a data folder; what it prints. Throws where it fails. */
+/** Runs a command on a data folder, and answers what it prints. Throws where it fails. */
 function runCommand(data: string, ...command: readonly string[]) {
   const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], {
     env: settingsOf(data),
@@ -75,7 +75,10 @@ function runCommand(data: string, ...command: readonly string[]) {
   return JSON.parse(stdout.toString());
 }
 
-/** A new data folder with an organisation, an agent and more money than any load holds; the secret of the agent's key. */
+/**
+ * Makes a data folder with an organisation, an agent, and more money than any load holds. Answers the secret
+ * of the agent's key.
+ */
 export function prepareLedger(data: string): string {
   const owner = ["--owner-email", "bench@example.com", "--owner-password", "correct horse battery"];
   const { organisation } = runCommand(data, "organisations", "create", "--name", "Bench", ...owner);

@@ -11,12 +11,17 @@ import { atMost, noted, type Row, under } from "./table.ts";
 const RATIO_MAX = { required: 1.2 };
 const PAGE = 25;
 const SAMPLES = 25;
-/** Of a query that seems a little slow: chance alone makes some of hundreds seem so. */
+/**
+ * How often a query that seems a little slow is measured again: among hundreds of queries, some seem slow by
+ * chance.
+ */
 const SAMPLES_AGAIN = 100;
 const RATIO_OF_CHANCE_MAX = 2;
-/** One that walks is seen in few samples. */
+/** The most time for the samples of a query. One that reads many rows shows it in few samples. */
 const SAMPLING_MS_MAX = 1_500;
-/** A server audits its ledger a minute after its start: before that, new ones take over. */
+/**
+ * How long a server is used. It audits its ledger a minute after its start, so it is replaced before that.
+ */
 const SERVED_MS_MAX = 40_000;
 const WARM_MS = 3_000;
 const LOAD_ROUNDS_MAX = 4;
@@ -48,7 +53,7 @@ export async function measureLists(scale: Scale): Promise<Row[]> {
 
 const ratioOf = ({ smallMs, largeMs }: Compared): number => largeMs / smallMs;
 
-/** The worst of each group. Where nothing is found, the query is one of the empty results. */
+/** The worst query of each group. Queries that find nothing are a group of their own. */
 function groupRows(compared: readonly Compared[]): Row[] {
   const groups = Map.groupBy(compared, ({ query, rows }) =>
     query.paged && rows === 0 ? "lists with an empty result" : query.group,
@@ -95,7 +100,7 @@ async function compareQueries(small: Filled, large: Filled): Promise<Compared[]>
 
 /** Null where only the large folder has anything to find. */
 async function compare(query: Query, small: Place, large: Place): Promise<Compared | null> {
-  // Pages of both are equally long, so that the ledger alone differs.
+  // Both pages must have the same length, so that only the size of the ledgers differs.
   const found = [await rowsOf(query, small), await rowsOf(query, large)] as const;
   const rows = Math.min(...found);
   if (rows === 0 && Math.max(...found) > 0) return null;
@@ -174,7 +179,7 @@ async function compareLoads(small: Filled, large: Filled, { folder, rounds }: Sc
     reads: rateOf("read", "small") / rateOf("read", "large"),
     opens: rateOf("open", "small") / rateOf("open", "large"),
   }));
-  // The first round is for the compiler of both.
+  // The first round is left out: the compiler is still at work in it.
   const warm = figures.slice(1);
   return [
     atMost("opens, under load", median(warm.map(({ opens }) => opens)), RATIO_MAX, " times"),

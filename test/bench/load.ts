@@ -28,13 +28,16 @@ type Asked = {
   readonly connections?: number;
 };
 
-/** Opens or reads on 64 connections until it is done; nothing else runs here meanwhile. Throws where a request failed. */
+/**
+ * Opens or reads on 64 connections, and waits for the end: nothing else runs in this process meanwhile.
+ * Throws where a request failed.
+ */
 export function load(asked: Asked): Loaded {
   const { stdout, stderr } = Bun.spawnSync(commandOf(asked));
   return loadedOf(stdout.toString(), stderr.toString());
 }
 
-/** The same, beside what else runs here. */
+/** The same load, while this process does other work. */
 export async function loadBeside(asked: Asked): Promise<Loaded> {
   const child = Bun.spawn(commandOf(asked), { stdout: "pipe", stderr: "inherit" });
   return loadedOf(await child.stdout.text(), "");

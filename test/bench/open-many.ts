@@ -3,7 +3,7 @@ import { opening } from "./opening.ts";
 
 const SENT_AT_ONCE = 64;
 
-/** Does something so many times, several at once. */
+/** Does the work `count` times, several at once. */
 export async function each(count: number, work: () => Promise<unknown>): Promise<void> {
   let begun = 0;
   const worker = async () => {

@@ -1,4 +1,4 @@
-/** What the bench opens and what its source answers: a spec as a buyer of data writes it, and a deliverable that meets it. */
+/** The spec that the bench opens, as a buyer of data would write it, and a deliverable that meets it. */
 const spec = {
   clauses: [
     { kind: "http.status", equals: 200 },

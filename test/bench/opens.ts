@@ -12,8 +12,9 @@ const ECHO_PORT = 18_081;
 const IDS = 5_000;
 
 /**
- * Opens with random keys and reads by id, beside a bare Elysia with the same validation. They take turns in short rounds, and
- * the ratios of each round are compared: absolute figures are this machine's, today.
+ * Measures opens with random keys, and reads by id, beside a bare Elysia with the same validation. The two
+ * take turns in short rounds, and the ratios of the rounds are compared, since absolute figures depend on the
+ * machine and its load.
  */
 export async function measureOpens({ folder, rounds }: Scale): Promise<Row[]> {
   const data = join(folder, "opens");

@@ -14,7 +14,7 @@ export type Facts = {
   readonly traceEntries: number;
   readonly organisationId: string;
   readonly mode: Mode;
-  /** Of the busy agent's key. */
+  /** The secret of the busy agent's key. */
   readonly secret: string;
   readonly email: string;
   readonly password: string;
@@ -22,9 +22,9 @@ export type Facts = {
 };
 
 /**
- * The agents of the measured organisation. `busy` opens much. `early` opens in the first fiftieth of the fill only: whoever
- * walks from the newest passes all the others first. What `waiting` opens is all held; what `killed` opens is frozen in the end;
- * `idle` opens nothing.
+ * The agents of the measured organisation. `busy` opens many warrants. `early` opens only in the first
+ * fiftieth of the fill, so a list that starts at the newest warrant passes all others first. The warrants of
+ * `waiting` are all held; those of `killed` are frozen in the end; `idle` opens none.
  */
 const AGENTS = ["busy", "early", "waiting", "killed", "idle"] as const;
 type AgentName = (typeof AGENTS)[number];
@@ -33,7 +33,7 @@ const FUNDS = "1000000000000000";
 const FAILURE_BUDGET = 1_000_000;
 const EMAIL = "bench@example.com";
 const PASSWORD = "correct horse battery staple";
-/** By how many of four clauses pass. */
+/** The policy: it decides by how many of four clauses pass. */
 const RULES = {
   bands: [
     { minScore: 1, outcome: "release" },
@@ -43,7 +43,10 @@ const RULES = {
   ],
 };
 
-/** @param present what makes keys that serve now @param past what the warrants are opened with */
+/**
+ * @param present the context that makes the keys, which are used now
+ * @param past the context that opens the warrants
+ */
 export async function createParties(present: Context, past: Context) {
   const measured = await stageOf(past, "sandbox");
   const other = await stageOf(past, "sandbox");

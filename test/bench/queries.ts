@@ -6,15 +6,15 @@ import type { Facts } from "./parties.ts";
 export type Place = {
   readonly url: string;
   readonly facts: Facts;
-  /** Of a signed-in person. */
+  /** The cookie of a signed-in person. */
   readonly cookie: string;
-  /** The warrant in the middle of the organisation's, by creation. */
+  /** The warrant in the middle of the organisation's list by creation. */
   readonly middle: string;
-  /** One that is settled. */
+  /** A settled warrant. */
   readonly settled: string;
 };
 
-/** A read of the HTTP surface. Those of a group are one line of the table. */
+/** A read over HTTP. All reads of a group share one line of the table. */
 export type Query = {
   readonly group: string;
   readonly name: string;
@@ -28,7 +28,7 @@ const asKey = ({ facts }: Place) => ({ Authorization: `Bearer ${facts.secret}` }
 const asPerson = ({ cookie }: Place) => ({ Cookie: cookie });
 const asMonitor = () => ({ Authorization: `Bearer ${METRICS_TOKEN}` });
 
-/** What a list is continued with, by its sort. */
+/** The fields that continue a list, by its sort. */
 const PAGES = {
   deadline: [
     { page: "first page", rest: () => "" },
@@ -42,7 +42,10 @@ const PAGES = {
 } as const;
 const SORTS = ["deadline", "created"] as const;
 const AGENTS = ["busy", "early", "waiting", "killed", "idle"] as const;
-/** With an agent: many, few and none, spread over the time and not. The others are like one of them. */
+/**
+ * The states to list together with an agent: some with many warrants, some with few, some with none. Other
+ * states behave like one of these.
+ */
 const STATES_OF_AGENTS = [null, "held", "released", "disputed", "frozen", "verifying"] as const;
 
 const FILTERS = [

@@ -1,7 +1,7 @@
 /** How much a run does, and the folder for what it writes. */
 export type Scale = {
   readonly folder: string;
-  /** Rounds of what is measured in turns. */
+  /** The number of rounds, where measurements take turns. */
   readonly rounds: number;
   /** Warrants in the large folder, which is compared with the small one. */
   readonly warrantsLarge: number;
@@ -12,5 +12,5 @@ export const CONNECTIONS = 64;
 
 export const inWords = (count: number): string => count.toLocaleString("en");
 
-/** Progress is for whoever waits; the table alone is the result. */
+/** Prints progress on stderr, since only the table belongs to the output. */
 export const say = (text: string): void => console.error(text);

@@ -1,6 +1,6 @@
 import { DELIVERABLE } from "./opening.ts";
 
-/** A source that always has the same deliverable. Its argument: a port. */
+/** A source that always gives the same deliverable. Its argument is a port. */
 Bun.serve({
   port: Number(process.argv[2]),
   hostname: "127.0.0.1",

@@ -18,7 +18,7 @@ export async function measureStart({ folder, rounds }: Scale): Promise<Row[]> {
   const bare = [compileBareServer(folder), join(folder, "bare.db"), PORT];
   const serve = (data: string) => [BINARY, "serve", "--data", join(folder, data), "--port", PORT];
   const known = serve("known");
-  // The first start of each brings its file into memory, and makes its ledger.
+  // The first start of each loads its file into memory and makes its ledger, so it is not measured.
   for (const command of [bare, known]) await millisecondsToFirstAnswer(command);
   say(`start: ${runs} runs of each`);
   const figures = {

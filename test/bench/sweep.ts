@@ -1,7 +1,8 @@
 /**
- * `bun run sweep`: a ledger with 100,000 warrants past their deadline (SWEEP_WARRANTS), a server that sweeps them,
- * and a client that meanwhile reads and opens, one after the other, and says how long the slowest took. Exits 1 where that is
- * over 50 ms. Then how late deadlines fire otherwise. The server is `dist/holdfast`.
+ * `bun run sweep`: a ledger with 100,000 warrants past their deadline (SWEEP_WARRANTS), and a server,
+ * `dist/holdfast`, that expires them. Meanwhile a client reads and opens, one request after the other, and
+ * prints how long the slowest took. Exits with 1 where that is over 50 ms. Then it measures how late single
+ * deadlines fire.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -45,7 +46,10 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** An organisation whose warrants were all due by yesterday, half of them an agent's; the agent's key. */
+/**
+ * Makes an organisation whose warrants were all due yesterday, half of them with an agent. Answers the
+ * agent's key.
+ */
 async function prepareLedger(): Promise<string> {
   const { ctx: real, close } = await openForCommands(must(readConfig(settings, {})));
   const { ctx, close: closePast } = atTime(real, folder, () => Date.now() - 2 * DAY_MS);
@@ -72,9 +76,14 @@ async function prepareLedger(): Promise<string> {
   for (let opened = 0; opened < WARRANTS; opened += 200) {
     const opens = Array.from({ length: 200 }, async (_, index) => {
       const input = { amount: "100", payee: "acme", deadline, spec: SPEC };
-      const intent = { key: `open-${opened + index}`, fingerprint: sha256("") };
+      const idempotency = { key: `open-${opened + index}`, fingerprint: sha256("") };
       must(
-        await openWarrant(ctx, caller, index % 2 === 0 ? { ...input, agent_id: agent.id } : input, intent),
+        await openWarrant(
+          ctx,
+          caller,
+          index % 2 === 0 ? { ...input, agent_id: agent.id } : input,
+          idempotency,
+        ),
       );
     });
     await Promise.all(opens);
@@ -84,7 +93,7 @@ async function prepareLedger(): Promise<string> {
   return key.secret;
 }
 
-/** Asks until five seconds after the sweep has ended, and tells the times. */
+/** Sends requests until five seconds after the sweep has ended, and prints their times. */
 async function measure(url: string, secret: string): Promise<void> {
   const took: Record<string, number[]> = { read: [], open: [], "read, swept": [], "open, swept": [] };
   const begun = performance.now();
@@ -114,7 +123,8 @@ async function measure(url: string, secret: string): Promise<void> {
       }),
     });
     await call("read", `/v1/warrants/${id}`);
-    // A process's very first answers are slow whatever else it does, and the sweep begins after half a second.
+    // The first answers of a process are always slow, so they are not counted. The sweep begins only after
+    // half a second.
     warm ||= performance.now() - begun > 400;
     if (count % 50 === 0 && sweptMs === 0) {
       const list = await fetch(`${url}/v1/warrants?state=held&sort=deadline&limit=1`, {
@@ -126,14 +136,14 @@ async function measure(url: string, secret: string): Promise<void> {
     }
   }
   console.log(`swept within ${(sweptMs / 1_000).toFixed(1)} s`);
-  for (const [name, times] of Object.entries(took)) tell(name, times);
+  for (const [name, times] of Object.entries(took)) printTimes(name, times);
   const slowest = Math.max(...(took.read ?? []), ...(took.open ?? []));
   if (slowest > LIMIT_MS) process.exitCode = 1;
-  await tellLateness(call);
+  await printLateness(call);
   console.log(`slowest during the sweep: ${slowest.toFixed(1)} ms, of at most ${LIMIT_MS} ms`);
 }
 
-function tell(name: string, times: readonly number[]): void {
+function printTimes(name: string, times: readonly number[]): void {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share: number) => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(1).padStart(8);
   console.log(
@@ -141,8 +151,11 @@ function tell(name: string, times: readonly number[]): void {
   );
 }
 
-/** Opens warrants that are due soon, one after the other, and tells how long after its deadline each was expired. */
-async function tellLateness(
+/**
+ * Opens warrants that are due soon, one after the other, and prints how long after its deadline each was
+ * expired.
+ */
+async function printLateness(
   call: (
     name: string,
     path: string,
@@ -167,5 +180,5 @@ async function tellLateness(
       if (settledAt !== null) late.push(Date.parse(settledAt) - deadline);
     }
   }
-  tell("late", late);
+  printTimes("late", late);
 }

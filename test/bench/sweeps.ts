@@ -12,13 +12,16 @@ import { median } from "./statistics.ts";
 import { atMost, type Row } from "./table.ts";
 
 const OVERDUE = 2_000;
-/** The first is for the compiler, and is not counted. */
+/** The number of rounds. The first is not counted: the compiler is still at work in it. */
 const ROUNDS = 3;
 const BALANCE_READS = 200;
-/** From the opens until the servers have ended. */
+/** How far ahead the deadlines are. The warrants are opened, and the servers have ended, before that. */
 const AHEAD_MS = 20_000;
 
-/** The sweep of deadlines and the balances, which no request runs: in this process, on both folders in turns. */
+/**
+ * Compares the sweep of deadlines and the balances on both folders, in this process and in turns, since no
+ * request runs them.
+ */
 export async function compareSweeps(small: Filled, large: Filled, aim: { required: number }): Promise<Row[]> {
   const sweeps: number[] = [];
   const balances: number[] = [];

@@ -1,4 +1,7 @@
-/** One line of the table: what was measured, what is aimed at, and what that comes to; empty where there is no aim. */
+/**
+ * One line of the table: what was measured, the result, the aim and whether it is met. The last two are empty
+ * where there is no aim.
+ */
 export type Row = {
   readonly what: string;
   readonly measured: string;
@@ -6,7 +9,7 @@ export type Row = {
   readonly verdict: "met" | "short of the aim" | "MISSED" | "";
 };
 
-/** What a figure must come to, and what it should come to where that is more. */
+/** The limit that a figure must meet, and a stricter one that it should meet. */
 type Limit = { readonly required: number; readonly aimed?: number };
 
 const HEADS = { what: "What", measured: "Measured", aim: "Aim", verdict: "" };
@@ -17,7 +20,7 @@ export const atMost = (what: string, figure: number, limit: Limit, unit: string,
 export const atLeast = (what: string, figure: number, limit: Limit, comment = ""): Row =>
   judged(what, figure, limit, "", comment, "≥", (bound) => figure >= bound);
 
-/** A figure that nothing is aimed at. */
+/** A line for a figure without an aim. */
 export const noted = (what: string, measured: string): Row => ({ what, measured, aim: "", verdict: "" });
 
 /** Lines with a heading. */
@@ -44,7 +47,7 @@ function judged(
   };
 }
 
-/** Three digits that matter; of large figures, all of them. */
+/** A figure with three significant digits; a large one with all of its digits. */
 const shown = (figure: number): string =>
   figure >= 100 ? Math.round(figure).toLocaleString("en") : String(Number(figure.toPrecision(3)));
 

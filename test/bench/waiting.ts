@@ -6,7 +6,7 @@ import { quantile } from "./statistics.ts";
 
 const LONG_MS = 50;
 
-/** What a client waited for the answers to its requests. */
+/** How long a client waited for its answers. */
 export type Waited = {
   readonly requests: number;
   readonly slowestMs: number;
@@ -16,7 +16,7 @@ export type Waited = {
 };
 
 export type WaitingClient = AsyncDisposable & {
-  /** What was waited while the work went on. */
+  /** How long the client waited while the work ran. */
   during(work: () => Promise<unknown>): Promise<Waited>;
   /** Warrants opened so far. */
   readonly opened: () => number;

@@ -21,10 +21,10 @@ const OVERDUE = 5_000;
 const OVERDUE_AHEAD_MS = 20_000;
 const LOAD_SECONDS = 15;
 const LOAD_CONNECTIONS = 8;
-/** Of the job's first run, by the server. */
+/** The latest time after the start at which the server's first audit begins. */
 const AUDIT_BEGINS_MS_MAX = 70_000;
 const AUDIT_MS_MAX = 3_600_000;
-/** To this a log is cut that grew during a long read. */
+/** The size to which a log is cut that grew during a long read. */
 const LOG_MB_KEPT = 64;
 const LOG_COPIED_MS_MAX = 120_000;
 
@@ -50,7 +50,10 @@ const slowest = (during: string, { slowestMs, p999Ms, over, requests }: Waited):
 
 const targetOf = (server: Running, { facts }: Filled): Target => ({ url: server.url, secret: facts.secret });
 
-/** Nothing else, then the sweep of deadlines, then the checkpoints of a log that others write. */
+/**
+ * Measures without other work, then during the sweep of deadlines, then during the checkpoints of a log that
+ * others write.
+ */
 async function duringJobs(filled: Filled, { folder }: Scale): Promise<Row[]> {
   await using server = await startServer(filled.data);
   const target = targetOf(server, filled);
@@ -72,7 +75,7 @@ async function duringJobs(filled: Filled, { folder }: Scale): Promise<Row[]> {
   ];
 }
 
-/** Until no held warrant is past its deadline. */
+/** Resolves when no held warrant is past its deadline. */
 async function untilSwept({ url, secret }: Target): Promise<void> {
   await until(AUDIT_BEGINS_MS_MAX, async () => {
     const response = await fetch(`${url}/v1/warrants?state=held&sort=deadline&limit=1`, {
@@ -142,7 +145,10 @@ async function duringAudit(filled: Filled): Promise<Row[]> {
   ];
 }
 
-/** Whether the server's child audits. The metrics would say it too, but to count for them is work of the server's own. */
+/**
+ * Whether the server's child process is auditing. The metrics would show it too, but collecting them is work
+ * for the server.
+ */
 function isAuditing({ pid }: Running): boolean {
   const threads = readdirSync(`/proc/${pid}/task`);
   const children = threads.flatMap((thread) => readNow(`/proc/${pid}/task/${thread}/children`).split(" "));
@@ -163,7 +169,7 @@ const logBytesOf = (data: string): number => {
   return existsSync(file) ? statSync(file).size : 0;
 };
 
-/** Throws where it does not become so in time. */
+/** Waits until the condition holds. Throws where it does not in time. */
 async function until(msMax: number, isSo: () => Promise<boolean>): Promise<void> {
   if (!(await becomes(msMax, isSo))) throw new Error("the server did not do what was waited for");
 }

@@ -16,7 +16,7 @@ describe("the night's backup", () => {
     [true, "15T03:00:00", ["holdfast-20300115T025959Z.backup"]],
     [false, "15T03:00:00", ["holdfast-20300115T030000Z.backup"]],
     [false, "16T02:59:59", ["holdfast-20300115T233000Z.backup", "holdfast-20300101T030000Z.backup"]],
-    // Dated in the future: the clock was wrong when it was made.
+    // This backup is dated in the future: the clock was wrong when it was made.
     [true, "15T12:00:00", ["holdfast-20310115T030000Z.backup"]],
     // Not names of backups.
     [true, "15T12:00:00", ["monday.backup", "holdfast-20300115T030000Z.backup.12.part"]],

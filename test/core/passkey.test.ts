@@ -54,7 +54,7 @@ test("within 24 hours of a reset a passkey does not count", () => {
   }
 });
 
-test("a signature counter must rise, or there is none", () => {
+test("a signature counter must rise, unless none is kept", () => {
   for (const [before, after, rose] of [
     [0, 0, true],
     [0, 1, true],

@@ -284,7 +284,7 @@ describe("the event", () => {
     test(`of ${from} → ${to} is ${EVENTS[to] ?? "none"}`, () => expect(eventOf(from, to)).toBe(EVENTS[to]));
   }
 
-  test("is one of five, and warrant.escalated is none of them", () => {
+  test("is one of five, and warrant.escalated is not among them", () => {
     expect([...EVENT_TYPES]).toEqual([
       "warrant.opened",
       "warrant.verifying",

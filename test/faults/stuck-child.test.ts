@@ -26,7 +26,7 @@ test("a stop does not wait for ever for the child that copies the log", async ()
     const startedAt = performance.now();
     const stopped = await Promise.race([server.stop().then(() => true), Bun.sleep(20_000).then(() => false)]);
     expect(stopped).toBe(true);
-    // The stop did wait for the child; without that the test would show nothing.
+    // The stop has waited for the child. Without this check the test would prove nothing.
     expect(performance.now() - startedAt).toBeGreaterThan(9_000);
   } finally {
     spied.mockRestore();

@@ -253,7 +253,7 @@ describe("headers", () => {
     ["a cookie that cannot be decoded", ["Cookie: service_session=%E0%A4%A; =; ;;;a"]],
     ["a cookie of 8 kB", [`Cookie: service_session=${"x".repeat(8_000)}`]],
     ["a prototype for a cookie", ["Cookie: __proto__=1; constructor=2"]],
-    ["a forwarded address that is none", ["X-Forwarded-For: ;DROP TABLE warrants, 999.1.1.1"]],
+    ["a malformed forwarded address", ["X-Forwarded-For: ;DROP TABLE warrants, 999.1.1.1"]],
     ["an odd host", ["Host: a.example:99999"]],
     ["two hosts", ["Host: b.example"]],
     ["an odd origin", ["Origin: null", "Sec-Fetch-Site: nonsense"]],

@@ -86,7 +86,7 @@ test("the keys of an agent that must be named must send agent_id on an open, but
   await service.refuses(home, [403, "agent_key_mismatch"], () => open({ agent_id: other.id }, strict.as));
   const mine = await service.opened(home, { agent_id: strict.id }, { as: strict.as });
   expect((await verify(mine.id, strict.as)).body.state).toBe("released");
-  // The setting is about keys of this agent: other callers need not name it.
+  // The setting applies only to the keys of this agent. Other callers need not name it.
   await service.opened(home, {}, { as: other.as });
   await service.opened(home, {}, { as: home.people.operator.as });
 });

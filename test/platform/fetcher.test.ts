@@ -299,7 +299,7 @@ describe("names and addresses", () => {
 
   test.each<[string, () => Promise<readonly string[]>, string]>([
     ["one of whose addresses is private", async () => ["127.0.0.1", "10.0.0.1"], "source_blocked"],
-    ["whose address is none", async () => ["example.test"], "source_blocked"],
+    ["whose address is malformed", async () => ["example.test"], "source_blocked"],
     ["without an address", async () => [], "source_unreachable"],
     ["that does not resolve", () => Promise.reject(new Error("ENOTFOUND")), "source_unreachable"],
     ["whose resolution hangs", () => new Promise(() => {}), "source_timeout"],

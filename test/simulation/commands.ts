@@ -5,7 +5,7 @@ import type { Setting } from "./service.ts";
 /** The commands of random histories. An index picks one of the things that exist when the command runs. */
 
 const index = fc.nat({ max: 1_000 });
-/** An index in one of so many cases, else null. */
+/** An index in one of `times` cases, else null. */
 const seldom = (times: number): fc.Arbitrary<number | null> =>
   fc.oneof({ weight: times - 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: index });
 const who = fc.oneof(

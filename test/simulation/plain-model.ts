@@ -145,7 +145,7 @@ export class PlainModel {
     return { status: 200, replayed: false };
   }
 
-  /** What follows from the Idempotency-Key alone. */
+  /** The answer that follows from the Idempotency-Key alone. */
   private replay({ key, fingerprint }: Request): Expected | null {
     const known = this.keys.get(key);
     if (!known?.answered || known.fingerprint !== fingerprint) return null;

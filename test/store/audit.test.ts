@@ -60,7 +60,7 @@ const inMode = (mode: string) => `(SELECT position FROM scopes WHERE mode = '${m
 const accountIn = (mode: string, asset: string) =>
   `(SELECT accounts.position FROM accounts JOIN scopes ON scopes.position = scope WHERE mode = '${mode}' AND asset = '${asset}')`;
 
-/** Of one warrant, what a forger would do: the hashes of its trace made anew, as if nothing had ever been else. */
+/** Computes the hashes of one warrant's trace anew, as a forger would after changing it. */
 function rechain(raw: Database, state: string): void {
   const warrant = readWarrants(raw).find((one) => one.state === state);
   if (!warrant) throw new Error(`no warrant is ${state}`);
@@ -344,7 +344,7 @@ const WARRANTS: readonly Corruption[] = [
     /: there is no agent at position 7777$/,
   ],
   [
-    "an agent of another world",
+    "an agent of another mode",
     "UPDATE agents SET mode = 'sandbox' WHERE mode = 'live' AND failure_budget = 100",
     /: its organisation and mode have no agent agt_\w+$/,
   ],

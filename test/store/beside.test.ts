@@ -18,7 +18,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const ANOTHER = "HOLDFAST_DATA: another server runs on";
 
-/** Takes the folder for a server, and lets it go; what is said where that is refused. */
+/** Takes the folder's lock and releases it; or answers the message of the refusal. */
 function take(): string | null {
   const lock = lockForServer(folder);
   if (isRefusal(lock)) return lock.message;
@@ -26,7 +26,7 @@ function take(): string | null {
   return null;
 }
 
-test("one server has the folder; the next may when it is gone", () => {
+test("one server has the folder; another one can start when it has ended", () => {
   const lock = must(lockForServer(folder));
   expect(take()).toStartWith(ANOTHER);
   lock.release();
@@ -34,7 +34,7 @@ test("one server has the folder; the next may when it is gone", () => {
   expect(readdirSync(folder)).toEqual(["server.lock"]);
 });
 
-test("a lock that is none is not told as another server", () => {
+test("a lock file that is not a database is not reported as another server", () => {
   writeFileSync(join(folder, "server.lock"), "neither empty nor a database");
   const problem = take();
   expect(problem).toStartWith(`HOLDFAST_DATA: ${folder}/server.lock cannot be locked`);
@@ -42,7 +42,7 @@ test("a lock that is none is not told as another server", () => {
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  "a lock that may only be read is none: its transaction would lock out nobody",
+  "a read-only lock file is refused: its transaction would lock out nobody",
   async () => {
     const lock = must(lockForServer(folder));
     lock.release();

@@ -35,7 +35,7 @@ describe("the store", () => {
   const making = (row: Organisation): Change => ({ put: [{ kind: "organisation", before: null, row }] });
   const create = (row: Organisation) =>
     ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: row.id, change: making(row) }) });
-  /** Through another connection, which sees what is committed and nothing else. */
+  /** Whether an organisation is committed, asked by another connection, which sees nothing else. */
   const committed = (id: string) => other.query("SELECT 1 FROM organisations WHERE id = ?").get(id) !== null;
 
   test("answers only what is on disk", async () => {
@@ -62,7 +62,7 @@ describe("the store", () => {
         },
       });
     const [before] = await Promise.all([look(), create(row), look()]);
-    // The third saw what the second wrote, and nobody outside did: it is one transaction.
+    // The third command saw what the second wrote, and no other connection did: they share a transaction.
     expect(isRefusal(before) && before.refused).toBe("organisation_not_found");
     expect(seen).toEqual([["gathered", false]]);
     expect(committed(row.id)).toBe(true);
@@ -98,7 +98,7 @@ describe("the store", () => {
           change: {
             put: [
               { kind: "organisation", before: null, row: half },
-              // Of nobody: a user's organisation must be there.
+              // The user's organisation does not exist, so the reference is refused.
               {
                 kind: "user",
                 before: null,
@@ -185,7 +185,7 @@ describe("the store", () => {
     await closing.store.close();
     expect(await queued).toBe(row.id);
     await expect(closing.store.execute(command)).rejects.toThrow("the store is closed");
-    // The flush that was scheduled before has nothing to do, and does no harm.
+    // The flush that was scheduled before has nothing to do and must not fail.
     await Bun.sleep(1);
     const file = new Database(join(closing.folder, "holdfast.db"));
     expect(file.query("SELECT name FROM organisations").get()).toEqual({ name: "queued" });
@@ -233,7 +233,7 @@ describe("the commit queue", () => {
       cache,
       undone: cache.clear,
       load: (missing) => {
-        // The instance is all that these commands look at.
+        // These commands need only the instance.
         for (const [kind, keys] of missing.rows)
           for (const key of keys) cache.loadRow(kind, key, { id: "ins" } as never);
       },

@@ -29,7 +29,7 @@ import {
   warrantIn,
 } from "../support/stage.ts";
 
-/** What a table says to raw SQL, with every guard in place. */
+/** How the tables react to raw SQL, with every guard in place. */
 describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
@@ -121,7 +121,7 @@ describe("raw SQL of a buggy caller", () => {
   const refunding = ["amount", "-amount", "0", "0"] as const;
   const funding = ["amount", "0", "0", "-amount"] as const;
 
-  /** A warrant like one that is there, with some columns changed. */
+  /** A copy of an existing warrant with some columns changed. */
   const warrant = (columns: Record<string, string>, verb = "INSERT"): string => {
     const names = ledger.raw
       .query<{ name: string }, []>("SELECT name FROM pragma_table_info('warrants')")
@@ -729,7 +729,7 @@ describe("raw SQL of a buggy caller", () => {
   }
 });
 
-/** A wrong Change is refused alone: what is in the batch with it commits. */
+/** A wrong Change is refused alone: the rest of its batch commits. */
 describe("a wrong Change", () => {
   let ctx: TestContext;
   let stage: Stage;
@@ -1043,7 +1043,7 @@ describe("a wrong Change", () => {
       expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
       const refused = answers[1] as PromiseRejectedResult;
       expect(`${refused.reason} ${(refused.reason as Error).cause}`).toMatch(problem);
-      // Nothing of the wrong one is there, and all of the others.
+      // Nothing of the wrong Change is stored, and all of the others is.
       for (const { id } of [first, second]) {
         expect(warrants.find(id)?.state).toBe("held");
         expect(trace.of(id)).toHaveLength(1);

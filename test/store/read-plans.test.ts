@@ -12,11 +12,11 @@ import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } fro
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** How SQLite answers what people read back: by an index, however many warrants there are. */
+/** SQLite must answer every list from an index, however many warrants there are. */
 
 /** The ways in which a statement is run. */
 const WAYS = ["get", "all", "values", "iterate", "run"] as const;
-/** Every statement that ran, its values written in. */
+/** Every statement that ran, with its values written in. */
 let ran: string[] = [];
 
 /** The statement, which says so when it runs. */
@@ -42,7 +42,7 @@ let home: TestOrganisation;
 let market: Market;
 let database: Database;
 beforeAll(async () => {
-  // Before the store is opened, which prepares what it asks often.
+  // This comes before the store is opened, since the store prepares its frequent statements then.
   const prepare = Database.prototype.prepare;
   preparing = spyOn(Database.prototype, "prepare").mockImplementation(function (this: Database, ...given) {
     return watched(Reflect.apply(prepare, this, given));
@@ -194,7 +194,9 @@ test("every list of warrants, with every filter and order, is read from the inde
   }
 });
 
-/** The indexes that a read of deliveries goes by, in the plan's order; a scan without one is shown as it is. */
+/**
+ * The indexes that a read of deliveries uses, in the plan's order. A scan without an index is shown as it is.
+ */
 function indexesOf(read: () => unknown): string[] {
   ran = [];
   read();

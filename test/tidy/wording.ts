@@ -13,7 +13,7 @@ const PURE = /^src\/(core|resources|services)\//;
 const SRC = /^src\//;
 const CORE_HASHES = /\bBun\.(?!SHA256\b|CryptoHasher\b|hash\.crc32\b)/;
 const ENVIRONMENT = /\b(process|Bun|import\.meta)\.env\b/;
-/** The rooms whose comments cite only what a reader of the repository can open. The others are still to do. */
+/** Only documents that are in the repository may be cited there, so that every reader can open them. */
 const CITES = /^(test|src)\//;
 const OUTSIDE = /\b(interface|decisions|architecture)\.md\b/;
 const ANY = /\bas any\b(?! \w)|: any\s*([;,)\]}=|&>]|$)|<any>|, any>/;

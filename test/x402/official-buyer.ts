@@ -11,7 +11,7 @@ export type OfficialBuyer = {
   sign(url: string): Promise<Readonly<Record<string, string>>>;
   /** Asks again with a payment. */
   send(url: string, headers: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Sold>;
-  /** Both. */
+  /** Signs and sends. */
   buy(url: string, signal?: AbortSignal): Promise<Sold>;
 };
 

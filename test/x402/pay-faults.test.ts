@@ -17,7 +17,7 @@ const COST = BigInt(PRICE);
 const FAULTS: readonly Fault[] = [...FACILITATOR_FAULTS, ...SELLER_FAULTS];
 /** Sellers that hang take as long as the service waits. */
 const TABLE_MS = 60_000;
-/** Longer than any authorization is valid. */
+/** Longer than any authorization stays valid. */
 const PAST_EXPIRY_SECONDS = 90;
 /** Longer than the time until the chain is asked again, and shorter than the authorization is valid. */
 const SOON_SECONDS = 20;

@@ -157,7 +157,8 @@ describe("the chain's word", () => {
     expect(await chains.authorizationState(question(newNonce()))).toMatchObject({ isUsed: false });
   });
 
-  // This comes last, since it moves the chain's clock ahead of the real time: there nothing that is signed now is valid.
+  // This test comes last, since it moves the chain's clock ahead of the real time. After that the chain
+  // accepts nothing that is signed now.
   test("of an authorization that was never used is final once a block is later than its expiry", async () => {
     const seller = await sellerOf(1);
     const nonce = newNonce();

@@ -7,7 +7,7 @@ import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
 
-/** This word is not the name of a file. A file with this name is `./acknowledge`. */
+/** This word is a command, not the name of a file. A file with this name can be given as `./acknowledge`. */
 const ACKNOWLEDGE = "acknowledge";
 
 export function addRestore(program: Command, tools: CommandLineTools): void {

@@ -13,8 +13,9 @@ import type { Clause } from "./registry.ts";
 import type { Schemas } from "./schema.ts";
 
 /**
- * The packages behind these two take 10 ms to load. A server does not wait for them at its start: it evaluates only clauses that
- * need no document (`needsDocument`), and its children evaluate the others.
+ * The packages that these two load take 10 ms. A server's start does not wait for them: the server itself
+ * evaluates only clauses that need no document (`needsDocument`), and its child processes evaluate the
+ * others.
  */
 const jsonPaths = (): typeof import("./jsonpath.ts") => require("./jsonpath.ts");
 const jsonSchemas = (): typeof import("./schema.ts") => require("./schema.ts");
@@ -25,7 +26,7 @@ export function loadDocumentPackages(): void {
   jsonSchemas();
 }
 
-/** How far in the future the time of evidence may be: clocks differ. */
+/** How far in the future the time of evidence may be, since clocks differ. */
 const FUTURE_MAX_MS = 300 * SECOND_MS;
 
 type Finding = { readonly code: ClauseCode | null; readonly observed: unknown };

@@ -8,8 +8,8 @@ import {
 import { JSONPATH_LENGTH_MAX } from "./limits.ts";
 import { compilePattern, type Pattern, PatternProblem } from "./pattern.ts";
 
-// JSONPath of RFC 9535 by json-p3. Its native regular expressions are replaced: they can give wrong answers (see pattern.ts). No
-// path runs code.
+// JSONPath of RFC 9535, by json-p3. No path runs code. json-p3 uses native regular expressions, which can
+// give wrong answers (see pattern.ts), so they are replaced here.
 
 /** How many levels `..` goes down. A deeper document fails the clause. */
 const DEPTH_MAX = 512;
@@ -63,7 +63,10 @@ function isIRegexp(source: string): boolean {
 
 const environment = new Environment({ maxRecursionDepth: DEPTH_MAX });
 
-/** Paths that were found to be right. An organisation's warrants name the same few again and again. */
+/**
+ * Paths that were parsed without a problem. An organisation's warrants use the same few paths again and
+ * again.
+ */
 const rightPaths = new Set<string>();
 const RIGHT_PATHS_MAX = 256;
 

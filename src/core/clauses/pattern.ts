@@ -12,7 +12,10 @@ export class PatternProblem extends Error {}
 
 const PATTERN_LENGTH_MAX = 4_096;
 
-/** JSON Schema's patterns, and those of JSONPath's `search()` and `match()`. Their dots differ; `match()` takes the whole text. */
+/**
+ * Where a pattern comes from: a JSON Schema, or JSONPath's `search()` or `match()`. A dot means something
+ * else in a schema than in a JSONPath, and `match()` compares the whole text.
+ */
 type Dialect = "ecma262" | "search" | "match";
 
 /** ECMA-262 WhiteSpace and LineTerminator; RE2's own `\s` knows only ASCII. */
@@ -155,7 +158,7 @@ class Translation {
     }
   }
 
-  /** Only whether a text matches is asked, so no group needs to capture. */
+  /** Every group is written without a capture, since only the fact of a match is used. */
   private group(): string {
     if (!this.ahead("?")) return "(?:";
     if (this.ahead("?:")) {

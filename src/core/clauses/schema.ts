@@ -49,7 +49,10 @@ function createEngine(draft: Draft, options: Options): Ajv {
   return engine;
 }
 
-/** Members named `constructor` or `valueOf` mislead Ajv's equality, and its uniqueItems takes quadratic time. */
+/**
+ * Replaces three keywords of Ajv. Members named `constructor` or `valueOf` mislead its equality, and its
+ * `uniqueItems` takes quadratic time.
+ */
 function replaceEquality(engine: Ajv): void {
   for (const keyword of ["const", "enum", "uniqueItems"]) engine.removeKeyword(keyword);
   engine.addKeyword({

@@ -8,7 +8,10 @@ export type Challenge =
   | {
       readonly kind: "protocol";
       readonly protocol: 1 | 2;
-      /** Version 2's description of what is bought, which goes back with the payment; null in version 1. */
+      /**
+       * What is bought, as protocol version 2 describes it; it is sent back with the payment. Null in version
+       * 1.
+       */
       readonly resource: JsonObject | null;
       /** At least one. */
       readonly entries: readonly ChallengeEntry[];
@@ -16,7 +19,7 @@ export type Challenge =
 
 /** One of the ways to pay that a seller accepts. */
 export type ChallengeEntry = {
-  /** Where it stands, such as `accepts.0`. */
+  /** Its place in the challenge, such as `accepts.0`. */
   readonly path: string;
   readonly scheme: string;
   readonly network: string;
@@ -73,7 +76,8 @@ export function parseChallenge({ headers, body }: PaymentRequired): Challenge | 
       ? parseProtocol(read.value, 2, `${HEADER} `)
       : unreadable(`${HEADER} is not a JSON object`);
   }
-  // A text has at least as many bytes as characters. With too many characters it is refused before it is copied.
+  // A text has at least as many bytes as characters. One with too many characters is refused before it is
+  // copied.
   if (body.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (bytes.length > CHALLENGE_BYTES_MAX) return CHALLENGE_TOO_LONG;

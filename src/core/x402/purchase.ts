@@ -42,7 +42,7 @@ export const RECOVERY: Readonly<Record<Phase, Readonly<Record<Pays["kind"], Reco
 export const KNOWN = ["paid", "unpaid", "unknown"] as const;
 export type Known = (typeof KNOWN)[number];
 
-/** What says so. */
+/** Who said whether the seller was paid: the seller's receipt, the chain, or a person. */
 export const WITNESSES = ["receipt", "chain", "person"] as const;
 
 /** How the paid request went. `receipted`: answered, with a valid settlement receipt (see readReceipt). */
@@ -105,16 +105,20 @@ export function decideUnknown(finding: Finding): "refund" | "irrevocable" | "wai
   return finding === "expired" ? "refund" : "wait";
 }
 
-/** An authorization expires by the time of the chain's blocks. It may be behind our clock, after an outage or as ours is fast. */
+/**
+ * How much later than the expiry a person may attest where no chain is asked. The authorization expires by
+ * the time of the chain's blocks, which may be behind our clock: the chain had an outage, or our clock is
+ * fast.
+ */
 const EXPIRY_MARGIN_MS = HOUR_MS;
 /** After so long without the chain's answer, a person may attest. */
 const CHAIN_AWAY_MS = DAY_MS;
 
 /**
- * Whether a person may say what became of a payment that is not known, and from when on, epoch milliseconds (README, "Buying
- * by x402"). Where no chain is asked, it is an hour after the authorization's expiry. Where a chain is asked, it is a day
- * after its last answer, or after that expiry if that is later; and it must still be asked, since a chain that nobody asks
- * cannot answer.
+ * Whether a person may say now whether an unknown payment was made, and from when on, in epoch milliseconds
+ * (README, "Buying by x402"). Where no chain is asked: an hour after the authorization has expired. Where a
+ * chain is asked: a day after its last answer, or a day after the expiry if that is later. A server must also
+ * still be asking it, since a chain that is not asked cannot answer.
  *
  * @param isAsked whether there is an endpoint of the chain
  */
@@ -132,15 +136,15 @@ export function decideAttestation(
     return { isOpen: now >= from, from };
   }
   const from = Math.max(validBefore, chainSilentSince ?? now) + CHAIN_AWAY_MS;
-  // Where the next question is overdue, no server has asked lately.
+  // An overdue question shows that no server is asking the chain any more.
   const isStillAsked = nextCheckAt !== null && nextCheckAt > now;
   return { isOpen: now >= from && isStillAsked, from };
 }
 
 /**
- * Null where the payment allows the settlement or the dispute of its warrant, else `illegal_transition`. While the payment is
- * not known, nothing is legal. Was it made, only a release is legal; was it not, only a refund. This holds from the signature
- * on, also for the deadline sweep.
+ * Null where the payment allows the settlement or the dispute of its warrant, else `illegal_transition`.
+ * While the payment is unknown, nothing is allowed. If it was made, only a release is allowed; if it was not,
+ * only a refund. The rule holds from the signature on, also for the deadline sweep.
  */
 export function refuseMove(kind: Pays["kind"], known: Known, to: SettledState | "disputed"): Refusal | null {
   if (kind === "voucher") return null;
@@ -175,23 +179,25 @@ export type Purchase = {
   readonly warrantId: string | null;
   /** The wallet that signs; null for a voucher. */
   readonly payer: string | null;
-  /** Of the one authorization, 32 bytes in hex. */
+  /** The nonce of the purchase's only authorization: 32 bytes in hex. */
   readonly nonce: string | null;
   /** When the authorization expires. */
   readonly validBefore: number | null;
-  /** The signed header. No other is ever sent. */
+  /** The signed header. A purchase never sends another one. */
   readonly header: PaymentHeader | null;
   readonly attempt: Attempt | null;
   readonly known: Known | null;
-  /** Who said what is known. */
+  /** Who said whether the seller was paid. */
   readonly knownBy: (typeof WITNESSES)[number] | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
-  /** Of the paid answer; null where none came. */
+  /** Status of the answer to the paid request; null where no answer came. */
   readonly responseStatus: number | null;
-  /** SHA-256 of its body. The body is stored under this hash for as long as the answer is replayed. */
+  /**
+   * SHA-256 of that answer's body. The body is stored under this hash for as long as the answer is replayed.
+   */
   readonly responseHash: string | null;
-  /** Its `Last-Modified`. */
+  /** `Last-Modified` of that answer. */
   readonly responseLastModifiedAt: number | null;
   readonly createdAt: number;
   readonly answeredAt: number | null;

@@ -15,7 +15,7 @@ export const AUTHORIZATION_MS_MAX = MINUTE_MS;
 export type ExactPayment = {
   readonly kind: "exact";
   readonly protocol: 1 | 2;
-  /** As the entry names it: version 1 has names of its own. */
+  /** The network as the entry names it: protocol version 1 has names of its own. */
   readonly network: string;
   readonly chainId: number;
   /** The token's address, in lower case. */
@@ -26,7 +26,7 @@ export type ExactPayment = {
   readonly tokenVersion: string;
   /** The chosen entry as given: version 2 sends it back as `accepted`. */
   readonly entry: JsonObject;
-  /** Version 2's `resource`, which goes back too; null where there is none. */
+  /** The `resource` of protocol version 2, which is sent back too; null in version 1. */
   readonly resource: JsonObject | null;
 };
 
@@ -54,7 +54,10 @@ export type Buyer = {
   readonly mode: Mode;
   /** The caller's ceiling, in the smallest unit of `asset`. */
   readonly maxAmount: bigint;
-  /** The ledger's asset that the caller pays in. `maxAmount` is in it, so a price in any other is not paid. */
+  /**
+   * The ledger's asset that the caller pays in. `maxAmount` is in its units, so a price in another asset is
+   * refused.
+   */
   readonly asset: string;
   readonly payable: Payable;
 };
@@ -135,7 +138,10 @@ function exactQuote(
   };
 }
 
-/** The term of the seller that an EIP-3009 authorization cannot meet, or null. The token rejects a signature for another domain. */
+/**
+ * The first of the seller's terms that an EIP-3009 authorization cannot meet, or null. One of them is the
+ * token's domain: the token rejects a signature for any other.
+ */
 function problemWithTerms({ payTo, extra }: ChallengeEntry, rule: AssetRule): string | null {
   const { assetTransferMethod = "eip3009", paymentFlow = "authorization" } = extra;
   const { name = rule.tokenName, version = rule.tokenVersion } = extra;

@@ -9,7 +9,7 @@ export type SettlementReceipt = {
   readonly transaction: string;
 };
 
-/** The newer name first. Sellers of both protocol versions send either. */
+/** Sellers of both protocol versions send either header. The newer name is read first. */
 const HEADERS = ["payment-response", "x-payment-response"] as const;
 const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 

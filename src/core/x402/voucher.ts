@@ -25,7 +25,10 @@ export type VoucherClaims = {
   readonly receipt: string;
 };
 
-/** The `typ` of a voucher's header. By it nothing else that the key signs passes for a voucher (RFC 8725, 3.11). */
+/**
+ * The `typ` in a voucher's header. With it nothing else that the key signs can pass for a voucher (RFC 8725,
+ * 3.11).
+ */
 export const VOUCHER_TYPE = "holdfast-voucher+jwt";
 
 /** What a voucher is made of; times in epoch milliseconds. */

@@ -29,7 +29,7 @@ const throttledBudget = ({ ctx }: Call): Budget => ({
   exceeded: true,
 });
 
-/** The refusal of a verb that counts failed sign-ins, with its budget. */
+/** The refusal of a verb that counts failed sign-ins, with the window of these failures in the headers. */
 export function refuseThrottled(call: Call, refusal: Refusal): Refusal {
   if (refusal.refused === "rate_limit_exceeded") call.budget = throttledBudget(call);
   return refusal;

@@ -73,7 +73,7 @@ export const consoleRoutes: readonly Route[] = [
   get(
     "/v1/console/audit-log",
     {
-      ...readBack("Every administrative act, newest first", auditLogForm, ACCESS.administer),
+      ...readBack("The audit log, newest first", auditLogForm, ACCESS.administer),
       query: auditLogQuery,
     },
     async (call) =>

@@ -19,7 +19,10 @@ const documentForm = () => Type.Unsafe<object>({ type: "object" });
 
 const docsPage = (body: string): Answer => html(body, ["style-src 'self'"]);
 
-/** What the pages show of all routes. Called with each request, because these routes are declared before the list is complete. */
+/**
+ * What the pages show of all routes. It is asked for with each request, because these routes are declared
+ * before the list of routes is complete.
+ */
 export type DescribedRoutes = {
   readonly endpoints: () => readonly Endpoint[];
   readonly openApi: () => object;

@@ -5,7 +5,7 @@ import { json } from "../answers.ts";
 import { reportFault } from "../call.ts";
 import { post, type Route, route } from "../route.ts";
 
-/** What an outside worker may start. The service also does it by itself. */
+/** The jobs that an outside worker may start. The service also runs them by itself. */
 export const internalRoutes: readonly Route[] = [
   post(
     "/internal/jobs/webhooks",

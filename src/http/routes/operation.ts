@@ -7,10 +7,11 @@ import { mayReadMetrics } from "../operation.ts";
 import { get, type Route, route } from "../route.ts";
 
 const tags = ["Operation"];
-// Not counted: a stranger behind the same proxy could use up the rate limit, and the service would look unhealthy.
+// These requests are not counted. A stranger behind the same proxy could use up the rate limit, and the
+// service would look unhealthy.
 const open = { access: null, bucket: "read", counted: false } as const;
 
-/** What an operator's tools ask: whether the service is up, whether it is fit to serve, and its figures. */
+/** The routes for the operator's tools: whether the service runs, whether it is ready, and its metrics. */
 export const operationRoutes: readonly Route[] = [
   get(
     "/healthz",

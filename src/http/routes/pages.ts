@@ -26,7 +26,7 @@ const page = (path: string, summary: string, answers: `text/${string}` = "text/h
     },
   );
 
-/** Where a person signs in and keeps passkeys and password. The contents are the console's. */
+/** The pages where a person signs in and manages passkeys and password. The console has their contents. */
 export const pageRoutes: readonly Route[] = [
   page("/account", "Sign in; one's own passkeys and password"),
   page("/reset-password", "Choose a new password by a one-time link"),

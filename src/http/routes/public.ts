@@ -10,7 +10,7 @@ import { get, post, type Route, route } from "../route.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
 
-/** What anyone may call: the public receipt, the keys to check it with, and the bench. */
+/** The routes that anybody may call: the public receipt, the keys to verify it with, and the bench. */
 export const publicRoutes: readonly Route[] = [
   get(
     "/t/:id",

@@ -23,7 +23,7 @@ export type AgentInput = {
   readonly failure_budget?: number;
   /** Whether its keys must send `agent_id` on open. */
   readonly must_be_named?: boolean;
-  /** The `did:key:z…` of a key that the agent brings; without it, a `did:web` of this instance. */
+  /** The `did:key:z…` of the agent's own key. Without it the agent gets a `did:web` of this instance. */
   readonly did_key?: string;
 };
 
@@ -76,8 +76,9 @@ export async function createAgent(
 }
 
 /**
- * Sets an agent's status, then freezes what a killed agent holds, or thaws what is frozen of one that is active again.
- * Anyone from operator up may pause an active agent; the rest is an admin's.
+ * Sets an agent's status. Then it freezes the held warrants of a killed agent, or thaws the frozen warrants
+ * of an agent that is active again. From operator up, a person may pause an active agent; every other change
+ * needs an admin.
  */
 export async function setAgentStatus(
   ctx: Context,
@@ -94,7 +95,7 @@ export async function setAgentStatus(
     needs: { agent: known.id },
     decide: ({ agent: before }, _, current): Audited<Agent> => {
       if (!before) return { answer: agentNotFound(known.id) };
-      // A paused agent may do more than a killed one.
+      // To pause a killed agent gives it back some powers, so that needs an admin too.
       const revives = before.status === "killed" ? refuseAuthority(current, "admin") : null;
       if (revives) return { answer: revives };
       const after = withStatus(before, input.status);
@@ -132,7 +133,7 @@ export async function listAgents(
   });
 }
 
-/** One agent, as it is read back. */
+/** One agent, with its policy, its live session and the counts of its warrants. */
 export async function showAgent(
   ctx: Context,
   authority: Authority,
@@ -146,7 +147,7 @@ export async function showAgent(
   });
 }
 
-/** The agent of an id, where the authority reaches it. */
+/** The agent with this id, where the authority may see it. */
 export async function findAgent(reader: Reader, authority: Authority, id: string): Promise<Agent | Refusal> {
   const agent = await reader.agents.get(id);
   return agent && reaches(authority, agent) ? agent : agentNotFound(id);
@@ -159,6 +160,6 @@ const refuseDidKey = (path: string, value: unknown): Refusal | null =>
     ? null
     : refuseField(path, "must be the did:key:z… of an Ed25519, secp256k1 or P-256 public key");
 
-/** `did:web` of the host that the instance is reached at; a port's colon is escaped, as the method asks. */
+/** `did:web` of the instance's host. The method asks for the colon before a port to be percent-encoded. */
 const identityOf = (id: string, baseUrl: string): string =>
   `did:web:${encodeURIComponent(new URL(baseUrl).host)}:agents:${id}`;

@@ -12,8 +12,8 @@ const PAGE_DEFAULT = 25;
 export type AuditLogPage = Wire<typeof auditLogQuery>;
 
 /**
- * What was done to an organisation and by whom, in both modes, newest first. An entry that is not there to continue from is
- * `validation_failed`.
+ * What changed in an organisation, in both modes, and who changed it; newest first. A cursor that is not the
+ * id of an entry is refused with `validation_failed`.
  */
 export async function showAuditLog(
   ctx: Context,
@@ -30,7 +30,8 @@ export async function showAuditLog(
     if (after === undefined) {
       return pageOf(await auditEntries.list(organisationId, null, limit + 1), limit);
     }
-    // Just above the cursor: the first row is the cursor itself, where it is there.
+    // A `~` sorts after every id, so the list begins with the cursor's own entry. That shows that the entry
+    // exists.
     const [cursor, ...rows] = await auditEntries.list(organisationId, `${after}~`, limit + 2);
     return cursor?.id === after
       ? pageOf(rows, limit)
@@ -38,6 +39,6 @@ export async function showAuditLog(
   });
 }
 
-/** One row more than the page says whether there is another. */
+/** One row more than the page shows whether another page follows. */
 const pageOf = (entries: readonly AuditEntry[], limit: number): AuditLog =>
   auditLogResource(entries.slice(0, limit), entries.length > limit);

@@ -18,11 +18,13 @@ export const MACHINE: Authority = { kind: "machine" };
 
 const accessOf = (role: Role) => ({ role, keys: false });
 
-/** Null where the authority may; a person needs the role. */
+/**
+ * Null where the authority is sufficient. The operator of the machine may do all; a person needs the role.
+ */
 export const refuseAuthority = (authority: Authority, role: Role): Refusal | null =>
   authority.kind === "machine" ? null : refuseAccess(authority, accessOf(role));
 
-/** Whether a thing is there at all for this authority: a person sees one organisation, and one mode at a time. */
+/** Whether this authority can see a thing. A person sees one organisation, in one mode at a time. */
 export const reaches = (
   authority: Authority,
   thing: { readonly organisationId: string; readonly mode?: Mode },
@@ -31,14 +33,14 @@ export const reaches = (
   (authority.organisationId === thing.organisationId &&
     (thing.mode === undefined || authority.mode === thing.mode));
 
-/** Null where the organisation was loaded and is the authority's. */
+/** Null where the organisation exists and the authority can see it. */
 export const refuseOrganisation = (
   authority: Authority,
   organisation: { readonly id: string } | null,
 ): Refusal | null =>
   organisation && reaches(authority, { organisationId: organisation.id }) ? null : organisationNotFound();
 
-/** The organisation and mode that a read is of, once the authority may read them with that role. */
+/** The organisation and mode to read, once it is checked that the authority may read them with that role. */
 export async function readableScope(
   reader: Reader,
   authority: Authority,
@@ -52,7 +54,10 @@ export async function readableScope(
   return refused ?? { organisationId, mode };
 }
 
-/** A command that is an administrative act. `authority` is whose act it is, with the role that they have in the commit. */
+/**
+ * A command that the audit log records. `authority` is who gave it, with the role that they have at the
+ * commit.
+ */
 type Administration<N extends Needs, Answer> = {
   readonly scope: Scope;
   readonly needs: N & Complete<N, N & CredentialNeeds>;
@@ -64,8 +69,8 @@ type Administration<N extends Needs, Answer> = {
 };
 
 /**
- * Commits an administrative act, with its entries in the audit log. A person's authority is asked for again in the commit:
- * who was removed, demoted or signed out while the request was on its way changes nothing.
+ * Commits a command together with its audit entries. A person's role and sign-in are checked again in the
+ * commit, so somebody who was removed, demoted or signed out meanwhile changes nothing.
  */
 export async function administer<N extends Needs, Answer>(
   ctx: Context,
@@ -92,7 +97,7 @@ export async function administer<N extends Needs, Answer>(
   });
 }
 
-/** Whoever works on the machine itself has no credential that could end. */
+/** The operator of the machine has no credential that could end. */
 const NO_CREDENTIAL: CredentialNeeds = {
   callerKey: null,
   callerAgent: null,

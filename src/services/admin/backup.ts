@@ -14,14 +14,14 @@ export type BackupResource = {
   readonly object: "backup";
   readonly file: string;
   readonly bytes: number;
-  /** The key files that are in it, in the clear. */
+  /** The key files in the backup, which are not encrypted there. */
   readonly keys: readonly KeyFileName[];
   readonly created_at: string;
   readonly instance_id: string;
   readonly audit: "ok";
 };
 
-/** The part of a backup that the engine and the key files do; `app.ts` hands it in. */
+/** The work of a backup that the engine and the key files do. `app.ts` passes it in. */
 export type WriteBackup = (
   input: BackupInput,
   createdAt: number,
@@ -51,7 +51,7 @@ export type RestoreResource = {
   readonly object: "restore";
   readonly file: string;
   readonly data_folder: string;
-  /** The key files that were in it. */
+  /** The key files that the backup contained. */
   readonly keys: readonly KeyFileName[];
   readonly backed_up_at: string;
   readonly restored_at: string;
@@ -59,7 +59,10 @@ export type RestoreResource = {
   readonly audit: "ok";
 };
 
-/** The part of a restore that the engine and the key files do; `app.ts` hands it in. Times are epoch milliseconds. */
+/**
+ * The work of a restore that the engine and the key files do. `app.ts` passes it in. Times are epoch
+ * milliseconds.
+ */
 export type RestoreBackup = (
   file: string,
   restoredAt: number,
@@ -67,7 +70,10 @@ export type RestoreBackup = (
   | { readonly instanceId: string; readonly backedUpAt: number; readonly keys: readonly KeyFileName[] }
   | Refusal;
 
-/** Puts a backup that passes the audit into an empty data folder. Live opens are refused there until it is acknowledged. */
+/**
+ * Restores a backup that passes the audit into an empty data folder. Live warrants cannot open there until
+ * the operator has acknowledged the restore.
+ */
 export function restoreFrom(
   restore: RestoreBackup,
   input: { readonly file: string; readonly dataFolder: string },
@@ -91,7 +97,7 @@ export type InstanceResource = {
   readonly object: "instance";
   readonly id: string;
   readonly created_at: string;
-  /** Null where it never was. */
+  /** Null where the ledger was never restored. */
   readonly restored_at: string | null;
   readonly acknowledged_at: string | null;
 };
@@ -105,8 +111,8 @@ const instanceResource = (instance: Instance): InstanceResource => ({
 });
 
 /**
- * Lets live warrants open again after a restore. Where there is nothing to acknowledge, nothing changes. It concerns every
- * organisation, so it stands in the audit log of none: the instance keeps when it was.
+ * Lets live warrants open again after a restore. Where nothing waits for it, nothing changes. It affects
+ * every organisation, so no organisation's audit log has it: the instance records the time.
  */
 export function acknowledgeRestore(ctx: Context): Promise<InstanceResource | Refusal> {
   return ctx.store.execute({

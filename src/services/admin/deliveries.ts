@@ -9,14 +9,17 @@ import type { Context } from "../context.ts";
 import { type Authority, administer, reaches, refuseAuthority } from "./authority.ts";
 import { findWebhook, webhookNotFound } from "./webhooks.ts";
 
-/** New deliveries that an administrator asks for. One that has ended is never tried again: a new one carries its event. */
+/**
+ * New deliveries that an administrator asks for. A delivery that has ended is never tried again, so its event
+ * gets a new one.
+ */
 
 type DeliveryRecord = ReturnType<typeof deliveryRecord>;
 
 /** How many deliveries one commit makes. */
 const STEP = 500;
 
-/** Sends an event once more to the endpoint that an earlier delivery was for, however that one went. */
+/** Sends the event of an earlier delivery to the same endpoint again, whether or not it was delivered. */
 export async function redeliver(
   ctx: Context,
   authority: Authority,
@@ -30,7 +33,7 @@ export async function redeliver(
   return addOne(ctx, authority, webhook, earlier, { action: "delivery.redelivered", subject: earlier.id });
 }
 
-/** The delivery of an id and its endpoint, where the authority reaches both. */
+/** The delivery with this id, and its endpoint, where the authority may see both. */
 async function findDelivery(
   reader: Reader,
   authority: Authority,
@@ -43,7 +46,7 @@ async function findDelivery(
   return isRefusal(webhook) ? webhook : { earlier, webhook };
 }
 
-/** Sends an event of the right form for which nothing happened; the body says so. */
+/** Sends an example event. It has the form of a real one, and says that it is an example. */
 export async function sendExample(
   ctx: Context,
   authority: Authority,
@@ -67,8 +70,9 @@ export type Recovery = {
 };
 
 /**
- * Sends once more what was exhausted since a time and never arrived after all, the oldest first: for an endpoint that was
- * down. Two at once may both send; receivers know an event by its id.
+ * Sends the events of exhausted deliveries again, after an endpoint was down: those since the given time that
+ * were never delivered later, oldest first. Two runs at once may send an event twice; receivers recognise it
+ * by its id.
  */
 export async function recoverWebhook(
   ctx: Context,
@@ -98,7 +102,7 @@ export async function recoverWebhook(
 }
 
 type Sent = Pick<WebhookDelivery, "event" | "eventId" | "warrantId" | "sequence">;
-/** An entry of the audit log without what was made. */
+/** An audit entry, still without the deliveries that were made. */
 type EntryHead = Pick<Entry, "action" | "subject">;
 
 async function addOne(

@@ -18,11 +18,14 @@ const OVERLAP_MAX_SECONDS = 30 * DAY_SECONDS;
 type KeyResource = ReturnType<typeof apiKeyResource>;
 
 export type NewApiKey = KeyResource & {
-  /** Shown this once: only its hash is kept. */
+  /** The key itself, shown only here: only its hash is kept. */
   readonly secret: string;
 };
 
-/** Draws a secret for a key of an agent, in the agent's mode; the commit then says when the key was created. */
+/**
+ * Draws the secret of a new key for an agent, in the agent's mode. The time of its creation comes from the
+ * commit.
+ */
 function drawKey(
   ctx: Context,
   { agentId, organisationId, mode }: Pick<ApiKey, "agentId" | "organisationId" | "mode">,
@@ -77,15 +80,15 @@ export async function createKey(
 type RotatedKey = NewApiKey & { readonly replaces: KeyResource };
 
 /**
- * Puts a new key beside an old one, which ends after the overlap: in between either calls. A key is replaced once; one that
- * has ended, or is being replaced, is `api_key_not_active`.
+ * Replaces a key by a new one. Both work until the overlap is over; then the old one ends. A key that has
+ * ended, or was replaced already, is refused with `api_key_not_active`.
  */
 export async function rotateKey(
   ctx: Context,
   authority: Authority,
   input: {
     readonly key_id: string;
-    /** From 0, which ends the old key at once, to 30 days; without it, one day. */
+    /** 0 to 30 days, in seconds; one day by default. With 0 the old key ends at once. */
     readonly overlap_seconds?: number;
   },
 ): Promise<RotatedKey | Refusal> {
@@ -136,7 +139,7 @@ function refuseRotation(key: ApiKey, now: number): Refusal | null {
     : refuse("api_key_not_active", `The API key ${key.id} is being replaced already; rotate the newer one.`);
 }
 
-/** Revokes an API key. One that is revoked already stays as it is. */
+/** Revokes an API key. A revoked key stays as it is. */
 export async function revokeKey(
   ctx: Context,
   authority: Authority,
@@ -164,7 +167,10 @@ export async function revokeKey(
   });
 }
 
-/** The keys of one agent, or of all agents of an organisation in one mode, oldest first; those that have ended too. */
+/**
+ * The keys of one agent, or of all agents of an organisation in one mode, oldest first. Keys that have ended
+ * are included.
+ */
 export async function listKeys(
   ctx: Context,
   authority: Authority,
@@ -187,7 +193,7 @@ export async function listKeys(
   });
 }
 
-/** The key of an id, where the authority reaches it. */
+/** The key with this id, where the authority may see it. */
 async function findKey(reader: Reader, authority: Authority, id: string): Promise<ApiKey | Refusal> {
   const key = await reader.apiKeys.get(id);
   return key && reaches(authority, key) ? key : keyNotFound(id);

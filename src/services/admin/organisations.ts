@@ -20,7 +20,9 @@ export type NewOrganisation = {
   readonly owner: ReturnType<typeof userResource>;
 };
 
-/** Creates an organisation and its first owner: neither without the other. Only the operator of the machine may. */
+/**
+ * Creates an organisation together with its first owner, in one commit. Only the operator of the machine may.
+ */
 export async function createOrganisation(
   ctx: Context,
   input: OrganisationInput,

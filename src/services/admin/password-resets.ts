@@ -12,18 +12,18 @@ import { findUser, userNotFound } from "./users.ts";
 
 const LIFETIME_MS = HOUR_MS;
 
-/** A one-time link, shown this once: only a hash of its token is kept. */
+/** A one-time link. It is shown only here: only a hash of its token is kept. */
 export type NewPasswordReset = {
   readonly object: "password_reset";
   readonly user_id: string;
-  /** The token stands after the `#`, which no browser sends and no log keeps. */
+  /** The token follows the `#`: browsers do not send that part, so no server logs it. */
   readonly url: string;
   readonly expires_at: string;
 };
 
 /**
- * Makes a link by which a person chooses a new password within the hour; links made before it are void. For roles lower
- * than the authority's only; the operator of the machine may for anyone.
+ * Makes a link with which a person can choose a new password for one hour. Earlier links become void. A
+ * person may make one only for somebody with a lower role; the operator of the machine, for anyone.
  */
 export async function issuePasswordReset(
   ctx: Context,

@@ -12,13 +12,16 @@ export type PolicyInput = {
   readonly organisation_id: string;
   readonly name: string;
   readonly rules: unknown;
-  /** Whose policy it is; without it, the organisation's. */
+  /** The agent that the policy is for. Without it, the policy is the organisation's default. */
   readonly agent_id?: string;
 };
 
 type PolicyResource = ReturnType<typeof policyResource>;
 
-/** Saves a policy: version 1 of a new name, else the next version of it. Nothing that exists is edited. */
+/**
+ * Saves a policy: version 1 of a new name, or the next version of a known one. No saved version is ever
+ * edited.
+ */
 export async function createPolicy(
   ctx: Context,
   authority: Authority,
@@ -54,7 +57,7 @@ export async function createPolicy(
   });
 }
 
-/** Null where the rules cannot be hashed: a label may hold half a character. */
+/** Null where the rules cannot be hashed: a label may contain a lone surrogate. */
 function hashOf(rules: unknown): string | null {
   try {
     return hashJson(rules);

@@ -17,7 +17,10 @@ export type SchemaInput = {
 
 type SchemaResource = ReturnType<typeof schemaResource>;
 
-/** Saves a JSON Schema under a name, for good: a warrant's clauses name it, and the name pins its hash. */
+/**
+ * Saves a JSON Schema under a name. It can never be changed, so a clause that names it always means the same
+ * schema.
+ */
 export async function createSchema(
   ctx: Context,
   authority: Authority,
@@ -54,7 +57,7 @@ export async function createSchema(
       }
       const row = { ...saved, createdAt: now };
       const answer = schemaResource(row);
-      // It may be long, and never changes: its hash says which it was.
+      // The audit entry leaves the schema out: it may be long, and its hash identifies it.
       const { schema: _, ...after } = answer;
       return {
         answer,

@@ -16,18 +16,18 @@ const WARRANT_LIMIT_MAX = 1_000_000_000;
 
 export type SessionInput = {
   readonly agent_id: string;
-  /** Units of USDC that may be held or paid under the session. */
+  /** The ceiling in the smallest unit of USDC: as much may be held or paid under the session. */
   readonly amount_ceiling: string;
   readonly warrant_limit?: number;
-  /** Without it, the agent's. */
+  /** The agent's own failure budget by default. */
   readonly failure_budget?: number;
-  /** RFC 3339; without it, in 7 days. */
+  /** RFC 3339. By default the session expires in 7 days. */
   readonly expires_at?: string;
 };
 
 type SessionRecord = ReturnType<typeof spendSessionRecord>;
 
-/** Creates an agent's spend session; the one before it is revoked in the same commit. */
+/** Creates an agent's spend session, and revokes the one before it in the same commit. */
 export async function createSession(
   ctx: Context,
   authority: Authority,
@@ -78,7 +78,7 @@ export async function createSession(
   });
 }
 
-/** A session that ends now: the row that is put, its entry in the audit log, and the session as it is read back. */
+/** The revocation of a session: the row to write, its audit entry, and the session as the answer shows it. */
 function revoke(
   before: SpendSession,
   now: number,
@@ -97,7 +97,7 @@ function revoke(
   };
 }
 
-/** Revokes a spend session. One that is revoked already stays as it is. */
+/** Revokes a spend session. A revoked session stays as it is. */
 export async function revokeSession(
   ctx: Context,
   authority: Authority,

@@ -10,7 +10,7 @@ import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
 type OrganisationResource = ReturnType<typeof organisationResource>;
 
-/** Stops an organisation's new warrants in both modes, or lets them open again. What is open goes on. */
+/** Stops new warrants of an organisation in both modes, or allows them again. Open warrants continue. */
 export async function setKillSwitch(
   ctx: Context,
   authority: Authority,
@@ -42,7 +42,7 @@ export async function setPasskeyThreshold(
   });
 }
 
-/** Changes a setting; where it is so already, nothing is written. */
+/** Changes a setting. Where it has this value already, nothing is written. */
 function changeOrganisation(
   ctx: Context,
   authority: Authority,

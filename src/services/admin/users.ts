@@ -26,13 +26,16 @@ export type UserInput = {
   readonly email: string;
   readonly password: string;
   readonly role: Role;
-  /** What people call them; without it, the e-mail's part before the `@`. */
+  /** The person's name. By default, the part of the e-mail before the `@`. */
   readonly name?: string;
 };
 
 type UserResource = ReturnType<typeof userResource>;
 
-/** Creates a person of an organisation. Admins and owners are created by owners, everyone else by admins too. */
+/**
+ * Creates a person in an organisation. Only an owner creates admins and owners; an admin creates all others
+ * too.
+ */
 export async function createUser(
   ctx: Context,
   authority: Authority,
@@ -63,7 +66,7 @@ export async function createUser(
   });
 }
 
-/** The people of an organisation, in the order in which they came. */
+/** The people of an organisation, in the order of their creation. */
 export async function listUsers(
   ctx: Context,
   authority: Authority,
@@ -79,8 +82,9 @@ export async function listUsers(
 }
 
 /**
- * Gives a person another role, from their next request on. Nobody gives or takes a role that they may not manage, so
- * nobody raises their own; the last owner stays one. Reset links that nobody used are void.
+ * Gives a person another role, from their next request on. Both the old and the new role must be ones that
+ * the authority may manage, so nobody raises their own role. The last owner cannot be demoted. The person's
+ * unused reset links become void.
  */
 export async function setUserRole(
   ctx: Context,
@@ -107,7 +111,7 @@ export async function setUserRole(
       const after = userResource(row);
       return {
         answer: after,
-        // A link was made for the role that they had.
+        // Who may make a reset link depends on the person's role, so links made for the old role become void.
         put: [{ kind: "user", before: user, row }, ...voidPasswordResets(unusedPasswordResets, now)],
         entries: [{ action: "user.role_changed", subject: user.id, before, after }],
       };
@@ -116,8 +120,8 @@ export async function setUserRole(
 }
 
 /**
- * Removes a person: they sign in no more, their sign-ins and reset links end, and their passkeys go. What they did keeps
- * their id, and API keys stay, since they are agents'.
+ * Removes a person. They cannot sign in any more: their sign-ins and reset links end, and their passkeys are
+ * deleted. Records of what they did keep their id. API keys stay, since they belong to agents.
  */
 export async function removeUser(
   ctx: Context,
@@ -154,7 +158,7 @@ export async function removeUser(
   });
 }
 
-/** Takes a person's passkeys away, for somebody who lost them. Only the operator of the machine may. */
+/** Deletes all passkeys of a person who has lost them. Only the operator of the machine may. */
 export async function resetPasskeys(
   ctx: Context,
   input: { readonly user_id: string },
@@ -179,7 +183,7 @@ export async function resetPasskeys(
   });
 }
 
-/** The person as they would be kept; the fields have been checked. */
+/** The row of a new person. The fields have been checked already. */
 export async function newUser(ctx: Context, input: UserInput): Promise<User> {
   const email = normaliseEmail(input.email);
   return {
@@ -195,7 +199,7 @@ export async function newUser(ctx: Context, input: UserInput): Promise<User> {
   };
 }
 
-/** The person of an id, where the authority reaches them; not somebody who was removed. */
+/** The person with this id, where the authority may see them. A removed person is not found. */
 export async function findUser(reader: Reader, authority: Authority, id: string): Promise<User | Refusal> {
   const user = await reader.users.get(id);
   return user && user.removedAt === null && reaches(authority, user) ? user : userNotFound(id);
@@ -209,18 +213,21 @@ export const refuseTakenEmail = (path: string, holder: User | null): Refusal | n
 /** People belong to the organisation, not to one of its modes. */
 const scopeOf = ({ organisationId }: User): Scope => ({ organisationId, mode: "live" });
 
-/** Admins and owners are managed by owners, everyone else by admins too. */
+/** The lowest role that may manage people of this role: only owners manage admins and owners. */
 const managerOf = (role: Role): Role => (roleIsAtLeast(role, "admin") ? "owner" : "admin");
 
 const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
   refuseAuthority(authority, managerOf(role));
 
-/** What the audit log keeps of a passkey that went with others. */
+/** What the audit log shows of a passkey that was deleted together with others. */
 const namedPasskey = ({ id, name }: Passkey) => ({ id, name });
 
 const removedPasskey = (row: Passkey): Deletion => ({ kind: "passkey", row });
 
-/** An organisation without an owner could never have one again, but on the machine itself. */
+/**
+ * Refuses to demote or remove the last owner: afterwards only the operator of the machine could make another
+ * one.
+ */
 const refuseLastOwner = (user: User, roleAfter: Role | null, hasOtherOwner: boolean): Refusal | null =>
   user.role !== "owner" || roleAfter === "owner" || hasOtherOwner
     ? null

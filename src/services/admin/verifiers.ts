@@ -23,7 +23,9 @@ export type VerifierInput = {
 
 type VerifierResource = ReturnType<typeof verifierResource>;
 
-/** Saves a clause under a name; a warrant that names it in `verifier_id` has it added to its spec. */
+/**
+ * Saves a clause under a name. A warrant that names it in `verifier_id` gets the clause added to its spec.
+ */
 export async function createVerifier(
   ctx: Context,
   authority: Authority,

@@ -12,7 +12,9 @@ import type { Context } from "../context.ts";
 import { refuseUnlisted } from "../fields.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
-/** Endpoints of an organisation that are not disabled, in one mode: each event is sent to all of them. */
+/**
+ * How many enabled endpoints an organisation may have in one mode, since each event is sent to all of them.
+ */
 const WEBHOOKS_MAX = 100;
 const DELIVERIES_MAX = 50;
 
@@ -20,18 +22,21 @@ export type WebhookInput = {
   readonly organisation_id: string;
   readonly mode: Mode;
   readonly url: string;
-  /** Which events it hears of; without it, or empty, all. */
+  /** The events to send to it. Without this field, or with an empty list, all events. */
   readonly events?: readonly string[];
 };
 
 type WebhookResource = ReturnType<typeof webhookResource>;
 
 export type NewWebhook = WebhookResource & {
-  /** Shown this once: what is kept of it can be opened only by the instance, to sign. */
+  /**
+   * The signing secret, shown only here. The stored secret is encrypted, and only the instance can decrypt
+   * it.
+   */
   readonly secret: string;
 };
 
-/** Creates an endpoint, which hears of what happens from then on. */
+/** Creates an endpoint. It gets the events that happen from then on. */
 export async function createWebhook(
   ctx: Context,
   authority: Authority,
@@ -89,7 +94,10 @@ function parseEvents(names: readonly string[]): readonly EventType[] | Refusal {
   return EVENT_TYPES.filter((event) => names.includes(event));
 }
 
-/** Disables an endpoint, for good: it gets nothing more, also of what is on its way. One that is disabled already stays so. */
+/**
+ * Disables an endpoint for ever. It gets no further attempt, not even of deliveries that are waiting. A
+ * disabled endpoint stays as it is.
+ */
 export async function disableWebhook(
   ctx: Context,
   authority: Authority,
@@ -132,7 +140,7 @@ export async function listWebhooks(
   });
 }
 
-/** The most recent deliveries to an endpoint, newest first, with how the last attempt of each went. */
+/** The most recent deliveries to an endpoint, newest first, each with the result of its last attempt. */
 export async function listDeliveries(
   ctx: Context,
   authority: Authority,
@@ -148,7 +156,7 @@ export async function listDeliveries(
   });
 }
 
-/** The endpoint of an id, where the authority reaches it. */
+/** The endpoint with this id, where the authority may see it. */
 export async function findWebhook(
   reader: Reader,
   authority: Authority,

@@ -14,7 +14,10 @@ export const SESSION_MAX_MS = 7 * DAY_MS;
 /** A use renews the session once an hour at most, so that reads do not write. */
 const RENEW_AFTER_MS = HOUR_MS;
 
-/** Whom an API key stands for; null where it stands for nobody. At once where the key is known. */
+/**
+ * The caller of an API key; null where the key is not valid. There is no promise where the key is known
+ * already.
+ */
 export function callerOfApiKey(ctx: Context, secret: string): KeyCaller | null | Promise<KeyCaller | null> {
   if (!looksLikeApiKey(secret)) return null;
   const key = ctx.store.apiKey(hashSecret(secret));
@@ -36,7 +39,7 @@ function callerOf(ctx: Context, key: ApiKey | null): KeyCaller | null {
 
 export type SignedIn = { readonly caller: PersonCaller; readonly user: User; readonly session: AuthSession };
 
-/** Whom a session cookie stands for; null where it stands for nobody. Using it renews it. */
+/** The person of a session cookie; null where the cookie is not valid. Each use renews the sign-in. */
 export async function signedInBy(ctx: Context, token: string): Promise<SignedIn | null> {
   const found = await ctx.store.read(async ({ authSessions, users }) => {
     const session = await authSessions.byHash(hashSecret(token));
@@ -55,13 +58,16 @@ export async function signedInBy(ctx: Context, token: string): Promise<SignedIn 
   return { caller: { kind: "person", userId, role, organisationId, mode, signInHash }, user, session };
 }
 
-/** The session as a use leaves it; null where it needs no renewal yet. */
+/** The session with its expiry moved ahead by a use; null where that is not needed yet. */
 function renewedSession(session: AuthSession, now: number): AuthSession | null {
   const expiresAt = Math.min(now + SESSION_IDLE_MS, session.createdAt + SESSION_MAX_MS);
   return expiresAt - session.expiresAt >= RENEW_AFTER_MS ? { ...session, expiresAt } : null;
 }
 
-/** Null where the sign-in was ended meanwhile: who signed out everywhere is not signed in again by a late request. */
+/**
+ * Null where the sign-in has ended meanwhile: a late request must not sign somebody in again who has signed
+ * out.
+ */
 async function renewAuthSession(
   ctx: Context,
   { organisationId }: User,

@@ -4,8 +4,9 @@ import type { Context } from "../context.ts";
 import { attemptSignIn } from "./throttle.ts";
 
 /**
- * Asks a signed-in person for the password once more, so that a stolen cookie is not enough. Null where it is right; wrong
- * ones are `not_authenticated` and count as failed sign-ins, too many of them are `rate_limit_exceeded`.
+ * Asks a signed-in person for the password again, so that a stolen cookie is not enough. Null where it is
+ * right. A wrong one is refused with `not_authenticated` and counts as a failed sign-in; after too many the
+ * refusal is `rate_limit_exceeded`.
  */
 export function confirmPassword(
   ctx: Context,

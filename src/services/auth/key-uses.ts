@@ -5,12 +5,14 @@ import type { Decision, Store } from "../../store/store.ts";
 /** When a key last called. */
 export type KeyUse = { readonly scope: Scope; readonly keyId: string; readonly at: number };
 
-/** The last use of each key that called, in process memory until a job writes it: no request waits for that. */
+/**
+ * The last use of each key, in process memory until a job writes it, so that no request waits for the disk.
+ */
 export type KeyUses = {
   record(key: ApiKey, now: number): void;
-  /** What is to be written, and from here on is not here any more. */
+  /** Takes out the uses that are to be written. */
   take(): readonly KeyUse[];
-  /** Those that could not be written, where the key has not called again since. */
+  /** Puts back uses that could not be written, except where the key was used again meanwhile. */
   putBack(uses: readonly KeyUse[]): void;
 };
 
@@ -31,7 +33,7 @@ export function createKeyUses(): KeyUses {
   };
 }
 
-/** Writes one use; one that is older than what is known changes nothing. */
+/** Writes one use. A use that is older than the recorded one changes nothing. */
 export async function writeKeyUse(
   { store }: { readonly store: Store },
   { scope, keyId, at }: KeyUse,

@@ -15,8 +15,8 @@ import { attemptSignIn } from "./throttle.ts";
 export type PasswordChange = { readonly current_password: string; readonly new_password: string };
 
 /**
- * A signed-in person chooses a new password. Their other sign-ins end, and reset links that nobody used are void. A wrong
- * current one is `not_authenticated` and counts as a failed sign-in. Null where it is done.
+ * A signed-in person chooses a new password. Their other sign-ins end, and their unused reset links become
+ * void. A wrong current password is `not_authenticated` and counts as a failed sign-in. Null on success.
  */
 export async function changePassword(
   ctx: Context,
@@ -41,7 +41,8 @@ export async function changePassword(
         unusedPasswordResets: user.id,
       },
       decide({ user: person, callerSession, userSessions, unusedPasswordResets }, now): Audited<null> {
-        // Hashing takes time. Of two changes at once, the second one confirmed a password that is no longer the current one.
+        // Hashing takes time. Where another change came first, the password that was confirmed here is not
+        // the current one any more.
         const isCurrent = person?.passwordHash === user.passwordHash;
         if (!person || !isCurrent || !callerSession || callerSession.expiresAt <= now) {
           return {
@@ -67,9 +68,9 @@ export async function changePassword(
 export type PasswordResetInput = Wire<typeof passwordResetBody>;
 
 /**
- * Whoever holds a one-time link chooses a new password; all sign-ins of the person end. The link is used up in the same
- * commit. An unknown, a used, a void and an expired one are `not_authenticated` alike, and count as failed sign-ins of
- * the address. Null where it is done.
+ * The holder of a one-time link chooses a new password. All sign-ins of the person end, and the link is used
+ * up in the same commit. A link that is unknown, used, void or expired is `not_authenticated`, always the
+ * same, and counts as a failed sign-in of the address. Null on success.
  */
 export async function resetPassword(
   ctx: Context,
@@ -78,10 +79,10 @@ export async function resetPassword(
 ): Promise<Refusal | null> {
   const refused = refusePassword("new_password", input.new_password);
   if (refused) return refused;
-  // The request names no e-mail: all links that an address tries are counted as one pair.
+  // The request names no e-mail, so all failures of an address are counted for the empty one.
   const person = await attemptSignIn(ctx, "", address, () => resetByLink(ctx, input));
   if (isRefusal(person)) return person;
-  // Whoever forgot the password has tried wrong ones before.
+  // A person who forgot the password has probably tried wrong ones. These failures are forgotten now.
   ctx.signInThrottle.forgive(person.email, address, ctx.now());
   return null;
 }

@@ -17,15 +17,15 @@ import { newToken } from "./tokens.ts";
 /** The body of `POST /auth/session`. */
 export type SignInInput = Wire<typeof signInBody>;
 
-/** A person's sign-in: the resource to answer, and the token that goes into the cookie and nowhere else. */
+/** A new sign-in: the resource to answer, and the token, which goes only into the cookie. */
 export type NewSession = {
   readonly token: string;
   readonly resource: ReturnType<typeof authSessionResource>;
 };
 
 /**
- * Signs a person in. Wrong credentials are `not_authenticated`, in the same time whether or not the e-mail exists; too many
- * of them are `rate_limit_exceeded`.
+ * Signs a person in. Wrong credentials are `not_authenticated`, and take the same time whether or not the
+ * e-mail exists. After too many the refusal is `rate_limit_exceeded`.
  */
 export function signIn(ctx: Context, input: SignInInput, address: string): Promise<NewSession | Refusal> {
   const email = normaliseEmail(input.email);
@@ -46,7 +46,7 @@ async function signInAs(
     scope: { organisationId: user.organisationId, mode },
     needs: { user: user.id },
     decide({ user: person, organisation }, now): Decision<NewSession> {
-      // Comparing takes time: meanwhile the password may have been changed, or the person removed.
+      // Comparing takes time. The password may have been changed meanwhile, or the person removed.
       if (person?.passwordHash !== user.passwordHash) return { answer: wrong };
       const session = newAuthSession(token, person, mode, now);
       return {
@@ -57,7 +57,7 @@ async function signInAs(
   });
 }
 
-/** A sign-in that begins now. Of its cookie's token only the hash is kept. */
+/** A new sign-in. Only the hash of its cookie's token is kept. */
 export const newAuthSession = (
   token: string,
   { id: userId }: User,
@@ -71,7 +71,7 @@ export const newAuthSession = (
   expiresAt: now + SESSION_IDLE_MS,
 });
 
-/** Signs out: the session ends now, whoever else holds its cookie. */
+/** Signs out: the session ends now, also for anybody else who has its cookie. */
 export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
   await ctx.store.execute({
     scope: { organisationId: user.organisationId, mode: session.mode },

@@ -1,14 +1,19 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MINUTE_MS } from "../../core/time.ts";
 
-/** Failed sign-ins in a quarter of an hour: so many for one e-mail from one address, so many for an address. */
+/**
+ * Limits of failed sign-ins in a quarter of an hour: for one e-mail from one address, and for one address.
+ */
 const WINDOW_MS = 15 * MINUTE_MS;
 export const FAILURES_OF_PAIR_MAX = 10;
 const FAILURES_OF_ADDRESS_MAX = 100;
-/** Counters in a window. Beyond them all newcomers share one, with an address's limit: refused rather than uncounted. */
+/**
+ * How many counters a window has. All later callers share one counter with the limit of an address: some may
+ * be refused too early, but nobody is left uncounted.
+ */
 const COUNTERS_MAX = 200_000;
 const OVERFLOW = "*";
-/** So many wait at one counter. The next one is refused. */
+/** How many attempts may wait at one counter. The next one is refused. */
 const WAITING_MAX = 100;
 
 const TOO_MANY_SIGN_INS = refuse(
@@ -16,17 +21,17 @@ const TOO_MANY_SIGN_INS = refuse(
   "Too many failed sign-ins. Wait a quarter of an hour.",
 );
 
-/** Ends an attempt that was begun, once. */
+/** Ends an attempt. A second call does nothing. */
 type End = (failed: boolean) => void;
 
 /** Counts failed sign-ins in process memory. */
 export type SignInThrottle = {
   /**
-   * Begins an attempt; null where too many have failed. Attempts in flight may all fail yet: where they would reach a limit,
-   * this one waits until some of them have ended, so that those that arrive together are neither refused nor uncounted.
+   * Begins an attempt; null where too many have failed. Attempts that are under way may still fail. Where
+   * they could reach a limit, this one waits until some of them have ended.
    */
   begin(email: string, address: string, now: () => number): Promise<End | null>;
-  /** Forgets what failed for the e-mail from the address. */
+  /** Forgets the failures of the e-mail from the address. */
   forgive(email: string, address: string, now: number): void;
   /** Seconds until the counts start anew. */
   resetSeconds(now: number): number;
@@ -37,7 +42,7 @@ type Counter = {
   readonly max: number;
   failures: number;
   inFlight: number;
-  /** Called when an attempt has ended, in the order in which they came. */
+  /** Attempts that wait for another one to end, in the order of their arrival. */
   waiting: (() => void)[];
 };
 
@@ -53,7 +58,7 @@ export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle
     counters = new Map();
   }
 
-  /** The counter of a key. A new one is kept from its first attempt on. */
+  /** The counter of a key. A new counter is stored with its first attempt. */
   const counterOf = (key: string, max: number): Counter =>
     counters.get(key) ?? { key, max, failures: 0, inFlight: 0, waiting: [] };
 
@@ -117,8 +122,8 @@ export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle
 const pairKey = (email: string, address: string): string => JSON.stringify([address, email]);
 
 /**
- * Makes an attempt to sign in as somebody. An answer of `not_authenticated` has failed, and so has a fault; after too many of
- * them nothing is tried, and the answer is `rate_limit_exceeded`.
+ * Makes an attempt to sign in. It has failed where the answer is `not_authenticated`, or where the work
+ * throws. After too many failures nothing is tried, and the answer is `rate_limit_exceeded`.
  */
 export async function attemptSignIn<Answer>(
   { signInThrottle, now }: { readonly signInThrottle: SignInThrottle; readonly now: () => number },

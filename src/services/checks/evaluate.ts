@@ -4,8 +4,8 @@ import type { Warrant } from "../../core/warrant.ts";
 import type { Context } from "../context.ts";
 
 /**
- * Evaluates every clause of the warrant against the evidence, as of a time. Rejects with a refusal where the evaluator has
- * no free slot.
+ * Evaluates every clause of the warrant against the evidence, as if it were `now`. Rejects with a refusal
+ * where the evaluator has no free slot.
  */
 export async function evaluateEvidence(
   ctx: Context,

@@ -13,17 +13,20 @@ import type { Snapshot } from "../../store/needs.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type MoveDetails, OF_WARRANT } from "../transition.ts";
 
-/** What a check leads to: the policy decides, and the warrant moves by that with the check's record. */
+/**
+ * How a check ends: the policy decides, and the warrant moves accordingly, in one commit with the check's
+ * record.
+ */
 
-/** What deciding needs of a warrant, besides the move's own needs. */
+/** The needs of the policy's decision. The move has needs of its own. */
 export const DECIDING = { warrantPolicy: OF_WARRANT } as const;
 
-/** What a check leads to, and the codes that its record shows. */
+/** The decision after a check, and the reason codes for its record. */
 export type Outcome = { readonly decision: PolicyDecision; readonly reasonCodes: readonly ReasonCode[] };
 
 /**
- * The policy's decision, and what stands above it: a killed agent pays nobody, a share of nothing is not paid, and above the
- * passkey threshold a person signs.
+ * The policy's decision, except in three cases that escalate instead of paying: the agent was killed, the
+ * share comes to nothing, or the amount is above the passkey threshold.
  *
  * @throws where the pinned policy version is missing
  */
@@ -49,7 +52,7 @@ export function decideCheck(
   return { decision, reasonCodes };
 }
 
-/** Ids that an outcome may need; drawn before it is decided. */
+/** The ids that a decision may need. They are drawn first, since deciding is pure. */
 export const newOutcomeIds = (ctx: Context) => ({
   checkId: ctx.newId("check"),
   escalationId: ctx.newId("escalation"),
@@ -83,10 +86,10 @@ export const checkOf = (
 });
 
 /**
- * How a check moves its warrant: verifying → what was decided, with the check's record and, where a person is to decide, an
- * escalation.
+ * How a check moves its warrant: verifying → what was decided. The move writes the check's record and, where
+ * a person has to decide, an escalation.
  *
- * @param isCutOff whether the service itself cut off what was checked: then it is nobody's failure
+ * @param isCutOff whether the service itself interrupted the work, so that nobody has failed
  */
 export function moveOfCheck(
   warrant: Warrant,
@@ -121,7 +124,7 @@ export function moveOfCheck(
   };
 }
 
-/** A warrant that begins to wait for a person, and why. */
+/** A new escalation: the warrant waits for a person from now on. */
 export const openEscalation = (
   { id: warrantId, organisationId, mode }: Warrant,
   id: string,

@@ -1,6 +1,9 @@
 import { type Refusal, refuse } from "../../core/errors.ts";
 
-/** Checks in flight in the process, each with a deliverable of up to 10 MiB, as sent and as decoded. */
+/**
+ * How many checks may run in the process. Each may hold a deliverable of 10 MiB twice: as it was sent, and
+ * decoded.
+ */
 export const CHECKS_MAX = 256;
 
 export const TOO_MANY_CHECKS: Refusal = refuse(
@@ -10,7 +13,7 @@ export const TOO_MANY_CHECKS: Refusal = refuse(
 
 /** Counts the checks in flight, in process memory. */
 export type CheckLimiter = {
-  /** Whether one more may begin. If so it counts until it leaves. */
+  /** Whether one more check may begin. If so, it counts until `leave` is called. */
   enter(organisationId: string): boolean;
   leave(organisationId: string): void;
 };

@@ -10,7 +10,7 @@ import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
 
-/** What a person decided of a warrant, directly or by resolving its escalation. */
+/** A person's decision on a warrant, made directly or by resolving its escalation. */
 export type PersonInput = {
   readonly decision: PersonDecision;
   /** With `partial_release`: an integer strictly between 0 and 10000. */
@@ -21,15 +21,15 @@ export type PersonInput = {
   readonly passkeyToken?: string | null;
 };
 
-/** What a person decides of, and who may. */
+/** The warrant or escalation that the person decides, and who may do that. */
 type Target = {
   readonly access: Access;
   readonly warrant: string | From<"escalation">;
   /** The escalation that the request names; null where it names the warrant. */
   readonly escalation: string | null;
-  /** Null where what the request names is there; else its 404. */
+  /** Null where the warrant or escalation exists, else the refusal with 404. */
   readonly refuseMissing: (snapshot: PersonSnapshot) => Refusal | null;
-  /** Why what is there is decided already; null where it is not. */
+  /** Why it was decided already; null where it was not. */
   readonly refuseDecided: (snapshot: PersonSnapshot) => Refusal | null;
   readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
 };
@@ -49,8 +49,8 @@ const personNeeds = (
 export type PersonSnapshot = Snapshot<ReturnType<typeof personNeeds>>;
 
 /**
- * A person's decision: the warrant moves, the money with it, and an escalation that waited for it is closed (or passed up,
- * by `dispute`) in the same commit. A dispute is decided by a second person, from admin up.
+ * A person's decision. In one commit the warrant and the money move, and an open escalation is closed, or
+ * passed up by `dispute`. A second person, from admin up, decides a dispute.
  */
 export function decideByPerson(
   ctx: Context,
@@ -101,7 +101,10 @@ export function decideByPerson(
 
 const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "second" : "operator");
 
-/** A dispute is decided by a second, more senior person; it is not raised where there is none. */
+/**
+ * The person who raised a dispute may not decide it, nor may anybody below admin. Where no second person
+ * exists, no dispute can be raised.
+ */
 function refuseFirstPerson(
   { hasSecondPerson, warrantEscalation }: PersonSnapshot,
   warrant: Warrant,

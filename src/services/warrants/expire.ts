@@ -5,7 +5,7 @@ import type { Change } from "../../store/change.ts";
 import type { Context } from "../context.ts";
 import { type Moving, moveWarrant, movingNeeds } from "../transition.ts";
 
-/** held → expired, where the deadline has passed: the hold returns, and the agent has failed once more. */
+/** held → expired, where the deadline has passed: the hold returns, and a failure of the agent is counted. */
 export function decideExpiry(snapshot: Moving, eventId: string, now: number): Change | null {
   if (!snapshot.warrant || snapshot.warrant.deadline > now) return null;
   const moved = moveWarrant(
@@ -16,7 +16,10 @@ export function decideExpiry(snapshot: Moving, eventId: string, now: number): Ch
   return isRefusal(moved) ? null : moved.change;
 }
 
-/** Expires a warrant if it is still held past its deadline; whether it did. The first commit wins over a decision. */
+/**
+ * Expires a warrant if it is still held past its deadline, and answers whether it did. Of an expiry and a
+ * decision at the same time, the first commit counts.
+ */
 export function expireWarrant(ctx: Context, warrant: Warrant): Promise<boolean | Refusal> {
   const eventId = ctx.newId("event");
   return ctx.store.execute({

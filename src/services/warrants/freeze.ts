@@ -8,12 +8,12 @@ import { openEscalation } from "../checks/outcome.ts";
 import type { Context } from "../context.ts";
 import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
 
-/** How many warrants are moved before the writer is left to others: their commit holds up every request. */
+/** How many warrants move together. Requests wait for their commit, so it must be short. */
 const BATCH = 50;
-/** How many a run passes over: where so many cannot be moved, no more are tried. */
+/** After so many warrants that could not be moved, a run tries no more. */
 const LEFT_MAX = 1_000;
 
-/** What a person sees of a frozen warrant: no check, and the reason `agent_killed`. */
+/** The escalation of a frozen warrant: without a check, for the reason `agent_killed`. */
 export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put => ({
   kind: "escalation",
   before: null,
@@ -25,7 +25,7 @@ export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put
  * cannot be moved keeps no other from it, but where a thousand cannot. What was frozen past its deadline stays frozen, for a
  * person: the time was nobody's failure.
  *
- * @throws what kept the first one from it, once the others are moved
+ * @throws the first fault, after the others were moved
  */
 export async function followAgentStatus(ctx: Context, agent: Agent): Promise<void> {
   if (agent.status === "paused") return;
@@ -48,7 +48,8 @@ export async function followAgentStatus(ctx: Context, agent: Agent): Promise<voi
         } catch (error) {
           faults.push(error);
         }
-        // A status changed again meanwhile moves nothing, and the newer change has its own run.
+        // Where the agent's status has changed again meanwhile, nothing moves here: the newer change has its
+        // own run.
         left.add(warrant.id);
       }),
     );

@@ -11,9 +11,9 @@ import type { CredentialNeeds } from "../caller-now.ts";
 import { changeOf, type Moved } from "../transition.ts";
 import { OF_AGENT, type Opening, type OpeningNeeds } from "./opening.ts";
 
-/** The hold of an amount, for an open and for a purchase alike. */
+/** The hold of an amount, for `open` and for a purchase alike. */
 
-/** Ids of a new warrant; drawn before it is decided. */
+/** Ids of a new warrant. They are drawn first, since deciding is pure. */
 type Ids = { readonly warrantId: string; readonly eventId: string };
 
 const HOLDING_RULES = {
@@ -25,7 +25,7 @@ const HOLDING_RULES = {
   webhooks: true,
 } as const;
 
-/** What a hold asks besides the opening. */
+/** The needs of a hold, besides those of the opening. */
 export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance: asset });
 
 type HoldingNeeds = ReturnType<typeof holdingNeeds>;
@@ -109,7 +109,10 @@ function newWarrant(
   });
 }
 
-/** A key names the newest version of a name only, and where its agent has a policy of its own, that agent's only. */
+/**
+ * A key may name only the newest version of a policy. Where its agent has policies of its own, it may name
+ * only one of these.
+ */
 function refusePolicy(
   {
     policy,
@@ -136,7 +139,7 @@ function refusePolicy(
       );
 }
 
-/** The clauses as they are hashed: a saved verifier adds its own. */
+/** The clauses of the spec to be hashed, with the clause of a saved verifier at the end. */
 function specClauses(
   verifier: SavedVerifier | null,
   clauses: readonly Clause[],

@@ -17,8 +17,8 @@ export const CHECK_RUN_MS_MAX = 30_000;
 export const CHECK_LEASE_MS = 120_000;
 
 /**
- * verifying → held, or frozen where the agent is killed: a check that will never answer is undone, and its key is free.
- * Does nothing where the warrant has moved on since.
+ * verifying → held, or → frozen where the agent was killed. This undoes a check that will never end, and
+ * frees its key. A warrant that has moved meanwhile stays as it is.
  */
 export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | Refusal> {
   const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };

@@ -27,7 +27,7 @@ export async function listWarrants(ctx: Context, caller: Caller, input: ListInpu
 
 async function listByDeadline(reader: Reader, caller: Caller, filter: WarrantFilter, input: ListInput) {
   const { limit = PAGE_DEFAULT, offset = 0 } = input;
-  // One row more than the page says whether there is another.
+  // One row more than the page shows whether another page follows.
   const rows = await reader.warrants.byDeadline(caller, filter, offset, limit + 1);
   const hasMore = rows.length > limit;
   return warrantListResource(rows.slice(0, limit), {
@@ -54,7 +54,8 @@ async function listByCreation(reader: Reader, caller: Caller, filter: WarrantFil
     limit + 1,
   );
   const hasMore = rows.length > limit;
-  // Going back, the row too many is the newest, at the front; going on, the oldest, at the end.
+  // The rows are newest first. The row beyond the page is the last one after `starting_after`, and the first
+  // one before `ending_before`.
   const page = before === undefined || !hasMore ? rows.slice(0, limit) : rows.slice(1);
   const next = before === undefined ? page.at(-1) : page.at(0);
   return warrantListResource(page, {

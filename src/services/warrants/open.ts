@@ -39,8 +39,8 @@ function parseOpening(input: OpenInput): Opening | Refusal {
 }
 
 /**
- * Opens a warrant: holds its amount against the promise. Answers 201 with the warrant, or refuses with the first of the
- * checks that fails, in their fixed order; nothing moves then.
+ * Opens a warrant: holds its amount against the promise. Answers 201 with the warrant. The checks have a
+ * fixed order, and the first one that fails gives the refusal; then nothing moves.
  */
 export async function openWarrant(
   ctx: Context,
@@ -71,7 +71,10 @@ export async function openWarrant(
   });
 }
 
-/** Part of the body's checks, but made here: a replay of an open whose deadline has passed is still a replay. */
+/**
+ * A check of the body that comes after replays: an open can be replayed even when its deadline has passed
+ * since.
+ */
 function refuseDeadline(deadline: number, now: number): Refusal | null {
   if (deadline <= now) return refuse("deadline_in_past", "deadline: must be in the future");
   return deadline - now > DEADLINE_AHEAD_MAX_MS

@@ -8,12 +8,12 @@ import type { From, Snapshot } from "../../store/needs.ts";
 import type { CredentialNeeds } from "../caller-now.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 
-/** What an open and a purchase ask before an amount is held. */
+/** The checks of an open and of a purchase that do not depend on the amount. */
 
-/** An opening whose every field has been read; times in epoch milliseconds. */
+/** An opening after all its fields were parsed. Times are epoch milliseconds. */
 export type Opening = GivenTerms & { readonly clauses: readonly Clause[] };
 
-/** The clauses of a spec, or what is wrong with the first that is none. */
+/** The clauses of a spec, or the refusal of the first clause that is wrong. */
 export function parseSpec(spec: { readonly clauses: readonly unknown[] }): readonly Clause[] | Refusal {
   const clauses = parseClauses(spec.clauses, "spec.clauses");
   if (isRefusal(clauses)) return clauses;
@@ -24,7 +24,7 @@ export function parseSpec(spec: { readonly clauses: readonly unknown[] }): reado
   return clauses;
 }
 
-/** What an opening names, and what is asked of it before its amount is known. */
+/** The needs of the checks before the amount: what the opening names, and what follows from it. */
 export const openingNeeds = ({ agentId, policyId, verifierId, clauses }: Opening) => ({
   agent: agentId,
   agentSession: OF_AGENT,
@@ -37,7 +37,7 @@ export type OpeningNeeds = ReturnType<typeof openingNeeds>;
 
 export const OF_AGENT: From<"agent"> = { from: "agent" };
 
-/** Why nothing opens so, whatever it costs; null where it may. */
+/** The refusal of an opening for reasons other than its amount; null where there is no such reason. */
 export const refuseOpening = (
   snapshot: Snapshot<OpeningNeeds & CredentialNeeds>,
   caller: Caller,
@@ -76,13 +76,13 @@ function refuseUnknownResource(snapshot: Snapshot<OpeningNeeds>, opening: Openin
     : null;
 }
 
-/** The organisation's kill switch: nothing new opens, in either mode. */
+/** The refusal by the organisation's kill switch, which stops new warrants in both modes. */
 const refuseStopped = ({ killSwitch }: Organisation): Refusal | null =>
   killSwitch
     ? refuse("kill_switch_active", "The organisation's kill switch is on; what is open goes on.")
     : null;
 
-/** Authority of a key over agents, and whether the agents may spend. */
+/** Refuses a key that names another agent, and agents that may not spend. */
 function refuseAgent(
   { agent: named, callerAgent }: Snapshot<OpeningNeeds & CredentialNeeds>,
   caller: Caller,

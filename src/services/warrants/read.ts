@@ -15,7 +15,10 @@ async function findWarrant(reader: Reader, caller: Caller, id: string): Promise<
   );
 }
 
-/** The warrant, or `warrant_not_found` where it is absent, another organisation's or of the other mode. */
+/**
+ * The warrant. Refused with `warrant_not_found` where it does not exist in the caller's organisation and
+ * mode.
+ */
 export async function readWarrant(ctx: Context, caller: Caller, id: string) {
   const warrant = await ctx.store.read((reader) => findWarrant(reader, caller, id));
   return isRefusal(warrant) ? warrant : warrantResource(warrant);

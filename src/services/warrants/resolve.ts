@@ -18,8 +18,8 @@ export type ResolveInput = {
 };
 
 /**
- * A person's decision on an escalation. Answers 200 with the escalation and, in
- * `warrant`, the warrant. One that is resolved already is `illegal_transition`.
+ * A person's decision on an escalation. Answers 200 with the escalation and, in `warrant`, the warrant.
+ * Refused with `illegal_transition` where the escalation was resolved before.
  */
 export async function resolveEscalation(
   ctx: Context,
@@ -52,7 +52,7 @@ export async function resolveEscalation(
   );
 }
 
-/** Its warrant may be held again, and still this decision is over. */
+/** A resolved escalation cannot be decided again, even where its warrant is held again. */
 const refuseDecided = ({ escalation }: PersonSnapshot): Refusal | null =>
   escalation?.status === "resolved"
     ? refuse("illegal_transition", `The escalation ${escalation.id} was resolved already.`)

@@ -15,15 +15,16 @@ import { interruptCheck } from "./interrupt.ts";
 
 export type VerifyInput = {
   readonly warrantId: string;
-  /** An http or https URL, already checked in form; its address is checked when it is fetched. */
+  /** An http or https URL whose form was checked. Its address is checked when it is fetched. */
   readonly sourceUrl: string;
   /** The version that `If-Match` names, or null. */
   readonly ifMatch: number | null;
 };
 
 /**
- * Verifies a warrant: fetches the deliverable, evaluates every clause and lets the policy decide. Two commands with the
- * fetch between them; what a crash leaves between them, recovery undoes. Answers 200 with the warrant as the policy left it.
+ * Verifies a warrant: fetches the deliverable, evaluates every clause and lets the policy decide. The fetch
+ * runs between two commands; where a crash comes between them, recovery undoes the first. Answers 200 with
+ * the warrant after the decision.
  */
 export async function verifyWarrant(
   ctx: Context,
@@ -43,7 +44,7 @@ export async function verifyWarrant(
   }
 }
 
-/** Fetches, evaluates and completes a check that has begun. */
+/** Fetches and evaluates, and completes a check that has begun. */
 async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promise<Answer | Refusal> {
   try {
     const fetched = await ctx.fetchEvidence(sourceUrl);
@@ -59,8 +60,9 @@ async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promis
 }
 
 /**
- * held → verifying, and the key bound. A warrant past its deadline expires instead, and the verify is refused. What is
- * not admitted begins nothing, and is still replayed or told what else is wrong.
+ * held → verifying, and claims the key. A warrant past its deadline expires instead, and the verify is
+ * refused. Where too many checks run (`admitted` is false), no check begins. A replay and every other refusal
+ * still come first.
  */
 function beginCheck(
   ctx: Context,
@@ -109,7 +111,10 @@ function beginCheck(
   });
 }
 
-/** A killed agent's keys only read; a warrant of an agent is verified by that agent's key or by a person. */
+/**
+ * Refuses the keys of a killed agent, which may only read. A warrant of an agent can be verified by that
+ * agent's keys and by people.
+ */
 function refuseForeignKey(callerAgent: Agent | null, caller: Caller, warrant: Warrant): Refusal | null {
   if (caller.kind !== "key") return null;
   if (warrant.agentId !== null && warrant.agentId !== caller.agentId) {
@@ -123,7 +128,7 @@ function refuseForeignKey(callerAgent: Agent | null, caller: Caller, warrant: Wa
     : null;
 }
 
-/** verifying → what the policy says, with the check's record, the money and the answer in one commit. */
+/** verifying → what the policy decides, with the check's record, the money and the answer in one commit. */
 function completeCheck(
   ctx: Context,
   begun: Warrant,
@@ -138,7 +143,7 @@ function completeCheck(
     decide: (snapshot, now): Decision<Answer> => {
       const { warrant, heldKey } = snapshot;
       if (warrant?.version !== begun.version || !heldKey) {
-        // The lease ran out and recovery put the warrant back: this check decides nothing any more.
+        // The lease has run out and recovery has undone this check, so it decides nothing.
         return {
           answer: refuse("version_conflict", "The check took too long and was interrupted. Verify again."),
         };

@@ -15,13 +15,13 @@ import type { Needs } from "../../store/needs.ts";
 import type { Decision, ScopedCommand } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
-/** Is called for an attempt that failed on our side; the delivery goes on by its schedule. */
+/** Is called for an attempt that failed on our side. The delivery continues by its schedule. */
 export type OnDeliveryFault = (error: unknown, deliveryId: string) => void;
 
-/** An attempt that is claimed: nobody else makes it. */
+/** A claimed attempt: nobody else makes it. */
 export type Claimed = { readonly endpoint: WebhookEndpoint; readonly delivery: WebhookDelivery };
 
-/** Runs a command that refuses nothing. */
+/** Runs a command that never refuses, so a refusal is a fault. */
 async function execute<N extends Needs, Answer>(
   ctx: Context,
   command: ScopedCommand<N, Answer>,
@@ -32,8 +32,8 @@ async function execute<N extends Needs, Answer>(
 }
 
 /**
- * Claims the attempt that is due; null where it is not due, or somebody else has claimed it. The delivery of a disabled endpoint
- * ends without another attempt.
+ * Claims the attempt that is due; null where none is due, or somebody else has claimed it. Where the endpoint
+ * was disabled, the delivery ends without another attempt.
  */
 export const claimDueAttempt = (
   ctx: Context,
@@ -51,7 +51,10 @@ export const claimDueAttempt = (
     },
   });
 
-/** Sends an attempt. A fault on our side is reported, and is a failed attempt; null where the secret does not open. */
+/**
+ * Sends an attempt. A fault on our side is reported, and counts as a failed attempt. Null where the
+ * endpoint's secret cannot be decrypted.
+ */
 export async function sendAttempt(
   ctx: Context,
   { endpoint, delivery }: Claimed,
@@ -86,7 +89,10 @@ async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> 
   return eventBody(entry.event, mode, entry.recordedAt, entry.payload);
 }
 
-/** Records how an attempt ended (null: none could be made). Answers null where the attempt was given up meanwhile. */
+/**
+ * Records the result of an attempt; null stands for one that could not be made. Answers null where the claim
+ * was given up meanwhile.
+ */
 export async function endClaimedAttempt(
   ctx: Context,
   { delivery: claimed }: Claimed,

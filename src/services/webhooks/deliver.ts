@@ -9,10 +9,13 @@ import {
   sendAttempt,
 } from "./attempt.ts";
 
-/** How long a run that is waited for goes on beginning attempts. Each may take ten seconds more. */
+/**
+ * How long a run begins new attempts, where somebody waits for its end. Each attempt may take ten seconds
+ * more.
+ */
 const RUN_MS_MAX = 5 * SECOND_MS;
 
-/** What a run did: attempts that it began, by how they ended, and how many deliveries are not over. */
+/** What a run did: the attempts that it made, by their outcome, and how many deliveries still wait. */
 export type DeliveryReport = {
   readonly attempted: number;
   readonly delivered: number;
@@ -24,10 +27,10 @@ export type DeliveryReport = {
 type Run = {
   readonly ctx: Context;
   readonly onFault: OnDeliveryFault;
-  /** Epoch milliseconds; after it the run takes up nothing new. */
+  /** The time, in epoch milliseconds, after which the run begins no more attempts. */
   readonly until: number;
   readonly tally: Record<Exclude<keyof DeliveryReport, "pending">, number>;
-  /** Its attempts under way, and what each leads on to. */
+  /** The run's attempts that are under way, each with the attempts that follow it. */
   readonly work: Set<Promise<void>>;
 };
 
@@ -40,15 +43,17 @@ const newRun = (ctx: Context, onFault: OnDeliveryFault, until: number): Run => (
 });
 
 /**
- * Claims and starts the attempts that are due, as far as there are slots, and resolves when they are claimed. They end by
- * themselves. Each leaves its slot to the endpoint's next delivery, so that only an endpoint's own deliveries wait for it.
+ * Starts the attempts that are due, as far as there are slots, and resolves when they are claimed; nobody
+ * waits for their end. A finished attempt passes its slot to the same endpoint's next delivery, so a slow
+ * endpoint delays only its own deliveries.
  */
 export const claimDeliveries = (ctx: Context, onFault: OnDeliveryFault): Promise<void> =>
   claimAll(newRun(ctx, onFault, Number.POSITIVE_INFINITY));
 
 /**
- * Attempts what is due, and says how its own attempts went. It also waits for those that others have under way, and for what
- * is due after them, so that what was due when it began has been attempted when it ends, but where there is very much of it.
+ * Makes the attempts that are due, and reports how they went. It also waits for attempts that others have
+ * under way, and for deliveries that become due after them. So what was due at the beginning has been
+ * attempted at the end, unless that was too much for one run.
  */
 export async function runDeliveries(ctx: Context, onFault: OnDeliveryFault): Promise<DeliveryReport> {
   const run = newRun(ctx, onFault, ctx.now() + RUN_MS_MAX);
@@ -72,12 +77,13 @@ async function claimAll(run: Run): Promise<void> {
     return next === null || next > now ? [] : webhooks.withWork(now);
   });
   if (endpoints.length === 0) return;
-  // Another comes first each time: otherwise the last of very many would never find a slot.
+  // Each run begins with another endpoint, chosen at random. Otherwise the last of very many would never find
+  // a slot.
   const first = random32(run.ctx) % endpoints.length;
   const inTurn = [...endpoints.slice(first), ...endpoints.slice(0, first)];
   const claims: Promise<void>[] = [];
   const faults: unknown[] = [];
-  // One after the other: once the slots are taken, nothing more is read.
+  // The endpoints come one after the other, so that nothing more is read once all slots are taken.
   for (const endpoint of inTurn) {
     for (const claim of await claimOf(run, endpoint)) {
       claims.push(claim.catch((error: unknown) => void faults.push(error)));
@@ -87,15 +93,15 @@ async function claimAll(run: Run): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-/** Four bytes: one alone would never reach beyond the 256th endpoint. */
+/** A random number of 32 bits. One byte could choose only among the first 256 endpoints. */
 const random32 = ({ randomByte }: Context): number =>
   Buffer.from(Array.from({ length: 4 }, randomByte)).readUInt32BE();
 
 type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
 
 /**
- * Claims what is due to one endpoint, in the slots that it may have. Resolves when each delivery has its slot; the promises
- * that it gives resolve when the attempts are claimed.
+ * Gives slots to the deliveries that are due to one endpoint, and begins their claims. It resolves when the
+ * slots are taken; each promise in its answer resolves when an attempt is claimed.
  */
 async function claimOf(run: Run, endpoint: Endpoint, again = false): Promise<readonly Promise<void>[]> {
   const { deliverySlots: slots, store, now } = run.ctx;
@@ -103,7 +109,7 @@ async function claimOf(run: Run, endpoint: Endpoint, again = false): Promise<rea
   if (wanted === 0) return [];
   const rowsMax = wanted + slots.taken(endpoint.id).size;
   const due = await store.read((reader) => reader.deliveries.due(endpoint.id, now(), rowsMax));
-  // Others may have taken slots during the read. From here on nothing is waited for until the slots are held.
+  // Others may have taken slots during the read. From here on nothing is awaited until the slots are taken.
   const taken = slots.taken(endpoint.id);
   return due
     .filter(({ id }) => !taken.has(id))
@@ -111,7 +117,7 @@ async function claimOf(run: Run, endpoint: Endpoint, again = false): Promise<rea
     .map((delivery) => claimOne(run, delivery));
 }
 
-/** Gives one delivery its slot. Resolves when the attempt is claimed, or is another's. */
+/** Takes a slot for one delivery. Resolves when its attempt is claimed, by this run or by another. */
 async function claimOne(run: Run, delivery: WebhookDelivery): Promise<void> {
   const { ctx, work, onFault } = run;
   const claimed = claimDueAttempt(ctx, delivery);
@@ -120,7 +126,7 @@ async function claimOne(run: Run, delivery: WebhookDelivery): Promise<void> {
   const whole = claimed
     .then(
       () => attempt.then(() => goOn(run, delivery)).catch((error) => onFault(error, delivery.id)),
-      // The ledger failed: nothing was claimed, and whoever waits for `claimed` hears of it.
+      // The claim failed, so there is no attempt. The error reaches the caller by `claimed`.
       () => {},
     )
     .finally(() => work.delete(whole));
@@ -137,7 +143,7 @@ async function carryOut(run: Run, claimed: Claimed): Promise<void> {
   if (ended && ended.status !== "pending") tally[ended.status]++;
 }
 
-/** The slot is free again: the endpoint's next delivery takes it, where nobody else waits for one. */
+/** Uses the free slot for the same endpoint's next delivery, unless another endpoint needs it. */
 async function goOn(run: Run, { webhookId, organisationId }: WebhookDelivery): Promise<void> {
   if (run.ctx.now() >= run.until) return;
   await Promise.all(await claimOf(run, { id: webhookId, organisationId }, true));

@@ -13,8 +13,8 @@ import type { Context } from "../context.ts";
 const STEP = 100;
 
 /**
- * At start: a delivery whose attempt was cut off by a crash goes on by its schedule. An attempt that `jobs run webhooks` has
- * under way looks the same, and is made again: events are delivered at least once.
+ * At the start, puts deliveries whose attempt a crash cut off back on their schedule. An attempt of a running
+ * `jobs run webhooks` looks the same and is repeated: events are delivered at least once.
  *
  * @returns how many there were
  */
@@ -34,7 +34,10 @@ export async function recoverDeliveriesAtStart(ctx: Context): Promise<number> {
   }
 }
 
-/** While running: puts back on schedule what was cut off, and what was written before the clock was set back. */
+/**
+ * While the server runs, puts deliveries back on their schedule: those that were cut off, and those whose
+ * times were written before the clock was set back.
+ */
 export async function recoverDeliveries(ctx: Context): Promise<void> {
   const now = ctx.now();
   const offSchedule = await ctx.store.read(async ({ deliveries }) => [

@@ -1,19 +1,23 @@
 import type { WebhookDelivery, WebhookEndpoint } from "../../core/webhook.ts";
 
-/** Attempts under way in the process. What fetches deliverables shares the machine's 256 connections with them. */
+/**
+ * How many attempts may be under way in the process. They share its 256 connections with the fetches of
+ * deliverables.
+ */
 const ALL_MAX = 128;
 const OF_ENDPOINT_MAX = 8;
 /** An endpoint whose last attempt took longer is slow. */
 const QUICK_MS_MAX = 2_000;
-/** Endpoints that are remembered as quick or slow. One that is forgotten is new again. */
+/** How many endpoints are remembered as quick or slow. A forgotten one counts as new. */
 const KNOWN_MAX = 10_000;
 
-/** What the last attempt said of an endpoint; new where there was none in this process. */
+/** How fast an endpoint was at its last attempt; `new` where this process has made none. */
 type Pace = "quick" | "new" | "slow";
 
 /**
- * The part of all slots that endpoints of a pace may fill: an endpoint begins its first attempt while less than `first` is
- * taken, and more attempts while less than `more` is. The last quarter is kept for endpoints that are known to be quick.
+ * The parts of all slots for endpoints of each pace. An endpoint may begin its first attempt while less than
+ * the part `first` is taken, and further attempts while less than `more` is taken. Only endpoints that are
+ * known to be quick can use the last quarter.
  */
 const PARTS = {
   quick: { first: 1, more: 3 / 4 },
@@ -25,12 +29,15 @@ type Endpoint = Pick<WebhookEndpoint, "id" | "organisationId">;
 type Attempt = { readonly webhookId: string; readonly organisationId: string };
 
 /**
- * The attempts under way, in process memory. Endpoints that are not known to be quick share a part of the slots, and an
- * organisation never takes more of a part than it leaves to the others. So endpoints that hang take a few slots, however
- * many they are, and the others find a free one.
+ * The attempts under way, in process memory. Endpoints that are not known to be quick share a part of the
+ * slots, and one organisation never takes more of a part than it leaves to others. So any number of hanging
+ * endpoints take only a few slots, and the others find a free one.
  */
 export type DeliverySlots = {
-  /** How many more attempts to the endpoint may begin now. `again`: it has just left a slot, and others may wait for it. */
+  /**
+   * How many more attempts to the endpoint may begin now. `again`: the endpoint has just freed a slot, and
+   * others may be waiting for it.
+   */
   free(endpoint: Endpoint, again?: boolean): number;
   /** The deliveries to the endpoint that have a slot, by id. */
   taken(webhookId: string): ReadonlySet<string>;
@@ -43,7 +50,7 @@ export type DeliverySlots = {
   took(webhookId: string, durationMs: number): void;
   /** The attempts that are under way now. */
   underWay(): readonly Promise<unknown>[];
-  /** Nothing more may begin. Resolves when nothing is under way. */
+  /** Allows no further attempt. Resolves when none is under way. */
   close(): Promise<void>;
 };
 
@@ -57,7 +64,10 @@ export function createDeliverySlots(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOIN
   const taken = (webhookId: string): ReadonlySet<string> => slots.get(webhookId) ?? NONE;
   const paceOf = (webhookId: string): Pace => paces.get(webhookId) ?? "new";
 
-  /** How many attempts fill the endpoint's part of the slots, and how many of them are of its own pace and organisation. */
+  /**
+   * How many attempts are in the endpoint's part of the slots (`all`), and how many of them have its pace and
+   * its organisation (`own`).
+   */
   function sharing({ id, organisationId }: Endpoint): { all: number; own: number } {
     const mine = paceOf(id);
     let all = 0;
@@ -78,7 +88,7 @@ export function createDeliverySlots(allMax = ALL_MAX, ofEndpointMax = OF_ENDPOIN
       const part = PARTS[paceOf(endpoint.id)];
       const { all, own } = sharing(endpoint);
       const any = Math.min(allMax - attempts.size, ofEndpointMax - has);
-      // Each that begins is one more of all, and one more of the organisation's own.
+      // Divided by two, since each new attempt raises both `all` and `own` by one.
       const room = (share: number): number =>
         Math.min(any, Math.ceil((Math.floor(allMax * share) - all - own) / 2));
       const first = has === 0 && !again ? Math.min(1, room(part.first)) : 0;

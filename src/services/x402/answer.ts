@@ -9,12 +9,13 @@ import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, finish } from "../idempotency.ts";
 
-/** What a purchase came to, for who waits for it and for every replay. */
+/** The result of a purchase, for the first answer and for every replay. */
 export type Result = { readonly passed: boolean; readonly reasonCodes: readonly ReasonCode[] };
 
 /**
- * Recovery has ended or forgotten the purchase that a request was working on. The request does nothing more: a second step
- * could pay twice. Sent again with the same key it gets the recorded answer; where nothing was held it begins anew.
+ * Refuses a request whose purchase recovery has ended or forgotten meanwhile. The request does nothing more,
+ * since a second step could pay twice. Sent again with the same key, it gets the recorded answer, or begins
+ * anew where nothing was held.
  */
 export const ENDED_MEANWHILE: Refusal = refuse(
   "idempotency_in_flight",
@@ -22,11 +23,11 @@ export const ENDED_MEANWHILE: Refusal = refuse(
 );
 
 /**
- * Records what a purchase came to under its key, in the commit that ends it.
+ * Records the result of a purchase under its key, in the commit that ends the purchase.
  *
  * @param heldKey the key that the purchase has held since its first commit
  * @param warrant null where nothing had to be paid
- * @throws where the purchase holds no key, which no commit leaves so
+ * @throws where the purchase holds no key, which would be a fault
  */
 export function finishPurchase(
   heldKey: IdempotencyKey | null,
@@ -42,14 +43,14 @@ export function finishPurchase(
 
 /** An answer with its `body` filled in. */
 export type PaymentAnswer = Answer & {
-  /** How `body` says bytes that are no UTF-8; null where it is text. */
+  /** The encoding of bytes that are not UTF-8; null where `body` is text. */
   readonly bodyEncoding: "base64" | null;
 };
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const EMPTY_BODY = '""}';
 
-/** Fills in what was bought, the same to the byte at every replay. */
+/** Fills the bought content into the answer, byte for byte the same at every replay. */
 export async function withBody(ctx: Context, answer: Answer): Promise<PaymentAnswer> {
   const { contentHash } = answer;
   if (contentHash === null) return { ...answer, bodyEncoding: null };

@@ -15,8 +15,9 @@ import { keptContent } from "./content.ts";
 import { type Order, openingFor } from "./order.ts";
 
 /**
- * The first commit: whatever of an open can be refused before a quote is known is refused, and the key is bound to a purchase
- * that has asked nobody yet. What is not admitted begins nothing, and is still replayed or told what else is wrong.
+ * The first commit of a purchase. It makes all checks of an open that need no quote, and claims the key for
+ * the purchase; no seller has been asked yet. Where too many checks run (`admitted` is false), no purchase
+ * begins. A replay and every other refusal still come first.
  */
 export function beginPurchase(
   ctx: Context,
@@ -36,7 +37,7 @@ export function beginPurchase(
       const refused = refuseOpening(snapshot, present, opening);
       if (refused) return { answer: refused };
       const { agentSession } = snapshot;
-      // A charge of nothing asks for all but the headroom.
+      // A charge of nothing checks every limit of the session except whether the amount fits.
       const session = agentSession && chargeSession(agentSession, 0n, opening.asset, now);
       if (isRefusal(session)) return { answer: session };
       if (!admitted) return { answer: TOO_MANY_CHECKS };
@@ -78,13 +79,18 @@ const newPurchase = (caller: Caller, order: Order, id: string, now: number): Pur
   chainSilentSince: null,
 });
 
-/** Nothing was held: the purchase is forgotten and its key is free. Only one that is still `quoting` may go so. */
+/**
+ * The change that deletes a purchase in the phase `quoting`, for which nothing was held, and frees its key.
+ */
 export const forgetting = (quoting: Purchase, heldKey: IdempotencyKey | null): Change => ({
   put: [],
   deleted: [{ kind: "purchase", row: quoting }, ...(heldKey ? [free(heldKey)] : [])],
 });
 
-/** Forgets a purchase of which nothing was held. Whether it did: one that has moved on stays. */
+/**
+ * Forgets a purchase for which nothing was held, and answers whether it did. A purchase that has moved on
+ * stays.
+ */
 export function forgetPurchase(ctx: Context, quoting: Purchase): Promise<boolean | Refusal> {
   return ctx.store.execute({
     scope: quoting,
@@ -96,7 +102,10 @@ export function forgetPurchase(ctx: Context, quoting: Purchase): Promise<boolean
   });
 }
 
-/** The seller asked for no payment: its first answer is the answer, and nothing was held. */
+/**
+ * Ends a purchase whose seller asked for no payment: nothing was held, and the seller's first answer is the
+ * answer.
+ */
 export function passThrough(
   ctx: Context,
   quoting: Purchase,

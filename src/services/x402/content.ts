@@ -9,16 +9,16 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Content } from "../../store/rows.ts";
 
-/** What a seller delivered, as it is kept: its bytes, once, by their hash. */
+/** The content of a seller's answer as it is stored: its bytes, once for each hash. */
 export const keptContent = (evidence: ReachedEvidence): Content => ({
   hash: evidenceHashOf(evidence),
   bytes: evidence.body,
 });
 
 /**
- * The evidence of an answer that was kept.
+ * The evidence in a stored answer.
  *
- * @throws where its content is missing, which stays as long as its purchase has not ended
+ * @throws where its content is missing, which would be a fault: it is kept until the purchase has ended
  */
 export async function evidenceKept(
   reader: Reader,

@@ -20,9 +20,9 @@ import { ENDED_MEANWHILE } from "./answer.ts";
 import { forgetting } from "./begin.ts";
 import { type Order, openingFor } from "./order.ts";
 
-/** How long a hold of a purchase lasts at the least, before it expires. */
+/** The shortest time until a purchase's warrant expires. */
 const DEADLINE_MS_MIN = 10 * MINUTE_MS;
-/** How much older than our clock the newest block of a main network may be. */
+/** How far our clock may be ahead of the newest block of a main network. */
 const CLOCK_AHEAD_MS_MAX = 2 * MINUTE_MS;
 const NONCE_BYTES = 32;
 
@@ -30,11 +30,11 @@ const NONCE_BYTES = 32;
 export type Held = {
   readonly purchase: Purchase;
   readonly warrant: Warrant;
-  /** A voucher names the instance that promises. */
+  /** The instance that makes the promise. A voucher names it. */
   readonly instanceId: string;
 };
 
-/** What the seller asks, of which this mode can pay what is taken; or why nothing of it. */
+/** The first way to pay in the seller's challenge that this mode can use, or why there is none. */
 export function quoteOf(ctx: Context, { mode }: Caller, order: Order, first: FirstAnswer): Quote | Refusal {
   const challenge = parseChallenge({ headers: first.headers, body: first.evidence.body });
   if (isRefusal(challenge)) return challenge;
@@ -48,8 +48,8 @@ export function quoteOf(ctx: Context, { mode }: Caller, order: Order, first: Fir
 }
 
 /**
- * Holds the quote as an open does, and keeps in the same commit what will be signed. What is refused leaves neither a hold,
- * nor a purchase, nor a key in flight.
+ * Holds the quoted amount as an open does, and stores in the same commit what will be signed. A refusal
+ * leaves no hold, no purchase, and no key in flight.
  */
 export async function holdQuote(
   ctx: Context,
@@ -92,7 +92,7 @@ export async function holdQuote(
   });
 }
 
-/** What a hold of a quote needs. The request's key is in flight already, under the purchase. */
+/** The needs of a hold for a quote. The purchase has already claimed the request's key. */
 const quotedNeeds = (caller: Caller, opening: Opening, { id }: Purchase, wallet: WalletFunds | null) => ({
   ...credentialOf(caller),
   ...openingNeeds(opening),
@@ -102,7 +102,10 @@ const quotedNeeds = (caller: Caller, opening: Opening, { id }: Purchase, wallet:
   openAuthorizations: wallet?.authorizations ?? null,
 });
 
-/** (none) → held for the quote, or why not: the caller, then what an open is refused for, then the wallet. */
+/**
+ * (none) → held, or the first refusal: by the caller's credential, by the checks of an open, or by the
+ * wallet.
+ */
 function decideQuoted(
   snapshot: Snapshot<ReturnType<typeof quotedNeeds>>,
   caller: Caller,
@@ -127,7 +130,10 @@ function decideQuoted(
 
 type WalletFunds = TokenBalance & { readonly authorizations: WalletToken };
 
-/** What the wallet has, and what asks for the authorizations that are still open against it; null where no chain tells. */
+/**
+ * The wallet's balance, and the question for what it has signed and not yet paid. Null where no chain
+ * answers.
+ */
 async function fundsOf(
   ctx: Context,
   { chainId, contract }: ExactPayment,
@@ -139,8 +145,9 @@ async function fundsOf(
 }
 
 /**
- * A clock that is ahead of the chain's would sign what the seller can use for as much longer. A main network's newest block is
- * some seconds old. A test network makes blocks as it likes, and its money is not real.
+ * Refuses to sign while our clock is ahead of the chain's. The seller could use the authorization for longer
+ * than intended, by as much as the clock is ahead. A main network's newest block is only seconds old. A test
+ * network makes blocks irregularly, and its money is not real, so it is not checked.
  */
 function refuseFastClock({ blockTime, authorizations }: WalletFunds): Refusal | null {
   const { chainId, since } = authorizations;
@@ -153,8 +160,8 @@ function refuseFastClock({ blockTime, authorizations }: WalletFunds): Refusal | 
 }
 
 /**
- * Beyond the wallet's balance a seller would be promised what the chain refuses. The message does not name the other
- * authorizations: they may belong to another organisation.
+ * Refuses more than the wallet's balance covers: the chain would reject the payment. The message does not
+ * name the other authorizations, since they may belong to another organisation.
  */
 function refuseShortWallet(
   openAuthorizations: bigint,

@@ -2,13 +2,16 @@ import { SECOND_MS } from "../../core/time.ts";
 import { type Finding, type Known, knownOf, type Purchase } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
 
-/** What is known of the money, and what says so. */
+/** Whether the seller was paid, and who said so. */
 export type Money = { readonly known: Known; readonly knownBy: Purchase["knownBy"] };
 
 export const UNPAID: Money = { known: "unpaid", knownBy: null };
 export const NOT_KNOWN: Money = { known: "unknown", knownBy: null };
 
-/** How long a chain's endpoint is given to hear of a settlement that the seller has a receipt of. */
+/**
+ * Waits before the chain is asked again. The seller has a receipt of a settlement, and the chain's endpoint
+ * may learn of it a little later.
+ */
 const RECEIPT_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS];
 
 /** What the chain says of a purchase's authorization. */
@@ -23,7 +26,7 @@ export function findAuthorization(
   return ctx.x402.chains.find({ chainId, contract, authorizer: payer, nonce, validBefore }, at);
 }
 
-/** What is known of the money once the paid request is over. */
+/** Whether the seller was paid, as far as is known when the paid request is over. */
 export async function moneyOf(ctx: Context, purchase: Purchase): Promise<Money> {
   const { quote, attempt } = purchase;
   if (quote?.pays.kind !== "exact" || attempt === "never_connected") return UNPAID;
@@ -40,15 +43,15 @@ async function findingNow(ctx: Context, purchase: Purchase): Promise<Finding> {
     await ctx.x402.pause(waitMs);
     finding = await findAuthorization(ctx, purchase, "newest");
   }
-  // Only a confirmed block says that it is unused for good.
+  // Only a confirmed block proves that the authorization can never be used.
   return finding === "expired" ? findAuthorization(ctx, purchase, "confirmed") : finding;
 }
 
 const CHECK_MS_MIN = 5 * SECOND_MS;
-/** How far ahead the next question lies at most. */
+/** The longest wait before the chain is asked again. */
 export const CHECK_MS_MAX = 3_600 * SECOND_MS;
 
-/** When the chain is asked again: the longer it has taken already, the later. */
+/** When the chain is asked again. The wait grows with the time that has passed since the answer. */
 export function nextCheckAt({ answeredAt, createdAt }: Purchase, now: number): number {
   const elapsedMs = now - (answeredAt ?? createdAt);
   return now + Math.min(CHECK_MS_MAX, Math.max(CHECK_MS_MIN, Math.floor(elapsedMs / 2)));

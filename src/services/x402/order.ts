@@ -10,7 +10,7 @@ import { type Opening, parseSpec } from "../warrants/opening.ts";
 /** The body of `POST /v1/x402/pay`. */
 export type PayInput = Wire<typeof payBody>;
 
-/** What is to be bought, every field read. */
+/** What is to be bought, with all fields parsed. */
 export type Order = {
   readonly url: string;
   readonly method: "GET" | "POST";
@@ -25,7 +25,10 @@ const HEADERS_MAX = 64;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
 
-/** Those of one connection (RFC 9110, 7.6.1), the body's, which there is none of, and those that payment travels in. */
+/**
+ * Headers that the caller may not send: those of a connection (RFC 9110, 7.6.1), those of a body, since the
+ * request has none, and those that carry the payment.
+ */
 const HEADERS_OF_OURS = new Set([
   ...["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"],
   ...["te", "trailer", "transfer-encoding", "upgrade", "host", "expect"],
@@ -66,7 +69,7 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
   return null;
 }
 
-/** What holds an amount for the order; before there is a quote, of nothing. */
+/** The opening of the order's warrant. Before there is a quote, its amount is nothing. */
 export const openingFor = (
   { asset, clauses, agentId }: Order,
   quoted: Pick<Opening, "amount" | "payee" | "deadline"> = NOTHING_QUOTED,

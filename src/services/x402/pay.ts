@@ -14,10 +14,10 @@ import { settlePurchase } from "./settle.ts";
 const PAYMENT_REQUIRED = 402;
 
 /**
- * Asks a URL for something, pays what it asks within the caller's ceiling, and settles on whether what came passes the spec.
- * Each step is on disk before the next begins; what a crash or a fault leaves between them, recovery ends (recover.ts).
- * Answers 200, or refuses with nothing held. Where the purchase goes on without the request, that is refused with
- * `rate_limit_exceeded` or `idempotency_in_flight`: the same key sent again gets the answer.
+ * Requests a URL, pays the price within the caller's ceiling, and settles by whether the answer passes the
+ * spec. Each step is on disk before the next begins. Recovery (recover.ts) ends what a crash or fault
+ * interrupts. Answers 200, or refuses with nothing held. Two refusals leave the purchase running: after
+ * `rate_limit_exceeded` and `idempotency_in_flight`, the same key sent again gets the answer.
  */
 export async function payForUrl(
   ctx: Context,
@@ -61,7 +61,8 @@ async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase
   if (isRefusal(held)) return held;
   const signed = await signPayment(ctx, caller, held, first.url);
   if (isRefusal(signed) || "replayed" in signed) return signed;
-  // Once, and never again: whether a request that broke off was taken, nobody here can know.
+  // The payment is sent once and never repeated: if the request breaks off, the seller may still have taken
+  // it.
   const answered = await sendPayment(ctx, signed, { url: first.url, method, headers });
   if (isRefusal(answered)) return answered;
   const { purchase, evidence } = answered;

@@ -21,9 +21,9 @@ import { decideLearnt, learningNeeds, newLearningIds } from "./reconcile.ts";
 export type ListPurchasesInput = {
   readonly organisation_id: string;
   readonly mode: Mode;
-  /** 1 to 100; 25 where it is not said. */
+  /** 1 to 100; 25 by default. */
   readonly limit?: number;
-  /** A purchase's id: those older than it. */
+  /** The id of a purchase: the list continues with the next older one. */
   readonly starting_after?: string;
 };
 
@@ -40,7 +40,7 @@ export function listPurchases(ctx: Context, authority: Authority, input: ListPur
       refuseInteger("limit", limit, 1, LIMIT_MAX) ??
       refuseOrganisation(authority, await reader.organisations.get(organisationId));
     if (refused) return refused;
-    // One more than the page says whether there is another.
+    // One row more than the page shows whether another page follows.
     const found = await reader.purchases.list({ organisationId, mode }, starting_after, limit + 1);
     const data = await Promise.all(found.slice(0, limit).map((purchase) => resourceOf(reader, purchase)));
     return { ...listResource(data), has_more: found.length > limit };
@@ -63,14 +63,15 @@ export async function showPurchase(
 
 export type ResolvePurchaseInput = {
   readonly purchase_id: string;
-  /** What a person found out of the payment. */
+  /** What a person has found out about the payment. */
   readonly known: Exclude<Known, "unknown">;
   readonly note?: string;
 };
 
 /**
- * A person says whether the seller was paid, where no chain tells. Unpaid: the hold returns. Paid: the warrant waits for a
- * person who releases it. Refused with `illegal_transition`, and why, in every other case.
+ * A person attests whether the seller was paid, where the chain does not answer. If not, the hold returns. If
+ * so, the warrant waits for a person to release it. In every other case refused with `illegal_transition` and
+ * the reason.
  */
 export async function resolvePurchase(
   ctx: Context,
@@ -89,11 +90,11 @@ export async function resolvePurchase(
     decide(snapshot, now): Audited<PurchaseResource> {
       const { purchase, warrant, instance } = snapshot;
       if (!purchase) return { answer: purchaseNotFound() };
-      // The server's chains count, whatever the command line itself was told.
+      // The chains of the last server count here, even where this command's own settings have others.
       const wrong = refuseAttestation(purchase, instance.chainIds, now);
       if (wrong) return { answer: wrong };
       const learnt = decideLearnt(snapshot, { known, knownBy: "person", note: note ?? null }, ids, now);
-      // A payment that is not known has an escalation that waits for it: nothing but the word on the payment closes it.
+      // An unknown payment always has an open escalation, which only learning of the payment closes.
       if (!learnt) throw new Error(`the purchase ${purchase.id} waits for nobody`);
       if (isRefusal(learnt)) return { answer: learnt };
       const after = purchaseResource(learnt.purchase, learnt.warrant.state);
@@ -107,7 +108,7 @@ export async function resolvePurchase(
   });
 }
 
-/** Null where only a person can say what became of the payment. */
+/** Null where only a person can find out whether the payment was made. */
 function refuseAttestation(purchase: Purchase, chainIds: readonly number[], now: number): Refusal | null {
   const { quote, phase, known, knownBy, validBefore } = purchase;
   const illegal = (message: string) => refuse("illegal_transition", message);

@@ -9,9 +9,10 @@ import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../transition.t
 import { findAuthorization, nextCheckAt } from "./money.ts";
 
 /**
- * Asks the chain about a payment that is not known, and acts on its word. Where it says nothing yet, it is asked again later.
+ * Asks the chain about an unknown payment, and settles by its answer. Where the answer is not final yet, the
+ * chain is asked again later.
  *
- * @returns whether this found it out; false also where somebody else was quicker
+ * @returns whether this call settled it; false also where somebody else did so first
  */
 export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
   const finding = await findAuthorization(ctx, purchase, "confirmed");
@@ -36,7 +37,9 @@ async function settleUnknown(ctx: Context, unknown: Purchase, learnt: Learnt): P
   return settled === true;
 }
 
-/** Puts the next question off. What somebody has learnt since the purchase was read stays. */
+/**
+ * Postpones the next question to the chain. Where the payment has become known meanwhile, nothing changes.
+ */
 function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<boolean | Refusal> {
   return ctx.store.execute({
     scope: unknown,
@@ -53,34 +56,34 @@ function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<bo
   });
 }
 
-/** What the chain, or a person, says of a payment that was not known. */
+/** What the chain or a person has said about an unknown payment. */
 export type Learnt = {
   readonly known: Exclude<Known, "unknown">;
   readonly knownBy: "chain" | "person";
-  /** A person's words. */
+  /** The person's note. */
   readonly note?: string | null;
 };
 
-/** What learning of a payment needs. */
+/** The needs of `decideLearnt`. */
 export const learningNeeds = (purchaseId: string) => ({
   ...buyingNeeds(purchaseId),
   warrantEscalation: OF_WARRANT,
 });
 type Learning = Snapshot<ReturnType<typeof learningNeeds>>;
 
-/** Ids that learning may need; drawn before it is decided. */
+/** The ids that `decideLearnt` may need. They are drawn first, since deciding is pure. */
 export const newLearningIds = (ctx: Context) => ({
   eventId: ctx.newId("event"),
   escalationId: ctx.newId("escalation"),
 });
 
-/** The purchase and its warrant with what was learnt. */
+/** The purchase and its warrant, once the payment is known. */
 type LearntMove = Moved & { readonly purchase: Purchase };
 
 /**
- * What follows from what was learnt, in one commit with it. Unpaid: the hold returns, by `system`. Paid: the escalation that
- * waited for the answer is closed, and another says what a person has to do with it, `payment_irrevocable`. Null where the
- * payment is known already.
+ * Records whether an unknown payment was made, and what follows, in one commit. Not made: the hold returns,
+ * by `system`. Made: the open escalation is closed, and a new one (`payment_irrevocable`) asks a person to
+ * release the hold. Null where the payment is known already.
  */
 export function decideLearnt(
   snapshot: Learning,
@@ -104,7 +107,7 @@ export function decideLearnt(
       purchase,
       warrant,
       change: {
-        // The order matters: a warrant has one escalation that is not resolved.
+        // The old escalation is closed first, since a warrant may have only one that is not resolved.
         put: [
           { kind: "purchase", before, row: purchase },
           { kind: "escalation", before: escalation, row: closed },
@@ -127,7 +130,7 @@ export function decideLearnt(
   return isRefusal(moved) ? moved : { ...moved, purchase };
 }
 
-/** What a person has to do once the payment is known to be paid: only a release is left. */
+/** The new escalation for a payment that was made. A person can only release the hold. */
 const irrevocableAfter = (closed: Escalation, id: string, now: number): Escalation => ({
   ...closed,
   id,

@@ -11,8 +11,9 @@ import { moneyOf, NOT_KNOWN } from "./money.ts";
 import { refundPurchase, settlePurchase } from "./settle.ts";
 
 /**
- * What recovery does with a purchase that was cut off. In a copy that was restored, what is held may have been signed and paid
- * after the copy was made: whether it was, the chain knows.
+ * What recovery does with a purchase that was cut off. Where the ledger was restored from a backup, a
+ * purchase that is only `held` in it may have been signed and paid after the backup was made; only the chain
+ * knows. So it escalates.
  */
 export function recoveryOf(instance: Instance, { phase, quote, nonce, createdAt }: Purchase): Recovery {
   if (phase === "held" && nonce !== null && mayBeOutdated(instance, createdAt)) return "escalate";
@@ -20,9 +21,9 @@ export function recoveryOf(instance: Instance, { phase, quote, nonce, createdAt 
 }
 
 /**
- * Ends a purchase that nobody works on any more, since the process ended or a step failed. Its key gets its answer, or is free
- * where nothing was held. A purchase that this process is working on is left alone; one that somebody else has moved on since
- * it was read stays as it is.
+ * Ends a purchase that nobody works on any more, because the process ended or a step failed. Its key gets the
+ * answer, or is freed where nothing was held. A purchase that this process is working on, or that somebody
+ * else has moved meanwhile, stays as it is.
  *
  * @returns whether it ended
  */
@@ -31,7 +32,7 @@ export async function recoverPurchase(ctx: Context, { id }: Purchase): Promise<b
   if (underWay.has(id)) return false;
   underWay.add(id);
   try {
-    // It may have moved on since it was found, and ended.
+    // It is read again, since it may have ended after it was found.
     const found = await ctx.store.read((reader) => findCutOff(reader, id));
     const ended = found !== null && (await endOf(ctx, found));
     return !isRefusal(ended) && ended !== false;
@@ -43,7 +44,7 @@ export async function recoverPurchase(ctx: Context, { id }: Purchase): Promise<b
 type CutOff = {
   readonly purchase: Purchase;
   readonly recovery: Recovery;
-  /** Of the seller's answer, where one was kept. */
+  /** The evidence in the seller's answer, where an answer was stored. */
   readonly evidence: Evidence;
 };
 

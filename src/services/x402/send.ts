@@ -15,17 +15,19 @@ import { keptContent } from "./content.ts";
 import type { Held } from "./hold.ts";
 import { decideRefund, endingNeeds } from "./settle.ts";
 
-/** Sellers' and chains' clocks may be slow. */
+/**
+ * How far before our time an authorization begins to be valid: the clocks of sellers and chains may be slow.
+ */
 const CLOCK_SKEW_MS = 600 * SECOND_MS;
-/** Between the attempts to keep an answer: a ledger that is busy, or out of space, may be so for a moment only. */
+/** Waits between the attempts to store an answer. A ledger may be busy or out of space only for a moment. */
 const KEEP_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS, 8 * SECOND_MS];
 
 /**
- * Signs what was held for, and keeps the header before anything is sent: from here on it counts as sent. An agent that was
- * killed meanwhile, the warrant's or the caller's, signs nothing: the hold returns. Whoever gets a purchase from here has
- * signed it, and alone may send it.
+ * Signs the payment, and stores the header before anything is sent. From here on it counts as sent. Where the
+ * agent of the warrant or of the caller was killed meanwhile, nothing is signed and the hold returns. Only
+ * the caller that gets the purchase back from here may send it.
  *
- * @param url what is asked for with the payment
+ * @param url the URL that will be requested with the payment
  */
 export async function signPayment(
   ctx: Context,
@@ -74,10 +76,10 @@ async function headerOf(
 export type Answered = { readonly purchase: Purchase; readonly evidence: PaidAnswer["evidence"] };
 
 /**
- * Sends the paid request, once, and keeps what came of it. Where keeping fails it is tried again: nobody can ask the seller
- * twice.
+ * Sends the paid request, once, and stores the answer. Storing is tried several times, since the request
+ * cannot be repeated.
  *
- * @throws where the answer could not be kept
+ * @throws where the answer could not be stored
  */
 export async function sendPayment(
   ctx: Context,
@@ -98,7 +100,7 @@ export async function sendPayment(
   return keep();
 }
 
-/** signed → answered, with what came of the request. */
+/** signed → answered, with the result of the request. */
 function keepAnswer(
   ctx: Context,
   signed: Purchase,
@@ -112,7 +114,7 @@ function keepAnswer(
     scope: signed,
     needs: { purchase: signed.id },
     decide({ purchase }): Decision<Answered> {
-      // A try that was told to have failed may have kept it all the same.
+      // An earlier try may have stored the answer although it was reported as failed.
       if (purchase?.phase === "answered") return { answer: { purchase, evidence } };
       if (purchase?.phase !== "signed") return { answer: ENDED_MEANWHILE };
       const answered: Purchase = {
@@ -132,7 +134,9 @@ function keepAnswer(
   });
 }
 
-/** How the request went. A receipt counts also where the body could not be had: the money has moved. */
+/**
+ * How the request went. A receipt counts even where the body could not be read, since the money has moved.
+ */
 function attemptOf(
   { quote, payer }: Purchase,
   { connected, headers, evidence }: PaidAnswer,

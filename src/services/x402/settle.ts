@@ -23,18 +23,19 @@ import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
 import { ENDED_MEANWHILE, finishPurchase, type Result } from "./answer.ts";
 import { type Money, nextCheckAt, UNPAID } from "./money.ts";
 
-/** What an end of a purchase needs: its move, and the key that gets the answer. */
+/** The needs of a purchase's end: the warrant's move, and the key that gets the answer. */
 export const endingNeeds = (purchaseId: string) => ({ ...buyingNeeds(purchaseId), heldKey: purchaseId });
 type Ending = Snapshot<ReturnType<typeof endingNeeds>>;
 
-/** What is known of a paid request. */
+/** The results of a paid request. */
 type Found = { readonly evidence: Evidence; readonly evaluation: Evaluation; readonly money: Money };
 
 /**
- * Ends a purchase whose paid request is over, or was cut off. Every clause is evaluated and the policy decides; what is known
- * of the money stands above both. Where nothing came and nothing was paid the hold returns, unchecked.
+ * Ends a purchase whose paid request is over or was cut off. All clauses are evaluated and the policy
+ * decides, as far as the state of the payment allows. Where no answer came and nothing was paid, the hold
+ * returns without a check.
  *
- * @param signed the purchase as it is kept, `signed` or `answered`
+ * @param signed the purchase as it is stored, in the phase `signed` or `answered`
  */
 export async function settlePurchase(
   ctx: Context,
@@ -48,17 +49,21 @@ export async function settlePurchase(
   if (isRefusal(begun)) return begun;
   let evaluation: Evaluation;
   try {
-    // As of the answer: what was fresh then is not stale because we were cut off.
+    // Evidence is judged by the time of the answer: a later recovery must not make it stale.
     evaluation = await evaluateEvidence(ctx, begun, evidence, signed.answeredAt ?? ctx.now());
   } catch (error) {
-    // The evaluator was busy for too long. Recovery ends the purchase as soon as it is not; the key stays in flight.
+    // The evaluator was busy for too long. The key stays in flight, and recovery ends the purchase once the
+    // evaluator is free.
     if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
   return completeSettlement(ctx, begun, signed, { evidence, evaluation, money });
 }
 
-/** held → verifying, in the name of who opened it; or the warrant as it is, where that was done before a cut. */
+/**
+ * held → verifying, by the actor who opened the warrant. A warrant that is verifying already, from before an
+ * interruption, stays as it is.
+ */
 async function beginSettlement(ctx: Context, signed: Purchase): Promise<Warrant | Refusal> {
   const eventId = ctx.newId("event");
   const actor = await openerOf(ctx, signed);
@@ -86,7 +91,7 @@ async function openerOf(ctx: Context, { warrantId }: Purchase): Promise<Actor> {
   return opening?.actor ?? SYSTEM;
 }
 
-/** verifying → what was decided, with the check, the money, the purchase's end and the answer in one commit. */
+/** verifying → what was decided. One commit has the check, the money, the purchase's end and the answer. */
 function completeSettlement(
   ctx: Context,
   begun: Warrant,
@@ -106,7 +111,7 @@ function completeSettlement(
       const outcome = whatMoneyAllows(purchase, decideCheck(snapshot, warrant, evaluation), found);
       const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, outcome);
       const ended = endedPurchase(purchase, money, now);
-      // Only what was cut off comes here without having kept an answer.
+      // A purchase without a stored answer was cut off.
       const isCutOff = purchase.phase !== "answered";
       const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, isCutOff);
       const moved = moveBought(snapshot, ended, move, details);
@@ -116,7 +121,7 @@ function completeSettlement(
   });
 }
 
-/** What the policy made of the answer, as far as what is known of the money allows it. */
+/** The policy's decision on the answer, changed where the state of the payment does not allow it. */
 function whatMoneyAllows(
   { quote }: Purchase,
   { decision, reasonCodes }: Outcome,
@@ -131,7 +136,9 @@ function whatMoneyAllows(
   };
 }
 
-/** The paid request as a check records a fetch. It lasted from the hold to the answer. */
+/**
+ * The paid request in the form in which a check records a fetch. Its duration is from the hold to the answer.
+ */
 const fetchedOf = (begun: Warrant, signed: Purchase, evidence: Evidence): FetchedEvidence => ({
   evidence,
   status: signed.responseStatus,
@@ -142,11 +149,11 @@ const fetchedOf = (begun: Warrant, signed: Purchase, evidence: Evidence): Fetche
 type Refund = {
   readonly reasonCode: ReasonCode;
   readonly money?: Money;
-  /** `neither` where it was not the seller's failure. */
+  /** By default `neither`: the seller has not failed. */
   readonly verdict?: Verdict;
 };
 
-/** Ends a purchase that nobody can have been paid for: the hold returns. */
+/** Ends a purchase that certainly paid nobody: the hold returns. */
 export function refundPurchase(ctx: Context, unpaid: Purchase, refund: Refund): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
   return ctx.store.execute({
@@ -154,7 +161,7 @@ export function refundPurchase(ctx: Context, unpaid: Purchase, refund: Refund): 
     needs: endingNeeds(unpaid.id),
     decide(snapshot, now): Decision<Answer> {
       const { purchase } = snapshot;
-      // In a later phase it may have been paid.
+      // In a later phase the seller may have been paid.
       if (purchase?.phase !== unpaid.phase) return { answer: ENDED_MEANWHILE };
       return decideRefund(snapshot, purchase, { ...refund, eventId, now });
     },
@@ -162,9 +169,10 @@ export function refundPurchase(ctx: Context, unpaid: Purchase, refund: Refund): 
 }
 
 /**
- * held (or, after a cut, verifying) → refunded by `system`, with the purchase's end and the answer in one commit.
+ * held → refunded by `system`; after an interruption the warrant may also be verifying. One commit has the
+ * move, the purchase's end and the answer.
  *
- * @param purchase the snapshot's, of which nobody can have been paid
+ * @param purchase the snapshot's purchase, which certainly paid nobody
  */
 export function decideRefund(
   snapshot: Ending,

@@ -24,7 +24,7 @@ import {
   spendingRows,
 } from "./writes.ts";
 
-/** Writes what the commands of a batch put and deleted, in their order, inside the transaction that decided it. */
+/** Writes the puts and deletions of a batch, in their order, inside the transaction that decided them. */
 export type Apply = (writes: readonly Write[]) => void;
 
 export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
@@ -62,7 +62,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         moves.insertCheck(checkRowOf(put.row, positions));
         break;
       case "idempotencyKey":
-        // An insert that could become an update costs more, and most keys are finished at once.
+        // Most keys are inserted and finished at once. An insert that may become an update would cost more.
         if (put.before === null) moves.insertIdempotencyKey(idempotencyRowOf(put.row, positions));
         else moves.finishIdempotencyKey(idempotencyRowOf(put.row, positions));
         break;
@@ -83,7 +83,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     } else moves.moveWarrant({ ...row, position: positions.of("warrant", row.id) });
   }
 
-  /** The account of an asset in a scope, which is made with the first deposit. */
+  /** The account of an asset in a scope. The first deposit creates it. */
   function openAccount(scope: number, asset: string): number {
     const account = positions.account(scope, asset);
     if (account !== null) return account;
@@ -113,7 +113,10 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
 type MovedAccount = { account: number; posted: number } & { -readonly [Leg in keyof Legs]: bigint };
 type MovedCount = { scope: number; agent: number; state: State; count: number };
 
-/** The figures that follow from rows: balances from postings, counts from warrants. Each is written once for all writes. */
+/**
+ * Figures that follow from rows: balances from postings, and counts from warrants. A batch writes each of
+ * them once.
+ */
 class Figures {
   readonly accounts = new Map<number, MovedAccount>();
   readonly counts = new Map<string, MovedCount>();

@@ -10,14 +10,14 @@ import { auditWarrants } from "./audit/warrants.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type Connection, connect } from "./open.ts";
 
-/** Where so much is wrong, more messages help nobody. */
+/** After so many messages the audit ends, since more would not help anybody. */
 const MESSAGES_MAX = 1_000;
 
 /**
- * Audits the ledger in a data folder, which others may read and write meanwhile.
+ * Audits the ledger in a data folder. Others may read and write it meanwhile.
  *
- * @param fileBytesMax a longer file is audited without a check of its pages, indexes and CHECKs. That check cannot be divided:
- *   it reads for seconds for each gigabyte, and meanwhile the write-ahead log grows and cannot be cut
+ * @param fileBytesMax in a longer file, pages, indexes and CHECKs are not checked. That check cannot be
+ *   split: it reads for seconds for each gigabyte, and meanwhile the write-ahead log only grows
  */
 export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_INFINITY): readonly string[] {
   const file = ledgerFile(dataFolder);
@@ -30,9 +30,10 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
 }
 
 /**
- * Every disagreement of the ledger with itself, one message each: the file, the money, the warrants with their traces, the
- * purchases, and what they refer to. Each part is read in slices, and each slice is one moment: so it is right beside a running
- * server, its memory is bounded, and it holds no snapshot for long; but for the check of the file.
+ * Every disagreement of the ledger with itself, one message each: in the file, the money, the warrants and
+ * their traces, the purchases, and what they refer to. It is correct beside a running server, since each part
+ * is read in slices, each from one snapshot. That also limits its memory and the life of each snapshot. Only
+ * the check of the file is not sliced.
  */
 export function auditLedger({ raw }: Connection, checksFile = true): readonly string[] {
   const messages: string[] = [];
@@ -43,7 +44,7 @@ export function auditLedger({ raw }: Connection, checksFile = true): readonly st
   return messages;
 }
 
-/** Each part is read even where another one cannot be. */
+/** The parts are independent: each is audited even where another one cannot be read. */
 function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   if (checksFile) yield* guarded("the file", () => auditFile(raw));
   yield* guarded("the postings", () => auditPostings(raw));
@@ -58,7 +59,8 @@ type ForeignKeyViolation = { readonly table: string; readonly rowid: bigint | nu
 
 /** The pages and indexes, the CHECKs of every row, and the references between rows. */
 function* auditFile(raw: Database): Generator<string> {
-  // A read-only connection does not even read the CHECKs of the tables: this one could write, and is told not to.
+  // SQLite skips the CHECKs of tables on a read-only connection. So this one is writable, and `query_only`
+  // forbids it to write.
   const reader = new Database(raw.filename, { readwrite: true, safeIntegers: true });
   try {
     reader.run("PRAGMA query_only = ON");

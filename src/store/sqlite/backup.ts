@@ -7,22 +7,25 @@ import { appendChecksum } from "./checksum.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
 
-/** Texts of key files by their names; in a backup they lie in the clear. */
+/** The texts of key files by their names. A backup contains them unencrypted. */
 export type BackupKeys = Readonly<Record<string, string>>;
 
-/** What a backup has besides the ledger's tables. */
+/** The tables that a backup has besides those of the ledger. */
 const BACKUP_TABLES = [
   "CREATE TABLE backup (created_at INTEGER NOT NULL) STRICT",
   "CREATE TABLE backup_keys (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
 ];
 
-/** How long the copy waits for a lock of another process; readers wait for nobody but while the ledger is opened. */
+/**
+ * How long the copy waits for another process's lock. Readers need to wait only while another process opens
+ * the ledger.
+ */
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Copies the ledger of a data folder into one file, mode 0600, as it is at one moment, while others go on writing: what was
- * acknowledged before the call is in it. The file appears under its name only when it is whole, on disk and has passed the
- * audit. Refused where the file is there already, or cannot be written.
+ * Copies the ledger of a data folder into one file, mode 0600, while others go on writing. The copy is one
+ * snapshot, with everything that was acknowledged before the call. The file gets its name only when it is
+ * complete, on disk, and has passed the audit. Refused where the file exists already or cannot be written.
  *
  * @param createdAt epoch milliseconds
  * @returns the file's size in bytes
@@ -36,7 +39,7 @@ export function writeBackup(
   if (existsSync(file)) return refuseTaken(file);
   const draft = `${file}.${process.pid}.part`;
   try {
-    // Made first, so that it is never readable by others.
+    // The file is created with its mode before anything is written, so that nobody else can ever read it.
     closeSync(openSync(draft, "w", 0o600));
   } catch (error) {
     return refuseField("file", `${file} cannot be written (${(error as Error).message})`);
@@ -61,7 +64,7 @@ export function writeBackup(
 const refuseTaken = (file: string): Refusal =>
   refuseField("file", `${file} is there already; a backup overwrites nothing`);
 
-/** Adds what a backup has besides the ledger, checks all of it, and adds its checksum. */
+/** Adds the backup's own tables, audits the copy, and adds the checksum. */
 function finishDraft(draft: string, createdAt: number, keys: BackupKeys): Refusal | null {
   const raw = new Database(draft, { readwrite: true, safeIntegers: true });
   try {

@@ -1,8 +1,8 @@
 import { appendFileSync, closeSync, openSync, readSync, statSync, truncateSync } from "node:fs";
 
 /**
- * The end of a backup: a line with the digest of all before it, so that what is lost or changed anywhere in the file is found,
- * also where no audit looks. The engine does not read that far.
+ * The version of the last line of a backup. That line has a digest of everything before it, so that damage
+ * anywhere in the file is found, also where no audit looks. SQLite ignores the line.
  */
 const FORMAT = 1;
 const checksumOf = (digest: string): string => `\nholdfast backup ${FORMAT} ${digest}\n`;
@@ -14,7 +14,10 @@ const CHUNK_BYTES = 1024 * 1024;
 export const appendChecksum = (file: string): void =>
   appendFileSync(file, checksumOf(readFrom(file, 0, statSync(file).size).digest));
 
-/** Takes the checksum off, or says why not: there is none, it is of a newer form, or the file is not what it was made of. */
+/**
+ * Removes the checksum and answers `taken`. Otherwise: there is none, it has a newer form, or the file
+ * differs from it.
+ */
 export function takeChecksum(file: string): "taken" | "none" | "newer" | "wrong" {
   const length = statSync(file).size - CHECKSUM_BYTES;
   if (length < 0) return "none";
@@ -26,7 +29,7 @@ export function takeChecksum(file: string): "taken" | "none" | "newer" | "wrong"
   return "taken";
 }
 
-/** A part of a file, however large: its SHA-256, lower-case hex, and how it starts. */
+/** Reads a part of a file of any size: its SHA-256 in lower-case hex, and its beginning. */
 function readFrom(file: string, position: number, length: number): { digest: string; start: string } {
   const descriptor = openSync(file, "r");
   try {

@@ -10,13 +10,16 @@ function bytesOf(hex: string): Uint8Array {
 
 export const hexOf = (bytes: Uint8Array): string => bytes.toHex();
 
-/** Whole numbers that a double holds: counts, versions, epoch milliseconds. The connection reads every integer as bigint. */
+/**
+ * Whole numbers that fit a double: counts, versions, epoch milliseconds. The connection reads every integer
+ * as a bigint.
+ */
 export const int = customType<{ data: number; driverData: bigint | number }>({
   dataType: () => "integer",
   fromDriver: Number,
 });
 
-/** Amounts: 64-bit integers, bigint on both sides. */
+/** Amounts: 64-bit integers, as bigint in code and in the driver. */
 export const amount = customType<{ data: bigint; driverData: bigint }>({ dataType: () => "integer" });
 
 export const bool = customType<{ data: boolean; driverData: bigint | number }>({
@@ -44,8 +47,8 @@ export const json = <Data>(name: string) =>
 export const literals = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ");
 
 /**
- * Whether a column has one of some values, for a CHECK. The values are the code's own. SQLite would build a table of an IN list
- * at every insert: for the nine states that took a fifth of it.
+ * The condition of a CHECK that a column has one of these values, which come from the code. For an IN list
+ * SQLite would build a table at every insert; for the nine states that took a fifth of the insert.
  */
 export const oneOf = (column: { getSQL(): SQL } | SQL, values: readonly string[]): SQL =>
   sql`(${sql.join(

@@ -1,12 +1,18 @@
 import type { Database } from "bun:sqlite";
 import type { BatchTime } from "../batch.ts";
 
-/** The times of transactions. What is recorded never runs back, whatever the clock does. */
+/** The times of transactions. The recorded times never run backwards, whatever the clock does. */
 export type CommitClock = {
-  /** A transaction has begun, with the ledger locked. `isOthers`: another process has committed since this one's last. */
+  /**
+   * Called when a transaction has begun, with the ledger locked. `isOthers`: another process has committed
+   * since our last transaction.
+   */
   begin(): { readonly time: BatchTime; readonly isOthers: boolean };
   committed(time: BatchTime): void;
-  /** The time that the newest record carries, as far as this process knows; epoch milliseconds, -1 where there is none. */
+  /**
+   * The time in the newest record, as far as this process knows; epoch milliseconds, -1 where there is no
+   * record.
+   */
   lastRecordedAt(): number;
 };
 

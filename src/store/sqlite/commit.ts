@@ -4,9 +4,12 @@ import type { RowCache } from "../row-cache.ts";
 import type { Apply } from "./apply.ts";
 import type { Load } from "./load.ts";
 
-/** How many commands share one fsync at most. */
+/** How many commands share one transaction and its fsync. */
 const BATCH_MAX = 256;
-/** Another process's transaction is short. It is waited for without holding up the event loop, and not for ever. */
+/**
+ * How often and how long to wait for another process's transaction, which is short. The event loop continues
+ * meanwhile.
+ */
 const BUSY_RETRY_MS = 10;
 const BUSY_MS_MAX = 5_000;
 
@@ -24,9 +27,9 @@ type Job = {
 /** Group commit: commands of concurrent requests share a transaction and its fsync. */
 export type CommitQueue = {
   execute(command: AnyCommand): Promise<unknown>;
-  /** Work that decides nothing, in a transaction like the commands'. */
+  /** Runs other work in a transaction, in the queue with the commands. */
   run<Result>(work: () => Result): Promise<Result>;
-  /** Commits what is queued; what comes later is refused. */
+  /** Commits the queued jobs. Later ones are refused. */
   close(): void;
 };
 
@@ -36,15 +39,18 @@ export type CommitParts = {
   readonly cache: RowCache;
   readonly load: Load;
   readonly apply: Apply;
-  /** A transaction has begun, with the ledger locked. Gives the times that its commands decide by. */
+  /** Called when a transaction has begun, with the ledger locked. Gives the times for its decisions. */
   readonly begun: () => BatchTime;
-  /** A transaction was undone: nothing that was read or written in it is known any more. */
+  /** Called when a transaction was undone. Everything that was read or written in it must be forgotten. */
   readonly undone: () => void;
-  /** A batch of so many commands is on disk after so long, and none of it is answered yet. */
+  /** Called when a batch is on disk, before its commands are answered. */
   readonly committed: (time: BatchTime, commands: number, durationMs: number) => void;
 };
 
-/** The answers of the jobs, each decided on what the ones before it did. Everything is written, and nothing committed. */
+/**
+ * Decides the jobs one after the other, each with the changes of those before it. All changes are written,
+ * and not yet committed.
+ */
 function decideAll(
   jobs: readonly Job[],
   { cache, load, apply }: CommitParts,
@@ -76,7 +82,10 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
   let scheduled = false;
   let closed = false;
 
-  /** Whether a transaction is open for the jobs. While another process holds the ledger they wait in the queue, up to a bound. */
+  /**
+   * Begins a transaction, and answers whether it did. While another process has the ledger locked, the jobs
+   * go back into the queue, for a limited time.
+   */
   function begins(jobs: readonly Job[]): boolean {
     try {
       begin.run();
@@ -96,9 +105,9 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
   }
 
   /**
-   * All of the jobs in one transaction, or none. A command that fails is a fault, and rare: a savepoint for each would copy
-   * every page that it touches. So the batch is undone instead, and its halves run again, down to the job that fails by itself;
-   * deciding is pure.
+   * Commits all jobs in one transaction, or none. A command that throws is a fault, and rare. The batch is
+   * then undone, and its halves run again, until the faulty job fails alone; deciding is pure, so it can be
+   * repeated. A savepoint for each job would copy every page that the job writes.
    */
   function commitTogether(jobs: readonly Job[]): void {
     if (!begins(jobs)) return;
@@ -141,7 +150,7 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     setImmediate(gather, queue.length);
   }
 
-  /** Queues a job; its answer comes when it is on disk. */
+  /** Queues a job. Its answer comes when the job is on disk. */
   function enqueue<Answer>(
     job: { readonly command: AnyCommand } | { readonly work: () => Answer },
   ): Promise<Answer> {

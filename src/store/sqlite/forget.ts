@@ -3,10 +3,13 @@ import { ENDED_DELIVERY_STATUSES } from "../../core/webhook.ts";
 import type { Retention } from "../store.ts";
 import { literals } from "./columns.ts";
 
-/** Deletes old rows that nothing refers to any more, a bounded number at a time. Called in a transaction. */
+/** Deletes a limited number of old rows that nothing refers to any more. Called in a transaction. */
 export type Forget = (retention: Retention, rowsMax: number) => number;
 
-/** Which rows of each table, by which of the times. A key in flight has no outcome yet and stays. */
+/**
+ * The old rows of each table, and the time that they must be older than. A key in flight has no outcome yet,
+ * and stays.
+ */
 const FORGOTTEN: readonly (readonly [table: string, time: keyof Retention, where: string])[] = [
   [
     "idempotency_keys",
@@ -23,12 +26,12 @@ const FORGOTTEN: readonly (readonly [table: string, time: keyof Retention, where
   ],
 ];
 
-/** Keys whose answer has a body that is kept by its hash. A body may have 10 MiB, so that few are forgotten at a time. */
+/** How many keys with a content are deleted at a time: a content may have 10 MiB. */
 const KEYS_WITH_CONTENT_MAX = 4;
 
 /**
- * Deletes keys, and with each the body that it replays, unless another key or a purchase that has not ended needs that. So nobody
- * has to look through the bodies: whatever is kept belongs to one of these.
+ * Deletes idempotency keys with a content. The content is deleted too, unless another key or an unfinished
+ * purchase needs it. So no search for unused contents is needed: every stored one has a key or a purchase.
  */
 function createForgetContents(database: Database): Forget {
   const forgetKeys = database.prepare<{ content_hash: string }, [number, number]>(

@@ -5,20 +5,20 @@ import type { Write } from "../batch.ts";
 /** How many keys are remembered at most. */
 const KNOWN_MAX = 10_000;
 
-/** API keys by the hash of their secret, as they were committed last: by this process or by another. */
+/** The API keys as they were last committed, by this process or another, under the hash of their secret. */
 export type KnownKeys = {
   of(secretHash: string): ApiKey | Promise<ApiKey | null>;
-  /** These writes are in the transaction. */
+  /** Called with the writes of the open transaction. */
   written(writes: readonly Write[]): void;
-  /** The transaction is on disk. */
+  /** Called when the transaction is on disk. */
   committed(): void;
-  /** The transaction was undone. */
+  /** Called when the transaction was undone. */
   undone(): void;
 };
 
 /**
- * @param read reads a key from a snapshot of what is committed
- * @param onOthersCommit another process has committed: a snapshot from before that may not be read from any more
+ * @param read reads a committed key from a snapshot
+ * @param onOthersCommit is called when another process has committed: no later read may use an older snapshot
  */
 export function createKnownKeys(
   writer: Database,
@@ -29,11 +29,11 @@ export function createKnownKeys(
   const known = new Map<string, ApiKey>();
   let version: bigint | undefined;
   let isCurrent = false;
-  /** Rises whenever a key may have become another. */
+  /** Rises whenever a key may have changed. */
   let changes = 0;
   const uncommitted: ApiKey[] = [];
 
-  /** Forgets all keys where another process has committed. It asks once in a turn of the event loop. */
+  /** Forgets all keys when another process has committed. It checks that once in a turn of the event loop. */
   function refresh(): void {
     if (isCurrent) return;
     const current = dataVersion.get()?.data_version;
@@ -51,7 +51,7 @@ export function createKnownKeys(
   async function readAndRemember(secretHash: string): Promise<ApiKey | null> {
     const readAt = changes;
     const key = await read(secretHash);
-    // A key that was written while it was read may be another by now.
+    // A key that changed during the read may be outdated, so it is not remembered.
     if (key && readAt === changes) remember(key);
     return key;
   }

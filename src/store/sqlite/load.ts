@@ -16,10 +16,13 @@ import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 
-/** Loads what a batch is missing into its cache. Called inside the transaction that decides, so nothing is ever stale. */
+/**
+ * Loads the missing rows of a batch into the row cache, inside the transaction that decides, so that no row
+ * is stale.
+ */
 export type Load = (missing: Missing, cache: RowCache) => void;
 
-/** Looks up one row by its key; null where it is not there. */
+/** Looks up one row by its key; null where it does not exist. */
 type LookUpRow<Row> = (key: string) => Row | null;
 type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
@@ -156,7 +159,7 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
   };
 }
 
-/** The parts of a key that begins with its scope. The last part may have spaces of its own. */
+/** Splits a key that begins with a scope. Only its last part may contain spaces. */
 function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: string } {
   const [organisationId = "", mode, ...rest] = rowKey.split(" ");
   return { organisationId, mode: mode as Mode, rest: rest.join(" ") };
@@ -164,7 +167,7 @@ function scopedKey(rowKey: string): { organisationId: string; mode: Mode; rest: 
 
 function operationLookUps(tables: Tables, raw: Database) {
   return {
-    // There is one.
+    // A ledger has exactly one instance.
     instance: lazily(() => {
       const instances = selectRows(raw, getTableColumns(directory.instances), "");
       return () => instances()[0] ?? null;
@@ -178,7 +181,7 @@ type Asked = SQLQueryBindings[];
 type Ask<Name extends IndexName> = (of: IndexTable[Name]["of"]) => IndexTable[Name]["gives"];
 type Indexes = { readonly [Name in IndexName]: Ask<Name> };
 
-/** What each index is in SQL. Every statement is held against a plan test (test/store/read-plans.test.ts). */
+/** Each index as SQL. A test checks the query plan of every statement (test/store/read-plans.test.ts). */
 function indexesOf(raw: Database): Indexes {
   const first = (text: string) =>
     lazily(() => {
@@ -250,7 +253,10 @@ function indexesOf(raw: Database): Indexes {
   };
 }
 
-/** What a wallet's authorizations of a token come to: those that may still be taken, and those taken since its balance was read. */
+/**
+ * The sum of a wallet's authorizations for a token that the balance does not show: those that may still be
+ * used, and those that were used after the balance was read.
+ */
 function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
   const sumWhere = (condition: string) =>
     `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases

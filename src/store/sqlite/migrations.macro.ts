@@ -1,6 +1,9 @@
 import { readMigrationFiles } from "drizzle-orm/migrator";
 
-/** Runs while the code is bundled or loaded: the generated SQL becomes part of it, so the binary needs no files. */
+/**
+ * Runs when the code is bundled or loaded. The SQL becomes a part of the code, so the executable needs no
+ * files.
+ */
 export function embeddedMigrations() {
   return readMigrationFiles({ migrationsFolder: `${import.meta.dir}/../../../migrations` });
 }

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { Mode } from "../../core/roles.ts";
 import { createRememberedRows } from "./remembered-rows.ts";
 
-/** What positions stand for. None of it ever changes: triggers keep it. */
+/** The ids and other values that positions stand for. Triggers keep them from ever changing. */
 type Named = {
   readonly account: { readonly scope: bigint; readonly asset: string };
   readonly agent: { readonly id: string };
@@ -23,13 +23,13 @@ const LOOK_UPS: Readonly<Record<Kind, string>> = {
 };
 
 /**
- * The ids that stand for the positions in a row, looked up once and remembered: the other way round than `Positions`. With
- * joins, each of them would add 10 µs to the reading of a warrant.
+ * Finds the ids for the positions in a row, and remembers them; `Positions` does the reverse. A join for each
+ * of them would add 10 µs to the reading of a warrant.
  */
 export type Names = {
   /** Null where there is no such row. */
   find<K extends Kind>(kind: K, position: bigint): Named[K] | null;
-  /** A transaction was undone: a position that it gave out may come to stand for another row. */
+  /** Called when a transaction was undone: a later one may give its positions to other rows. */
   forget(): void;
 };
 

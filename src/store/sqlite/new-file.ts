@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Waits until what was written to a file, or which names are in a folder, is on disk. */
+/** Waits until a file's content, or a folder's list of names, is on disk. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, "r");
   try {
@@ -11,13 +11,16 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Gives a finished draft its name, at once and never over another file. False where the name is taken; the draft stays then. */
+/**
+ * Gives a finished draft its final name in one step, and never over another file. False where the name is
+ * taken; the draft then stays.
+ */
 export function publishFile(draft: string, file: string): boolean {
   try {
     linkSync(draft, file);
   } catch {
     if (existsSync(file)) return false;
-    // Not every filesystem that a backup goes to has links.
+    // Some filesystems for backups have no hard links.
     renameSync(draft, file);
   }
   rmSync(draft, { force: true });

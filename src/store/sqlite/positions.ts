@@ -3,7 +3,7 @@ import type { Mode } from "../../core/roles.ts";
 import type { Scope } from "../scope.ts";
 import { createRememberedRows } from "./remembered-rows.ts";
 
-/** What rows refer to by position. Nothing of it is ever deleted or moved: triggers keep it. */
+/** The rows that others refer to by position. Triggers keep them from being deleted or moved. */
 const LOOK_UPS = {
   account: "SELECT position FROM accounts WHERE scope = ? AND asset = ?",
   agent: "SELECT position FROM agents WHERE id = ?",
@@ -17,17 +17,21 @@ const LOOK_UPS = {
 type Kind = keyof typeof LOOK_UPS;
 
 /**
- * The positions that stand for ids in the rows of the ledger. They are looked up once and remembered: until a transaction is
- * undone, since the next one may give a position to another row.
+ * Finds the positions that stand for ids in rows, and remembers them until a transaction is undone: the next
+ * one may give a position to another row.
  */
 export type Positions = {
-  /** Null where there is no such organisation. */
+  /** The scope; null where there is no such organisation. */
   scope(organisationId: string, mode: Mode): number | null;
-  /** Of an asset in a scope; null where nothing came in yet. */
+  /** The account of an asset in a scope; null before its first deposit. */
   account(scope: number, asset: string): number | null;
   /** @throws where there is no such row */
   of(kind: Exclude<Kind, "account" | "scope">, id: string): number;
-  /** The same for a scope. */
+  /**
+   * The position of a scope.
+   *
+   * @throws where there is no such organisation
+   */
   ofScope(scope: Scope): number;
   remember(kind: "deposit" | "warrant", id: string, position: number): void;
   forget(): void;

@@ -1,15 +1,19 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { is, Param, Placeholder, type Query } from "drizzle-orm";
 
-/** A statement that writes, with its values by the names of its placeholders. Gives the position of a row that it inserted. */
+/**
+ * A statement that writes. It takes values by the names of its placeholders, and gives the position of an
+ * inserted row.
+ */
 export type PreparedWrite = (values: Readonly<Record<string, unknown>>) => number;
 
-/** A statement of drizzle's that is not prepared yet. */
+/** A drizzle statement that is not prepared yet. */
 type Statement = { toSQL(): Query };
 
 /**
- * Statements of drizzle's, prepared on the connection itself at their first use. What fills each of their parameters is worked
- * out then; drizzle's own prepared statements do it at every call, which every command pays for half a dozen times.
+ * Prepares drizzle statements on the connection itself, at their first use. The binding of each parameter is
+ * worked out once. Drizzle's own prepared statements work it out at every call, and a command makes half a
+ * dozen calls.
  */
 export const prepareWrites = <Name extends string>(
   database: Database,
@@ -32,7 +36,7 @@ function prepareWrite(database: Database, write: Statement): PreparedWrite {
   const sql = text.replace(/^insert into/, "insert or rollback into");
   const statement = database.prepare<unknown, SQLQueryBindings[]>(sql);
   const fill = params.map(bindingOf);
-  // A row that is not there would be lost in silence.
+  // An update that finds no row must not pass unnoticed.
   const isUpdate = sql.startsWith("update ");
   return (values) => {
     const { changes, lastInsertRowid } = statement.run(...fill.map((binding) => binding(values)));

@@ -3,14 +3,17 @@ import type { Connection } from "./open.ts";
 import { createSqliteReader } from "./readers/reader.ts";
 import type { SqliteReader } from "./readers/sqlite-reader.ts";
 
-/** Connections for reads at most. Each is needed only while a snapshot is in use that is older than the newest. */
+/**
+ * How many connections reads may use. One is enough for the newest snapshot; each older snapshot that is
+ * still in use needs another.
+ */
 const CONNECTIONS_MAX = 8;
 
 /** Read transactions that requests share. */
 export type ReadSnapshots = {
-  /** Reads from a snapshot of all that is committed when it is called. It is let go when `use` ends. */
+  /** Reads from a snapshot of everything that was committed before the call. The snapshot ends with `use`. */
   read<Result>(use: (reader: Reader) => Result | Promise<Result>): Promise<Result>;
-  /** Something was committed: nobody joins the present snapshot any more. */
+  /** Called after a commit: later reads begin a new snapshot. */
   refresh(): void;
   close(): void;
 };
@@ -24,9 +27,10 @@ type Snapshot = {
 };
 
 /**
- * A read by itself locks and unlocks the file, which costs more than the look-up. So the reads that begin in one turn of the
- * event loop share a transaction. Nobody joins it after that turn, nor after a commit: whoever has an answer reads what it
- * says, and whoever asks sees what another process had committed by then. It ends when the last one that joined it has read.
+ * Reads that begin in the same turn of the event loop share one transaction: a transaction for each would
+ * lock and unlock the file, which costs more than the read. Nobody joins it after that turn or after a
+ * commit. So a caller who got an answer can read what it says, and every read sees what other processes had
+ * committed before it. The transaction ends with its last read.
  */
 export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   const idle: ReadConnection[] = [];
@@ -44,7 +48,7 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   function begin(): Snapshot | null {
     const connection = idle.pop() ?? (opened < CONNECTIONS_MAX ? open() : null);
     if (connection === null) return null;
-    // After an error of the disk an earlier transaction may still be open.
+    // After a disk error an earlier transaction may still be open.
     if (connection.raw.inTransaction) connection.raw.run("ROLLBACK");
     connection.raw.run("BEGIN");
     const use = { users: 0 };
@@ -53,10 +57,10 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
 
   function end({ connection }: Snapshot): void {
     try {
-      // After an error of the disk SQLite may have ended it by itself.
+      // After a disk error SQLite may have ended the transaction by itself.
       if (connection.raw.inTransaction) connection.raw.run("COMMIT");
     } catch {
-      // The next snapshot on this connection ends it, or fails.
+      // A transaction that is still open is ended by the next snapshot on this connection.
     }
     if (closed) connection.raw.close();
     else idle.push(connection);
@@ -108,12 +112,13 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
 }
 
 type Reads = Readonly<Record<string, (...asked: unknown[]) => unknown>>;
-/** The reads of a noun, as methods of an object that knows its snapshot. */
+/** The reads of one noun are methods of this object, which knows its snapshot. */
 type Noun = { readonly snapshot: { readonly users: number } };
 
 /**
- * Makes the seam's readers of a connection: each read gives a promise, and fails once the snapshot was let go. A snapshot is
- * begun in every turn of the event loop, so that its reader only inherits what is made here once.
+ * Makes the readers of the seam for a connection. Each read gives a promise, and fails after its snapshot has
+ * ended. The methods are made here once, and the readers inherit them, since every turn of the event loop
+ * begins a new snapshot.
  */
 function createReaders(reader: SqliteReader): (snapshot: Noun["snapshot"]) => Reader {
   const nouns = Object.entries(reader as unknown as Readonly<Record<string, Reads>>).map(([noun, reads]) => {

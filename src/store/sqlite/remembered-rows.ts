@@ -3,9 +3,12 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 /** How many rows of one kind are remembered at most. */
 const REMEMBERED_MAX = 10_000;
 
-/** Rows that never change, found by a statement for each kind and remembered: until the transaction that made one is undone. */
+/**
+ * Rows that never change. Each is found by the statement of its kind, and remembered until a transaction is
+ * undone, which may have made it.
+ */
 export type RememberedRows<Kind extends string, Key> = {
-  /** Null where there is no such row; that is asked again. */
+  /** Null where there is no such row. That is not remembered, since the row may come later. */
   find(kind: Kind, key: Key, ...bindings: SQLQueryBindings[]): unknown;
   remember(kind: Kind, key: Key, row: unknown): void;
   forget(): void;

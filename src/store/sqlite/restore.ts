@@ -19,12 +19,17 @@ import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
 import { migrate, migrations } from "./migrate.ts";
 import { publishFile, syncPath } from "./new-file.ts";
 
-/** Where a restore works until all is checked. It is there as long as a restore runs, and after one that was cut off. */
+/**
+ * The folder in which a restore works until everything is checked. It exists while a restore runs, and after
+ * one was cut off.
+ */
 const STAGING = "restoring";
-/** What the root of a disk has of its own. */
+/** A folder that the root of a disk may have. */
 const LOST_AND_FOUND = "lost+found";
 
-/** A folder where a restore runs, or was cut off, has no ledger, and may not get a new one. */
+/**
+ * Refuses a folder in which a restore runs or was cut off: it has no ledger yet, and must not get a new one.
+ */
 export const refuseHalfRestored = (dataFolder: string): Refusal | null =>
   existsSync(join(dataFolder, STAGING)) && !hasLedger(dataFolder)
     ? refuseField(
@@ -34,8 +39,8 @@ export const refuseHalfRestored = (dataFolder: string): Refusal | null =>
     : null;
 
 /**
- * Removes what is left of a restore that was cut off right after its ledger was in place: else a second name of the ledger
- * would stay. What is anything else stays.
+ * Removes what a restore left that was cut off right after its ledger was in place. Otherwise the ledger
+ * would keep a second name. Files that are not copies of the folder's own stay.
  */
 export function removeRestoreLeftover(dataFolder: string): void {
   const staging = join(dataFolder, STAGING);
@@ -51,7 +56,7 @@ function isSameFile(one: string, other: string): boolean {
   return a?.isFile() === true && a.ino === b?.ino && a.dev === b.dev;
 }
 
-/** Of which instance the backup was, when it was made, in epoch milliseconds, and the keys that were in it. */
+/** The id of the instance, when the backup was made, in epoch milliseconds, and the keys in it. */
 export type Restored = {
   readonly instanceId: string;
   readonly backedUpAt: number;
@@ -59,9 +64,9 @@ export type Restored = {
 };
 
 /**
- * Puts a backup into an empty or missing data folder: its keys, then the ledger, which says of itself that it was restored.
- * Refused where anything is in the folder; where the file is no backup, not whole, or one of a newer version; and where its
- * audit fails. Nothing is in the folder then.
+ * Puts a backup into an empty or missing data folder: its keys, then the ledger, which is marked as restored.
+ * Refused where the folder contains anything; where the file is not a backup, is incomplete, or comes from a
+ * newer version; and where its audit fails. After a refusal the folder is empty.
  *
  * @param now epoch milliseconds
  * @param keepKeys writes key files into a folder
@@ -79,7 +84,7 @@ export function restoreBackup(
   }
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   const staging = join(dataFolder, STAGING);
-  // Of two restores at once, one fails here.
+  // Where two restores run at once, one of them fails here.
   mkdirSync(staging, { mode: 0o700 });
   try {
     const staged = ledgerFile(staging);
@@ -110,11 +115,11 @@ function refuseOccupied(dataFolder: string): Refusal | null {
 }
 
 /**
- * Makes the ledger of a copied backup: brought up to date, without what only a backup has, marked, and audited. The copy is
- * thrown away where it is refused.
+ * Turns the copy of a backup into a ledger: migrates it, removes the backup's own tables, marks it as
+ * restored, and audits it. After a refusal the copy is deleted.
  */
 function prepareStaged(staged: string, now: number): Restored | Refusal {
-  // Without a log beside it: what is written is in the one file.
+  // The copy has no write-ahead log, so everything is in this one file.
   const raw = new Database(staged, { readwrite: true, safeIntegers: true });
   try {
     if (isNewer(raw)) return refuseNewer();
@@ -158,7 +163,8 @@ const isNewer = (raw: Database): boolean => {
 };
 
 /**
- * What only a backup has. Nothing of it is left in the file then: a ledger is copied to places that its keys are not.
+ * Takes the tables that only a backup has out of the file. `secure_delete` overwrites the keys in it, since a
+ * ledger may be copied to places where its keys must not be.
  */
 function takeOwnTables(raw: Database): { readonly backedUpAt: number; readonly keys: BackupKeys } {
   const label = raw.query<{ created_at: bigint }, []>("SELECT created_at FROM backup").get();
@@ -173,7 +179,7 @@ function takeOwnTables(raw: Database): { readonly backedUpAt: number; readonly k
   };
 }
 
-/** Tables, indexes and triggers as they were written: without its triggers a ledger's guards are gone. */
+/** The definitions of all tables, indexes and triggers. A ledger without its triggers would be unguarded. */
 const schemaOf = (raw: Database): string =>
   JSON.stringify(
     raw
@@ -184,7 +190,7 @@ const schemaOf = (raw: Database): string =>
       .filter(({ type, name }) => !name.startsWith("sqlite_") && !isOfReplication(type, name)),
   );
 
-/** Litestream keeps two tables of its own in whatever it replicates. */
+/** Litestream adds two tables of its own to every database that it replicates. */
 const isOfReplication = (type: string, name: string): boolean =>
   type === "table" && name.startsWith("_litestream_");
 
@@ -198,7 +204,7 @@ function schemaOfNewLedger(): string {
   }
 }
 
-/** The instance's id; null where there is not one. */
+/** Marks the instance as restored, and gives its id; null unless there is exactly one instance. */
 function markRestored(raw: Database, now: number): string | null {
   const [instance, another] = raw
     .query<{ id: string }, [number]>(
@@ -208,7 +214,9 @@ function markRestored(raw: Database, now: number): string | null {
   return instance === undefined || another !== undefined ? null : instance.id;
 }
 
-/** All of them or none, the ledger last: until it is there the folder is nothing that a server would start on. */
+/**
+ * Moves all files into the folder, or none. The ledger comes last: without it no server starts on the folder.
+ */
 function publishAll(staging: string, dataFolder: string, names: readonly string[]): void {
   const published: string[] = [];
   try {

@@ -17,7 +17,8 @@ import { RAIL_OF_MODE } from "./tables/ledger.ts";
 import type { purchases } from "./tables/purchases.ts";
 
 /**
- * Domain values to rows and back, where the two differ. The other nouns are kept field by field under the same names.
+ * Turns domain values into rows and back, where the two differ. All other nouns are stored field by field
+ * under the same names.
  */
 
 type TraceRow = typeof ledger.trace.$inferSelect;
@@ -44,7 +45,7 @@ export const balanceOf = ({
   paid,
 });
 
-/** Of a warrant whose agent, session, verifier and policy are known by position. */
+/** The row of a warrant. It refers to the agent, session, verifier and policy by position. */
 export function warrantRowOf(warrant: Warrant, positions: Positions) {
   const { agentId, sessionId, verifierId, policyId, traceHead } = warrant;
   const scope = positions.ofScope(warrant);
@@ -101,14 +102,14 @@ export const checkOf = ({ position: _, warrant: __, ...check }: CheckRow, warran
   warrantId,
 });
 
-export const auditEntryRowOf = ({ actor, ...act }: AuditEntry): AuditEntryRow => ({
-  ...act,
+export const auditEntryRowOf = ({ actor, ...entry }: AuditEntry): AuditEntryRow => ({
+  ...entry,
   actorKind: actor.kind,
   actorId: actor.id,
 });
 
-export const auditEntryOf = ({ actorKind, actorId, ...act }: AuditEntryRow): AuditEntry => ({
-  ...act,
+export const auditEntryOf = ({ actorKind, actorId, ...entry }: AuditEntryRow): AuditEntry => ({
+  ...entry,
   actor:
     actorKind === "user" && actorId !== null ? { kind: "user", id: actorId } : { kind: "machine", id: null },
 });
@@ -146,7 +147,7 @@ export function purchaseOf(row: PurchaseRow): Purchase {
   };
 }
 
-/** A key with its scope and the id of its warrant. */
+/** An idempotency key's row with its scope and the id of its warrant. */
 type FoundKey = {
   readonly row: IdempotencyRow;
   readonly organisationId: string;
@@ -188,7 +189,7 @@ export function idempotencyRowOf(idempotencyKey: IdempotencyKey, positions: Posi
   };
 }
 
-/** The account that a posting moves; a deposit's is there since the deposit itself. */
+/** The account that a posting changes. The deposit has created it already. */
 function accountOf(posting: Posting, positions: Positions): number {
   const account = positions.account(positions.ofScope(posting), posting.asset);
   if (account === null) throw new Error(`a posting needs an account of ${posting.asset} to move`);
@@ -204,7 +205,7 @@ export const postingRowOf = (posting: Posting, positions: Positions) => ({
   recordedAt: posting.recordedAt,
 });
 
-/** The columns that a domain value has: of the table's, all but the order of commits. */
+/** All columns of a table but `position`, which domain values do not have. */
 export function withoutPosition<T extends Table & { readonly position: Column }>(table: T) {
   const { position: _, ...columns } = getTableColumns(table);
   return columns as Omit<T["_"]["columns"], "position">;
@@ -227,7 +228,7 @@ export const appendedOf = <T extends Table & { readonly position: Column }>(tabl
   position: sql`NULL`,
 });
 
-/** What brings a row up to date: of these columns the values that its insert brought, which met the row that is there. */
+/** The SET clause of an upsert: these columns get the values of the row that could not be inserted. */
 export function excludedOf<T extends Table, Name extends string & keyof T["_"]["columns"]>(
   table: T,
   ...names: readonly Name[]

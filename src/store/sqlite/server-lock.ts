@@ -3,13 +3,14 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Refusal, refuseField } from "../../core/errors.ts";
 
-/** Held by the one server of a data folder. */
+/** The lock of the only server on a data folder. */
 export type ServerLock = { release(): void };
 
 /**
- * Takes the folder for one server: recovery at start undoes every check that is under way. Refused where another has it, and
- * where its lock cannot be written. The lock is a transaction, which ends with its process however that ends; commands beside
- * the server do not ask for it.
+ * Locks the folder for one server. A second server would undo the running checks of the first, since recovery
+ * at the start undoes all of them. Refused where another server has the lock, or where it cannot be written.
+ * The lock is a transaction, so it ends with its process in any case. Commands that run beside the server do
+ * not need it.
  */
 export function lockForServer(dataFolder: string): ServerLock | Refusal {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
@@ -17,10 +18,11 @@ export function lockForServer(dataFolder: string): ServerLock | Refusal {
   let database: Database | null = null;
   try {
     database = new Database(file, { create: true, readwrite: true });
-    // Else the write below would leave a journal beside it.
+    // Otherwise the write below would leave a journal file.
     database.run("PRAGMA journal_mode = MEMORY");
     database.run("BEGIN EXCLUSIVE");
-    // A file that may only be read is opened all the same, and its transaction locks out nobody.
+    // A read-only file can be opened too, but a transaction on it would lock out nobody. This write fails
+    // there.
     database.run("PRAGMA user_version = 1");
   } catch (error) {
     database?.close();

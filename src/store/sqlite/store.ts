@@ -20,7 +20,7 @@ export type SqliteStoreOptions = {
   readonly version: string;
   /** The clock; epoch milliseconds. */
   readonly now: () => number;
-  /** The id of the instance, where this makes a new ledger. */
+  /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
   /** The tables are about to be brought up to date, by so many changes. */
   readonly onPending?: (changes: number) => void;
@@ -29,13 +29,18 @@ export type SqliteStoreOptions = {
 };
 
 export interface SqliteStore extends Store {
-  /** The time in the newest id of those that order what they name, epoch milliseconds; -1 where there is none. */
+  /**
+   * The time in the newest id of the tables that are ordered by ids, epoch milliseconds; -1 where there is
+   * none.
+   */
   readonly newestIdTime: number;
-  /** Copies the little of the write-ahead log that another process has left (`wal-checkpoint.ts`). */
+  /** Copies the rest of the write-ahead log that the other process has left (`wal-checkpoint.ts`). */
   finishWalCheckpoint(): void;
 }
 
-/** The embedded engine: one SQLite file in the data folder, one writer, readers on connections of their own. */
+/**
+ * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
+ */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
   const { version, now, newInstanceId, onCommitted, onPending } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
@@ -78,7 +83,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
   });
   const forget = createForget(writer.raw);
-  // Of the pragmas it is the one that nobody reads, and writing it writes a page.
+  // Nothing reads the pragma `user_version`, and setting it writes a page to the disk.
   const probe = () => {
     const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
     writer.raw.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
@@ -95,7 +100,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     probe: () => commits.run(probe),
     finishWalCheckpoint() {
-      // A reader keeps the log from being copied past where it reads.
+      // SQLite cannot copy the log beyond the oldest snapshot, so the present one ends first.
       snapshots.refresh();
       writer.raw.run("PRAGMA wal_checkpoint(PASSIVE)");
     },

@@ -2,7 +2,10 @@ import type { Spec, State, Warrant } from "../../core/warrant.ts";
 import { hexOf } from "./columns.ts";
 import type { Names } from "./names.ts";
 
-/** A row of `warrants`, as the driver reads it. It is read with every move and most requests: drizzle's mapping takes twice as long. */
+/**
+ * A row of `warrants` as the driver reads it. Nearly every request reads one, and drizzle's mapping would
+ * take twice as long.
+ */
 export type StoredWarrant = {
   readonly position: bigint;
   readonly id: string;
@@ -29,7 +32,7 @@ export type StoredWarrant = {
 
 const numberOrNull = (value: bigint | null): number | null => (value === null ? null : Number(value));
 
-/** @throws where a position stands for nothing */
+/** @throws where a position names no row */
 export function warrantOf(row: StoredWarrant, names: Names): Warrant {
   const found = <K extends Parameters<Names["find"]>[0]>(kind: K, position: bigint) => {
     const name = names.find<K>(kind, position);

@@ -6,11 +6,11 @@ import * as ledger from "./tables/ledger.ts";
 import { contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
-/** The statements that write, by name; `apply.ts` fills them. */
+/** The statements that write, by name. `apply.ts` gives them their values. */
 
 const { placeholder } = sql;
 
-/** Rows of spending that change: inserted, or brought up to date. */
+/** Rows of spending that can change: inserted, or updated. */
 export function spendingRows(tables: Tables) {
   const { agents, apiKeys, spendSessions } = directory;
   const { escalations } = ledger;
@@ -59,7 +59,7 @@ export function spendingRows(tables: Tables) {
   };
 }
 
-/** Rows of an organisation and its people that change: inserted, or brought up to date. */
+/** Rows of organisations and people that can change: inserted, or updated. */
 export function peopleRows(tables: Tables) {
   const { authSessions, organisations, passkeyApprovals, passkeys, passwordResets, users } = directory;
   return {
@@ -111,7 +111,7 @@ export function peopleRows(tables: Tables) {
   };
 }
 
-/** Purchases, and the answers that were paid for. */
+/** Purchases, and the contents that sellers delivered. */
 export function purchaseRows(tables: Tables) {
   return {
     purchase: () =>
@@ -152,7 +152,7 @@ export function purchaseRows(tables: Tables) {
   };
 }
 
-/** The instance, endpoints and deliveries: inserted, or brought up to date. */
+/** The instance, endpoints and deliveries: inserted, or updated. */
 export function operationRows(tables: Tables) {
   const { instances } = directory;
   return {
@@ -200,7 +200,7 @@ export function finalRows(tables: Tables) {
   };
 }
 
-/** What is written with positions in the place of ids: money, warrants, and what a move of a warrant writes. */
+/** Rows that refer to others by position: money, warrants, and what a warrant's move writes. */
 export function movesOf(tables: Tables) {
   const { accounts, checks, deposits, idempotencyKeys, postings, trace, warrantCounts, warrants } = ledger;
   const { scope, agent, state } = warrantCounts;
@@ -272,7 +272,7 @@ export function movesOf(tables: Tables) {
   };
 }
 
-/** Rows that go. */
+/** Deletions. */
 export function deletionsOf(tables: Tables) {
   const { idempotencyKeys } = ledger;
   return {

@@ -198,7 +198,7 @@ describe("exact", () => {
       buyer(),
       "the network eip155:84532 is not known",
     ],
-    ["a name that is none", ofV1(v1("constructor", 84_532)), buyer(), "the network constructor is not known"],
+    ["an unknown name", ofV1(v1("constructor", 84_532)), buyer(), "the network constructor is not known"],
     ["a main network in the sandbox", ofV2(v2(8_453, "1")), buyer(), "eip155:8453 is not a test network"],
     [
       "a main network in the sandbox, by name",

@@ -9,8 +9,9 @@ import { createTestContext, TEST_NOW, type TestContext } from "../../support/con
 import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
 
 /**
- * Every command is a process of its own. The clock may be set back between two commands, and the one that makes its id first may
- * commit last. The newest policy or session is the one that was saved last.
+ * Every command runs in a process of its own. The clock may be set back between two commands, and the command
+ * that draws its id first may commit last. In any case the newest policy or session is the one that was saved
+ * last.
  */
 
 let ctx: TestContext;
@@ -26,7 +27,7 @@ afterEach(async () => {
   await ctx.close();
 });
 
-/** The same ledger, as a process that starts now sees it. */
+/** The same ledger, in a process that starts now. */
 function nextProcess(): Context {
   const store = openSqliteStore(ctx.folder, {
     version: "0.1.0",
@@ -63,7 +64,10 @@ test("a session created after the clock was set back is the live one", async () 
   expect(codeOf(await open(stage, key, { agent_id: key.agentId }))).toBe(201);
 });
 
-/** The same ledger, for a process that has already made its id, before anything that is saved from now on. */
+/**
+ * The same ledger, in a process that has drawn its id already and saves it only later. So its id is older
+ * than those of everything that is saved before it.
+ */
 function slowProcess(kind: Parameters<Context["newId"]>[0]): Context {
   const drawn = ctx.newId(kind);
   return { ...ctx, newId: (asked) => (asked === kind ? drawn : ctx.newId(asked)) };

@@ -149,7 +149,7 @@ describe("createSchema", () => {
     ["a schema that is a text", { schema: "{}" }, ["validation_failed", "schema: "]],
     ["an unknown type", { schema: { type: "thing" } }, ["validation_failed", "schema.type: "]],
     ["a mistyped keyword", { schema: { requird: [] } }, ["validation_failed", "schema: "]],
-    ["a pattern that is none", { schema: { pattern: "(" } }, ["validation_failed", "schema"]],
+    ["a malformed pattern", { schema: { pattern: "(" } }, ["validation_failed", "schema"]],
     ["an unknown organisation", { organisation_id: "org_none" }, ["organisation_not_found", ""]],
   ];
   for (const [what, change, expected] of REFUSED) {
@@ -212,7 +212,7 @@ describe("createVerifier", () => {
     ["an unknown field", { config: { equals: 1, also: 2 } }, ["validation_failed", "config.also: "]],
     ["a value of the wrong kind", { config: { equals: "200" } }, ["validation_failed", "config.equals: "]],
     [
-      "a path that is none",
+      "a malformed path",
       { type: "json.jsonpath", config: { path: "$[" } },
       ["validation_failed", "config.path: "],
     ],

@@ -104,14 +104,14 @@ describe("creating", () => {
       ["validation_failed", "url: must be at most 2048"],
     ],
     [
-      "events that are none, naming them",
+      "unknown events, naming them",
       { events: ["warrant.escalated", "warrant.opened", "*"] },
       [
         "validation_failed",
         `events: must be among ${EVENT_TYPES.join(", ")}; not so "warrant.escalated", "*"`,
       ],
     ],
-    ["a mode that is none", { mode: "test" as "live" }, ["validation_failed", "mode: "]],
+    ["an unknown mode", { mode: "test" as "live" }, ["validation_failed", "mode: "]],
     ["another organisation", { organisation_id: "org_none" }, ["organisation_not_found", ""]],
   ];
   test.each(REFUSED)("is refused for %s, and nothing is written", (_, overrides, expected) =>

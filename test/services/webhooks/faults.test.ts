@@ -318,7 +318,7 @@ describe("an attempt that was cut off", () => {
     const slots = createDeliverySlots();
     return { ...at, ctx: { ...at.ctx, sendWebhook: sender.send, deliverySlots: slots } };
   };
-  /** `afterEach` must not wait for what never ends. */
+  /** Forgets attempts that never end, so that `afterEach` does not wait for them. */
   const forget = (at: Scene): void => void Object.assign(at.ctx, { deliverySlots: createDeliverySlots() });
 
   test("counts, and the schedule goes on after a start: 1, then 5, then 25 s", async () => {

@@ -30,7 +30,7 @@ import { takeAnswered } from "./challenges.ts";
 import { challengeGone, passkeyNotFound } from "./refusals.ts";
 import { countingOf } from "./use-approval.ts";
 
-/** What is about to be decided, and on which version of the warrant. */
+/** The decision to sign, and the version of the warrant that it is for. */
 export type DecisionInput = {
   readonly warrantId: string;
   readonly version: number;
@@ -39,8 +39,9 @@ export type DecisionInput = {
 };
 
 /**
- * Asks for a person's signature over one decision: the challenge is the hash of who, which warrant, its version, the
- * decision and the share. `passkey_unavailable` where the person has no passkey that counts.
+ * Asks for a person's signature over one decision. The challenge is a hash over the person, the warrant and
+ * its version, the decision and the share. Refused with `passkey_unavailable` where the person has no passkey
+ * that counts.
  */
 export async function challengeDecision(
   ctx: Context,
@@ -61,7 +62,7 @@ export async function challengeDecision(
   return requestOptions(party.id, challenge, PASSKEY_TTL_MS, passkeys);
 }
 
-/** The person who decides and their passkeys that count, once the decision can be one on the warrant as it is. */
+/** The person and their passkeys that count, where the decision is possible on the warrant as it is now. */
 async function findDecided(reader: Reader, caller: Caller, input: DecisionInput) {
   const user = await personOf(reader, caller, ACCESS.settleWarrant);
   if (isRefusal(user)) return user;
@@ -74,7 +75,7 @@ async function findDecided(reader: Reader, caller: Caller, input: DecisionInput)
   return other ?? { userId: user.id, passkeys: countingOf(await reader.passkeys.of(user.id)) };
 }
 
-/** Turns the signature into a token for that one decision, once, within 120 s. */
+/** Exchanges the signature for a token, which is good for this one decision, once, within 120 s. */
 export async function approveDecision(
   ctx: Context,
   caller: Caller,
@@ -107,10 +108,10 @@ export async function approveDecision(
   return keep(ctx, caller, { ...signed, passkeyId: passkey.id, assertion }, verified.counter);
 }
 
-/** What an approval says of its signature. */
+/** The parts of an approval that come from the signature. */
 type Signature = SignedDecision & Pick<PasskeyApproval, "passkeyId" | "assertion">;
 
-/** Keeps a signature as an approval, and the authenticator's counter with it. */
+/** Stores a signature as an approval, together with the authenticator's new counter. */
 function keep(
   ctx: Context,
   caller: Caller,

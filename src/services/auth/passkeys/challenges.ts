@@ -1,25 +1,30 @@
 import { sha256 } from "../../../core/canonical.ts";
 import { PASSKEY_TTL_MS, type SignedDecision, type Statement } from "../../../core/passkey.ts";
 
-/** What a challenge was given out for. */
+/** What a challenge was issued for. */
 export type Ceremony =
   | { readonly kind: "registration"; readonly userId: string }
   | { readonly kind: "signIn" }
   | { readonly kind: "decision"; readonly signed: SignedDecision; readonly statement: Statement };
 
-/** Who asked: a signed-in person, or an address. A flood of strangers takes no room from people. */
+/**
+ * Who asked: a signed-in person, or a stranger's address. They are counted apart, so that a flood of
+ * strangers does not push out the challenges of people.
+ */
 export type Asker = { readonly kind: "person" | "address"; readonly id: string };
 
-/** Challenges that wait for their answer, in process memory: each for 120 s and for one answer. */
+/** Challenges that wait for their answer, in process memory. Each is good for 120 s and for one answer. */
 export type PendingChallenges = {
   add(challenge: string, asker: Asker, ceremony: Ceremony, now: number): void;
-  /** What the challenge was given out for; null where it was not, has expired, or was answered before. */
+  /**
+   * What the challenge was issued for; null where it was never issued, has expired, or was answered before.
+   */
   take(challenge: string, now: number): Ceremony | null;
 };
 
 const OF_PERSON_MAX = 10;
 const OF_ADDRESS_MAX = 100;
-/** Of people, and of addresses. Beyond it the oldest one is given up. */
+/** How many challenges of each kind of asker may wait. Beyond that the oldest is dropped. */
 const CHALLENGES_MAX = 100_000;
 
 type Pending = { readonly asker: Asker; readonly ceremony: Ceremony; readonly expiresAt: number };
@@ -73,10 +78,13 @@ export function createPendingChallenges(challengesMax = CHALLENGES_MAX): Pending
   };
 }
 
-/** A challenge and what it was given out for. */
+/** A challenge, and what it was issued for. */
 export type Answered = { readonly challenge: string; readonly ceremony: Ceremony };
 
-/** The challenge that an answer names, which now is answered; null where none waits for it. That it is signed is checked later. */
+/**
+ * Takes the challenge that an answer names, so that no second answer can use it; null where it does not wait.
+ * The signature is verified later.
+ */
 export function takeAnswered(
   pending: PendingChallenges,
   clientDataJSON: string,

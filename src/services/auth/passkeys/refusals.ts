@@ -3,7 +3,7 @@ import { type Refusal, refuse } from "../../../core/errors.ts";
 export const passkeyNotFound = (): Refusal =>
   refuse("passkey_not_found", "There is no such passkey among yours.");
 
-/** The answer to a challenge that was not given out, has expired, or was answered before. */
+/** The refusal for a challenge that was never issued, has expired, or was answered before. */
 export const challengeGone = (): Refusal =>
   refuse(
     "validation_failed",

@@ -19,7 +19,7 @@ import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
 import { challengeGone } from "./refusals.ts";
 
-/** One person's; a browser is told of all of them. */
+/** How many passkeys a person may have: a browser gets the list of all of them. */
 const PASSKEYS_MAX = 32;
 
 /**
@@ -51,7 +51,7 @@ export async function beginRegistration(
 
 export type RegistrationInput = Wire<typeof passkeyBody>;
 
-/** Keeps the passkey that the browser made, once all that it says verifies. */
+/** Stores the passkey that the browser made, after its answer was verified. */
 export async function finishRegistration(
   ctx: Context,
   caller: Caller,

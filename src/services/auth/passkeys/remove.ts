@@ -7,7 +7,10 @@ import type { Context } from "../../context.ts";
 import { personOf } from "../person.ts";
 import { passkeyNotFound } from "./refusals.ts";
 
-/** Removes one of the caller's own passkeys; what it signed before and was not used is void. Null where it is done. */
+/**
+ * Removes one of the caller's own passkeys. Approvals that it signed and that are not used yet become void.
+ * Null on success.
+ */
 export async function removePasskey(ctx: Context, caller: Caller, id: string): Promise<Refusal | null> {
   const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
   if (isRefusal(user)) return user;

@@ -16,7 +16,7 @@ import { attemptSignIn } from "../throttle.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
 
-/** Begins a sign-in by passkey: the browser lets its person choose one, so nobody has to be named. */
+/** Begins a sign-in by passkey. The request names no person: the browser lets its user choose a passkey. */
 export function beginPasskeySignIn(ctx: Context, address: string): RequestOptions | Refusal {
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
@@ -28,8 +28,8 @@ export function beginPasskeySignIn(ctx: Context, address: string): RequestOption
 export type PasskeySignInInput = Wire<typeof passkeySignInBody>;
 
 /**
- * Signs the owner of a passkey in. Whatever is wrong is `not_authenticated` and does not say what, and counts as a failed
- * sign-in; too many of them are `rate_limit_exceeded`.
+ * Signs in the owner of a passkey. Every failure is `not_authenticated`, without a reason, and counts as a
+ * failed sign-in; after too many the refusal is `rate_limit_exceeded`.
  */
 export async function signInByPasskey(
   ctx: Context,
@@ -58,7 +58,8 @@ async function signInAs(
     scope: { organisationId: passkey.organisationId, mode },
     needs: { passkey: passkey.id, user: passkey.userId },
     decide({ passkey: kept, user, organisation }, now): Decision<NewSession> {
-      // The passkey, or its owner, may have been removed meanwhile. Of two answers with one counter, one comes from a copy.
+      // The passkey or its owner may have been removed meanwhile. And a counter that has not risen since
+      // shows that the authenticator was copied.
       if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
       const session = newAuthSession(token, user, mode, now);
       return {

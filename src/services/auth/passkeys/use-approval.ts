@@ -10,21 +10,25 @@ import {
 import type { Warrant } from "../../../core/warrant.ts";
 import type { Put } from "../../../store/change.ts";
 
-/** Of a person's passkeys, those that may sign above the threshold. */
+/** The passkeys that count for the threshold. */
 export const countingOf = (passkeys: readonly Passkey[]): readonly Passkey[] =>
   passkeys.filter(({ countsForThreshold }) => countsForThreshold);
 
-/** What tells whether a decision is signed. */
+/** What decides whether a decision is signed. */
 type Signatures = {
   readonly organisation: Organisation;
   readonly passkeyApproval: PasskeyApproval | null;
-  /** The person's as they are now: a passkey that was removed signs nothing, even what it signed before. */
+  /**
+   * The person's passkeys as they are now. A removed passkey signs nothing, not even by an approval that it
+   * signed before.
+   */
   readonly passkeys: readonly Passkey[];
 };
 
 /**
- * The signature that a decision needs above the organisation's threshold, as the row that uses it up with the settlement:
- * none where none is needed. Refused with `passkey_unavailable` or `passkey_required`.
+ * Checks that a decision above the organisation's threshold is signed, and marks the approval as used in the
+ * same commit. Nothing is written where no signature is needed. Refused with `passkey_unavailable` or
+ * `passkey_required`.
  */
 export function useApproval(
   { organisation: { passkeyThreshold: threshold }, passkeyApproval: approval, passkeys }: Signatures,

@@ -5,7 +5,7 @@ import type { StoredWarrant } from "../warrant-rows.ts";
 import { type AuditedRow, grouped, rowsOf } from "./rows.ts";
 import { inSlice, type Slice } from "./slices.ts";
 
-/** What belongs to a warrant, as it was read with it. */
+/** The rows that belong to a warrant, from the same snapshot. */
 export type Belongings = {
   readonly trace: readonly AuditedRow<typeof trace>[];
   readonly checks: readonly AuditedRow<typeof checks>[];
@@ -15,11 +15,14 @@ export type Belongings = {
 
 type WarrantsRead = {
   readonly warrants: readonly { readonly row: StoredWarrant; readonly belongings: Belongings }[];
-  /** Positions of warrants that are not there, though rows of these tables belong to them. */
+  /** Positions of warrants that do not exist, although rows of these tables refer to them. */
   readonly missing: readonly { readonly position: unknown; readonly table: string }[];
 };
 
-/** A slice of the warrants with all that belongs to them. A query for each warrant would make it 17 times slower. */
+/**
+ * A slice of the warrants with everything that belongs to them. One query for each warrant would take 17
+ * times as long.
+ */
 export function readWarrants(database: Database, { after, last }: Slice<bigint>): WarrantsRead {
   const rows = database
     .query<StoredWarrant, [bigint, bigint]>(

@@ -14,7 +14,7 @@ type Deposit = {
 };
 type Posting = Legs & { readonly cause: bigint; readonly account: bigint };
 
-/** Every deposit has one posting, which brings its amount. */
+/** Checks that every deposit has one posting, with its amount. */
 export function* auditDeposits(database: Database): Generator<string> {
   for (const slice of slicesOf(database, "deposits", BY_POSITION, DEPOSITS_AT_ONCE))
     yield* inSnapshot(database, () => [...auditSlice(database, slice)]);

@@ -5,14 +5,14 @@ import { policies, schemas } from "../tables/directory.ts";
 import { expectSame, guarded, inSnapshot, rowsOf } from "./rows.ts";
 import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
 
-/** What is kept beside the warrants: policies, schemas, idempotency keys and API keys. */
+/** Checks what warrants refer to: policies, schemas, idempotency keys and API keys. */
 export function* auditDirectory(database: Database): Generator<string> {
   yield* auditHashes(database);
   yield* auditKeys(database);
   yield* auditApiKeys(database);
 }
 
-/** The rules of a policy and a named schema are what their hashes say. */
+/** Checks the hashes of policies and named schemas. */
 function* auditHashes(database: Database): Generator<string> {
   for (const { raw, read } of rowsOf(database, policies)) {
     const what = `policy ${raw.id}`;
@@ -32,7 +32,10 @@ function* auditHashes(database: Database): Generator<string> {
 
 const KEYS_AT_ONCE = 10_000;
 
-/** A key is in flight only while its warrant's check, or its purchase, runs; what is recorded is an answer that can be replayed. */
+/**
+ * Checks that an idempotency key is in flight only while the check of its warrant, or its purchase, runs, and
+ * that every recorded answer can be replayed.
+ */
 function* auditKeys(database: Database): Generator<string> {
   const stuck = database.query<{ key: string; holder: string | null }, []>(
     `SELECT key, holder FROM idempotency_keys LEFT JOIN scopes ON scopes.position = idempotency_keys.scope
@@ -55,11 +58,14 @@ type AnswerRow = {
   readonly body: string | null;
   readonly version: bigint | null;
   readonly encoding: bigint | null;
-  /** The version that its warrant has by now. */
+  /** The present version of its warrant. */
   readonly newest: bigint | null;
 };
 
-/** What is replayed: a success, whose body is kept or is written again from a version of its warrant. */
+/**
+ * Checks that each recorded answer is a success, and that its body is stored or can be written again from a
+ * version of its warrant.
+ */
 function* auditAnswers(database: Database, { after, last }: Slice<bigint>): Generator<string> {
   const rows = database.query<AnswerRow, [bigint, bigint]>(
     `SELECT key, status, body, idempotency_keys.version, encoding, warrants.version AS newest
@@ -89,7 +95,9 @@ function* auditAnswer(
   else yield* expectSame(`${what}: its status is ${status}: created`, status === 201n, version === 1n);
 }
 
-/** A key is in its agent's mode: a sandbox agent's key can never move real money. */
+/**
+ * Checks that each API key is in its agent's mode, so that a sandbox agent's key can never move real money.
+ */
 function* auditApiKeys(database: Database): Generator<string> {
   const strays = database.query<{ id: string; agent_id: string }, []>(
     `SELECT id, agent_id FROM api_keys WHERE NOT EXISTS (

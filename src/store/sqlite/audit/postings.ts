@@ -15,7 +15,7 @@ type Posting = Legs & {
   readonly account: bigint;
   readonly kind: string;
   readonly rail: string;
-  /** That of its warrant. */
+  /** The spend session of its warrant. */
   readonly session: bigint | null;
 };
 
@@ -25,9 +25,10 @@ type Sums = {
 };
 
 /**
- * Balances and spend sessions are the sums of their postings; and each posting is of a known kind, and on the rail of its mode.
- * Postings are only ever added. So their sums are made a slice at a time, and what is compared with them is read in one snapshot
- * with the last slice. The sums are made here, in bigint: SQLite's own overflow, or turn into doubles.
+ * Checks that balances and spend sessions are the sums of their postings, and that each posting has a known
+ * kind and the rail of its mode. Postings are only ever added, so the sums are made slice by slice. Balances
+ * and sessions are read in one snapshot with the last slice. The sums are bigint: in SQLite they would
+ * overflow or become doubles.
  */
 export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): Generator<string> {
   const names = createNames(database);
@@ -55,7 +56,7 @@ export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): G
   while (!isLast) yield* inSnapshot(database, () => [...auditNext()]);
 }
 
-/** The triggers that say which kinds and rails there are see a posting only when it is made. */
+/** Checks a posting's kind and rail. The triggers check them only at the insert. */
 function* auditPosting(names: Names, { position, account, kind, rail }: Posting): Generator<string> {
   if (!POSTING_KINDS.some((known) => known === kind)) yield `posting ${position}: its kind is ${kind}`;
   const scope = names.find("account", account)?.scope;
@@ -113,7 +114,10 @@ type Session = {
   readonly warrant_count: bigint;
 };
 
-/** `amount_spent` is what is held or paid under a session, `warrant_count` how many warrants were opened under it. */
+/**
+ * Checks `amount_spent`, what is held or paid under a session, and `warrant_count`, the warrants that were
+ * opened under it.
+ */
 function* compareSessions(database: Database, sums: Sums["sessions"]): Generator<string> {
   const rows = database.query<Session, []>(
     "SELECT position, id, amount_spent, warrant_count FROM spend_sessions ORDER BY position",

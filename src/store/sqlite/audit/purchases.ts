@@ -16,10 +16,13 @@ type Row = typeof purchases.$inferSelect;
 type Quoted = Purchase & { readonly quote: Quote };
 
 const PURCHASES_AT_ONCE = 500;
-/** Each has up to 10 MiB. */
+/** How many contents are read at once. Each has up to 10 MiB. */
 const CONTENTS_AT_ONCE = 8;
 
-/** Purchases by x402: each with its warrant, its key, what was signed and what is known; and what sellers delivered. */
+/**
+ * Checks each purchase by x402 against its warrant, its key, its signed header and the state of its payment;
+ * and the stored contents against their hashes.
+ */
 export function* auditPurchases(database: Database): Generator<string> {
   const names = createNames(database);
   yield* auditOnce(database);
@@ -36,7 +39,7 @@ function* auditSlice(database: Database, names: Names, { after, last }: Slice<st
   }
 }
 
-/** A warrant is held for one purchase, and an authorization is signed for one: the chain takes its nonce once. */
+/** Checks that no two purchases share a warrant, or an authorization: the chain accepts a nonce only once. */
 function* auditOnce(database: Database): Generator<string> {
   const shared = database.query<{ thing: string; count: bigint }, []>(
     `SELECT 'warrant ' || warrant_id AS thing, count(*) AS count FROM purchases
@@ -68,11 +71,11 @@ function* auditPurchase(database: Database, names: Names, what: string, row: Row
   const quoted: Quoted = { ...purchase, quote };
   yield* auditTerms(quoted, warrant, what);
   yield* auditState(database, quoted, warrant, what);
-  yield* auditIntent(quoted, row, what);
+  yield* auditPaymentTerms(quoted, row, what);
   yield* guarded(`${what}: its header`, () => auditHeader(quoted, what));
 }
 
-/** Its key stays in flight until it has ended: the same request again must not buy twice. */
+/** Checks that the key of an unfinished purchase is in flight: otherwise the same request could buy twice. */
 function* auditKey(
   database: Database,
   { id, organisationId, mode, phase }: Purchase,
@@ -87,7 +90,7 @@ function* auditKey(
   if (held === null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
 }
 
-/** What is held is what was quoted, for whom, and within the ceiling. */
+/** Checks that the warrant has the quoted terms, and that the price is within the ceiling. */
 function* auditTerms(purchase: Quoted, warrant: Warrant, what: string): Generator<string> {
   const { quote } = purchase;
   yield* expectSame(`${what}: its warrant's organisation`, warrant.organisationId, purchase.organisationId);
@@ -107,7 +110,10 @@ const UNDER_WAY: Readonly<Record<Exclude<Purchase["phase"], "ended">, readonly S
   answered: ["held", "verifying"],
 };
 
-/** Where a warrant may be once its purchase has ended: a voucher is settled in the ledger, a chain has had its say. */
+/**
+ * The states in which a purchase may leave its warrant when it has ended. A voucher is settled in the ledger;
+ * otherwise the state of the payment decides.
+ */
 function statesOfEnded({ quote, known }: Quoted): readonly State[] {
   if (quote.pays.kind === "voucher")
     return known === "unpaid" ? ["released", "partially_released", "refunded", "escalated", "disputed"] : [];
@@ -116,7 +122,7 @@ function statesOfEnded({ quote, known }: Quoted): readonly State[] {
   return known === "unknown" ? ["escalated"] : [];
 }
 
-/** How far it came, and what is known of the money, agree with where its warrant is. */
+/** Checks that the phase of the purchase and the state of its payment fit the state of its warrant. */
 function* auditState(
   database: Database,
   purchase: Quoted,
@@ -142,8 +148,11 @@ function* auditState(
     yield `${what}: is ${known}, and no open escalation of its warrant says ${code}`;
 }
 
-/** What is signed was settled with the hold: who pays, on which chain, under which nonce, until when. */
-function* auditIntent(purchase: Quoted, row: Row, what: string): Generator<string> {
+/**
+ * Checks what the hold fixed for the signature: the payer, the chain, the nonce and the expiry; and that
+ * there is a header in the right phases only.
+ */
+function* auditPaymentTerms(purchase: Quoted, row: Row, what: string): Generator<string> {
   const { quote, phase, header, mode } = purchase;
   const { pays } = quote;
   const isExact = pays.kind === "exact";
@@ -165,7 +174,7 @@ function* auditIntent(purchase: Quoted, row: Row, what: string): Generator<strin
     yield `${what}: is ${phase} with a header`;
 }
 
-/** The header is the one that was meant: of this warrant, or of this authorization. */
+/** Checks that the signed header belongs to this warrant or this authorization. */
 function* auditHeader(purchase: Quoted, what: string): Generator<string> {
   const { header, quote } = purchase;
   if (header === null) return;
@@ -184,7 +193,10 @@ function* auditHeader(purchase: Quoted, what: string): Generator<string> {
     );
 }
 
-/** In lower case: addresses and nonces are written in either. */
+/**
+ * The authorization that the header must contain. Addresses and nonces are in lower case, since they may be
+ * written in either.
+ */
 const authorizationOf = (
   { payer, nonce, validBefore, quote }: Quoted,
   pays: ExactPayment,
@@ -214,7 +226,7 @@ function* auditVoucher(
     yield* expectSame(`${what}: its voucher's ${name}`, claims[name], value);
 }
 
-/** What is kept of a seller's answer is what its hash says. Old ones may be gone. */
+/** Checks that each stored content has its hash. Old contents may have been deleted. */
 function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
   for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;

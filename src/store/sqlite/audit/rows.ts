@@ -7,13 +7,13 @@ import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 
 type Raw = Readonly<Record<string, unknown>>;
 
-/** A row as the driver read it, and what it says, which may not be readable. */
+/** A row as the driver read it. `read` decodes it, and throws where that fails. */
 export type AuditedRow<T extends SQLiteTable> = {
   readonly raw: Raw;
   readonly read: () => InferSelectModel<T>;
 };
 
-/** What is in a table, one row at a time. drizzle itself only reads whole tables for this driver. */
+/** The rows of a table, one at a time. With this driver, drizzle itself can only read all rows at once. */
 export function* rowsOf<T extends SQLiteTable>(
   database: Database,
   table: T,
@@ -37,10 +37,10 @@ export function* rowsOf<T extends SQLiteTable>(
 
 const columnsOf = memoised((table: SQLiteTable) => Object.entries(getTableColumns(table)));
 
-/** How many answers are remembered at most, so that the memory of an audit is bounded. */
+/** How many results are remembered, so that the memory of an audit is bounded. */
 const REMEMBERED_MAX = 2_000;
 
-/** The same, worked out once for each thing that is asked about lately. */
+/** The same function, which remembers its recent results. */
 export function memoised<Asked, Answer>(work: (asked: Asked) => Answer): (asked: Asked) => Answer {
   const known = new Map<Asked, Answer>();
   return (asked) => {
@@ -53,7 +53,7 @@ export function memoised<Asked, Answer>(work: (asked: Asked) => Answer): (asked:
   };
 }
 
-/** Rows by what they belong to. */
+/** Groups rows by a key. */
 export function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown): Map<unknown, Row[]> {
   const groups = new Map<unknown, Row[]>();
   for (const row of rows) {
@@ -64,7 +64,7 @@ export function grouped<Row>(rows: Iterable<Row>, keyOf: (row: Row) => unknown):
   return groups;
 }
 
-/** What is read of one moment of the ledger. */
+/** Reads from one snapshot of the ledger. */
 export function inSnapshot<T>(database: Database, read: () => T): T {
   database.run("BEGIN");
   try {
@@ -74,7 +74,7 @@ export function inSnapshot<T>(database: Database, read: () => T): T {
   }
 }
 
-/** The few rows that belong to one thing. */
+/** Reads all rows of a query at once. They must be few. */
 export const readRows = <T extends SQLiteTable>(
   database: Database,
   table: T,
@@ -90,13 +90,16 @@ export const readRow = <T extends SQLiteTable>(
   id: string,
 ): InferSelectModel<T> | null => readRows(database, table, "WHERE id = ?", id)[0] ?? null;
 
-/** A warrant by its id; null where it is not there. */
+/** A warrant by its id; null where it does not exist. */
 export function readWarrant(database: Database, names: Names, id: string): Warrant | null {
   const row = database.query<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?").get(id);
   return row === null ? null : warrantOf(row, names);
 }
 
-/** The messages of a part of the audit. What makes it stumble is a message too, and hides nothing of the other parts. */
+/**
+ * The messages of a part of the audit. An error in it becomes a message too, so that the other parts are
+ * still audited.
+ */
 export function* guarded(what: string, part: () => Iterable<string>): Generator<string> {
   try {
     yield* part();

@@ -1,9 +1,12 @@
 import type { Database } from "bun:sqlite";
 
-/** Rows whose key is above `after`, up to `last` itself. */
+/** The rows with a key above `after` and up to `last`, which is included. */
 export type Slice<Key> = { readonly after: Key; readonly last: Key };
 
-/** By what a table is divided, and what is below and above all of it: so rows that were planted at either end are read too. */
+/**
+ * The column that a table is divided by, and values below and above all of its keys. With these, rows that
+ * somebody inserted at either end are read too.
+ */
 export type SlicedBy<Key> = { readonly column: string; readonly below: Key; readonly above: Key };
 
 export const BY_POSITION: SlicedBy<bigint> = {
@@ -15,8 +18,8 @@ export const BY_ID: SlicedBy<string> = { column: "id", below: "", above: "\u{10f
 export const BY_HASH: SlicedBy<string> = { ...BY_ID, column: "hash" };
 
 /**
- * Slices that cover a table, each of so many rows. Each is to be read by itself: while a snapshot is held, the write-ahead log
- * cannot be cut.
+ * Slices that cover a whole table, each of `rows` rows. Each should be read in a snapshot of its own, since
+ * SQLite cannot shorten the write-ahead log during a snapshot.
  */
 export function* slicesOf<Key extends bigint | string>(
   database: Database,
@@ -35,5 +38,5 @@ export function* slicesOf<Key extends bigint | string>(
   }
 }
 
-/** The part of a query for the rows of a slice. */
+/** The SQL condition for the rows of a slice. */
 export const inSlice = (column: string): string => `${column} > ? AND ${column} <= ?`;

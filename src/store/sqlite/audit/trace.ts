@@ -16,10 +16,13 @@ import { checkOf, traceStepOf } from "../rows.ts";
 import type { Belongings } from "./belongings.ts";
 import { expectSame } from "./rows.ts";
 
-/** The hash of the schema of a name in the warrant's organisation; none where there is none. */
+/** The hash of a named schema in the warrant's organisation; an empty list where there is no such schema. */
 type SchemaHashesOf = (name: string) => readonly string[];
 
-/** A warrant's chain: every link, every move, every payload and the checks that they name; its end is the warrant's row. */
+/**
+ * Checks a warrant's trace: every move, every payload and hash, the checks that entries name, and that the
+ * last entry fits the warrant's row.
+ */
 export function* auditTrace(
   warrant: Warrant,
   belongings: Pick<Belongings, "checks" | "trace">,
@@ -49,8 +52,9 @@ export function* auditTrace(
 }
 
 /**
- * The hash is that of the payload, which is written again from the terms, the step and its check, and of the entry before:
- * where any of them was changed, the hash is another. So it says that something is wrong, and not what.
+ * Checks the hash of an entry. It covers the previous entry and the payload, which is written again from the
+ * terms, the step and its check. A change to any of these gives another hash, so the message cannot say which
+ * of them was changed.
  */
 function* auditEntry(
   warrant: Warrant,
@@ -67,14 +71,16 @@ function* auditEntry(
     yield `${which}: its event_id is ${step.eventId}`;
 }
 
-/** As whom an actor may move a warrant. */
+/** The movers that each kind of actor can be. */
 const MOVERS: Readonly<Record<Actor["kind"], readonly Mover[]>> = {
   agent: ["caller"],
   user: ["caller", "operator", "second"],
   system: ["system"],
 };
 
-/** It begins where the last one ended, and the table of moves allows it to that actor. */
+/**
+ * Checks that a move begins in the state in which the one before it ended, and that the actor may make it.
+ */
 function* auditMove(entry: TraceStep, before: State | null, which: string): Generator<string> {
   yield* expectSame(`${which}: from`, entry.from, before);
   const movers = MOVERS[entry.actor.kind];
@@ -86,7 +92,7 @@ function* auditMove(entry: TraceStep, before: State | null, which: string): Gene
     yield `${which}: ${entry.from ?? "(none)"} → ${entry.to} is no legal move of ${entry.actor.kind}`;
 }
 
-/** The schemas that the opening pinned are those of the organisation. */
+/** Checks that the first entry has the hashes of the organisation's schemas. */
 function* auditSchemas(
   hashesOf: SchemaHashesOf,
   warrant: Warrant,
@@ -103,7 +109,7 @@ const hashesOfSchemas = (hashesOf: SchemaHashesOf, { spec }: Warrant): Readonly<
     schemaNamesOf(spec.clauses).flatMap((name) => hashesOf(name).map((hash) => [name, hash])),
   );
 
-/** What the policy decided names its check; the check is crossed off. */
+/** Checks that exactly the decisions of a policy name a check, and takes that check out of `unnamed`. */
 function* takeCheck(
   { from, to, checkId }: TraceStep,
   unnamed: Map<string, Check>,
@@ -119,7 +125,7 @@ function* takeCheck(
   return check ?? null;
 }
 
-/** The warrant's row is where its trace ends. */
+/** Checks that the warrant's row is as the last entry left it. */
 function* auditEnd(warrant: Warrant, count: number, last: TraceStep, what: string): Generator<string> {
   yield* expectSame(`${what}: version against its trace`, warrant.version, count);
   yield* expectSame(`${what}: state against its trace`, warrant.state, last.to);

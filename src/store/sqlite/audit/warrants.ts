@@ -16,7 +16,7 @@ import { auditTrace } from "./trace.ts";
 /** Many warrants have the same spec. Longer ones are not remembered, so that the memory of an audit is bounded. */
 const SPEC_SHORT = 4_096;
 
-/** What warrants refer to by id, each read once. What is compared of it never changes. */
+/** Reads what warrants refer to by id, each row once. Only its unchanging fields are compared. */
 type Directory = ReturnType<typeof createDirectory>;
 
 const createDirectory = (database: Database) => ({
@@ -39,7 +39,7 @@ const createDirectory = (database: Database) => ({
 
 const WARRANTS_AT_ONCE = 1_000;
 
-/** Every warrant with what belongs to it: its terms, its money, its trace and checks, and its escalations. */
+/** Checks every warrant together with its postings, trace, checks and escalations. */
 export function* auditWarrants(database: Database): Generator<string> {
   const names = createNames(database);
   const directory = createDirectory(database);
@@ -78,7 +78,9 @@ const isOf = (
 ): boolean =>
   row?.organisationId === warrant.organisationId && (row.mode === undefined || row.mode === warrant.mode);
 
-/** The spec is what its hash says, and what the warrant refers to is there and of its own organisation and mode. */
+/**
+ * Checks the hash of the spec, and that everything the warrant refers to exists in its organisation and mode.
+ */
 function* auditTerms(
   directory: Directory,
   warrant: Warrant,
@@ -102,12 +104,15 @@ function* auditTerms(
     yield `${what}: its organisation has no policy ${policyId}`;
     return;
   }
-  // Those of a policy are in the trace's hashes.
+  // With a policy, the hash of its rules is checked as a part of the trace.
   if (policy === null)
     yield* expectSame(`${what}: rules_hash without a policy`, warrant.rulesHash, BUILT_IN_RULES_HASH);
 }
 
-/** One posting holds the amount; a settled warrant has one more, which pays its share and returns the rest. */
+/**
+ * Checks the postings: one holds the amount, and a second one of a settled warrant pays its share and returns
+ * the rest.
+ */
 function* auditPostings(
   warrant: Warrant,
   { account }: StoredWarrant,
@@ -137,7 +142,10 @@ function* auditPostings(
   }
 }
 
-/** A warrant that waits for a person has one escalation that is not resolved; others have none. */
+/**
+ * Checks that a warrant has one escalation that is not resolved while it waits for a person, and otherwise
+ * none.
+ */
 function* auditEscalations(warrant: Warrant, belongings: Belongings, what: string): Generator<string> {
   const found = belongings.escalations.map(({ read }) => read());
   const waiting = found.filter(({ status }) => status !== "resolved");

@@ -115,7 +115,7 @@ function createPoliciesReader(tables: Tables): SqliteReader["policies"] {
   };
 }
 
-/** The sum of a column that is not negative, as its upper and lower halves: as one number it could overflow. */
+/** The sum of a column without negative values, in two halves: a single sum could overflow. */
 const sumOf = (column: AnyColumn) =>
   sql<string>`sum(${column} / 4294967296) || ' ' || sum(${column} % 4294967296)`;
 

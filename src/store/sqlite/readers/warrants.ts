@@ -15,7 +15,7 @@ import type { SqliteReader } from "./sqlite-reader.ts";
 
 const { placeholder } = sql;
 
-/** Which warrants, by position: of a scope, or of an agent, which is of one scope. */
+/** Whose warrants: those of a scope, or those of an agent, which has one scope. Given by position. */
 type Whose = { readonly column: "agent" | "scope"; readonly position: bigint };
 
 const POSITION_MAX = 2n ** 63n - 1n;
@@ -27,8 +27,8 @@ const ORDERS = {
 } as const;
 
 /**
- * The positions of a page of warrants, from an index alone. Every index begins with a state; so a list of all states is nine
- * lists, which SQLite merges as far as the page goes.
+ * The SQL for the positions of a page of warrants, from an index alone. Every index begins with the state. So
+ * a list of all states is nine lists, which SQLite merges only as far as the page needs.
  */
 function pageSql(
   { column }: Whose,
@@ -61,14 +61,14 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
     return row === null ? null : warrantOf(row, names);
   };
 
-  /** Null where nothing can be there. */
+  /** Null where no warrant can match. */
   function whose({ organisationId, mode }: Scope, { agentId }: WarrantFilter): Whose | null {
     const row =
       agentId === undefined ? scopeOf.get(organisationId, mode) : agentOf.get(agentId, organisationId, mode);
     return row && { column: agentId === undefined ? "scope" : "agent", position: row.position };
   }
 
-  /** A page: its positions from an index, then their rows. */
+  /** Reads a page: first its positions from an index, then its rows. */
   function page(
     of: Whose | null,
     { state }: WarrantFilter,
@@ -101,7 +101,7 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
       const of = whose(scope, filter);
       const before = olderThan === undefined ? POSITION_MAX : positionOf.get(olderThan)?.position;
       const after = newerThan === undefined ? 0n : positionOf.get(newerThan)?.position;
-      // Nothing is beside a warrant that is not there.
+      // A cursor that names no warrant gives an empty page.
       if (before === undefined || after === undefined) return [];
       const between = [before, after] as const;
       return newerThan === undefined
@@ -123,14 +123,14 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
 type Page = {
   readonly limit: number;
   readonly offset?: number;
-  /** Only positions below the first and above the second of these. */
+  /** Only positions below the first of these and above the second. */
   readonly between?: readonly [below: bigint, above: bigint];
 };
 
 /** Reads the warrants at the positions that a query gives, in an order. */
 type ReadRows = (positions: string, order: string, ...bindings: SQLQueryBindings[]) => readonly Warrant[];
 
-/** There is a statement for each list, filter and order that was asked for: some dozens at most. */
+/** Prepares one statement for each list, filter and order that is used: some dozens at most. */
 function createReadRows(raw: Database, names: Names): ReadRows {
   const prepared = new Map<string, Statement<StoredWarrant, SQLQueryBindings[]>>();
   return (positions, order, ...bindings) => {
@@ -144,7 +144,7 @@ function createReadRows(raw: Database, names: Names): ReadRows {
   };
 }
 
-/** Those of the warrants of all organisations, for the jobs and the operator. */
+/** The reads over all organisations, for the jobs and the operator. */
 function createInstanceReads(
   { tables, raw }: Connection,
   readRows: ReadRows,
@@ -172,7 +172,7 @@ function createInstanceReads(
       ) as Partial<Record<State, number>>,
     verifying: (afterId, limit) =>
       readRows(
-        // Few are verifying: they are found by their index, and sorted.
+        // Few warrants are verifying at a time, so sorting them is cheap.
         "SELECT position FROM warrants INDEXED BY warrants_verifying WHERE state = 'verifying' AND id > ? ORDER BY id LIMIT ?",
         "id",
         afterId,
@@ -260,7 +260,7 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
           eq(escalations.status, status),
         ),
       )
-      // Who has waited longest comes first; of what is decided, the latest.
+      // Of escalations that wait, the longest waiting comes first; of resolved ones, the latest.
       .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
       .limit(limit)
       .all();

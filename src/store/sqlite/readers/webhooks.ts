@@ -53,7 +53,7 @@ export function createWebhooksReader({ tables, raw }: Connection): SqliteReader[
 
 const earlier = alias(deliveries, "earlier");
 
-/** Of the same warrant, an earlier event whose first attempt has not ended. */
+/** Finds an earlier event of the same warrant whose first attempt has not ended. */
 const firstAttemptsBefore = (tables: Tables) =>
   tables
     .select({ id: earlier.id })
@@ -64,7 +64,7 @@ const firstAttemptsBefore = (tables: Tables) =>
         eq(earlier.warrantId, deliveries.warrantId),
         sql`${earlier.sequence} < ${deliveries.sequence}`,
         sql`${earlier.attempts} < 2 AND (${earlier.nextAttemptAt} IS NOT NULL OR ${earlier.claimedUntil} IS NOT NULL)`,
-        // One whose first attempt has failed waits for its second and holds up nobody.
+        // After its first attempt has failed, an event no longer delays later ones.
         or(eq(earlier.attempts, 0), isNotNull(earlier.claimedUntil)),
       ),
     );
@@ -100,7 +100,7 @@ function timedReads({ tables, raw }: Connection) {
 export function createDeliveriesReader(connection: Connection): SqliteReader["deliveries"] {
   const { tables } = connection;
   const rows = () => tables.select().from(deliveries);
-  // Each by its own index; no delivery is both.
+  // Scheduled and claimed deliveries are counted apart, each by its own index. No delivery is both.
   const countWhere = (column: typeof deliveries.nextAttemptAt | typeof deliveries.claimedUntil) =>
     lazily(() => {
       const statement = tables.select({ count: count() }).from(deliveries).where(isNotNull(column)).prepare();
@@ -138,7 +138,8 @@ export function createDeliveriesReader(connection: Connection): SqliteReader["de
       ...scheduledAfter(nextAt, limit),
     ],
     exhaustedSince(webhookId, since, limit) {
-      // One pass over what came since then: a newer try of an event is made later than the one that was exhausted.
+      // The newest delivery of each event since then, in one pass. A retry of an exhausted delivery is always
+      // newer than that.
       const newest = tables
         .select({ id: max(deliveries.id) })
         .from(deliveries)
