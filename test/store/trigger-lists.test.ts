@@ -15,7 +15,7 @@ let folder: string;
 let triggers: ReadonlyMap<string, string>;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-triggers-"));
-  const { raw } = openLedger(folder, () => ({ id: "ins_none", createdAt: 0 }));
+  const { raw } = openLedger(folder, "0.1.0", () => ({ id: "ins_none", createdAt: 0 }));
   const found = raw
     .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     .all();
