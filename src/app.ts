@@ -185,7 +185,7 @@ function listen(config: Config) {
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   const instance = await store.read((reader) => reader.instance.get());
   if (awaitsAcknowledgement(instance)) {
-    logWarning("live warrants are refused until `holdfast restore acknowledge`", {
+    logWarning("no live money moves until `holdfast restore acknowledge`", {
       instance_id: instance.id,
     });
   }

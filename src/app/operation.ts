@@ -21,7 +21,7 @@ import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import type { Context } from "../services/context.ts";
 import { isReadable, ledgerFigures } from "../services/figures.ts";
-import { rememberServer } from "../services/instance.ts";
+import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
 
@@ -188,10 +188,15 @@ function jobsOf(
   const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
     if (clock.disagreement() === null) await run();
   };
-  const remind = escalationReminders(ctx, lastSeenAt, logWarning);
+  /** A restored ledger does not know what was settled since its backup: nobody is reminded of it, and nothing expires in it. */
+  const onceAcknowledged = (run: () => Promise<unknown>) => async (): Promise<void> => {
+    const instance = await ctx.store.read((reader) => reader.instance.get());
+    if (!awaitsAcknowledgement(instance)) await run();
+  };
+  const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
   const jobs: readonly Job[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
-    { name: "deadlines", everyMs: SECOND_MS / 2, run: () => JOBS.deadlines(ctx) },
+    { name: "deadlines", everyMs: SECOND_MS / 2, run: onceAcknowledged(() => JOBS.deadlines(ctx)) },
     { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
     { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },

@@ -34,12 +34,12 @@ export const mayBeOutdated = (instance: Instance, writtenAt: number): boolean =>
   awaitsAcknowledgement(instance) || (instance.restoredAt ?? Number.NEGATIVE_INFINITY) >= writtenAt;
 
 /**
- * After a restore no live money is committed until the operator has acknowledged it (README, "Operating it").
+ * After a restore no live money moves until the operator has acknowledged it (README, "Operating it").
  */
 export const refuseUnacknowledged = (instance: Instance, mode: Mode): Refusal | null =>
   mode === "live" && awaitsAcknowledgement(instance)
     ? refuse(
         "restore_unacknowledged",
-        "The service was restored from a backup, which may have forgotten payments. Live warrants open again when its operator has run `holdfast restore acknowledge`.",
+        "The service was restored from a backup, which may have forgotten payments. Live money moves again when its operator has run `holdfast restore acknowledge`.",
       )
     : null;

@@ -15,6 +15,7 @@ import { deliveriesOf, type WebhookEndpoint } from "../core/webhook.ts";
 import { type Purchase, refuseMove } from "../core/x402/purchase.ts";
 import type { Change, Put } from "../store/change.ts";
 import type { From, Snapshot } from "../store/needs.ts";
+import { refuseUnacknowledged } from "./instance.ts";
 
 /** How a command names its warrant: by its id, or as the warrant of an escalation or purchase. */
 type WarrantAsk = string | From<"escalation"> | From<"purchase">;
@@ -160,7 +161,9 @@ function moved(
   if (!before) return warrantNotFound();
   const transition = decide(before, move, { now, recordedAt: snapshot.recordedAt });
   if (isRefusal(transition)) return transition;
-  const refused = refusePurchase(move.to);
+  const refused =
+    refusePurchase(move.to) ??
+    (transition.legs ? refuseUnacknowledged(snapshot.instance, before.mode) : null);
   if (refused) return refused;
   const counters = countersAfter(snapshot, transition.legs?.available ?? 0n, verdict);
   return changeOf(transition, before, snapshot, now, details, [...counters, ...puts]);

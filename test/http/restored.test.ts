@@ -62,7 +62,7 @@ const open = (as: TestOrganisation["live"]["as"], key?: string): Promise<Reply> 
   );
 const outcome = ({ status, code }: Reply) => [status, code];
 
-test("live opens are refused until the restore is acknowledged, and everything else goes on", async () => {
+test("no live money moves until the restore is acknowledged, and the sandbox goes on", async () => {
   const { ctx } = await start("original");
   const home = await makeOrganisation(ctx, client);
   const opened = await open(home.live.as, "before");
@@ -91,7 +91,15 @@ test("live opens are refused until the restore is acknowledged, and everything e
   ]);
   expect((await open(home.sandbox.as)).status).toBe(201);
   const as = home.people.operator.as;
-  expect((await client.post(`/v1/warrants/${settled.body.id}/refund`, undefined, { as })).status).toBe(200);
+  const path = `/v1/warrants/${settled.body.id}`;
+  const refund = () => client.post(`${path}/refund`, undefined, { as });
+  expect(outcome(await refund())).toEqual([403, "restore_unacknowledged"]);
+  // The source is not asked: what it says could not settle anything.
+  const source_url = "http://127.0.0.1:1/";
+  expect(outcome(await client.post(`${path}/verify`, { source_url }, { as }))).toEqual([
+    ...[403, "restore_unacknowledged"],
+  ]);
+  expect(held()).toBe(200n);
 
   const acknowledged = await acknowledge("restored");
   expect(acknowledged).toEqual({
@@ -101,7 +109,8 @@ test("live opens are refused until the restore is acknowledged, and everything e
     restored_at: expect.any(String),
     acknowledged_at: expect.any(String),
   });
-  // The refusal moved nothing, so the same request is decided anew.
+  // The refusals moved nothing, so the same requests are decided anew.
+  expect((await refund()).status).toBe(200);
   expect((await open(home.live.as, "forgotten")).status).toBe(201);
   expect(held()).toBe(200n);
   expect(await acknowledge("restored")).toEqual(acknowledged);

@@ -4,6 +4,7 @@ import type { Context } from "../../src/services/context.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { failingOn } from "../support/failing-commands.ts";
 import { noFault } from "../support/no-fault.ts";
+import { markRestored } from "../support/restored.ts";
 import { createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -35,6 +36,15 @@ test("overdue warrants expire, once, and their holds return; the others stay hel
     1_000_000n,
   ]);
   expect([await sweepDeadlines(ctx, noFault), available()]).toEqual([0, 1_000_000n]);
+});
+
+test("in a restored copy no live warrant expires before the restore is acknowledged", async () => {
+  const [id] = await opened(1);
+  ctx.clock.now += HOUR_MS;
+  await markRestored(ctx);
+  expect([await sweepDeadlines(ctx, noFault), stateOf(id), available()]).toEqual([0, "held", 999_900n]);
+  await markRestored(ctx, { acknowledgedAt: ctx.now() });
+  expect([await sweepDeadlines(ctx, noFault), stateOf(id)]).toEqual([1, "expired"]);
 });
 
 test("a backlog of several steps is swept in one run", async () => {

@@ -16,7 +16,7 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
     .argument("<file>", "a backup; or the word acknowledge")
     .summary("put a backup into an empty data folder")
     .description(
-      "Puts a backup into an empty or missing data folder, and audits it. The backup does not hold what happened after it was made, such as payments. So warrants open in the sandbox only, until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
+      "Puts a backup into an empty or missing data folder, and audits it. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
     );
   examples(restore, "holdfast restore monday.backup --data ./data", "holdfast restore acknowledge");
   withCommonFlags(restore).action(async (file: string) => {

@@ -8,6 +8,7 @@ import { evaluateEvidence } from "../checks/evaluate.ts";
 import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type Answer, claim, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
+import { refuseUnacknowledged } from "../instance.ts";
 import { moveWarrant, movingNeeds } from "../transition.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
@@ -100,6 +101,9 @@ function beginCheck(
         );
         return { answer, change: expiry };
       }
+      // Else it would be fetched and evaluated, and could not settle.
+      const standsStill = refuseUnacknowledged(snapshot.instance, warrant.mode);
+      if (standsStill) return { answer: standsStill };
       const foreign = refuseForeignKey(snapshot.callerAgent, present, warrant);
       if (foreign) return { answer: foreign };
       if (!admitted) return { answer: TOO_MANY_CHECKS };

@@ -17,8 +17,10 @@ import { findAuthorization, nextCheckAt } from "./money.ts";
 export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
   const finding = await findAuthorization(ctx, purchase, "confirmed");
   const next = decideUnknown(finding);
-  if (next === "refund") return settleUnknown(ctx, purchase, { known: "unpaid", knownBy: "chain" });
-  if (next === "irrevocable") return settleUnknown(ctx, purchase, { known: "paid", knownBy: "chain" });
+  if (next !== "wait") {
+    const known = next === "refund" ? "unpaid" : "paid";
+    if (await settleUnknown(ctx, purchase, { known, knownBy: "chain" })) return true;
+  }
   await askLater(ctx, purchase, finding);
   return false;
 }

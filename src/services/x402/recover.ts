@@ -4,7 +4,7 @@ import type { Instance } from "../../core/instance.ts";
 import { type Purchase, RECOVERY, type Recovery } from "../../core/x402/purchase.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
-import { mayBeOutdated } from "../instance.ts";
+import { mayBeOutdated, refuseUnacknowledged } from "../instance.ts";
 import { forgetPurchase } from "./begin.ts";
 import { evidenceKept } from "./content.ts";
 import { moneyOf, NOT_KNOWN } from "./money.ts";
@@ -15,9 +15,11 @@ import { refundPurchase, settlePurchase } from "./settle.ts";
  * purchase that is only `held` in it may have been signed and paid after the backup was made; only the chain
  * knows. So it escalates.
  */
-export function recoveryOf(instance: Instance, { phase, quote, nonce, createdAt }: Purchase): Recovery {
+export function recoveryOf(instance: Instance, { mode, phase, quote, nonce, createdAt }: Purchase): Recovery {
   if (phase === "held" && nonce !== null && mayBeOutdated(instance, createdAt)) return "escalate";
-  return RECOVERY[phase][quote?.pays.kind ?? "voucher"];
+  const recovery = RECOVERY[phase][quote?.pays.kind ?? "voucher"];
+  const movesMoney = recovery === "refund" || recovery === "settle";
+  return movesMoney && refuseUnacknowledged(instance, mode) ? "nothing" : recovery;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { reachedEvidence } from "../../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../../src/core/errors.ts";
+import type { Instance } from "../../../src/core/instance.ts";
 import type { Caller, KeyCaller } from "../../../src/core/roles.ts";
-import type { Finding } from "../../../src/core/x402/purchase.ts";
+import type { Finding, Purchase } from "../../../src/core/x402/purchase.ts";
 import { followAgents } from "../../../src/jobs/agents.ts";
 import { sweepDeadlines } from "../../../src/jobs/deadlines.ts";
 import {
@@ -17,6 +18,7 @@ import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { CHECK_LEASE_MS } from "../../../src/services/warrants/interrupt.ts";
 import { payForUrl } from "../../../src/services/x402/pay.ts";
+import { recoveryOf } from "../../../src/services/x402/recover.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { endingAfter } from "../../support/ending.ts";
 import { withCommands } from "../../support/failing-commands.ts";
@@ -221,6 +223,28 @@ describe("a crash", () => {
     },
   );
 });
+
+test.each([
+  ["held", "voucher", "refund"],
+  ["signed", "exact", "escalate"],
+  ["answered", "exact", "settle"],
+  ["answered", "voucher", "settle"],
+  ["quoting", "voucher", "forget"],
+] as const)(
+  "recovery of what is %s (%s): nothing that moves live money in a copy",
+  (phase, kind, recovery) => {
+    const { instance } = ctx.reader;
+    const purchase = { phase, quote: { pays: { kind } }, nonce: null, createdAt: 0 } as unknown as Purchase;
+    const of = (mode: "live" | "sandbox", restored: Partial<Instance>) =>
+      recoveryOf({ ...instance.get(), ...restored }, { ...purchase, mode });
+    const awaits = { restoredAt: 1, acknowledgedAt: null };
+    expect(of("live", {})).toBe(recovery);
+    const movesMoney = recovery === "refund" || recovery === "settle";
+    expect(of("live", awaits)).toBe(movesMoney ? "nothing" : recovery);
+    expect(of("sandbox", awaits)).toBe(recovery);
+    expect(of("live", { restoredAt: 1, acknowledgedAt: 2 })).toBe(recovery);
+  },
+);
 
 describe("a copy that was restored", () => {
   const reconcile = () => reconcilePurchases(ctx, onFault);
