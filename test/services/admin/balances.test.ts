@@ -62,7 +62,7 @@ test("what is held and paid counts towards the largest balance that is allowed",
   expect((await show())[0]).toEqual(full);
 });
 
-test("of two deposits at once that do not both fit, one is refused", async () => {
+test("where only one of two deposits at once fits, the other is refused", async () => {
   const half = String(AMOUNT_MAX / 2n + 1n);
   const both = await Promise.all([1, 2].map(() => fund({ amount: half, mode: "sandbox" })));
   expect(both.map((one) => "refused" in one)).toEqual([false, true]);
