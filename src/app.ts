@@ -41,7 +41,7 @@ export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly ctx: Context;
-  /** Drains what is running, within 10 s, then closes. */
+  /** Waits up to 10 s for running requests and jobs, then closes. */
   stop(): Promise<void>;
 };
 
@@ -172,7 +172,7 @@ function listen(config: Config) {
       shell = recovered;
       ready.resolve(recovered);
     },
-    /** Accepts nothing new, and waits for what is running. */
+    /** Accepts no new requests, and waits for the running ones. */
     async drain(deliverySlots: Context["deliverySlots"]): Promise<void> {
       const stopped = listener.stop();
       await settledWithin([allAnswered(), deliverySlots.close()], DRAIN_MS);

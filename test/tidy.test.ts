@@ -74,7 +74,7 @@ test("a citation of the README names a heading or a paragraph of it", () => {
 });
 
 describe("files", () => {
-  test(`none in src is over ${FILE_LINES_MAX} lines`, () => {
+  test(`no file of src is over ${FILE_LINES_MAX} lines`, () => {
     expect(sources.flatMap((file) => lengthProblems(file, FILE_LINES_MAX))).toEqual([]);
   });
 

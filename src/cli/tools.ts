@@ -47,7 +47,7 @@ export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly dataFolder: string;
-  /** Resolves when a signal has stopped it and what was running has drained. */
+  /** Resolves when a signal has stopped the server and its running requests and jobs have ended. */
   readonly stopped: Promise<void>;
 };
 

@@ -47,7 +47,7 @@ export type AuditEntry = {
   readonly action: AuditAction;
   /** The id of what was changed. */
   readonly subject: string;
-  /** The subject as the API shows it; null where it did not exist before, or does not exist after. */
+  /** The subject as the API shows it. Null before its creation, and after its removal. */
   readonly before: object | null;
   readonly after: object | null;
   readonly recordedAt: number;

@@ -14,7 +14,7 @@ export const backupName = (time: number): string =>
   `holdfast-${isoTime(time).replace(/[-:]|\.\d+/g, "")}.backup`;
 
 const NAME = /^holdfast-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
-/** The temporary files that an interrupted backup leaves behind. */
+/** The names of temporary files, which an interrupted backup leaves behind. */
 const REMAINS = /^holdfast-\d{8}T\d{6}Z\.backup\.\d+\.part(-journal)?$/;
 
 /** The time in a backup's name. Any other name gives NaN, which is neither before nor after any time. */

@@ -11,9 +11,10 @@ export function canonicalJson(value: unknown): string {
 const DEPTH_MAX = 64;
 
 /**
- * The value with the keys of its objects in the order of RFC 8785. JSON.stringify then writes the canonical text, several
- * times as fast as the package does. Undefined means that the package must do it, because the value is unusual: it has a key
- * such as `10`, which objects always put first, or `__proto__`; a lone surrogate; too many levels; or it is not plain JSON.
+ * The value with the keys of its objects in the order of RFC 8785. JSON.stringify then writes the canonical
+ * text, several times as fast as the package. Undefined for an unusual value, which only the package can
+ * write: it has a key such as `10`, which JavaScript always puts first, or `__proto__`; a lone surrogate; too
+ * many levels; or it is not plain JSON.
  */
 function inOrder(value: unknown, depth: number): unknown {
   if (typeof value === "string") return value.isWellFormed() ? value : undefined;

@@ -5,7 +5,7 @@ import { SECOND_MS } from "./time.ts";
  * old row is deleted, no check ends because its lease has run out.
  */
 
-/** The clock, and what it is compared with. */
+/** The clock's time, and the times to compare it with. */
 export type ClockReading = {
   /** The clock's time, epoch milliseconds. */
   readonly now: number;

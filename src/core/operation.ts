@@ -3,7 +3,7 @@ import { SECOND_MS } from "./time.ts";
 
 /** Whether a running service can do its work, judged by what it knows of itself. */
 
-/** What is known of a job. Times are epoch milliseconds, null where there was none. */
+/** The state of a job. Times are epoch milliseconds; null where nothing of the kind has happened. */
 export type JobState = {
   readonly name: string;
   readonly running: boolean;
@@ -32,7 +32,7 @@ export type AuditOutcome = {
 export type Vitals = {
   /** Whether the ledger can be read now, and whether the last attempt to write it succeeded. */
   readonly ledger: { readonly readable: boolean; readonly writable: boolean };
-  /** What is free on the disk of the data folder; null where the system does not say. */
+  /** The free bytes on the disk of the data folder; null where the system does not say. */
   readonly freeBytes: number | null;
   readonly jobs: readonly JobState[];
   /** Null before the first one has ended. */

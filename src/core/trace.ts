@@ -80,7 +80,7 @@ export type TraceEntry = TraceStep & {
   readonly event: { readonly id: string; readonly type: EventType } | null;
 };
 
-/** What is kept of an entry. The rest follows from it, from the warrant's terms, and from the check. */
+/** The stored part of an entry. All other fields follow from it, the warrant's terms and the check. */
 export type TraceStep = {
   readonly warrantId: string;
   /** Counts from 0 in each warrant: its version minus one. */

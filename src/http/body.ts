@@ -72,7 +72,7 @@ async function readChunks(request: Request, bytesMax: number): Promise<Bytes | R
   return Buffer.concat(chunks);
 }
 
-/** What was read, or TOOK_TOO_LONG after `msMax`. */
+/** The result of `reading`, or TOOK_TOO_LONG after `msMax`. */
 async function withinMs<Read>(msMax: number, reading: Promise<Read>): Promise<Read | Refusal> {
   const late = Promise.withResolvers<Refusal>();
   const timer = setTimeout(() => late.resolve(TOOK_TOO_LONG), msMax);

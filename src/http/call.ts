@@ -35,7 +35,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   readonly requestId: string;
   /** The method whose route is looked for. For a HEAD this is GET. */
   readonly method: string;
-  /** As it was sent, percent-encoded. */
+  /** The path as it was sent, percent-encoded. */
   readonly path: string;
   /** The text after the URL's `?`, possibly empty. */
   readonly search: string;
@@ -54,7 +54,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   worker: boolean;
   /** The person and the sign-in; null where the request has no valid cookie. */
   signedIn: { readonly user: User; readonly session: AuthSession } | null;
-  /** What is left of the caller's rate limit; null until the request was counted. */
+  /** The caller's remaining rate limit; null until the request was counted. */
   budget: Budget | null;
   /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
   idempotency: Idempotency | null;

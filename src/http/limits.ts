@@ -10,9 +10,9 @@ export type Counted = { readonly kind: "account" | "address"; readonly id: strin
 
 /** Fixed-window counters in process memory, by bucket and caller (README, "Limits"). */
 export type RateCounters = {
-  /** Counts a request, and returns what is left. */
+  /** Counts a request, and answers the remaining budget. */
   take(bucket: Bucket, caller: Counted, now: number): Budget;
-  /** What is left, without counting. */
+  /** The remaining budget, without counting a request. */
   peek(bucket: Bucket, caller: Counted, now: number): Budget;
 };
 

@@ -113,7 +113,10 @@ type Inputs<Body extends TSchema, Query extends TSchema> = {
   readonly detail: Detail;
 };
 
-/** Declares a route of this method. The types of the handler's body and query follow from the models, those of its params from the path. */
+/**
+ * Declares a route of this method. The types of the handler's body and query follow from the models; its
+ * params follow from the path.
+ */
 const declare =
   (method: Route["method"]) =>
   <const Path extends string, Body extends TSchema, Query extends TSchema>(

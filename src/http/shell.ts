@@ -43,9 +43,9 @@ export type HttpOptions = {
 export type Shell = (request: Request, socketAddress: () => string | undefined) => Promise<Response>;
 
 /**
- * The shell around the routes' handlers. It does what is the same for every request: it finds the route and the caller, makes
- * the checks up to the body (README, "Order of checks"), calls the handler, and makes the response. Unknown routes
- * and unexpected errors get a request id and rate-limit headers like everything else.
+ * The shell around the routes' handlers. It does everything that is the same for all requests: it finds the
+ * route and the caller, makes the checks up to the body (README, "Order of checks"), calls the handler, and
+ * makes the response. Unknown routes and unexpected errors also get a request id and rate-limit headers.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, operation = null, trustedProxies, onFault, onAnswered } = options;

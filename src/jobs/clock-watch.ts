@@ -2,7 +2,7 @@ import { type ClockDisagreement, disagreementOf } from "../core/clock.ts";
 
 /** Watches the machine's clock for as long as the service runs. */
 export type ClockWatch = {
-  /** By how much the clock disagrees now; null where it agrees. */
+  /** How far the clock is wrong now; null where it agrees. */
   disagreement(): ClockDisagreement | null;
 };
 

@@ -16,7 +16,7 @@ export type Scheduler = {
   /** Runs a job now, or waits for the run that is under way. Never rejects. */
   run(name: string): Promise<void>;
   states(): readonly JobState[];
-  /** Starts nothing more, and resolves when what is running is done. */
+  /** Starts no more runs, and resolves when the running ones have ended. */
   stop(): Promise<void>;
 };
 

@@ -34,7 +34,10 @@ export type Figures = {
   }[];
   readonly audit: AuditOutcome | null;
   readonly freeBytes: number | null;
-  /** When the newest nightly backup was made; 0 where there is none; null without a backup folder, or until it was read. */
+  /**
+   * When the newest nightly backup was made; 0 where there is no backup. Null without a backup folder, and
+   * until it was read.
+   */
   readonly newestBackupAt: number | null;
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */

@@ -32,7 +32,7 @@ export type FirstAnswer = {
   /** The URL that answered, after redirects. */
   readonly url: string;
   readonly status: number;
-  /** By lower-case names. */
+  /** The headers by lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly evidence: ReachedEvidence;
 };

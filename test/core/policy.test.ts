@@ -111,7 +111,7 @@ describe("parsePolicyRules", () => {
     });
   }
 
-  test("names what is wrong first, from the outside in", () => {
+  test("names the outermost problem first", () => {
     let rules: Record<string, unknown> = {
       unknown: 1,
       bands: [],

@@ -40,7 +40,7 @@ test("the legs of every posting sum to zero", () => {
   );
 });
 
-test("a settlement gives the whole hold away, and takes from nobody", () => {
+test("a settlement distributes exactly the held amount", () => {
   fc.assert(
     fc.property(amounts, shares, (amount, bps) => {
       const { available, held, paid, funding } = settle(amount, bps);
@@ -72,7 +72,7 @@ describe("balances", () => {
     { maxLength: 40 },
   );
 
-  test("are never negative, and are together what came in, whatever follows what", () => {
+  test("are never negative, and add up to the deposits, in whatever order money moves", () => {
     fc.assert(
       fc.property(steps, (sequence) => {
         let balance: Balance = NO_BALANCE;

@@ -32,7 +32,7 @@ describe("the window", () => {
       expect(secondsToReset(START + later)).toBe(seconds));
   }
 
-  test("is another one once the seconds to its reset have passed, and not a second before", () => {
+  test("begins anew once the seconds to its reset have passed, and not a second before", () => {
     fc.assert(
       fc.property(fc.integer({ min: START, max: START + 10 * WINDOW_MS }), (now) => {
         const seconds = secondsToReset(now);

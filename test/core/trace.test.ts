@@ -160,7 +160,7 @@ describe("the text of the payload", () => {
   const text = fc.string({ unit: "grapheme", minLength: 1 });
   const hash = text.map(hex);
 
-  test("is what the canonicaliser writes, whatever is in it", () => {
+  test("is canonical JSON, whatever it contains", () => {
     fc.assert(
       fc.property(
         text,
@@ -291,7 +291,7 @@ describe("the entry", () => {
     expect(JSON.parse(expired.payload).to).toBe("expired");
   });
 
-  test("carries no event where none fires", () => {
+  test("has no event where the move fires none", () => {
     expect(traceOf(next(VERIFYING, "escalated", "system"), AGENT).event).toBeNull();
     expect(traceOf(next(OPENED, "frozen", "system"), AGENT).event).toBeNull();
   });

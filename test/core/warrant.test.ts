@@ -255,7 +255,7 @@ describe("decide", () => {
   });
 });
 
-test("the opening comes from nothing, and holds the amount", () => {
+test("the opening has no earlier state, and holds the amount", () => {
   const warrant = warrantIn("held", { version: 1, amount: 7n });
   expect(openingOf(warrant)).toEqual({
     from: null,

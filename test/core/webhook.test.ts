@@ -49,7 +49,7 @@ describe("the endpoints that get an event", () => {
   const event = (type: (typeof EVENT_TYPES)[number]) =>
     ({ warrantId: "wrt_1", sequence: 2, recordedAt: NOW, event: { id: EVENT_ID, type } }) as const;
 
-  test("get all five where they name none, else those that they name; a disabled one gets none", () => {
+  test("get all five events where they name none, else the named ones; a disabled endpoint gets none", () => {
     const hears = (changed: Partial<WebhookEndpoint>) =>
       EVENT_TYPES.filter((type) => listensTo({ ...ENDPOINT, ...changed }, type));
     expect(hears({})).toEqual([...EVENT_TYPES]);

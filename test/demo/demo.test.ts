@@ -104,7 +104,7 @@ describe("the tour", () => {
     expect(tour.text).toMatch(/paid: released +77\.50 USDC +0\.00 USDC +22\.50 USDC/);
   });
 
-  test("has no colour where none was asked for, and fits a terminal", () => {
+  test("has no colour unless it was asked for, and fits a terminal", () => {
     expect(tour.text).not.toContain("\u001b");
     expect(tour.lines.filter((line) => line.length > 100)).toEqual([]);
   });
@@ -154,7 +154,7 @@ describe("the tour as one object", () => {
   const digits = (balance: Record<"available" | "held" | "paid", bigint>) =>
     Object.fromEntries(Object.entries(balance).map(([name, amount]) => [name, `${amount}`]));
 
-  test("has every warrant, the balance after each step, and no secret once nothing serves", async () => {
+  test("has every warrant, the balance after each step, and no secret after the server has ended", async () => {
     const { refused, lines, text } = await run({ narrate: inJson });
     expect(refused).toBeNull();
     expect(lines).toHaveLength(1);

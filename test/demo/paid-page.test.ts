@@ -35,7 +35,7 @@ const asking = (header?: string) =>
   new Request(URL_OF_PAGE, { headers: header === undefined ? {} : { "X-PAYMENT": header } });
 
 describe("the paid page", () => {
-  test("delivers for a voucher that fits, and for that one once", async () => {
+  test("delivers for a fitting voucher, once for each", async () => {
     const page = openPage();
     const header = await payment({});
     const sold = await page.answer(asking(header), URL_OF_PAGE);

@@ -151,7 +151,7 @@ describe("when the clock jumps", () => {
     expect(service.allRows(home).webhook_deliveries).toMatchObject([{ status: "delivered", attempts: 4n }]);
   });
 
-  test("what had ended by the wrong time goes on by the right time", async () => {
+  test("sessions and sign-ins that had expired by the wrong time continue by the right time", async () => {
     const agent = await home.addAgent();
     must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
     const body = () => service.body({ agent_id: agent.id, deadline: service.timeIn(HOUR_MS) });

@@ -64,7 +64,7 @@ test("no facilitator, no settlement callback, no registration", async () => {
   for (const path of paths) for (const method of ["GET", ...METHODS]) await isAbsent(method, `/${path}`);
 });
 
-test("no warrant is edited or deleted, and none is created but by an open", async () => {
+test("no warrant is edited or deleted, and only an open creates one", async () => {
   const { id } = await service.opened(home);
   for (const method of ["PUT", "PATCH", "DELETE"]) {
     for (const path of ["/v1/warrants", `/v1/warrants/${id}`, `/v1/warrants/${id}/trace`])

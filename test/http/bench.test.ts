@@ -83,7 +83,7 @@ test("all eight kinds pass and fail, each with its detail, and the score is the 
   expect(half.body).toMatchObject({ passed: false, score: 0.5, reason_codes: ["source_not_found"] });
 });
 
-test("a value that is not described is missing; a deliverable that was not reached fails with one code", async () => {
+test("a value that is not given is missing; a deliverable that was not reached fails with one code", async () => {
   const clauses = [
     { kind: "http.status", equals: 200 },
     { kind: "json.jsonpath", path: "$" },

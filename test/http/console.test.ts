@@ -278,7 +278,7 @@ test("an agent's warrants are counted in every state that they can be in", async
   await shell.close();
 });
 
-test("agents and escalations are of one mode; policies and verifiers are the organisation's", async () => {
+test("agents and escalations belong to one mode; policies and verifiers to the organisation", async () => {
   const own = await service.organisation();
   const other = await service.organisation();
   await own.addPolicy({ bands: [{ minScore: 0, outcome: "escalate" }] });

@@ -93,7 +93,7 @@ describe("the pages", () => {
     });
   }
 
-  test("the stylesheet is one", async () => {
+  test("the stylesheet has the type of a stylesheet", async () => {
     const response = await get("/docs/style.css");
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/css; charset=utf-8"]);
     expect(await response.text()).toContain(":target");

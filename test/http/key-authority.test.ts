@@ -25,7 +25,7 @@ const open = (overrides: object, as: TestAgent["as"], key?: string): Promise<Rep
 const verify = (id: string, as: TestAgent["as"]) =>
   service.post(`/v1/warrants/${id}/verify`, { source_url }, { as });
 
-test("an API key has its agent's mode: it moves that mode's money, and what is in the other mode is 404", async () => {
+test("an API key has its agent's mode: it moves that mode's money, and everything in the other mode is 404", async () => {
   const { live, sandbox } = home;
   const all = { available: 1_000_000n, held: 0n, paid: 0n };
   const one = { available: 999_900n, held: 100n, paid: 0n };

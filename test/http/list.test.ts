@@ -210,7 +210,7 @@ describe("parameters that are out of range, or unknown, are 400", () => {
     expect(reply.code).toBe("validation_failed");
   });
 
-  test("a query on a route that takes none", async () => {
+  test("a query on a route without parameters", async () => {
     for (const path of [`/v1/warrants/${opened[0]}?x=1`, `/v1/warrants/${opened[0]}/trace?limit=1`])
       expect((await service.get(path, { as: agent.as })).code).toBe("validation_failed");
     const before = service.allRows(home);

@@ -39,7 +39,7 @@ describe.each(["/account", "/reset-password"])("%s", (path) => {
   });
 });
 
-test("the script and the stylesheet say what they are", async () => {
+test("the script and the stylesheet have their media types", async () => {
   for (const [path, type] of [
     ["/console/account.js", "text/javascript; charset=utf-8"],
     ["/console/account.css", "text/css; charset=utf-8"],

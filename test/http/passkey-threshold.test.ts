@@ -63,7 +63,7 @@ async function heldAbove(amount = ABOVE, threshold: string | null = THRESHOLD): 
 const approvalsOf = () => service.allRows(home).passkey_approvals as Json[];
 
 describe("opening", () => {
-  test("above it with no passkey in the organisation holds nothing; at it, and with it off, it opens", async () => {
+  test("above the threshold, without a passkey in the organisation, an open holds nothing; at the threshold, or with it off, it opens", async () => {
     await setThreshold(service, home, THRESHOLD);
     const reply = await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: ABOVE }));
     expect(reply.body.error.message).toContain("above the passkey threshold 1000");
@@ -74,7 +74,7 @@ describe("opening", () => {
     await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: "1" }));
   });
 
-  test("with anybody's passkey it opens, until that one is removed; another organisation's is no help", async () => {
+  test("it opens while anybody in the organisation has a passkey; another organisation's does not count", async () => {
     await setThreshold(service, home, THRESHOLD);
     const elsewhere = await service.organisation();
     await enrol(service, elsewhere.people.owner);
@@ -191,7 +191,7 @@ describe("a person's settlement above it", () => {
     expect(approvalsOf().map(({ used_at }) => used_at)).toEqual([BigInt(service.clock.now)]);
   });
 
-  test("a share, a refund and a resolution need one too, each its own", async () => {
+  test("a share, a refund and a resolution need a token too, each a token of its own", async () => {
     const shared = await heldAbove();
     const share: Decision = { ...release(shared), decision: "partial_release", released_bps: 2_500 };
     const shareToken = await approve(service, person, passkey, share);
@@ -218,7 +218,7 @@ describe("a person's settlement above it", () => {
     ]);
   });
 
-  test("raising a dispute settles nothing and needs none; deciding it needs one", async () => {
+  test("raising a dispute settles nothing and needs no token; deciding it needs one", async () => {
     const { id } = await heldAbove();
     await verify(id);
     const disputed = (await resolve(id, { decision: "dispute" })).body.warrant;
@@ -229,7 +229,7 @@ describe("a person's settlement above it", () => {
     expect((await settle(id, "release", { as: admin.as, token })).body.state).toBe("released");
   });
 
-  test("at it, and with it off, needs none; a token that came along is not used", async () => {
+  test("at the threshold, or with it off, no token is needed; one that is sent is not used", async () => {
     const warrant = await heldAbove();
     const token = await approve(service, person, passkey, release(warrant));
     await setThreshold(service, home, ABOVE);
@@ -430,7 +430,7 @@ describe("the signature", () => {
     expect((await asserts(service, person, passkey, decision, { counter: 8 })).status).toBe(201);
   });
 
-  test("of two answers at once with one counter, one is a copy's and gives no token", async () => {
+  test("of two answers at once with the same counter, one comes from a copy and gives no token", async () => {
     const asked = [
       await challenge(service, person, decision),
       await challenge(service, person, { ...decision, decision: "refund" }),

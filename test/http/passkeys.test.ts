@@ -313,7 +313,7 @@ describe("removal", () => {
     expect(service.ctx.reader.passkeys.get(credential.id)).not.toBeNull();
   });
 
-  test("of somebody else's passkey, or of none, is 404", async () => {
+  test("of somebody else's passkey, or of an unknown one, is 404", async () => {
     const { credential } = await enrol(service, person);
     const elsewhere = await service.organisation();
     for (const [id, { as }] of [

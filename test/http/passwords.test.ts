@@ -90,7 +90,7 @@ describe("POST /auth/password", () => {
     expect((await guess(PASSWORD)).status).toBe(204);
   });
 
-  test("of two at once by one sign-in, one is made", async () => {
+  test("of two changes at once by one sign-in, one is made", async () => {
     const replies = await Promise.all(
       [0, 1].map((index) => change({ current_password: PASSWORD, new_password: `${NEW} ${index}` })),
     );
@@ -99,7 +99,7 @@ describe("POST /auth/password", () => {
     expect(await isSignedIn(person.as)).toBeTrue();
   });
 
-  test("of two at once by two sign-ins, one is made", async () => {
+  test("of two changes at once by two sign-ins, one is made", async () => {
     const other = await home.signIn(person);
     const replies = await Promise.all(
       [person.as, other].map((as, index) =>
@@ -215,7 +215,7 @@ describe("POST /auth/password/reset", () => {
     expect((await reset(theirs)).status).toBe(204);
   });
 
-  test("of two at once with one link, one wins", async () => {
+  test("of two resets at once with one link, one succeeds", async () => {
     const token = await issue();
     const replies = await Promise.all([0, 1, 2].map((index) => reset(token, `${NEW} ${index}`)));
     expect(replies.map(({ status }) => status).sort()).toEqual([204, 401, 401]);

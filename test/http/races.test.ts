@@ -101,7 +101,7 @@ function allButOne(replies: readonly Promise<Reply>[]): Promise<readonly Reply[]
   return promise;
 }
 
-test("twenty verifies of one warrant with one key: one answer for all that are not told to wait", async () => {
+test("twenty verifies of one warrant with one key: the same answer for all that are not refused as in flight", async () => {
   const home = await service.organisation();
   const { id } = await service.opened(home);
   const key = freshKey();
@@ -227,7 +227,7 @@ test.each([
   expect([trace?.length, warrants?.length, idempotency_keys?.length]).toEqual([10, 10, 10]);
 });
 
-test("opens against refunds under a full session: what returned is opened for once more, and never twice", async () => {
+test("opens against refunds under a full session: a returned amount is held once more, and never twice", async () => {
   const home = await service.organisation();
   const agent = await home.addAgent();
   await sessionFor(agent, { amount_ceiling: "1000" });

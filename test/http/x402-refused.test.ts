@@ -216,7 +216,7 @@ describe("who pays", () => {
     await refuses([404, "agent_not_found"], { agent_id: home.live.id });
   });
 
-  test("what needs no quote to be refused is refused before the seller is asked", async () => {
+  test("refusals that need no quote come before the seller is asked", async () => {
     const agent = await home.addAgent({ mode: "sandbox", must_be_named: true });
     const named = { agent_id: agent.id };
     const asked = market.asked.length;

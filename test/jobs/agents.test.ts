@@ -31,7 +31,7 @@ const setStatusOnly = (status: AgentStatus) =>
     }),
   });
 
-test("an interrupted kill is finished, and so is an interrupted return", async () => {
+test("an interrupted kill is finished, and so is an interrupted reactivation", async () => {
   const mine = warrantIn(await open(stage, key, { agent_id: key.agentId })).id;
   const other = warrantIn(await open(stage, stage.operator)).id;
   const states = () => [mine, other].map((id) => ctx.reader.warrants.find(id)?.state);

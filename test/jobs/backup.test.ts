@@ -62,7 +62,7 @@ test("where a backup fails nothing is removed, and the next run tries again", as
   expect(names()).toEqual(["holdfast-20300117T120000Z.backup"]);
 });
 
-test("a folder that is missing is not made", async () => {
+test("a missing folder is not created", async () => {
   rmSync(folder, { recursive: true });
   const made: string[] = [];
   makes = (file) => void made.push(file);
@@ -70,7 +70,7 @@ test("a folder that is missing is not made", async () => {
   expect(made).toEqual([]);
 });
 
-test("during a run the newest backup is that of the last run; after a run that fails there is none", async () => {
+test("during a run, the newest backup is still the last run's; after a failed run there is no newest one", async () => {
   const backups = nightly();
   const during: unknown[] = [];
   makes = (file) => {

@@ -88,7 +88,7 @@ test("of many keys, every one is written", async () => {
   expect(new Set(lastUses())).toEqual(new Set([TEST_NOW]));
 });
 
-test("a key that has ended, or a text that is not a key, counts as no use", async () => {
+test("a call with an ended key, or with a text that is not a key, is not a use", async () => {
   must(await revokeKey(ctx, MACHINE, { key_id: keys[0]!.id }));
   expect([await call(0), await callerOfApiKey(ctx, `${keys[1]!.secret}x`)]).toEqual([null, null]);
   expect(ctx.keyUses.take()).toEqual([]);
@@ -135,7 +135,7 @@ describe("a running server", () => {
     await server.stop();
   });
 
-  test("that stops writes what no run has written yet", async () => {
+  test("that stops writes the uses that no run has written yet", async () => {
     await server.stop();
     expect(lastUse()).toBeGreaterThanOrEqual(since);
   });

@@ -245,7 +245,7 @@ describe("x402's packages are not trusted: no payment is made where they", () =>
     });
   }
 
-  test("but one is made where they do what the order says", async () => {
+  test("but a payment is made where they do what the order says", async () => {
     const wallet = createEvmPayer("sandbox", KEY, asking({}));
     expect(await wallet.sign(order(), NOW)).toEqual(await payer.sign(order(), NOW));
   });

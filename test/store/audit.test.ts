@@ -581,7 +581,7 @@ describe("the audit itself", () => {
     expect(messages.join("\n")).toMatch(/^the file: /m);
   });
 
-  test("checks the CHECKs of a short file, or of any where nothing is said", () => {
+  test("checks the CHECKs of a short file, or of every file where no limit is given", () => {
     withCopy(folder, ({ writer, readers }, file) => {
       writer.raw.run("UPDATE accounts SET paid = -1");
       const failedCheck = /^the file: CHECK constraint failed in accounts/m;

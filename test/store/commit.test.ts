@@ -324,7 +324,7 @@ describe("the commit queue", () => {
     expect(database.inTransaction).toBe(false);
   });
 
-  test("so it is where the fault ends the whole transaction, as a full disk does", async () => {
+  test("the same where the fault ends the whole transaction, as a full disk does", async () => {
     const write = createQueue();
     const endsAll = () => {
       database.run("ROLLBACK");

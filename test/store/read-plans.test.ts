@@ -70,7 +70,7 @@ const planOf = (sql: string): readonly string[] =>
     .all()
     .map(({ detail }) => detail);
 
-test("what is watched is what runs: a scan of the warrants would be seen", async () => {
+test("the watched statements are those that run: a scan of the warrants would be noticed", async () => {
   ran = [];
   database.prepare("SELECT count(*) FROM warrants WHERE amount > ?1").get(5);
   expect(ran).toEqual(["SELECT count(*) FROM warrants WHERE amount > 5"]);

@@ -73,7 +73,7 @@ test("what another process wrote is seen", async () => {
   expect(await seen(before)).toEqual({ ...before, killSwitch: true });
 });
 
-test("what was undone was never known", async () => {
+test("a batch that was undone leaves nothing in the row cache", async () => {
   const before = organisation("before");
   await write(before);
   const broken = { kind: "policy", row: { id: before.id } } as unknown as Put;

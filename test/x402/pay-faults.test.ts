@@ -143,7 +143,7 @@ for (const version of [1, 2] as const) {
       TABLE_MS,
     );
 
-    test("before the expiry the chain's word is that nothing is known, and later that a seller settled after all", async () => {
+    test("before the expiry the chain says that nothing is known; later, that a seller has settled after all", async () => {
       await buyer.findOut(SOON_SECONDS);
       for (const fault of unsettled) expect(purchaseOf(fault).known).toBe("unknown");
       const late = await buyer.pay(seller.urlOf("fails-before"));

@@ -76,7 +76,7 @@ for (const version of [1, 2] as const) {
       await seller.close();
     });
 
-    test("is not asked to deliver what is above the ceiling", async () => {
+    test("is not asked to deliver where the price is above the ceiling", async () => {
       const seller = await startOfficialSeller({ version, chain, facilitator, payTo: newPayee() });
       const refused = await buyer.pay(seller.url, { max_amount: `${COST - 1n}` });
       expect([refused.status, refused.code]).toEqual([403, "x402_quote_above_max"]);

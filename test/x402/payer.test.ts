@@ -180,7 +180,7 @@ describe("the chain's word", () => {
   });
 });
 
-test("what is tested against is of the versions that Holdfast is built with", async () => {
+test("the official packages here have the versions that Holdfast is built with", async () => {
   const ours = await Bun.file(join(import.meta.dir, "../../package.json")).json();
   const theirs = await Bun.file(join(import.meta.dir, "package.json")).json();
   for (const name of ["@x402/core", "@x402/evm", "viem"]) {

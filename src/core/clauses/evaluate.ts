@@ -151,7 +151,7 @@ function resolves(evidence: ReachedEvidence, clause: Clause<"json.jsonpath">): F
     : selectsSomething(clause.path, document);
 }
 
-/** Without `equals`, one node is enough. The first one is what was observed. */
+/** Without `equals`, one selected node is enough. The first one is shown as observed. */
 function selectsSomething(path: string, document: JsonDocument): Finding {
   const first = jsonPaths().select(path, document.value).next();
   return first.done ? found("path_not_found") : found(null, observedOf(first.value));

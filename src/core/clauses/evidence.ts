@@ -40,7 +40,7 @@ export type Evaluation = {
   readonly passed: boolean;
   /** Share of clauses that passed, 0 to 1. */
   readonly score: number;
-  /** Unique, in the clauses' order. */
+  /** Each code once, in the order of the clauses. */
   readonly reasonCodes: readonly ClauseCode[];
   readonly details: readonly ClauseResult[];
   readonly evidenceHash: string;

@@ -35,7 +35,7 @@ export type ChallengeEntry = {
 
 /** The answer that asks for payment. */
 export type PaymentRequired = {
-  /** By lower-case names. */
+  /** The headers by lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
 };
@@ -58,7 +58,7 @@ const unreadable = (problem: string): Refusal =>
 /** The refusal of a body above CHALLENGE_BYTES_MAX. */
 export const CHALLENGE_TOO_LONG: Refusal = unreadable("its body is larger than 256 kB");
 
-/** The header that wins over every body; undefined where there is none. */
+/** The header whose challenge is used even where a body has another one; undefined where it was not sent. */
 export const challengeHeaderOf = (headers: PaymentRequired["headers"]): string | undefined =>
   headers[HEADER.toLowerCase()] || undefined;
 

@@ -13,7 +13,7 @@ import type { Pays, Quote } from "./quote.ts";
  * - `held`: the warrant is open, and what will be paid is stored; nothing is signed.
  * - `signed`: the signed header is stored. It may have been sent, so it counts as sent.
  * - `answered`: the answer to the paid request is stored, or that none came; nothing is decided yet.
- * - `ended`: the warrant was settled or escalated, or there is none. Whether the seller was paid may still be unknown.
+ * - `ended`: the warrant was settled or escalated, or none was needed. Whether the seller was paid may still be unknown.
  */
 export const PHASES = ["quoting", "held", "signed", "answered", "ended"] as const;
 export type Phase = (typeof PHASES)[number];
@@ -68,7 +68,7 @@ export function knownOf(kind: Pays["kind"], attempt: Attempt, finding: Finding):
   return attempt === "receipted" && finding === "none" ? "paid" : "unknown";
 }
 
-/** What happens to the hold, and the reason code that is added to those of the check, or null. */
+/** The decision on the hold, and a reason code to add to those of the check, or null. */
 export type Settlement = { readonly decision: PolicyDecision; readonly reasonCode: ReasonCode | null };
 
 const outcomeOf = (outcome: "refund" | "escalate"): PolicyDecision => ({

@@ -5,7 +5,10 @@ import { jsonEquals } from "../../../src/core/clauses/document.ts";
 import { parseJsonPath, select } from "../../../src/core/clauses/jsonpath.ts";
 import { fastestMs } from "../../support/fastest.ts";
 
-/** The public compliance suite of RFC 9535 is not copied into the project. */
+/**
+ * The public compliance suite of RFC 9535. It is not copied into the project. These tests read it from a
+ * folder beside the repository, and are skipped where it is missing.
+ */
 const SUITE = join(import.meta.dir, "../../../../shared/data/jsonpath-cts.json");
 
 type Case = {

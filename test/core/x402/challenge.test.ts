@@ -260,7 +260,7 @@ describe("an entry", () => {
       expect(problemOf(ofBody(v1(entry)))).toBe("accepts.0 must be an object"));
   }
 
-  test("that cannot be read is left out beside one that can", () => {
+  test("that cannot be read is left out where another one can be read", () => {
     const parsed = ofBody(v1({ ...V1, maxAmountRequired: 5 }, null, V1, { ...V1, maxAmountRequired: "0" }));
     expect(entriesOf(parsed)).toMatchObject([{ path: "accepts.2", amount: 10_000n }]);
   });

@@ -305,7 +305,7 @@ describe("of many entries", () => {
     });
   });
 
-  test("where none can be paid, each says why", () => {
+  test("where no entry can be paid, the message has the reason of each", () => {
     expect(refused(ofV2(v2(8_453, "1"), v2(1, "1", { scheme: "upto" })), buyer()).message).toBe(
       "Nothing that the seller accepts can be paid in sandbox: " +
         "accepts.0: eip155:8453 is not a test network; accepts.1: the scheme upto is not known.",
@@ -314,7 +314,7 @@ describe("of many entries", () => {
 });
 
 describe("networks", () => {
-  test("whatever is listed and asked, the sandbox pays on test networks only, and live on none of them", () => {
+  test("whatever is listed and asked, the sandbox pays only on test networks, and live never does", () => {
     const assets = [{ ...LOCAL, asset: "USDC" }, ...KNOWN_ASSETS];
     const chains = assets.map(({ chainId }) => chainId);
     const entry = fc.record({

@@ -94,7 +94,7 @@ describe("createAgent", () => {
       expectRefused(ctx, () => createAgent(ctx, MACHINE, input(change)), expected));
   }
 
-  test("an operator may not, an admin may, one of another organisation finds none", async () => {
+  test("an operator may not, an admin may, and an admin of another organisation finds no agent", async () => {
     await expectRefused(ctx, () => createAgent(ctx, stage.operator, input()), ["insufficient_role", ""]);
     await expectRefused(ctx, () => createAgent(ctx, elsewhere(), input()), ["organisation_not_found", ""]);
     expect(must(await createAgent(ctx, stage.admin, input())).status).toBe("active");

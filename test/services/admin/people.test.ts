@@ -161,7 +161,7 @@ describe("createUser", () => {
     });
   }
 
-  test("an owner of another organisation finds none", async () => {
+  test("an owner of another organisation finds nobody", async () => {
     const owner = await person("owner", "org_other");
     await expectRefused(ctx, () => createUser(ctx, owner, input()), ["organisation_not_found", ""]);
   });

@@ -74,7 +74,7 @@ describe("createSession", () => {
     expect(session(first.id)?.amountSpent).toBe(100n);
   });
 
-  test("of many at once, one is left unrevoked", async () => {
+  test("of many sessions created at once, one is not revoked", async () => {
     const all = (await Promise.all(Array.from({ length: 10 }, () => create()))).map(must);
     const unrevoked = all.filter(({ id }) => ctx.reader.agents.session(id)?.revokedAt === null);
     expect(unrevoked.map(({ id }) => id)).toEqual([all.at(-1)!.id]);
@@ -135,7 +135,7 @@ describe("revokeSession", () => {
     ctx.clock.now = TEST_NOW;
   });
 
-  test("of an older session leaves the newest one alone", async () => {
+  test("revoking an older session leaves the newest one active", async () => {
     const older = must(await create());
     const newest = must(await create());
     expect(must(await revokeSession(ctx, MACHINE, { session_id: older.id })).id).toBe(older.id);

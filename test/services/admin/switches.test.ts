@@ -29,7 +29,7 @@ const kept = () => ctx.reader.organisations.get(stage.organisationId)!;
 const auditEntries = () => ctx.reader.auditEntries.list(stage.organisationId, null, 100);
 
 describe("setKillSwitch", () => {
-  test("turns it on and off; nothing is written where it has that state already", async () => {
+  test("turns the switch on and off; nothing is written where it has that state already", async () => {
     const before = auditEntries().length;
     const on = must(await set(true));
     expect(on).toEqual({

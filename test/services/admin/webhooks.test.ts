@@ -192,7 +192,7 @@ describe("sending again", () => {
     code = 200;
   }
 
-  test("redeliver: a new delivery of the same event, also of one that arrived", async () => {
+  test("redeliver: a new delivery of the same event, even where the first one arrived", async () => {
     const { id } = await create();
     await open_();
     await run();
@@ -217,7 +217,7 @@ describe("sending again", () => {
     ]);
   });
 
-  test("recover: what was exhausted since that time and never arrived, once", async () => {
+  test("recover: sends events once more that were exhausted since that time and never arrived", async () => {
     const { id } = await create();
     await open_();
     await exhaust();
@@ -267,7 +267,7 @@ describe("sending again", () => {
     expect(all.filter(({ status }) => status === "delivered")).toHaveLength(505);
   }, 30_000);
 
-  test("an example is of an event that the endpoint hears, says what it is, and may be sent again the same", async () => {
+  test("an example has an event that the endpoint gets, says that it is an example, and can be sent again unchanged", async () => {
     const all = await create();
     const some = await create({ events: ["warrant.refunded"] });
     sent.length = 0;

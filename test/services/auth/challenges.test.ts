@@ -13,7 +13,7 @@ const BOB: Asker = { kind: "person", id: "usr_bob" };
 const SOMEWHERE: Asker = { kind: "address", id: "192.0.2.1" };
 const SIGN_IN: Ceremony = { kind: "signIn" };
 
-test("one is given back once, before its 120 seconds are over", () => {
+test("a challenge is given back once, before its 120 seconds are over", () => {
   const pending = createPendingChallenges();
   for (const challenge of ["a", "b"]) pending.add(challenge, ADA, SIGN_IN, 0);
   expect(pending.take("a", 119_999)).toEqual(SIGN_IN);

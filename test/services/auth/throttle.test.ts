@@ -36,7 +36,7 @@ test("an attempt that did not fail is not counted", async () => {
     expect(await attempt(throttle, ["a@x", "192.0.2.1"], { failed: false })).toBeTrue();
 });
 
-test("beyond the limit newcomers share one counter, and those who came before keep their own", async () => {
+test("beyond the limit new callers share one counter, and earlier ones keep their own", async () => {
   const throttle = createSignInThrottle(4);
   const admit = (email: string, address: string, failed = true) =>
     attempt(throttle, [email, address], { failed });
@@ -104,7 +104,7 @@ describe("attempts that arrive together", () => {
     expect(await together(createSignInThrottle(), pair(300), false)).toEqual({ admitted: 110, most: 10 });
   });
 
-  test("one that waits goes on as soon as one of them ended well, and is refused when the last one failed", async () => {
+  test("an attempt that waits continues as soon as another one succeeds, and is refused when the last one fails", async () => {
     const throttle = createSignInThrottle();
     const begin = () => throttle.begin("a@x", "192.0.2.1", () => 0);
     const [first, ...others] = await Promise.all(Array.from({ length: 10 }, begin));

@@ -224,7 +224,7 @@ describe("a slow endpoint", () => {
       expect(fillAll("o", 10)).toEqual([4, 2, 1, 1, 1, 1, 1, 1, 0, 0]);
     });
 
-    test("an organisation has no more than it leaves; each next one finds some", () => {
+    test("an organisation takes no more slots than it leaves, so each next one finds some", () => {
       const counts = ["o", "p", "q", "r"].map((one) => fillAll(one, 40).reduce((sum, got) => sum + got));
       expect(counts).toEqual([12, 6, 3, 2]);
       expect(slots.underWay()).toHaveLength(23);
@@ -238,7 +238,7 @@ describe("a slow endpoint", () => {
       expect(slots.free({ id: "quick", organisationId: "o" })).toBe(1);
     });
 
-    test("those that are known to be slow leave a quarter to new ones; one that is quick again is", () => {
+    test("endpoints known to be slow leave a quarter of the slots to new ones, and may become quick again", () => {
       const organisations = ["o", "p", "q", "r", "s"];
       for (const one of organisations)
         known(2_001, ...Array.from({ length: 40 }, (_, index) => `${one}${index}`));
@@ -259,7 +259,7 @@ describe("a slow endpoint", () => {
       expect([slots.free(last, true), slots.free(last)]).toEqual([0, 1]);
     });
 
-    test("after the close there are none, and the close waits for attempts under way", async () => {
+    test("after the close there are no slots, and the close waits for attempts under way", async () => {
       const ends = fill("a", "o");
       const closed = slots.close();
       expect(slots.free({ id: "b", organisationId: "o" })).toBe(0);
@@ -415,7 +415,7 @@ describe("an attempt that was cut off", () => {
   });
 });
 
-describe("a clock that is set back by a day", () => {
+describe("a clock that was set back by a day", () => {
   const DAY_MS = 86_400_000;
 
   test("holds up no delivery: those that wait are due, and attempts under way count as cut off", async () => {

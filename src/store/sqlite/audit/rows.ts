@@ -108,7 +108,7 @@ export function* guarded(what: string, part: () => Iterable<string>): Generator<
   }
 }
 
-/** A message where a value is not what it must be. */
+/** Gives a message where a value differs from the expected one. */
 export function* expectSame(what: string, actual: unknown, expected: unknown): Generator<string> {
   if (actual !== expected) yield `${what} is ${show(actual)}, not ${show(expected)}`;
 }
