@@ -62,7 +62,7 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
         const refused = refuseUnopened(config, secrets, endpoints);
         if (refused) return refused;
       }
-      const done = await runJobByHand(job, ctx, config);
+      const done = await runJobByHand(job, ctx);
       return isRefusal(done) ? done : { object: "job", job, done };
     } finally {
       await close();

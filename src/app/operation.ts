@@ -133,11 +133,12 @@ export const JOBS = {
     return null;
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
-  retention: (ctx: Context, { idempotencyDays }: Config) => forgetOld(ctx, idempotencyDays),
+  // By hand no time is counted: it deletes what the server's last run may have left, and by the server's setting.
+  retention: (ctx: Context) => forgetOld(ctx, 0, null),
   // When run by hand it names every escalation that has waited for a day, since its last run is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
-} as const satisfies Record<string, (ctx: Context, config: Config) => Promise<number | null>>;
+} as const satisfies Record<string, (ctx: Context) => Promise<number | null>>;
 
 /** Jobs that do by the clock what nothing undoes: they wait until it agrees. */
 const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] satisfies JobName[];
@@ -145,11 +146,7 @@ const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] 
 type JobName = keyof typeof JOBS;
 
 /** Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused. */
-export async function runJobByHand(
-  name: JobName,
-  ctx: Context,
-  config: Config,
-): Promise<number | null | Refusal> {
+export async function runJobByHand(name: JobName, ctx: Context): Promise<number | null | Refusal> {
   const disagreement = disagreementOf({
     now: ctx.now(),
     lastRecordedAt: ctx.store.lastRecordedAt(),
@@ -159,7 +156,7 @@ export async function runJobByHand(
   });
   return disagreement && NEED_THE_CLOCK.includes(name)
     ? refuse("internal_error", clockProblem(disagreement))
-    : JOBS[name](ctx, config);
+    : JOBS[name](ctx);
 }
 
 const onExpiryFault = (error: unknown, warrantId: string): void =>
@@ -193,6 +190,12 @@ function jobsOf(
     const instance = await ctx.store.read((reader) => reader.instance.get());
     if (!awaitsAcknowledgement(instance)) await run();
   };
+  let retainedAt = performance.now();
+  const retention = async (): Promise<void> => {
+    const startedAt = performance.now();
+    await forgetOld(ctx, Math.round(startedAt - retainedAt), config.idempotencyDays);
+    retainedAt = startedAt;
+  };
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
   const jobs: readonly Job[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
@@ -204,7 +207,7 @@ function jobsOf(
       name: "retention",
       everyMs: 10 * MINUTE_MS,
       firstMs: MINUTE_MS,
-      run: () => JOBS.retention(ctx, config),
+      run: retention,
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },

@@ -13,6 +13,10 @@ export type Instance = {
   /** The oldest version that may open it. */
   readonly oldestWriter: string;
   readonly createdAt: number;
+  /** Up to when retention has counted, epoch milliseconds: it goes on only while a server runs. Null before the first one. */
+  readonly retentionAt: number | null;
+  /** For how many days the last server kept idempotency keys. Null before the first one. */
+  readonly idempotencyDays: number | null;
   /**
    * When the ledger was restored from a backup; null where it never was. Whatever happened after the backup
    * was made is missing in it, such as later keys and payments.

@@ -92,7 +92,8 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
       return decide(snapshot, {
         now,
         caller: present,
-        key: { ...idempotency, organisationId, mode, createdAt: now },
+        // Not the clock's time: a key that was made while the clock was behind would be forgotten too early.
+        key: { ...idempotency, organisationId, mode, createdAt: credential.recordedAt },
       });
     },
   };

@@ -174,21 +174,20 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
 });
 
 test("a job by hand that needs the clock is refused while it is behind the ledger", async () => {
-  const config = must(readConfig({}));
   const stage = await createStage(ctx);
   const { id } = warrantIn(await open(stage, stage.operator));
   const state = () => ctx.reader.warrants.find(id)?.state as string;
   ctx.clock.now -= 3_600_000;
   for (const job of ["deadlines", "retention", "recover"] as const) {
-    expect(await runJobByHand(job, ctx, config)).toEqual({
+    expect(await runJobByHand(job, ctx)).toEqual({
       refused: "internal_error",
       message:
         "The clock is 3600 s behind the ledger's last commit: deadlines, retention and recovery wait. Set the clock right, and restart the service. If it is right, this ends once it has passed that commit.",
     });
   }
-  expect([await runJobByHand("agents", ctx, config), state()]).toEqual([null, "held"]);
+  expect([await runJobByHand("agents", ctx), state()]).toEqual([null, "held"]);
   ctx.clock.now += 3 * 86_400_000;
-  expect([await runJobByHand("deadlines", ctx, config), state()]).toEqual([1, "expired"]);
+  expect([await runJobByHand("deadlines", ctx), state()]).toEqual([1, "expired"]);
 });
 
 test("reminders by hand name every escalation that has waited for a day, each time", async () => {

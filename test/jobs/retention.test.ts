@@ -23,7 +23,8 @@ afterEach(() => service.close());
 const body = () => service.body({ deadline: new Date(Date.UTC(2031, 0)).toISOString() });
 const keys = () => rowsOf("idempotency_keys");
 const openAs = (key: string, sent: object) => service.post("/v1/warrants", sent, { as: home.live.as, key });
-const forget = (days = 30) => forgetOld(service.ctx, days);
+/** As if so much time had passed as the clock says. */
+const forget = (days = 30) => forgetOld(service.ctx, Number.POSITIVE_INFINITY, days);
 
 function inLedger<Result>(work: (database: Database) => Result): Result {
   const database = new Database(join(service.folder, "holdfast.db"));
@@ -55,6 +56,53 @@ test("a key is replayed for 30 days, and is free after that", async () => {
   expect(service.balance(home).held).toBe(200n);
 });
 
+describe("ages are counted by the time that passed while a server ran", () => {
+  /** Runs once, and answers how many keys there are then. */
+  const run = async (elapsedMs: number, days: number | null = 30): Promise<number> => {
+    await forgetOld(service.ctx, elapsedMs, days);
+    return keys();
+  };
+  const HOUR_MS = 3_600_000;
+
+  test("a clock that is a month ahead for one run makes no key free; the same request holds once", async () => {
+    const sent = body();
+    const first = await openAs("the key", sent);
+    service.clock.now += 40 * DAY_MS;
+    expect(await run(HOUR_MS)).toBe(1);
+    service.clock.now -= 40 * DAY_MS;
+    expect(await run(HOUR_MS)).toBe(1);
+    const again = await openAs("the key", sent);
+    expect([again.body.id, again.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
+    expect(service.balance(home).held).toBe(100n);
+  });
+
+  test("time in which no server ran does not count, and what was counted is kept", async () => {
+    await openAs("the key", body());
+    service.clock.now += 100 * DAY_MS;
+    for (let day = 0; day < 30; day++) expect(await run(DAY_MS)).toBe(1);
+    expect(await run(1)).toBe(0);
+  });
+
+  test("by hand nothing is counted, and the last server's days hold", async () => {
+    await openAs("the key", body());
+    service.clock.now += 100 * DAY_MS;
+    // Before the first server it is not known for how long keys are kept.
+    expect(await run(0, null)).toBe(1);
+    expect(await run(10 * DAY_MS, 30)).toBe(1);
+    expect(await run(0, null)).toBe(1);
+    expect(service.ctx.reader.instance.get()).toMatchObject({ idempotencyDays: 30 });
+    expect(await run(0, 9)).toBe(0);
+  });
+
+  test("a key that was made while the clock was behind is as old as the records before it", async () => {
+    await openAs("first", body());
+    service.clock.now -= 40 * DAY_MS;
+    await openAs("second", service.body({ deadline: service.timeIn(HOUR_MS) }));
+    service.clock.now += 40 * DAY_MS;
+    expect(await run(HOUR_MS)).toBe(2);
+  });
+});
+
 test("the operator may set a longer or shorter time", async () => {
   await openAs("the key", body());
   service.clock.now += DAY_MS + 1;
@@ -84,7 +132,7 @@ test("a key in flight is never deleted", async () => {
   const running = send();
   while (slow.ctx.reader.warrants.find(id)?.state !== "verifying") await new Promise(setImmediate);
   slow.clock.now += 400 * DAY_MS;
-  await forgetOld(slow.ctx, 30);
+  await forgetOld(slow.ctx, Number.POSITIVE_INFINITY, 30);
   expect((await send()).code).toBe("idempotency_in_flight");
   gate.resolve();
   await running;
@@ -122,7 +170,7 @@ describe("the body of a purchase", () => {
   const buy = (key: string) =>
     shop.post("/v1/x402/pay", { url: SELLER_URL, max_amount: "100", spec }, { as: buyer.sandbox.as, key });
   const kept = (body: unknown) => shop.ctx.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
-  const forgetAll = () => forgetOld(shop.ctx, 30);
+  const forgetAll = () => forgetOld(shop.ctx, Number.POSITIVE_INFINITY, 30);
 
   test("is replayed for 30 days, and then deleted; the purchase stays", async () => {
     market.paid = () => delivers({ ok: 1 });

@@ -19,6 +19,7 @@ beforeEach(() => {
     Bun.gunzipSync(readFileSync(join(import.meta.dir, "ledgers/0.1.0.db.gz"))),
   );
   ({ raw } = connect(ledgerFile(folder), { readonly: false }));
+  migrate(raw);
 });
 afterEach(() => raw.close());
 

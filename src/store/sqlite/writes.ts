@@ -152,6 +152,15 @@ export function purchaseRows(tables: Tables) {
   };
 }
 
+const INSTANCE_CHANGES = [
+  "baseUrl",
+  "chainIds",
+  "retentionAt",
+  "idempotencyDays",
+  "restoredAt",
+  "acknowledgedAt",
+] as const;
+
 /** The instance, endpoints and deliveries: inserted, or updated. */
 export function operationRows(tables: Tables) {
   const { instances } = directory;
@@ -162,7 +171,7 @@ export function operationRows(tables: Tables) {
         .values(placeholdersOf(instances))
         .onConflictDoUpdate({
           target: instances.id,
-          set: excludedOf(instances, "baseUrl", "chainIds", "restoredAt", "acknowledgedAt"),
+          set: excludedOf(instances, ...INSTANCE_CHANGES),
         }),
     webhook: () =>
       tables

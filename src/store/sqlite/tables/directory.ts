@@ -19,6 +19,9 @@ export const instances = sqliteTable("instances", {
   version: text("version").notNull(),
   oldestWriter: text("oldest_writer").notNull(),
   createdAt: int("created_at").notNull(),
+  /** Up to when retention has counted, and for how many days it keeps idempotency keys. Null before the first server. */
+  retentionAt: int("retention_at"),
+  idempotencyDays: int("idempotency_days"),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
 });
