@@ -8,7 +8,7 @@ import { BY_POSITION } from "./slices.ts";
 
 export const LEGS = ["available", "held", "paid", "funding"] as const;
 
-const POSTINGS_AT_ONCE = 20_000;
+const POSTINGS_AT_ONCE = 5_000;
 
 type Posting = Legs & {
   readonly position: bigint;
@@ -38,22 +38,24 @@ export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): G
      FROM postings LEFT JOIN warrants ON kind <> 'deposit' AND warrants.position = cause
      WHERE postings.position > ? ORDER BY postings.position LIMIT ?`,
   );
-  let after = BY_POSITION.below;
-  let isLast = false;
-  function* auditNext(): Generator<string> {
-    let count = 0;
-    for (const posting of next.iterate(after, atOnce)) {
+  for (let after = BY_POSITION.below, isLast = false; !isLast; ) {
+    // Nothing is worked out while the snapshot is held: meanwhile the write-ahead log could not be cut.
+    const slice = inSnapshot(database, () => {
+      const postings = next.all(after, atOnce);
+      return postings.length < atOnce
+        ? { postings, compared: { accounts: readAccounts(database), sessions: readSessions(database) } }
+        : { postings, compared: null };
+    });
+    for (const posting of slice.postings) {
       yield* auditPosting(names, posting);
       addTo(sums, posting);
       after = posting.position;
-      count++;
     }
-    isLast = count < atOnce;
-    if (!isLast) return;
-    yield* compareAccounts(database, sums.accounts);
-    yield* compareSessions(database, sums.sessions);
+    isLast = slice.compared !== null;
+    if (slice.compared === null) continue;
+    yield* compareAccounts(slice.compared.accounts, sums.accounts);
+    yield* compareSessions(slice.compared.sessions, sums.sessions);
   }
-  while (!isLast) yield* inSnapshot(database, () => [...auditNext()]);
 }
 
 /** Checks a posting's kind and rail. The triggers check them only at the insert. */
@@ -91,12 +93,16 @@ type Account = Legs & {
   readonly asset: string;
 };
 
-function* compareAccounts(database: Database, sums: Sums["accounts"]): Generator<string> {
-  const rows = database.query<Account, []>(
-    `SELECT accounts.*, organisation_id, mode FROM accounts LEFT JOIN scopes ON scopes.position = scope
-     ORDER BY accounts.position`,
-  );
-  for (const account of rows.iterate()) {
+const readAccounts = (database: Database): readonly Account[] =>
+  database
+    .query<Account, []>(
+      `SELECT accounts.*, organisation_id, mode FROM accounts LEFT JOIN scopes ON scopes.position = scope
+       ORDER BY accounts.position`,
+    )
+    .all();
+
+function* compareAccounts(accounts: readonly Account[], sums: Sums["accounts"]): Generator<string> {
+  for (const account of accounts) {
     const name = `the balance of ${account.organisation_id}, ${account.mode}, ${account.asset}`;
     const sum = sums.get(account.position);
     sums.delete(account.position);
@@ -114,15 +120,19 @@ type Session = {
   readonly warrant_count: bigint;
 };
 
+const readSessions = (database: Database): readonly Session[] =>
+  database
+    .query<Session, []>(
+      "SELECT position, id, amount_spent, warrant_count FROM spend_sessions ORDER BY position",
+    )
+    .all();
+
 /**
  * Checks `amount_spent`, what is held or paid under a session, and `warrant_count`, the warrants that were
  * opened under it.
  */
-function* compareSessions(database: Database, sums: Sums["sessions"]): Generator<string> {
-  const rows = database.query<Session, []>(
-    "SELECT position, id, amount_spent, warrant_count FROM spend_sessions ORDER BY position",
-  );
-  for (const session of rows.iterate()) {
+function* compareSessions(sessions: readonly Session[], sums: Sums["sessions"]): Generator<string> {
+  for (const session of sessions) {
     const { spent, warrants } = sums.get(session.position) ?? { spent: 0n, warrants: 0n };
     const what = `session ${session.id}`;
     yield* expectSame(`${what}: amount_spent against its warrants`, session.amount_spent, spent);
