@@ -149,54 +149,52 @@ export const claim = (key: NewKey, holder: string): Put => ({
 type UnfinishedKey = NewKey | IdempotencyKey;
 
 /**
+ * What is answered: a warrant as it is after the move, or another resource. A warrant's text is not stored, since a
+ * replay can write it again. `contentHash` is the hash of the content that fills the resource's `body` field.
+ */
+type Answered =
+  | { readonly warrant: Warrant }
+  | { readonly resource: object; readonly contentHash: string | null };
+
+/**
  * Records the answer under its key, in the commit that moves the money. An unused key is claimed and finished
  * at once.
  *
  * @param puts what else the command writes
- * @param contentHash the hash of the content that fills the answer's `body` field
  * @throws where the key has an outcome already
  */
 export function finish(
   key: UnfinishedKey,
   status: number,
-  resource: object,
+  answered: Answered,
   puts: readonly Put[],
-  contentHash: string | null = null,
 ): Required<Decision<Answer>> {
+  const before = "outcome" in key ? key : null;
+  if (before?.outcome) throw new Error(`the key ${JSON.stringify(key.key)} has an outcome already`);
+  const { answer, outcome } = writtenAs(status, answered);
+  const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
+  return { answer, change: { put: [...puts, put] } };
+}
+
+/** The answer, and what is recorded of it. */
+function writtenAs(
+  status: number,
+  answered: Answered,
+): { readonly answer: Answer; readonly outcome: RecordedOutcome } {
+  if ("warrant" in answered) {
+    const { id: warrantId, version } = answered.warrant;
+    const body = JSON.stringify(warrantResource(answered.warrant));
+    return {
+      answer: { status, body, contentHash: null, version, replayed: false },
+      outcome: { kind: "warrant", status, warrantId, version, encoding: WARRANT_ENCODING },
+    };
+  }
+  const { resource, contentHash } = answered;
   const body = JSON.stringify(resource);
   return {
     answer: { status, body, contentHash, version: versionIn(resource), replayed: false },
-    change: recording(key, { kind: "body", status, body, contentHash }, puts),
+    outcome: { kind: "body", status, body, contentHash },
   };
-}
-
-/**
- * Records an answer that is the warrant after the move. Its text is not stored, since a replay can write it
- * again.
- */
-export function finishWithWarrant(
-  key: UnfinishedKey,
-  status: number,
-  warrant: Warrant,
-  puts: readonly Put[],
-): Required<Decision<Answer>> {
-  const { id: warrantId, version } = warrant;
-  const body = JSON.stringify(warrantResource(warrant));
-  return {
-    answer: { status, body, contentHash: null, version, replayed: false },
-    change: recording(key, { kind: "warrant", status, warrantId, version, encoding: WARRANT_ENCODING }, puts),
-  };
-}
-
-function recording(
-  key: UnfinishedKey,
-  outcome: RecordedOutcome,
-  puts: readonly Put[],
-): { readonly put: readonly Put[] } {
-  const before = "outcome" in key ? key : null;
-  if (before?.outcome) throw new Error(`the key ${JSON.stringify(key.key)} has an outcome already`);
-  const put: Put = { kind: "idempotencyKey", before, row: { ...key, holder: null, outcome } };
-  return { put: [...puts, put] };
 }
 
 /** Frees a key in flight: nothing came of its request, and the same request may be sent again. */

@@ -94,7 +94,10 @@ export function decideByPerson(
       if (second) return { answer: second };
       const used = useApproval(snapshot, warrant, input, person.userId, now);
       if (isRefusal(used)) return { answer: used };
-      return finish(key, 200, target.resource(moved.warrant, closed), [...moved.change.put, ...used]);
+      return finish(key, 200, { resource: target.resource(moved.warrant, closed), contentHash: null }, [
+        ...moved.change.put,
+        ...used,
+      ]);
     },
   });
 }

@@ -6,7 +6,7 @@ import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
 import type { openBody } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
-import { type Answer, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
+import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { decideHold, decideTerms, holdingNeeds } from "./hold.ts";
 import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSchema } from "./opening.ts";
 
@@ -66,7 +66,9 @@ export async function openWarrant(
       const held =
         refuseOpenAbove(snapshot.organisation.passkeyThreshold, opening, snapshot.hasPasskey) ??
         decideHold(snapshot, present, opening, terms, ids, now);
-      return isRefusal(held) ? { answer: held } : finishWithWarrant(key, 201, held.warrant, held.change.put);
+      return isRefusal(held)
+        ? { answer: held }
+        : finish(key, 201, { warrant: held.warrant }, held.change.put);
     },
   });
 }

@@ -7,7 +7,7 @@ import type { Decision } from "../../store/store.ts";
 import { evaluateEvidence } from "../checks/evaluate.ts";
 import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import { type Answer, claim, executeKeyed, finishWithWarrant, type Idempotency } from "../idempotency.ts";
+import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { moveWarrant, movingNeeds } from "../transition.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
@@ -158,7 +158,7 @@ function completeCheck(
       const moved = moveWarrant(snapshot, move, details);
       return isRefusal(moved)
         ? { answer: moved }
-        : finishWithWarrant(heldKey, 200, moved.warrant, moved.change.put);
+        : finish(heldKey, 200, { warrant: moved.warrant }, moved.change.put);
     },
   });
 }

@@ -38,7 +38,7 @@ export function finishPurchase(
 ): Required<Decision<Answer>> {
   if (!heldKey) throw new Error(`the key of the purchase ${ended.id} is not in flight`);
   const resource = paymentResource(ended, warrant, passed, reasonCodes);
-  return finish(heldKey, 200, resource, puts, ended.responseHash);
+  return finish(heldKey, 200, { resource, contentHash: ended.responseHash }, puts);
 }
 
 /** An answer with its `body` filled in. */
