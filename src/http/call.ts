@@ -29,7 +29,8 @@ export type Setup = {
  * the types of the route's models.
  */
 export type Call<Body = unknown, Query = unknown, Params = unknown> = {
-  readonly ctx: Context;
+  /** While a GET is answered, its reads may all come from one snapshot. */
+  ctx: Context;
   readonly setup: Setup;
   /** The service's own id of the request. */
   readonly requestId: string;

@@ -121,8 +121,22 @@ function explained(call: Call, refusal: Refusal): Refusal | Promise<Refusal> {
   return sayOtherMode(ctx, caller, refusal, [...Object.values(call.params ?? {}), agentId]);
 }
 
+/** A GET with a cookie reads from one snapshot who sent it and what it asks for. */
+function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
+  const { ctx } = call;
+  if (call.method !== "GET" || !call.headers.has("cookie")) return checkedResult(call, request, checks);
+  return ctx.store.read(async (reader) => {
+    call.ctx = { ...ctx, store: { ...ctx.store, read: async (use) => use(reader) } };
+    try {
+      return await checkedResult(call, request, checks);
+    } finally {
+      call.ctx = ctx;
+    }
+  });
+}
+
 /** The refusal of the first check that fails, else what the route's handler answers. */
-async function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
+async function checkedResult(call: Call, request: Request, checks: Checks): Promise<Result> {
   const found = findRoute(call.method, call.path);
   const identity = identify(call);
   setIdentity(call, identity instanceof Promise ? await identity : identity);

@@ -109,6 +109,29 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
+test("a GET takes one snapshot, also where it has to find out who the person is", async () => {
+  const { id } = await service.opened(home);
+  const { store } = service.ctx;
+  const { read } = store;
+  let snapshots = 0;
+  Object.assign(store, {
+    read: (use: never) => {
+      snapshots++;
+      return read(use);
+    },
+  });
+  try {
+    for (const path of [`/v1/warrants/${id}`, "/v1/warrants", "/v1/console/escalations", "/auth/session"])
+      for (const as of [home.live.as, home.people.owner.as]) {
+        snapshots = 0;
+        const { status } = await service.get(path, { as });
+        expect([path, status < 500, snapshots <= 1]).toEqual([path, true, true]);
+      }
+  } finally {
+    Object.assign(store, { read });
+  }
+});
+
 test("a 404 of what the caller's organisation has in the other mode says so, and of others nothing", async () => {
   const { id } = await service.opened(home);
   const { as } = home.sandbox;
