@@ -1,3 +1,4 @@
+import { uptime } from "node:os";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { SELF } from "./app/children.ts";
@@ -101,7 +102,8 @@ async function startLocked(
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
     lastSeenAt: store.newestIdTime,
-    monotonicNow: () => performance.now(),
+    // In whole seconds. It counts while the machine is suspended, as the clock does: that is no jump.
+    monotonicNow: () => uptime() * SECOND_MS,
     self: SELF,
     newestBackupAt: backups.newestBackupAt,
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
