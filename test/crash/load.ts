@@ -20,8 +20,9 @@ const LONG_DEADLINE_MS = 3_600_000;
 
 /** Refusals that a mixed load gets without any fault. */
 const EXPECTED = new Set([
-  // Two workers chose the same warrant, or its deadline came first.
+  // Two workers chose the same warrant, or its deadline came first: before this request met it, or after.
   "illegal_transition",
+  "version_conflict",
   // A short deadline, and a request that waited for the server.
   "deadline_in_past",
   // The escalation became a dispute meanwhile, which the operator may not decide.
