@@ -133,14 +133,14 @@ export const JOBS = {
     return null;
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
-  // By hand no time is counted: it deletes what the server's last run may have left, and by the server's setting.
+  // A run by hand counts no time. It deletes what the last run of the server left, by that server's setting.
   retention: (ctx: Context) => forgetOld(ctx, 0, null),
   // When run by hand it names every escalation that has waited for a day, since its last run is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context) => Promise<number | null>>;
 
-/** Jobs that do by the clock what nothing undoes: they wait until it agrees. */
+/** Jobs that act by the clock and cannot be undone. They wait while the clock is wrong. */
 const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] satisfies JobName[];
 
 type JobName = keyof typeof JOBS;
@@ -150,7 +150,7 @@ export async function runJobByHand(name: JobName, ctx: Context): Promise<number 
   const disagreement = disagreementOf({
     now: ctx.now(),
     lastRecordedAt: ctx.store.lastRecordedAt(),
-    // A process that has just started knows of no jump.
+    // A process that has just started cannot know whether the clock jumped before.
     wallElapsedMs: 0,
     monotonicElapsedMs: 0,
   });
@@ -185,7 +185,7 @@ function jobsOf(
   const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
     if (clock.disagreement() === null) await run();
   };
-  /** A restored ledger does not know what was settled since its backup: nobody is reminded of it, and nothing expires in it. */
+  /** Skips a run while a restore is not acknowledged: the ledger does not know what was settled since its backup. */
   const onceAcknowledged = (run: () => Promise<unknown>) => async (): Promise<void> => {
     const instance = await ctx.store.read((reader) => reader.instance.get());
     if (!awaitsAcknowledgement(instance)) await run();

@@ -38,7 +38,7 @@ export const isId = (noun: Noun, text: string): boolean =>
 /** The 80 random bits of a ULID as two 40-bit halves, which a double holds exactly. */
 const HALF = 2 ** 40;
 
-/** Every two digits, by their number. */
+/** The two digits of every number below 1,024, so that an id is written two digits at a time. */
 const PAIRS: string[] = [];
 for (const upper of CROCKFORD) for (const lower of CROCKFORD) PAIRS.push(upper + lower);
 

@@ -29,10 +29,10 @@ export type BatchTime = {
   readonly recordedAt: number;
 };
 
-/** What a command needs and nobody has loaded yet. Loading it may show more. */
+/** What a command needs and the row cache does not have. Loaded rows may show that more is missing. */
 type Lacking = {
   readonly missing: Missing;
-  /** What must be written before, so that the loading finds what earlier commands of the batch wrote. */
+  /** Writes of earlier commands that must be applied first, so that the look-ups find them. */
   readonly writes: readonly Write[];
 };
 
@@ -43,8 +43,8 @@ type Lacking = {
  */
 export type Batch = {
   /**
-   * The command's answer, its Change taken into account from here on; or what must be loaded first. Then the same command is
-   * tried again, before any other.
+   * Decides a command: gives its answer, and later commands see its Change. Where rows are missing, it gives
+   * these instead; the engine loads them and tries the same command again, before any other.
    */
   decide(command: AnyCommand, time: BatchTime): { readonly answer: unknown } | Lacking;
   /** The writes since the last call. */
@@ -55,7 +55,7 @@ export function createBatch(cache: RowCache): Batch {
   let rows = new Map<LoadedKind, Set<string>>();
   let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
   let writes: Write[] = [];
-  /** Of the command that lacked something: it stays true until the command is tried again. */
+  /** What the command that is tried again has found so far. */
   let found: FoundSoFar = {};
 
   const view: View = {
@@ -116,7 +116,8 @@ export function createBatch(cache: RowCache): Batch {
       if (refused) return { answer: refused };
       snapshot.recordedAt = recordedAt;
       const decision = command.decide(snapshot as never, now);
-      // An async decide would be applied after its transaction, or never: its type forbids it, and so does this.
+      // An async `decide` would finish after its transaction. Its type forbids it; this check is for code
+      // that circumvents the type.
       if ("then" in decision)
         throw new TypeError("a command decides at once: its decide may not return a promise");
       if (decision.change) {
@@ -138,7 +139,7 @@ export const indexKeyOf = (of: readonly (string | number | null)[]): string =>
 
 type FoundSoFar = Record<string, unknown>;
 
-/** Adds what the needs find to what was found. What is missing is noted in the view, and stays undefined. */
+/** Adds what the needs find to `found`. A need whose rows are missing stays undefined, and the view has noted them. */
 function lookUp(view: View, scope: Scope | null, needs: Needs, found: FoundSoFar): Refusal | null {
   found.instance ??= view.row("instance", INSTANCE_KEY);
   if (scope !== null) {

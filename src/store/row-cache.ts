@@ -99,11 +99,11 @@ export type RowCache = {
   loadIndex<Name extends IndexName>(name: Name, key: string, gives: IndexTable[Name]["gives"]): void;
   put(put: Put): void;
   remove(deletion: Deletion): void;
-  /** Whether the database would give something else for these once it has what was put and removed. */
+  /** Whether a put or a removal that is not written yet could change what the database gives for these. */
   isBehind(missing: Missing): boolean;
-  /** The database has all that was put and removed. */
+  /** Notes that the database has everything that was put and removed. */
   written(): void;
-  /** A batch is on disk: forgets what is not kept. */
+  /** A batch is on disk. Forgets all rows but those that are kept. */
   endBatch(): void;
   /** A batch was undone, or another process has committed. Forgets everything. */
   clear(): void;
@@ -126,7 +126,7 @@ function forgetUnkept<Name>(tables: ReadonlyMap<Name, Table>, kept: ReadonlySet<
   }
 }
 
-/** A posting moves its balance, where that is known. Says whether it is. */
+/** Adds a posting to its balance. Answers whether the balance is loaded. */
 function movePosting(balances: Table | undefined, { organisationId, mode, asset, legs }: Posting): boolean {
   const key = balanceRowKey(organisationId, mode, asset);
   const balance = balances?.get(key) as LoadedRows["balance"] | null | undefined;
@@ -143,7 +143,7 @@ function movePosting(balances: Table | undefined, { organisationId, mode, asset,
 export function createRowCache(): RowCache {
   const rows = new Map<LoadedKind, Table>();
   const indexes = new Map<IndexName, Table>();
-  /** What is not known here, and of which the database lacks a write. */
+  /** Kinds and indexes of which the database lacks a write that the cache does not have either. */
   const behind = new Set<LoadedKind | IndexName>();
 
   /** Forgets the answers of all indexes that this write can change. */

@@ -21,9 +21,9 @@ export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put
 });
 
 /**
- * Freezes what a killed agent holds, or thaws what is frozen of one that is active again. In batches, to the end. A warrant that
- * cannot be moved keeps no other from it, but where a thousand cannot. What was frozen past its deadline stays frozen, for a
- * person: the time was nobody's failure.
+ * Freezes the held warrants of a killed agent, or thaws the frozen warrants of an active one, in batches
+ * until all are done. A warrant that cannot be moved does not stop the others, unless a thousand cannot. A
+ * frozen warrant whose deadline has passed stays frozen until a person decides: nobody failed meanwhile.
  *
  * @throws the first fault, after the others were moved
  */

@@ -30,7 +30,7 @@ export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance
 
 type HoldingNeeds = ReturnType<typeof holdingNeeds>;
 
-/** What an opening is held under. */
+/** The spec, session and policy under which an opening is held. */
 type HoldTerms = {
   readonly clauses: readonly Clause[];
   /** The agent's session with the amount charged to it; null where there is none. */
@@ -39,8 +39,8 @@ type HoldTerms = {
 };
 
 /**
- * What the opening is held under, or why not: the whole spec, session and policy, in this order. The verb's own rule for the
- * passkey threshold comes next, then `decideHold`.
+ * Finds the spec, session and policy under which the opening is held, or refuses by the first of them that
+ * fails. The verb then applies its own rule for the passkey threshold, and calls `decideHold`.
  */
 export function decideTerms(
   snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
@@ -60,7 +60,7 @@ export function decideTerms(
   return refused ?? { clauses, session, policy };
 }
 
-/** (none) → held under these terms, unless the balance is short. */
+/** (none) → held under these terms; refused where the balance is too low. */
 export function decideHold(
   snapshot: Snapshot<OpeningNeeds & HoldingNeeds & CredentialNeeds>,
   caller: Caller,

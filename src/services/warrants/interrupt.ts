@@ -9,8 +9,9 @@ import { moveWarrant, movingNeeds } from "../transition.ts";
 import { frozenEscalation } from "./freeze.ts";
 
 /**
- * How long parts of a check may take, and how long it may run before it counts as interrupted: longer than all of
- * them. 60 s (HOLDFAST_FETCH_SECONDS at its most) + 20 s (until a child is free) + 30 s (every clause) < 120 s.
+ * Limits of the parts of a check: 60 s for the fetch (HOLDFAST_FETCH_SECONDS at most), 20 s until an
+ * evaluator is free, 30 s for all clauses. Together they are shorter than the lease, 120 s, after which a
+ * check counts as interrupted.
  */
 export const CHECK_WAIT_MS_MAX = 20_000;
 export const CHECK_RUN_MS_MAX = 30_000;

@@ -41,7 +41,7 @@ export function readTrace(ctx: Context, caller: Caller, id: string) {
   });
 }
 
-/** Its checks, newest first, each with its source and what was observed: for who may read the warrant. */
+/** The checks of a warrant, newest first, each with its source and what was observed. */
 export function readChecks(ctx: Context, caller: Caller, id: string) {
   return ctx.store.read(async (reader) => {
     const warrant = await findWarrant(reader, caller, id);
@@ -51,7 +51,7 @@ export function readChecks(ctx: Context, caller: Caller, id: string) {
   });
 }
 
-/** The public receipt of a settled warrant. Nobody's credentials are asked for. */
+/** The public receipt of a settled warrant. It needs no credentials. */
 export function readReceipt(ctx: Context, id: string) {
   return ctx.store.read(async ({ warrants, checks, trace }) => {
     const warrant = await warrants.find(id);

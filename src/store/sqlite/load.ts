@@ -29,7 +29,7 @@ type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 const { placeholder } = sql;
 const keyed = (column: Column): SQL => eq(column, placeholder("key"));
 
-/** A statement of drizzle's that finds a row by its key. */
+/** A prepared statement that finds a row by its key. */
 type Finder<Row> = { get(values: { key: string }): Row | undefined };
 
 const finding = <Row>(prepare: () => Finder<Row>): LookUpRow<Row> =>

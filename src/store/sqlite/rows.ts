@@ -220,8 +220,8 @@ export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"][
 }
 
 /**
- * The same of a table that orders its rows by commit: SQLite gives each its position. NULL as a parameter would say so too, but
- * SQLite would prepare for a position that is given, and for undoing the insert.
+ * The placeholders of a table whose rows are ordered by commit. The position is a literal NULL, so that SQLite
+ * chooses it. With a parameter SQLite would prepare for a given position, and for undoing the insert.
  */
 export const appendedOf = <T extends Table & { readonly position: Column }>(table: T) => ({
   ...placeholdersOf(table),

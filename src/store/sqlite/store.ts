@@ -16,15 +16,15 @@ import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
 
 export type SqliteStoreOptions = {
-  /** Of this executable. */
+  /** The version of this executable. */
   readonly version: string;
   /** The clock; epoch milliseconds. */
   readonly now: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
-  /** The tables are about to be brought up to date, by so many changes. */
+  /** Called before the tables are brought up to date, with the number of changes. */
   readonly onPending?: (changes: number) => void;
-  /** Commands that shared a transaction are on disk. */
+  /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
 

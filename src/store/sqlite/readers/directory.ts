@@ -212,7 +212,7 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
     instance: {
       get: () => {
         const [instance] = instancesThere();
-        // Made when the ledger was (open.ts).
+        // It is made together with the ledger (open.ts).
         if (!instance) throw new Error("the ledger has no instance");
         return instance;
       },

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { timeOfId } from "../../../core/ids.ts";
 
-/** The tables of which a row's id says whether it is newer than another. */
+/** The tables whose rows are ordered by their ids. */
 const ORDERED = ["audit_entries", "escalations", "warrants", "webhook_deliveries"] as const;
 
 export function newestIdTime(raw: Database): number {

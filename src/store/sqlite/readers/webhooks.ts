@@ -24,7 +24,7 @@ import { selectRows } from "../select-rows.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-/** Prepared where the delivering job asks, many times a second. */
+/** The statements that the delivering job runs many times a second are prepared. */
 export function createWebhooksReader({ tables, raw }: Connection): SqliteReader["webhooks"] {
   const withWork = lazily(() => {
     const statement = tables
@@ -69,7 +69,7 @@ const firstAttemptsBefore = (tables: Tables) =>
       ),
     );
 
-/** The deliveries that a time makes due, or puts off schedule. */
+/** The deliveries that are due at a time, or whose times lie too far ahead of it. */
 function timedReads({ tables, raw }: Connection) {
   const rows = () => tables.select().from(deliveries);
   const due = lazily(() => {
