@@ -121,23 +121,37 @@ function explained(call: Call, refusal: Refusal): Refusal | Promise<Refusal> {
   return sayOtherMode(ctx, caller, refusal, [...Object.values(call.params ?? {}), agentId]);
 }
 
-/** A GET with a cookie reads from one snapshot who sent it and what it asks for. */
+/** The refusal of the first check that fails, else what the route's handler answers. */
 function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
+  const found = findRoute(call.method, call.path);
+  return found && isPersonsRead(call, found.route.rule)
+    ? fromOneSnapshot(call, () => checkedResult(call, found, request, checks))
+    : checkedResult(call, found, request, checks);
+}
+
+/** On other routes a handler may read by itself. It would then wait for a connection that its own request holds. */
+const isPersonsRead = ({ method, headers }: Call, { access }: RouteRule): boolean =>
+  method === "GET" && access !== null && headers.has("cookie") && !headers.has("authorization");
+
+/** Reads from one snapshot who the person is and what they ask for. */
+function fromOneSnapshot(call: Call, work: () => Promise<Result>): Promise<Result> {
   const { ctx } = call;
-  if (call.method !== "GET" || !call.headers.has("cookie")) return checkedResult(call, request, checks);
   return ctx.store.read(async (reader) => {
     call.ctx = { ...ctx, store: { ...ctx.store, read: async (use) => use(reader) } };
     try {
-      return await checkedResult(call, request, checks);
+      return await work();
     } finally {
       call.ctx = ctx;
     }
   });
 }
 
-/** The refusal of the first check that fails, else what the route's handler answers. */
-async function checkedResult(call: Call, request: Request, checks: Checks): Promise<Result> {
-  const found = findRoute(call.method, call.path);
+async function checkedResult(
+  call: Call,
+  found: ReturnType<typeof findRoute>,
+  request: Request,
+  checks: Checks,
+): Promise<Result> {
   const identity = identify(call);
   setIdentity(call, identity instanceof Promise ? await identity : identity);
   if (!found) return refuseNoRoute(call, checks);

@@ -132,6 +132,37 @@ test("a GET takes one snapshot, also where it has to find out who the person is"
   }
 });
 
+test("a cookie makes no public route and no API key hold a snapshot, so that none waits for itself", async () => {
+  const { store } = service.ctx;
+  const { read } = store;
+  let held = 0;
+  Object.assign(store, {
+    read: (use: never) => {
+      held++;
+      return read(use);
+    },
+  });
+  try {
+    for (const [path, as] of [
+      ["/healthz", {}],
+      ["/openapi.json", {}],
+      ["/v1/nothing", {}],
+    ] as const) {
+      held = 0;
+      await service.get(path, { as: { ...as, Cookie: "any=thing" } });
+      expect([path, held]).toEqual([path, 0]);
+    }
+  } finally {
+    Object.assign(store, { read });
+  }
+  // More at once than there are connections to read on.
+  const as = { ...home.live.as, Cookie: "any=thing" };
+  const replies = await Promise.all(
+    Array.from({ length: 60 }, (_, index) => service.get(index % 2 ? "/readyz" : "/v1/warrants", { as })),
+  );
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(60);
+});
+
 test("a 404 of what the caller's organisation has in the other mode says so, and of others nothing", async () => {
   const { id } = await service.opened(home);
   const { as } = home.sandbox;
