@@ -193,8 +193,10 @@ function jobsOf(
   let retainedAt = performance.now();
   const retention = async (): Promise<void> => {
     const startedAt = performance.now();
-    await forgetOld(ctx, Math.round(startedAt - retainedAt), config.idempotencyDays);
+    const elapsedMs = Math.round(startedAt - retainedAt);
+    // Set before the run: time that a failed run has counted is not counted again.
     retainedAt = startedAt;
+    await forgetOld(ctx, elapsedMs, config.idempotencyDays);
   };
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
   const jobs: readonly Job[] = [
