@@ -142,14 +142,17 @@ export const NOT_SENT: AttemptResult = { code: null, responseStart: "not_sent", 
  */
 export function endAttempt(delivery: WebhookDelivery, result: AttemptResult, now: number): WebhookDelivery {
   const { code, responseStart, durationMs } = result;
-  const ended = { ...delivery, responseCode: code, responseStart, durationMs, claimedUntil: null };
-  if (code !== null && code >= 200 && code <= 299) {
-    return { ...ended, status: "delivered" };
-  }
-  const wait = WAITS_MS[delivery.attempts - 1];
-  return wait === undefined
-    ? { ...ended, status: "exhausted" }
-    : { ...ended, status: "failed", nextAttemptAt: now + wait };
+  const delivered = code !== null && code >= 200 && code <= 299;
+  const wait = delivered ? undefined : WAITS_MS[delivery.attempts - 1];
+  return {
+    ...delivery,
+    status: delivered ? "delivered" : wait === undefined ? "exhausted" : "failed",
+    responseCode: code,
+    responseStart,
+    durationMs,
+    claimedUntil: null,
+    nextAttemptAt: wait === undefined ? null : now + wait,
+  };
 }
 
 /**

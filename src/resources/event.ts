@@ -4,19 +4,12 @@ import type { Check } from "../core/check.ts";
 import { form, idOf, is, object, oneOf, time, type Wire } from "../core/form.ts";
 import { derivedId, timeOfId } from "../core/ids.ts";
 import { BPS_WHOLE } from "../core/money.ts";
-import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { MODES, type Mode, SYSTEM } from "../core/roles.ts";
-import { HOUR_MS, isoTime } from "../core/time.ts";
+import { isoTime } from "../core/time.ts";
 import { traceOf, tracePayloadForm } from "../core/trace.ts";
-import {
-  EVENT_TYPES,
-  type EventType,
-  heldWarrant,
-  NOTHING_CHOSEN,
-  type State,
-  type Warrant,
-} from "../core/warrant.ts";
+import { EVENT_TYPES, type EventType, type State, type Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery } from "../core/webhook.ts";
+import { exampleWarrant } from "./warrant.ts";
 
 /** The body of a webhook (README, "Webhooks"), and an example for each event. */
 
@@ -100,27 +93,9 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
 export function exampleBody({ event, eventId, mode, organisationId }: WebhookDelivery): string {
   const { from, to, version, releasedBps } = MOVES[event];
   const now = timeOfId(eventId);
-  const opened = heldWarrant({
-    id: derivedId("warrant", eventId, "example"),
-    organisationId,
-    mode,
-    amount: 8_400_000n,
-    asset: "USDC",
-    payee: "example-payee",
-    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
-    ...NOTHING_CHOSEN,
-    sessionId: null,
-    policyVersion: null,
-    rulesHash: BUILT_IN_RULES_HASH,
-    deadline: now + HOUR_MS,
-    openedAt: now,
-  });
-  const warrant: Warrant = {
-    ...opened,
-    state: to,
-    version,
-    releasedBps,
-  };
+  const id = derivedId("warrant", eventId, "example");
+  const opened = exampleWarrant({ id, organisationId, mode, openedAt: now });
+  const warrant: Warrant = { ...opened, state: to, version, releasedBps };
   const { payload } = traceOf(
     { from, warrant, legs: null },
     from === "verifying"

@@ -15,9 +15,10 @@ import {
   type Wire,
 } from "../core/form.ts";
 import { PAYEE_PATTERN } from "../core/money.ts";
-import { isoTime, isoTimeOrNull } from "../core/time.ts";
+import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
+import { HOUR_MS, isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { WarrantThen } from "../core/trace.ts";
-import { STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
+import { heldWarrant, NOTHING_CHOSEN, STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
 import { specForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
 import { listForm } from "./list.ts";
@@ -67,6 +68,21 @@ export const warrantResource = (warrant: WarrantThen): Wire<typeof warrantForm> 
   settled_at: isoTimeOrNull(warrant.settledAt),
   created_at: isoTime(warrant.openedAt),
 });
+
+/** A warrant that does not exist, just opened, for examples. */
+export const exampleWarrant = (of: Pick<Warrant, "id" | "organisationId" | "mode" | "openedAt">): Warrant =>
+  heldWarrant({
+    ...of,
+    amount: 8_400_000n,
+    asset: "USDC",
+    payee: "example-payee",
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+    ...NOTHING_CHOSEN,
+    sessionId: null,
+    policyVersion: null,
+    rulesHash: BUILT_IN_RULES_HASH,
+    deadline: of.openedAt + HOUR_MS,
+  });
 
 /**
  * How an answer shows a warrant, by the number of the form. An Idempotency-Key stores this number, so a

@@ -4,8 +4,10 @@ import type {
   ArrayLiteralExpression,
   CallExpression,
   Node,
+  ObjectLiteralElementLike,
   ObjectLiteralExpression,
   SourceFile,
+  SpreadAssignment,
 } from "typescript/unstable/ast";
 import {
   isArrayLiteralExpression,
@@ -32,10 +34,12 @@ export type Mutant = {
   readonly file: string;
   /** The lines of what is deleted, and of everything around it up to the file: the nearest ones first. Both ends count. */
   readonly around: readonly (readonly [number, number])[];
-  /** The first line of what is deleted, as text. */
+  /** The first line of what is deleted, as text; for one field of several that are spread, what stands there instead. */
   readonly deleted: string;
   /** The text of the file without it. */
   readonly text: string;
+  /** The same, with nothing deleted: where this does not compile either, the compiler's word on the mutant is worth nothing. */
+  readonly whole: string | null;
 };
 
 /** Types from which the functions that all commands share make rows. What is optional in them, a command can forget. */
@@ -46,8 +50,11 @@ const PARTS = [
   ["src/services/audited.ts", "Entry"],
 ] as const;
 
-/** A type with the names of the fields that it must have. */
-type Shape = { readonly type: Type; readonly fields: readonly string[] };
+/** A type with the names of the fields that it must have, and of all its fields. */
+type Shape = { readonly type: Type; readonly fields: readonly string[]; readonly all: readonly string[] };
+
+/** The mutants, and how many fields the types of the rows declare at the places that write one. */
+export type Declared = { readonly mutants: readonly Mutant[]; readonly rowFields: number };
 
 /** The types of what a command writes. */
 type Seam = {
@@ -70,9 +77,10 @@ const NO_CHANGE = "{ put: [] }";
  * Every mutant of the files: without one element of a Change, without one field of a row, a put or a deletion. The files are
  * those of src, but for the engine.
  *
- * @throws where no mutant is of a row that the types declare
+ * @throws where a kind of rows that the types declare has no mutant, or a place that writes a row has none for a field
+ *   that the row's type declares
  */
-export async function mutantsOf({ program, checker }: Project): Promise<readonly Mutant[]> {
+export async function mutantsOf({ program, checker }: Project): Promise<Declared> {
   const seam = await readSeam(checker, async (path) => {
     const file = await program.getSourceFile(join(ROOT, path));
     if (!file) throw new Error(`${path} is not there`);
@@ -80,23 +88,33 @@ export async function mutantsOf({ program, checker }: Project): Promise<readonly
   });
   const mutants: Mutant[] = [];
   const kinds = new Set<string>();
+  const problems: string[] = [];
+  let rowFields = 0;
   for (const name of await program.getSourceFileNames()) {
     const path = name.slice(ROOT.length + "/".length);
     if (!name.startsWith(join(ROOT, "src/")) || path.startsWith("src/store/")) continue;
     const file = await program.getSourceFile(name);
     if (!file) throw new Error(`${name} is not there`);
-    const finder = new Finder(checker, seam, kinds);
+    const finder = new Finder(checker, seam);
     await finder.visit(file);
-    mutants.push(...[...finder.found].map(([node, by]) => mutantOf(path, file, node, by)));
+    for (const [node, replacements] of finder.found)
+      mutants.push(...[...replacements].map(([by, whole]) => mutantOf(path, file, node, by, whole)));
+    for (const { kind, untried } of finder.rows) {
+      kinds.add(kind);
+      rowFields += seam.rows.get(kind)?.all.length ?? 0;
+      if (untried.length > 0) problems.push(`${path}: ${kind} without ${untried.join(", ")} was not tried`);
+    }
   }
-  const missing = [...seam.rows.keys()].filter((kind) => !kinds.has(kind));
-  if (missing.length > 0) throw new Error(`no command writes a row of the kind ${missing.join(", ")}`);
-  return mutants;
+  for (const kind of seam.rows.keys())
+    if (!kinds.has(kind)) problems.push(`no command writes a row of the kind ${kind}`);
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+  return { mutants, rowFields };
 }
 
-function mutantOf(path: string, file: SourceFile, node: Node, by: string): Mutant {
+function mutantOf(path: string, file: SourceFile, node: Node, by: string, whole: string | null): Mutant {
   const text = readFileSync(join(ROOT, path), "utf8");
   const start = node.getStart(file);
+  const replaced = (by: string): string => text.slice(0, start) + by + text.slice(node.end);
   const lineAt = (index: number): number => text.slice(0, index).split("\n").length;
   const around: (readonly [number, number])[] = [];
   for (let outer = node; outer.parent; outer = outer.parent) {
@@ -105,8 +123,9 @@ function mutantOf(path: string, file: SourceFile, node: Node, by: string): Mutan
   return {
     file: path,
     around,
-    deleted: text.slice(start, node.end).split("\n")[0] ?? "",
-    text: text.slice(0, start) + by + text.slice(node.end),
+    deleted: whole === null ? (text.slice(start, node.end).split("\n")[0] ?? "") : by,
+    text: replaced(by),
+    whole: whole && replaced(whole),
   };
 }
 
@@ -114,7 +133,7 @@ async function readSeam(checker: Checker, open: (path: string) => Promise<Source
   const shapeOf = async (type: Type): Promise<Shape> => {
     const properties = await checker.getPropertiesOfType(type);
     const required = properties.filter(({ flags }) => (flags & SymbolFlags.Optional) === 0);
-    return { type, fields: required.map(({ name }) => name) };
+    return { type, fields: required.map(({ name }) => name), all: properties.map(({ name }) => name) };
   };
   const read = async (path: string, alias: string): Promise<Shape> =>
     shapeOf(await aliasOf(checker, await open(path), alias));
@@ -149,15 +168,19 @@ async function aliasOf(checker: Checker, file: SourceFile, name: string): Promis
 
 /** Walks through a file, and finds what of it is written. */
 class Finder {
-  /** What is put in the place of each node that is deleted. */
-  readonly found = new Map<Node, string>();
+  /** What is put in the place of each node, by mutant; with the text that would delete nothing, where there is one. */
+  readonly found = new Map<Node, Map<string, string | null>>();
+  /** The places that write a row, with the fields of its type for which there is no mutant. */
+  readonly rows: { readonly kind: string; readonly untried: readonly string[] }[] = [];
 
   constructor(
     private readonly checker: Checker,
     private readonly seam: Seam,
-    /** The kinds of the rows that were found. */
-    private readonly kinds: Set<string>,
   ) {}
+
+  private replace(node: Node, by: string, whole: string | null = null): void {
+    this.found.set(node, (this.found.get(node) ?? new Map()).set(by, whole));
+  }
 
   async visit(node: Node): Promise<void> {
     if (isArrayLiteralExpression(node)) await this.visitList(node);
@@ -171,51 +194,89 @@ class Finder {
   /** Each element of a list of puts or deletions. */
   private async visitList(list: ArrayLiteralExpression): Promise<void> {
     if (list.elements.length === 0 || !(await this.isWritten(list))) return;
-    for (const node of list.elements) this.found.set(node, NO_ELEMENT);
+    for (const node of list.elements) this.replace(node, NO_ELEMENT);
   }
 
   /** Each argument of `puts.push(…)`, and each list and each Change that a function is given. */
   private async visitCall({ expression, arguments: given }: CallExpression): Promise<void> {
     const pushes = isPropertyAccessExpression(expression) && expression.name.text === "push";
     if (pushes && (await this.isWritten(expression.expression))) {
-      for (const node of given) this.found.set(node, NO_ELEMENT);
+      for (const node of given) this.replace(node, NO_ELEMENT);
     }
     for (const node of given) {
       if (isLiteral(node)) continue;
-      if (await this.isWritten(node)) this.found.set(node, NO_LIST);
-      else if (await this.isChange(node)) this.found.set(node, NO_CHANGE);
+      if (await this.isWritten(node)) this.replace(node, NO_LIST);
+      else if (await this.isChange(node)) this.replace(node, NO_CHANGE);
     }
   }
 
   private async visitObject(object: ObjectLiteralExpression): Promise<void> {
     const type = await this.checker.getTypeAtLocation(object);
     if (!type) return;
-    if (await this.isWhole(type)) for (const node of fieldsOf(object)) this.found.set(node, NO_PROPERTY);
+    const kind = await this.rowKindOf(type);
+    if (kind !== null && (await this.isTakenWhole(kind, object))) await this.visitRow(kind, object);
+    if (kind !== null || (await this.isWhole(type)))
+      for (const node of fieldsOf(object)) this.replace(node, NO_PROPERTY);
     for (const node of object.properties) {
       if (isSpreadAssignment(node) || !node.name) continue;
       const value = isPropertyAssignment(node) ? node.initializer : node.name;
       // The elements of a list that stands here are deleted one by one; a Change that stands here likewise.
       if (isLiteral(value)) continue;
       const name = node.name.getText();
-      if (await this.isWritten(value)) this.found.set(node, `${name}: []`);
-      else if (name === "change" && (await this.isChange(value))) this.found.set(node, NO_PROPERTY);
+      if (await this.isWritten(value)) this.replace(node, `${name}: []`);
+      else if (name === "change" && (await this.isChange(value))) this.replace(node, NO_PROPERTY);
     }
+  }
+
+  /** Whether what takes this object asks for a whole row, as far as that is known: a function may ask for less. */
+  private async isTakenWhole(kind: string, object: ObjectLiteralExpression): Promise<boolean> {
+    const taken = await this.checker.getContextualType(object);
+    if (!taken || taken.isUnionType()) return true;
+    const names = await this.namesOf(taken);
+    return names.size === 0 || this.fieldsOfRow(kind).every((field) => names.has(field));
+  }
+
+  private readonly fieldsOfRow = (kind: string): readonly string[] => this.seam.rows.get(kind)?.all ?? [];
+
+  /** Each field of a row, also those that come with another object. */
+  private async visitRow(kind: string, object: ObjectLiteralExpression): Promise<void> {
+    const untried = new Set(this.fieldsOfRow(kind));
+    // The last one that gives a field counts.
+    for (const node of fieldsOf(object).toReversed()) {
+      if (!isSpreadAssignment(node)) {
+        untried.delete(node.name?.getText() ?? "");
+        continue;
+      }
+      const type = await this.checker.getTypeAtLocation(node.expression);
+      const spread = type ? await this.checker.getPropertiesOfType(type) : [];
+      for (const { name } of spread) {
+        if (!untried.delete(name)) continue;
+        this.replace(node, withoutField(node, `${name}: _, `), withoutField(node, ""));
+      }
+    }
+    this.rows.push({ kind, untried: [...untried] });
+  }
+
+  /** The kind of the row that an object of this type is; null where it is none. */
+  private async rowKindOf(type: Type): Promise<string | null> {
+    const names = await this.namesOf(type);
+    for (const [kind, row] of this.seam.rows) if (await this.isA(type, names, row)) return kind;
+    return null;
   }
 
   /** Whether every property of it counts. */
   private async isWhole(type: Type): Promise<boolean> {
-    const names = new Set((await this.checker.getPropertiesOfType(type)).map(({ name }) => name));
-    const isA = async (shape: Shape): Promise<boolean> =>
-      shape.fields.every((field) => names.has(field)) &&
-      (await this.checker.isTypeAssignableTo(type, shape.type));
-    for (const [kind, row] of this.seam.rows) {
-      if (!(await isA(row))) continue;
-      this.kinds.add(kind);
-      return true;
-    }
-    for (const shape of this.seam.whole) if (await isA(shape)) return true;
+    const names = await this.namesOf(type);
+    for (const shape of this.seam.whole) if (await this.isA(type, names, shape)) return true;
     return false;
   }
+
+  private readonly namesOf = async (type: Type): Promise<ReadonlySet<string>> =>
+    new Set((await this.checker.getPropertiesOfType(type)).map(({ name }) => name));
+
+  private readonly isA = async (type: Type, names: ReadonlySet<string>, shape: Shape): Promise<boolean> =>
+    shape.fields.every((field) => names.has(field)) &&
+    (await this.checker.isTypeAssignableTo(type, shape.type));
 
   /** Whether it is a list of what is written. */
   private async isWritten(node: Node): Promise<boolean> {
@@ -243,8 +304,12 @@ class Finder {
   }
 }
 
+/** What is spread here, without a field. Without the name of one, nothing is left out. */
+const withoutField = ({ expression }: SpreadAssignment, field: string): string =>
+  `...(({ ${field}...rest }) => rest)(${expression.getText()})`;
+
 /** The properties of an object, with those of the objects that are spread into it. */
-function fieldsOf(object: ObjectLiteralExpression): readonly Node[] {
+function fieldsOf(object: ObjectLiteralExpression): readonly ObjectLiteralElementLike[] {
   return object.properties.flatMap((node) =>
     isSpreadAssignment(node) && isObjectLiteralExpression(node.expression)
       ? fieldsOf(node.expression)
