@@ -3,7 +3,10 @@ import { type Config, NO_SECRETS, readConfig, readSecrets, type Secrets } from "
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import { serverHasRun } from "../services/instance.ts";
 import { hasLedger } from "../store/sqlite/ledger-file.ts";
+import { OlderServer } from "../store/sqlite/ledger-version.ts";
 import { refuseHalfRestored } from "../store/sqlite/restore.ts";
+import { lockForServer } from "../store/sqlite/server-lock.ts";
+import type { SqliteStore } from "../store/sqlite/store.ts";
 import { backUpFolder, restoreFolder } from "./backups.ts";
 import { composeContext } from "./context.ts";
 import { keysOfCommand, refuseUnopened } from "./keys.ts";
@@ -15,7 +18,7 @@ import { baseUrlOf } from "./urls.ts";
 /** The ledger without a server, for the command line. A server may be running on the same folder. */
 export async function openForCommands(config: Config, secrets = NO_SECRETS): Promise<OpenLedger> {
   await using opening = new AsyncDisposableStack();
-  const store = openStore(config.data);
+  const store = openBesideServer(config.data);
   opening.defer(store.close);
   const instance = await store.read((reader) => reader.instance.get());
   const keys = keysOfCommand(config, secrets, serverHasRun(instance));
@@ -27,6 +30,18 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
   const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
+}
+
+/** @throws OlderServer where the tables must be changed first, and a server runs: it would go on writing as it knows them */
+function openBesideServer(dataFolder: string): SqliteStore {
+  using locks = new DisposableStack();
+  return openStore(dataFolder, {
+    onPending() {
+      const lock = lockForServer(dataFolder);
+      if (isRefusal(lock)) throw new OlderServer();
+      locks.defer(lock.release);
+    },
+  });
 }
 
 /** What the command line does on a data folder. */

@@ -1,11 +1,12 @@
 import { type Refusal, refuseField, rootCause } from "../core/errors.ts";
-import { NewerLedger } from "../store/sqlite/ledger-version.ts";
+import { NewerLedger, OlderServer } from "../store/sqlite/ledger-version.ts";
 
 const FOLDER_SYSCALLS = new Set(["mkdir", "open", "chmod", "write", "fsync", "link"]);
 
 /** The refusal that names the setting to change, where the machine refused the folder or the address. Rethrows other errors. */
 export function settingRefusal(error: unknown): Refusal {
-  if (error instanceof NewerLedger) return refuseField("HOLDFAST_DATA", error.message);
+  if (error instanceof NewerLedger || error instanceof OlderServer)
+    return refuseField("HOLDFAST_DATA", error.message);
   const { code = "", syscall = "", message = "" } = rootCause(error) as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") {
     return refuseField("HOLDFAST_PORT", "another program listens there already; choose another with --port");

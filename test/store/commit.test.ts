@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
+import { DAY_MS } from "../../src/core/time.ts";
 import type { Change } from "../../src/store/change.ts";
 import { createRowCache } from "../../src/store/row-cache.ts";
 import type { Scope } from "../../src/store/scope.ts";
@@ -173,6 +174,36 @@ describe("the store", () => {
     expect(order).toEqual(answers as number[]);
   });
 
+  test("while another process has the ledger locked, the event loop goes on, however many commands wait", async () => {
+    const locker = new Database(join(ctx.folder, "holdfast.db"));
+    locker.run("BEGIN IMMEDIATE");
+    const waiting = Array.from({ length: 2_000 }, (_, index) =>
+      ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: index }) }),
+    );
+    const begunAt = performance.now();
+    for (let tick = 0; tick < 20; tick++) await Bun.sleep(1);
+    // Each tick may wait for one try. Where each failed try made two more, these 20 took half a minute.
+    expect(performance.now() - begunAt).toBeLessThan(2_000);
+    locker.run("ROLLBACK");
+    locker.close();
+    expect(await Promise.all(waiting)).toEqual(waiting.map((_, index) => index));
+  });
+
+  test("a commit that records nothing moves no recorded time ahead", async () => {
+    const recordedAt = () =>
+      ctx.store.execute({ scope: null, needs: {}, decide: (snapshot) => ({ answer: snapshot.recordedAt }) });
+    await create(organisation("recorded"));
+    const before = ctx.store.lastRecordedAt();
+    const now = ctx.clock.now;
+    ctx.clock.now += 365 * DAY_MS;
+    await ctx.store.probe();
+    await recordedAt();
+    expect(ctx.store.lastRecordedAt()).toBe(before);
+    ctx.clock.now = now + 1;
+    expect(await recordedAt()).toBe(now + 1);
+    ctx.clock.now = now;
+  });
+
   test("close commits what is queued, and refuses what comes later", async () => {
     const closing = createTestContext();
     const row = organisation("queued");
@@ -285,6 +316,24 @@ describe("the commit queue", () => {
     statements = [];
     await Promise.all([write("d"), inNextTurn("e")]);
     expect(statements.filter((statement) => statement === "COMMIT")).toHaveLength(2);
+  });
+
+  test("waits a limited time, also where every turn brings one more command", async () => {
+    const write = createQueue();
+    let isAnswered = false;
+    const first = write("first").finally(() => {
+      isAnswered = true;
+    });
+    const later: Promise<unknown>[] = [];
+    for (let turn = 0; !isAnswered && turn < 250; turn++) {
+      later.push(write(`later ${turn}`));
+      const until = performance.now() + 1;
+      while (performance.now() < until);
+      await new Promise(setImmediate);
+    }
+    expect(later.length).toBeLessThan(50);
+    expect(await first).toBe("first");
+    await Promise.all(later);
   });
 
   test("a COMMIT that fails fails every command, and nothing is written", async () => {

@@ -3,8 +3,14 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ledgerTools } from "../../src/app/ledger.ts";
+import { isRefusal } from "../../src/core/errors.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { NewerLedger, OLDEST_WRITER } from "../../src/store/sqlite/ledger-version.ts";
-import { openLedger } from "../../src/store/sqlite/open.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrate.ts";
+import { connect, openLedger } from "../../src/store/sqlite/open.ts";
+import { lockForServer } from "../../src/store/sqlite/server-lock.ts";
+import { createTestContext } from "../support/context.ts";
 
 /** Which version has opened a ledger, and which may. */
 
@@ -39,5 +45,51 @@ test("an executable below the oldest that may is refused, by name and version, a
     );
   expect(() => opened("1.0.0", versions)).toThrow(NewerLedger);
   expect(opened("2.0.0", versions)).toEqual(["2.1.0", "2.0.0"]);
-  expect(opened("2.2.0", versions)).toEqual(["2.2.0", OLDEST_WRITER]);
+  expect(opened("2.2.0", versions)).toEqual(["2.2.0", "2.0.0"]);
+});
+
+test("an executable that has the ledger open writes no more once a newer one has changed it", async () => {
+  const ctx = createTestContext({}, folder);
+  const name = (text: string) =>
+    ctx.store.execute({
+      scope: null,
+      needs: {},
+      decide: ({ instance: before }) => ({
+        answer: text,
+        change: { put: [{ kind: "instance", before, row: { ...before, baseUrl: text } }] },
+      }),
+    });
+  expect(await name("http://first.example")).toBe("http://first.example");
+  const newer = connect(ledgerFile(folder), { readonly: false }).raw;
+  newer.run("UPDATE instances SET version = '2.1.0', oldest_writer = '2.0.0'");
+  for (const text of ["http://second.example", "http://third.example"])
+    expect(name(text)).rejects.toThrow("may be opened by 2.0.0 or newer; this is 0.1.0");
+  await Promise.allSettled([name("http://fourth.example")]);
+  expect(newer.query("SELECT base_url FROM instances").values()).toEqual([["http://first.example"]]);
+  newer.close();
+  await ctx.store.close();
+});
+
+test("the change of the tables says in its own transaction who may write", () => {
+  opened("0.1.0", (raw) => {
+    raw.run("UPDATE instances SET oldest_writer = '0.0.1'");
+    const pending = { sql: ["CREATE TABLE later (id TEXT)"], hash: "later", folderMillis: Date.now() };
+    migrate(raw, [...migrations(), pending]);
+    expect(versions(raw)).toEqual(["0.1.0", OLDEST_WRITER]);
+  });
+});
+
+test("a command changes no tables while a server runs, and says what to do", async () => {
+  opened("0.1.0", (raw) => {
+    raw.run(
+      "DELETE FROM __drizzle_migrations WHERE created_at = (SELECT max(created_at) FROM __drizzle_migrations)",
+    );
+  });
+  const lock = lockForServer(folder);
+  if (isRefusal(lock)) throw new Error(lock.message);
+  const ledger = await ledgerTools.open({ data: folder, create: false });
+  expect(isRefusal(ledger) && ledger.message).toStartWith(
+    "HOLDFAST_DATA: a server of an older version runs on it",
+  );
+  lock.release();
 });

@@ -8,7 +8,8 @@ export type CommitClock = {
    * since our last transaction.
    */
   begin(): { readonly time: BatchTime; readonly isOthers: boolean };
-  committed(time: BatchTime): void;
+  /** Called when records of this time are on disk. What records nothing moves no time ahead. */
+  recorded(time: BatchTime): void;
   /**
    * The time in the newest record, as far as this process knows; epoch milliseconds, -1 where there is no
    * record.
@@ -38,7 +39,7 @@ export function createCommitClock(writer: Database, now: () => number): CommitCl
       const time = now();
       return { time: { now: time, recordedAt: Math.max(time, last) }, isOthers };
     },
-    committed({ recordedAt }) {
+    recorded({ recordedAt }) {
       last = recordedAt;
     },
     lastRecordedAt() {

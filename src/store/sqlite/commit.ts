@@ -6,6 +6,8 @@ import type { Load } from "./load.ts";
 
 /** How many commands share one transaction and its fsync. */
 const BATCH_MAX = 256;
+/** How long a command waits at most for others to join its transaction. */
+const GATHER_MS_MAX = 4;
 /**
  * How often and how long to wait for another process's transaction, which is short. The event loop continues
  * meanwhile.
@@ -46,6 +48,10 @@ export type CommitParts = {
   /** Called when a batch is on disk, before its commands are answered. */
   readonly committed: (time: BatchTime, commands: number, durationMs: number) => void;
 };
+
+/** Another process has locked the ledger. The code may say why: `SQLITE_BUSY_RECOVERY`. */
+const isBusy = (error: unknown): boolean =>
+  error instanceof SQLiteError && (error.code?.startsWith("SQLITE_BUSY") ?? false);
 
 /**
  * Decides the jobs one after the other, each with the changes of those before it. All changes are written,
@@ -92,11 +98,11 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
       return true;
     } catch (error) {
       if (database.inTransaction) database.run("ROLLBACK");
-      const busy = error instanceof SQLiteError && error.code === "SQLITE_BUSY";
-      const waiting = jobs.filter((job) => busy && performance.now() - job.queuedAt < BUSY_MS_MAX);
+      const waiting = jobs.filter((job) => isBusy(error) && performance.now() - job.queuedAt < BUSY_MS_MAX);
       for (const job of jobs) if (!waiting.includes(job)) job.fail(error);
-      if (waiting.length > 0) {
-        queue = [...waiting, ...queue];
+      queue = [...waiting, ...queue];
+      // One of two halves may have set the timer already.
+      if (waiting.length > 0 && !scheduled) {
         scheduled = true;
         setTimeout(flush, BUSY_RETRY_MS);
       }
@@ -134,16 +140,23 @@ export function createCommitQueue(parts: CommitParts): CommitQueue {
     scheduled = false;
     const batch = queue.slice(0, BATCH_MAX);
     queue = queue.slice(BATCH_MAX);
-    if (queue.length > 0) schedule();
     if (batch.length > 0) commitTogether(batch);
+    // Where another process has the ledger locked, the next try is on the timer already.
+    if (queue.length > 0) schedule();
   }
 
-  /** Commits as soon as a turn of the event loop brings no more commands: those that have arrived meanwhile join the batch. */
+  /**
+   * Commits as soon as a turn of the event loop brings no more commands: those that have arrived meanwhile join the batch. A busy
+   * server may bring one in every turn, so the first of them waits for a limited time.
+   */
   function gather(queuedBefore: number): void {
-    if (queue.length > queuedBefore && queue.length < BATCH_MAX) setImmediate(gather, queue.length);
+    const waited = performance.now() - (queue[0]?.queuedAt ?? 0);
+    const isGrowing = queue.length > queuedBefore && queue.length < BATCH_MAX;
+    if (isGrowing && waited < GATHER_MS_MAX) setImmediate(gather, queue.length);
     else flush();
   }
 
+  /** `scheduled` is true from here until the flush that follows, by the next turns or by the timer. */
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;

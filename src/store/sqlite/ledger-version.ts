@@ -9,22 +9,42 @@ export const OLDEST_WRITER = "0.1.0";
 /** The ledger must not be opened by this executable, which is too old for it. */
 export class NewerLedger extends Error {}
 
-/** @throws NewerLedger where the version is older than the oldest that may write to the ledger */
-export function refuseNewerLedger(raw: Database, version: string): void {
-  const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = 'instances'").get() !== null;
-  if (!isThere) return;
-  const row = raw
-    .query<{ version: string; oldest_writer: string }, []>("SELECT version, oldest_writer FROM instances")
-    .get();
-  if (row && Bun.semver.order(version, row.oldest_writer) < 0)
-    throw new NewerLedger(
-      `the ledger in it was written by Holdfast ${row.version}, and may be opened by ${row.oldest_writer} or newer; this is ${version}`,
+/** The tables must be changed, which waits until the server of an older version has stopped. */
+export class OlderServer extends Error {
+  constructor() {
+    super(
+      "a server of an older version runs on it, and its tables must be changed for this one; stop that server, and start this version",
     );
+  }
 }
 
-/** Keeps which version has opened the ledger, where that is newer than all before. Called once its tables are up to date. */
-export function keepVersion(raw: Database, version: string): void {
-  const row = raw.query<{ version: string }, []>("SELECT version FROM instances").get();
-  if (row && Bun.semver.order(version, row.version) > 0)
-    raw.query("UPDATE instances SET version = ?, oldest_writer = ?").run(version, OLDEST_WRITER);
+/** Why this version may not write to the ledger; null where it may. */
+export function newerLedger(raw: Database, version: string): NewerLedger | null {
+  const isThere = raw.query("SELECT 1 FROM sqlite_schema WHERE name = 'instances'").get() !== null;
+  const row = isThere ? versionsOf(raw) : null;
+  return row && Bun.semver.order(version, row.oldest_writer) < 0
+    ? new NewerLedger(
+        `the ledger in it was written by Holdfast ${row.version}, and may be opened by ${row.oldest_writer} or newer; this is ${version}`,
+      )
+    : null;
 }
+
+/** Keeps the newest version that has opened the ledger. Called once its tables are up to date. */
+export function keepVersion(raw: Database, version: string): void {
+  const row = versionsOf(raw);
+  if (row && Bun.semver.order(version, row.version) > 0)
+    raw.query("UPDATE instances SET version = ?").run(version);
+  raiseOldestWriter(raw);
+}
+
+/** Keeps the oldest version that may write from now on. Called in the transaction that changes the tables, so that no older one comes between. */
+export function raiseOldestWriter(raw: Database): void {
+  const row = versionsOf(raw);
+  if (row && Bun.semver.order(OLDEST_WRITER, row.oldest_writer) > 0)
+    raw.query("UPDATE instances SET oldest_writer = ?").run(OLDEST_WRITER);
+}
+
+const versionsOf = (raw: Database) =>
+  raw
+    .query<{ version: string; oldest_writer: string }, []>("SELECT version, oldest_writer FROM instances")
+    .get();

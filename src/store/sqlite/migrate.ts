@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
+import { raiseOldestWriter } from "./ledger-version.ts";
 import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
 /** A change of the tables, as drizzle-kit wrote it: its statements, their hash and when it was made. */
@@ -37,6 +38,7 @@ export function migrate(
         raw.run(MAKE_APPLIED);
         // Another process may have made some of them meanwhile.
         for (const migration of pendingOf(raw, known)) apply(raw, migration);
+        raiseOldestWriter(raw);
       })
       .immediate();
   } finally {

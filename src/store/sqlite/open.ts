@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { ledgerFile } from "./ledger-file.ts";
-import { keepVersion, OLDEST_WRITER, refuseNewerLedger } from "./ledger-version.ts";
+import { keepVersion, newerLedger, OLDEST_WRITER } from "./ledger-version.ts";
 import { migrate, migrations } from "./migrate.ts";
 
 export type Tables = BunSQLiteDatabase;
@@ -67,7 +67,8 @@ export function openLedger(
   const writer = connect(file, { readonly: false });
   try {
     chmodSync(file, 0o600);
-    refuseNewerLedger(writer.raw, version);
+    const newer = newerLedger(writer.raw, version);
+    if (newer) throw newer;
     migrate(writer.raw, migrations(), onPending);
     ensureInstance(writer.raw, version, newInstance);
     keepVersion(writer.raw, version);

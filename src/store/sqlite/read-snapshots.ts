@@ -48,9 +48,15 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
   function begin(): Snapshot | null {
     const connection = idle.pop() ?? (opened < CONNECTIONS_MAX ? open() : null);
     if (connection === null) return null;
-    // After a disk error an earlier transaction may still be open.
-    if (connection.raw.inTransaction) connection.raw.run("ROLLBACK");
-    connection.raw.run("BEGIN");
+    try {
+      // After a disk error an earlier transaction may still be open.
+      if (connection.raw.inTransaction) connection.raw.run("ROLLBACK");
+      connection.raw.run("BEGIN");
+    } catch (error) {
+      opened -= 1;
+      connection.raw.close();
+      throw error;
+    }
     const use = { users: 0 };
     return Object.assign(use, { connection, reader: connection.readerOf(use) });
   }
@@ -64,7 +70,8 @@ export function createReadSnapshots(connect: () => Connection): ReadSnapshots {
     }
     if (closed) connection.raw.close();
     else idle.push(connection);
-    waiting.shift()?.();
+    // All can join the snapshot that the first of them begins.
+    for (const free of waiting.splice(0)) free();
   }
 
   function leave(snapshot: Snapshot): void {

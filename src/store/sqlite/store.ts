@@ -8,6 +8,7 @@ import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
 import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
+import { type NewerLedger, newerLedger } from "./ledger-version.ts";
 import { createLoad } from "./load.ts";
 import { createNames } from "./names.ts";
 import { connect, openLedger } from "./open.ts";
@@ -56,6 +57,9 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     snapshots.refresh,
   );
   const apply = createApply(writer, positions);
+  let newer: NewerLedger | null = null;
+  /** Whether the present transaction writes rows of commands, which carry its time. */
+  let records = false;
   const commits = createCommitQueue({
     database: writer.raw,
     cache,
@@ -63,6 +67,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     apply(writes) {
       apply(writes);
       keys.written(writes);
+      records ||= writes.length > 0;
     },
     undone() {
       cache.clear();
@@ -72,11 +77,17 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
     begun() {
       const { time, isOthers } = clock.begin();
-      if (isOthers) cache.clear();
+      records = false;
+      if (isOthers) {
+        cache.clear();
+        // A newer executable may have changed the tables meanwhile.
+        newer = newerLedger(writer.raw, version);
+      }
+      if (newer) throw newer;
       return time;
     },
     committed(time, commands, durationMs) {
-      clock.committed(time);
+      if (records) clock.recorded(time);
       keys.committed();
       snapshots.refresh();
       onCommitted?.(commands, durationMs);
