@@ -3,6 +3,7 @@ import type { Network } from "../core/networks.ts";
 import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
+import { fromOneSnapshot } from "../services/one-snapshot.ts";
 import { sayOtherMode } from "../services/other-mode.ts";
 import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
@@ -121,30 +122,27 @@ function explained(call: Call, refusal: Refusal): Refusal | Promise<Refusal> {
   return sayOtherMode(ctx, caller, refusal, [...Object.values(call.params ?? {}), agentId]);
 }
 
-/** The refusal of the first check that fails, else what the route's handler answers. */
-function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
+/**
+ * The refusal of the first check that fails, else what the route's handler answers. Who a person is and what they read comes
+ * from one snapshot.
+ */
+async function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
   const found = findRoute(call.method, call.path);
-  return found && isPersonsRead(call, found.route.rule)
-    ? fromOneSnapshot(call, () => checkedResult(call, found, request, checks))
-    : checkedResult(call, found, request, checks);
+  if (!found || !isPersonsRead(call, found.route.rule)) return checkedResult(call, found, request, checks);
+  const { ctx } = call;
+  try {
+    return await fromOneSnapshot(ctx, (reading) => {
+      call.ctx = reading;
+      return checkedResult(call, found, request, checks);
+    });
+  } finally {
+    call.ctx = ctx;
+  }
 }
 
-/** On other routes a handler may read by itself. It would then wait for a connection that its own request holds. */
+/** On other routes a handler may read from the store of the setup. It would then wait for a connection that its own request holds. */
 const isPersonsRead = ({ method, headers }: Call, { access }: RouteRule): boolean =>
   method === "GET" && access !== null && headers.has("cookie") && !headers.has("authorization");
-
-/** Reads from one snapshot who the person is and what they ask for. */
-function fromOneSnapshot(call: Call, work: () => Promise<Result>): Promise<Result> {
-  const { ctx } = call;
-  return ctx.store.read(async (reader) => {
-    call.ctx = { ...ctx, store: { ...ctx.store, read: async (use) => use(reader) } };
-    try {
-      return await work();
-    } finally {
-      call.ctx = ctx;
-    }
-  });
-}
 
 async function checkedResult(
   call: Call,

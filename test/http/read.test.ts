@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
+import { HOUR_MS } from "../../src/core/time.ts";
+import type { Reader } from "../../src/store/reader.ts";
 import type { Credentials, Json, Reply } from "../support/client.ts";
 import { NOBODY } from "../support/client.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
@@ -145,6 +147,37 @@ test("a GET takes one snapshot, also where it has to find out who the person is"
         expect([path, status < 500, taken() <= 1]).toEqual([path, true, true]);
       }
   }));
+
+test("a GET holds no snapshot while it renews the person's sign-in", async () => {
+  const shell = startTestShell();
+  const organisation = await shell.organisation();
+  const { store } = shell.ctx;
+  const { read, execute } = store;
+  let held = 0;
+  const heldAtCommands: number[] = [];
+  Object.assign(store, {
+    read: (use: (reader: Reader) => unknown) =>
+      read(async (reader) => {
+        held += 1;
+        try {
+          return await use(reader);
+        } finally {
+          held -= 1;
+        }
+      }),
+    execute: async (command: never) => {
+      // What let go of its snapshot has ended by then.
+      await new Promise(setImmediate);
+      heldAtCommands.push(held);
+      return execute(command);
+    },
+  });
+  shell.clock.now += 2 * HOUR_MS;
+  const { status } = await shell.get("/v1/warrants", { as: organisation.people.owner.as });
+  expect([status, heldAtCommands]).toEqual([200, [0]]);
+  Object.assign(store, { read, execute });
+  await shell.close();
+});
 
 test("a cookie makes no public route hold a snapshot", () =>
   countSnapshots(async (shell, taken) => {

@@ -1,0 +1,39 @@
+import type { Reader } from "../store/reader.ts";
+import type { Store } from "../store/store.ts";
+import type { Context } from "./context.ts";
+
+/**
+ * Runs work whose reads all come from one snapshot. No snapshot waits for a commit, so it is let go before a command, such as
+ * the renewal of a sign-in; reads after that are those of the store.
+ */
+export async function fromOneSnapshot<Result>(
+  ctx: Context,
+  work: (reading: Context) => Promise<Result>,
+): Promise<Result> {
+  const { read, execute } = ctx.store;
+  const begun = Promise.withResolvers<Reader>();
+  const letGo = Promise.withResolvers<void>();
+  read((reader) => {
+    begun.resolve(reader);
+    return letGo.promise;
+  }).catch(begun.reject);
+  const reader = await begun.promise;
+  let isHeld = true;
+  const end = () => {
+    isHeld = false;
+    letGo.resolve();
+  };
+  const store: Store = {
+    ...ctx.store,
+    read: async (use) => (isHeld ? use(reader) : read(use)),
+    execute(command: never) {
+      end();
+      return execute(command) as never;
+    },
+  };
+  try {
+    return await work({ ...ctx, store });
+  } finally {
+    end();
+  }
+}
