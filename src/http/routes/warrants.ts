@@ -1,4 +1,6 @@
+import type { TSchema } from "@sinclair/typebox";
 import { isRefusal, refuseField } from "../../core/errors.ts";
+import type { Form } from "../../core/form.ts";
 import { ACCESS } from "../../core/roles.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
 import { checkListForm } from "../../resources/check.ts";
@@ -24,12 +26,36 @@ import { get, post, type Route, route } from "../route.ts";
 
 const tags = ["Warrants"];
 const moves = { tags, idempotent: true, bucket: "write" } as const;
-const settles = { ...moves, decides: true } as const;
 const MOVED = {
   "200": "The warrant.",
   "404": "warrant_not_found",
   "409": "illegal_transition, version_conflict, …",
 };
+
+const readsOne = (summary: string, answers: Form, found: string) => ({
+  query: noQuery,
+  detail: route({
+    tags,
+    bucket: "read",
+    summary,
+    access: ACCESS.readWarrants,
+    answers,
+    responses: { "200": found, "404": "warrant_not_found" },
+  }),
+});
+
+const settles = <Body extends TSchema>(summary: string, body: Body) => ({
+  body,
+  query: noQuery,
+  detail: route({
+    ...moves,
+    decides: true,
+    summary,
+    access: ACCESS.settleWarrant,
+    answers: warrantForm,
+    responses: MOVED,
+  }),
+});
 
 /** A person settles directly. The three routes differ in the decision only. */
 function settle(
@@ -80,49 +106,17 @@ export const warrantRoutes: readonly Route[] = [
     },
     async (call) => resource(await listWarrants(call.ctx, callerOf(call), call.query)),
   ),
-  get(
-    "/v1/warrants/:id",
-    {
-      query: noQuery,
-      detail: route({
-        tags,
-        bucket: "read",
-        summary: "Read a warrant",
-        access: ACCESS.readWarrants,
-        answers: warrantForm,
-        responses: { "200": "The warrant.", "404": "warrant_not_found" },
-      }),
-    },
-    async (call) => warrant(await readWarrant(call.ctx, callerOf(call), call.params.id)),
+  get("/v1/warrants/:id", readsOne("Read a warrant", warrantForm, "The warrant."), async (call) =>
+    warrant(await readWarrant(call.ctx, callerOf(call), call.params.id)),
   ),
   get(
     "/v1/warrants/:id/trace",
-    {
-      query: noQuery,
-      detail: route({
-        tags,
-        bucket: "read",
-        summary: "Read a warrant's trace",
-        access: ACCESS.readWarrants,
-        answers: traceListForm,
-        responses: { "200": "The trace entries, in order.", "404": "warrant_not_found" },
-      }),
-    },
+    readsOne("Read a warrant's trace", traceListForm, "The trace entries, in order."),
     async (call) => resource(await readTrace(call.ctx, callerOf(call), call.params.id)),
   ),
   get(
     "/v1/warrants/:id/checks",
-    {
-      query: noQuery,
-      detail: route({
-        tags,
-        bucket: "read",
-        summary: "Read a warrant's checks",
-        access: ACCESS.readWarrants,
-        answers: checkListForm,
-        responses: { "200": "The checks, newest first.", "404": "warrant_not_found" },
-      }),
-    },
+    readsOne("Read a warrant's checks", checkListForm, "The checks, newest first."),
     async (call) => resource(await readChecks(call.ctx, callerOf(call), call.params.id)),
   ),
   post(
@@ -148,49 +142,9 @@ export const warrantRoutes: readonly Route[] = [
       return verifyWarrant(call.ctx, callerOf(call), input, idempotencyOf(call));
     },
   ),
-  post(
-    "/v1/warrants/:id/release",
-    {
-      body: noBody,
-      query: noQuery,
-      detail: route({
-        ...settles,
-        summary: "Release in full",
-        access: ACCESS.settleWarrant,
-        answers: warrantForm,
-        responses: MOVED,
-      }),
-    },
-    (call) => settle(call, "release"),
+  post("/v1/warrants/:id/release", settles("Release in full", noBody), (call) => settle(call, "release")),
+  post("/v1/warrants/:id/partial", settles("Release a share", partialBody), (call) =>
+    settle(call, "partial_release", call.body.released_bps),
   ),
-  post(
-    "/v1/warrants/:id/partial",
-    {
-      body: partialBody,
-      query: noQuery,
-      detail: route({
-        ...settles,
-        summary: "Release a share",
-        access: ACCESS.settleWarrant,
-        answers: warrantForm,
-        responses: MOVED,
-      }),
-    },
-    (call) => settle(call, "partial_release", call.body.released_bps),
-  ),
-  post(
-    "/v1/warrants/:id/refund",
-    {
-      body: noBody,
-      query: noQuery,
-      detail: route({
-        ...settles,
-        summary: "Refund",
-        access: ACCESS.settleWarrant,
-        answers: warrantForm,
-        responses: MOVED,
-      }),
-    },
-    (call) => settle(call, "refund"),
-  ),
+  post("/v1/warrants/:id/refund", settles("Refund", noBody), (call) => settle(call, "refund")),
 ];

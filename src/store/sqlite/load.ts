@@ -1,9 +1,10 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { and, type Column, eq, getTableColumns, type SQL, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { finding, keyed } from "./find-by-key.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
@@ -27,16 +28,6 @@ type LookUpRow<Row> = (key: string) => Row | null;
 type LookUps = { readonly [Kind in LoadedKind]: LookUpRow<LoadedRows[Kind]> };
 
 const { placeholder } = sql;
-const keyed = (column: Column): SQL => eq(column, placeholder("key"));
-
-/** A prepared statement that finds a row by its key. */
-type Finder<Row> = { get(values: { key: string }): Row | undefined };
-
-const finding = <Row>(prepare: () => Finder<Row>): LookUpRow<Row> =>
-  lazily(() => {
-    const statement = prepare();
-    return (key) => statement.get({ key }) ?? null;
-  });
 
 function mapped<Stored, Row>(find: LookUpRow<Stored>, rowOf: (stored: Stored) => Row): LookUpRow<Row> {
   return (key) => {

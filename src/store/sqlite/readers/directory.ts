@@ -1,5 +1,6 @@
 import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { State } from "../../../core/warrant.ts";
+import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
 import { balanceOf, withoutPosition } from "../rows.ts";
@@ -16,8 +17,6 @@ import {
 } from "../tables/directory.ts";
 import { accounts, scopes, warrantCounts } from "../tables/ledger.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
-
-const { placeholder } = sql;
 
 const agent = withoutPosition(agents);
 const policy = withoutPosition(policies);
@@ -163,14 +162,9 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
 
 export function createDirectoryReader(connection: Connection): DirectoryReader {
   const { tables, raw } = connection;
-  const apiKeyByHash = lazily(() => {
-    const statement = tables
-      .select()
-      .from(apiKeys)
-      .where(eq(apiKeys.secretHash, placeholder("hash")))
-      .prepare();
-    return (hash: string) => statement.get({ hash }) ?? null;
-  });
+  const apiKeyByHash = finding(() =>
+    tables.select().from(apiKeys).where(keyed(apiKeys.secretHash)).prepare(),
+  );
   const instancesThere = lazily(() => selectRows(raw, getTableColumns(instances), ""));
   return {
     agents: createAgentsReader(connection),

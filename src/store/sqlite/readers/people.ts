@@ -1,11 +1,9 @@
-import { and, asc, desc, eq, isNull, lt, sql } from "drizzle-orm";
-import { lazily } from "../lazily.ts";
+import { and, asc, desc, eq, isNull, lt } from "drizzle-orm";
+import { finding, keyed } from "../find-by-key.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
 import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
-
-const { placeholder } = sql;
 
 type PeopleReader = Pick<
   SqliteReader,
@@ -13,22 +11,10 @@ type PeopleReader = Pick<
 >;
 
 export function createPeopleReader(tables: Tables): PeopleReader {
-  const authSessionByHash = lazily(() => {
-    const statement = tables
-      .select()
-      .from(authSessions)
-      .where(eq(authSessions.tokenHash, placeholder("hash")))
-      .prepare();
-    return (hash: string) => statement.get({ hash }) ?? null;
-  });
-  const user = lazily(() => {
-    const statement = tables
-      .select()
-      .from(users)
-      .where(eq(users.id, placeholder("id")))
-      .prepare();
-    return (id: string) => statement.get({ id }) ?? null;
-  });
+  const authSessionByHash = finding(() =>
+    tables.select().from(authSessions).where(keyed(authSessions.tokenHash)).prepare(),
+  );
+  const user = finding(() => tables.select().from(users).where(keyed(users.id)).prepare());
   return {
     users: {
       get: user,

@@ -5,6 +5,7 @@ import { entriesOf, entryAt, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
 import type { Scope } from "../../scope.ts";
+import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
@@ -206,14 +207,7 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
       .prepare();
     return (position: number, sequence: number) => statement.all({ position, sequence });
   });
-  const checkById = lazily(() => {
-    const statement = tables
-      .select()
-      .from(checks)
-      .where(eq(checks.id, placeholder("id")))
-      .prepare();
-    return (id: string) => statement.get({ id });
-  });
+  const checkById = finding(() => tables.select().from(checks).where(keyed(checks.id)).prepare());
   const checksOf = createChecksReader(tables).of;
   return {
     entry(warrantId, sequence) {
@@ -264,14 +258,7 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
       .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
       .limit(limit)
       .all();
-  const byId = lazily(() => {
-    const statement = tables
-      .select()
-      .from(escalations)
-      .where(eq(escalations.id, placeholder("id")))
-      .prepare();
-    return (id: string) => statement.get({ id }) ?? null;
-  });
+  const byId = finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare());
   const waits = sql`${escalations.status} <> 'resolved'`;
   return {
     get: byId,
