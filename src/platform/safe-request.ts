@@ -75,20 +75,31 @@ export async function requestSafely(options: SafeRequestOptions, request: SafeRe
   const { url, signal } = request;
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new RequestFailure("source_blocked", "not http or https", false);
-  const addresses = await addressesOf(options, url, signal);
-  let failure: unknown = null;
-  for (const address of addresses) {
-    try {
-      return await untilAborted(connect(options, request, address), signal);
-    } catch (error) {
-      failure = error;
-      if (!NOT_CONNECTED.has(codeOf(error))) break;
-    }
+  for (const address of await addressesOf(options, url, signal)) {
+    const response = await responseFrom(options, request, address);
+    if (response !== null) return response;
   }
-  if (failure instanceof RequestFailure) throw failure;
-  if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
-  const connected = !NOT_CONNECTED.has(codeOf(failure));
-  throw new RequestFailure("source_unreachable", codeOf(failure) || "no answer", connected);
+  throw new RequestFailure("source_unreachable", "no address accepts a connection", false);
+}
+
+/**
+ * The response from one address; null where there was no connection to it, so that another address may be tried. Once there
+ * was one, the other side may have acted on the request: every failure after that throws, and ends the whole request.
+ */
+async function responseFrom(
+  options: SafeRequestOptions,
+  request: SafeRequest,
+  address: string,
+): Promise<Response | null> {
+  const { signal } = request;
+  try {
+    return await untilAborted(connect(options, request, address), signal);
+  } catch (error) {
+    if (error instanceof RequestFailure) throw error;
+    if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
+    if (NOT_CONNECTED.has(codeOf(error))) return null;
+    throw new RequestFailure("source_unreachable", codeOf(error) || "no answer", true);
+  }
 }
 
 const codeOf = (error: unknown): string => {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +16,7 @@ import type { Change, Put } from "../../src/store/change.ts";
 import type { From } from "../../src/store/needs.ts";
 import type { Posting } from "../../src/store/rows.ts";
 import type { Scope } from "../../src/store/scope.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { type Connection, openLedger } from "../../src/store/sqlite/open.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
@@ -28,6 +30,14 @@ import {
   settle as settleByPerson,
   warrantIn,
 } from "../support/stage.ts";
+import { tableGuards } from "../support/table-guards.ts";
+
+/** The tables of a new ledger, without rows. */
+function newTables(): Database {
+  const raw = new Database(":memory:");
+  migrate(raw);
+  return raw;
+}
 
 /** How the tables react to raw SQL, with every guard in place. */
 describe("raw SQL of a buggy caller", () => {
@@ -62,6 +72,25 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       `INSERT INTO passkeys SELECT 'passkey', organisation_id, id, 'x', '', 0, '[]', 1, 0, NULL FROM users WHERE id <> 'usr_other' LIMIT 1`,
     );
+    const quoting = { phase: "'quoting'", warrant_id: "NULL", nonce: "NULL", header: "NULL" };
+    ledger.raw.run(purchase(quoting));
+    ledger.raw.run("INSERT INTO contents VALUES ('hash', x'01')");
+    ledger.raw.run(`INSERT INTO auth_sessions SELECT 'token', id, 'live', 0, 1 ${aPerson}`);
+    ledger.raw.run(
+      "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) SELECT position, 'in flight', x'00', 'wrt_bare', 0 FROM scopes LIMIT 1",
+    );
+    ledger.raw.run(
+      "INSERT INTO webhooks SELECT 'whk', id, 'live', '', '[]', '', 0, 0 FROM organisations LIMIT 1",
+    );
+    for (const [status, attempts, code, next] of [
+      ["pending", 0, "NULL", "1"],
+      ["delivered", 1, "200", "NULL"],
+      ["exhausted", 4, "500", "NULL"],
+    ]) {
+      ledger.raw.run(
+        `INSERT INTO webhook_deliveries SELECT 'del_${status}', id, organisation_id, mode, '', '', 'wrt_bare', 0, '${status}', ${attempts}, ${code}, NULL, NULL, NULL, ${next}, 0 FROM webhooks LIMIT 1`,
+      );
+    }
     ledger.raw.run(
       `INSERT INTO passkey_approvals SELECT 'used', id, 'passkey', 'wrt_bare', 1, 'release', NULL, '{}', 0, 2, 1 ${aPerson}`,
     );
@@ -693,7 +722,7 @@ describe("raw SQL of a buggy caller", () => {
       /a purchase does not go back/,
     ],
     ...anotherValue(
-      ["url", "method", "max_amount", "mode", "organisation_id", "created_at"],
+      ["url", "method", "max_amount", "mode", "organisation_id", "agent_id", "created_at"],
       /fixed at the beginning/,
     ),
     ...anotherValue(
@@ -720,11 +749,266 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted purchase", () => "DELETE FROM purchases WHERE id = 'pur_held'", /purchases are kept/],
   ];
 
-  for (const [name, sql, problem] of [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES]) {
+  /** A copy of a row of a table with some columns changed. Its position is a new one. */
+  const copy =
+    (table: string, columns: Record<string, string> = {}, where = "true") =>
+    (): string => {
+      const values = ledger.raw
+        .query<{ name: string }, [string]>("SELECT name FROM pragma_table_info(?)")
+        .all(table)
+        .map(({ name }) => columns[name] ?? (name === "position" ? "NULL" : `"${name}"`));
+      return `INSERT INTO ${table} SELECT ${values.join(", ")} FROM ${table} WHERE ${where} LIMIT 1`;
+    };
+  const twice = (
+    table: string,
+    column: string,
+    columns?: Record<string, string>,
+    where?: string,
+  ): [string, () => string, RegExp] => [
+    `another row of ${table} with the same ${column}`,
+    copy(table, columns, where),
+    new RegExp(`UNIQUE constraint failed: ${table}\\.${column.replaceAll(" ", `, ${table}\\.`)}$`),
+  ];
+
+  const TWICE: readonly [string, () => string, RegExp][] = [
+    twice("accounts", "scope asset", { available: "0", held: "0", paid: "0", funding: "0", posted: "0" }),
+    twice("agents", "id"),
+    twice("api_keys", "id", { secret_hash: "'another'" }),
+    twice("audit_entries", "id"),
+    twice("auth_sessions", "token_hash"),
+    twice("contents", "hash"),
+    twice("deposits", "id", { reference: "NULL" }),
+    twice("escalations", "id", { status: "'resolved'", resolved_at: "1" }),
+    twice("idempotency_keys", "scope key", { holder: "'another'" }, "status IS NULL"),
+    twice("instances", "id"),
+    twice("organisations", "id"),
+    twice("passkey_approvals", "token_hash"),
+    twice("passkeys", "id"),
+    twice("password_resets", "token_hash"),
+    twice("policies", "id", { version: "99" }),
+    twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
+    twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
+    twice("purchases", "payer nonce", { id: "'pur_new'", warrant_id: "'wrt_new'" }),
+    twice("schemas", "id", { name: "'another'" }),
+    twice("scopes", "organisation_id mode"),
+    twice("spend_sessions", "id"),
+    twice("users", "id", { email: "'another@example.com'" }),
+    twice("verifiers", "id"),
+    twice("warrant_counts", "scope agent state"),
+    twice("warrants", "id"),
+    twice("webhook_deliveries", "id"),
+    twice("webhooks", "id"),
+    [
+      "a second key in flight for one warrant or purchase",
+      copy("idempotency_keys", { key: "'another'" }, "status IS NULL"),
+      /UNIQUE constraint failed: idempotency_keys.holder$/,
+    ],
+  ];
+
+  const pending = (columns: Record<string, string>) =>
+    copy("webhook_deliveries", { id: "'del_new'", ...columns }, "id = 'del_pending'");
+  const newPurchase = (columns: Record<string, string>) => () =>
+    purchase({ id: "'pur_new'", warrant_id: "'wrt_new'", nonce: "'new'", ...columns });
+
+  const SHAPES: readonly [string, () => string, RegExp][] = [
+    [
+      "a key in flight that nobody holds",
+      copy("idempotency_keys", { key: "'k'", holder: "NULL", status: "NULL", body: "NULL" }),
+      /idempotency_keys_holder/,
+    ],
+    [
+      "an outcome that is still held",
+      copy("idempotency_keys", { key: "'k'", holder: "'wrt_x'", status: "200", body: "'{}'" }),
+      /idempotency_keys_holder/,
+    ],
+    ["a scope of no mode", copy("scopes", { mode: "'test'" }), /scopes_mode/],
+    ["verifying, and no time", () => warrant({ state: "'verifying'" }), /warrants_verifying_since/],
+    ["a time, and not verifying", () => warrant({ verifying_since: "1" }), /warrants_verifying_since/],
+    ["a purchase in no mode", newPurchase({ mode: "'test'", chain_id: "NULL" }), /purchases_mode/],
+    ["a purchase in no phase", newPurchase({ phase: "'paid'" }), /purchases_phase/],
+    ["a purchase that is held without a warrant", newPurchase({ warrant_id: "NULL" }), /purchases_held/],
+    [
+      "a purchase that is signed without a header",
+      newPurchase({ phase: "'signed'", header: "NULL" }),
+      /purchases_signed/,
+    ],
+    [
+      "a purchase that was answered without a header",
+      newPurchase({ phase: "'answered'", header: "NULL" }),
+      /purchases_signed/,
+    ],
+    [
+      "a purchase that ended at no time",
+      newPurchase({ phase: "'ended'", ended_at: "NULL" }),
+      /purchases_ended/,
+    ],
+    ["a purchase that has not ended, and a time", newPurchase({ ended_at: "1" }), /purchases_ended/],
+    [
+      "a purchase that gets a warrant that is not there",
+      () => "UPDATE purchases SET warrant_id = 'wrt_none' WHERE id = 'pur_quoting'",
+      /a purchase has its warrant's organisation and mode/,
+    ],
+    [
+      "a purchase that gets a warrant of the other mode",
+      () => `UPDATE purchases SET warrant_id = ${one("held")} WHERE id = 'pur_quoting'`,
+      /a purchase has its warrant's organisation and mode/,
+    ],
+    ["a changed content", () => "UPDATE contents SET bytes = x'00'", /kept answers are not changed/],
+    ["an endpoint in no mode", copy("webhooks", { id: "'whk_new'", mode: "'test'" }), /webhooks_mode/],
+    [
+      "a delivery in another mode than its endpoint",
+      pending({ mode: "'sandbox'" }),
+      /a delivery has its endpoint's/,
+    ],
+    [
+      "a delivery of another organisation than its endpoint's",
+      pending({ organisation_id: "'org_x'" }),
+      /a delivery has its endpoint's/,
+    ],
+    ["a delivery to no endpoint", pending({ webhook_id: "'whk_none'" }), /a delivery has its endpoint's/],
+    ["a delivery that was attempted too often", pending({ attempts: "5" }), /webhook_deliveries_attempts/],
+    [
+      "a delivery that was attempted less than never",
+      pending({ attempts: "-1" }),
+      /webhook_deliveries_attempts/,
+    ],
+    [
+      "a delivery of a warrant, and of no entry",
+      pending({ sequence: "NULL" }),
+      /webhook_deliveries_of_an_entry/,
+    ],
+    [
+      "a delivery of an entry, and of no warrant",
+      pending({ warrant_id: "NULL" }),
+      /webhook_deliveries_of_an_entry/,
+    ],
+    ["a delivery that waits for nothing", pending({ next_attempt_at: "NULL" }), /webhook_deliveries_work/],
+    ["a delivery that waits and is under way", pending({ claimed_until: "1" }), /webhook_deliveries_work/],
+    ["a delivery that ended and waits", pending({ status: "'exhausted'" }), /webhook_deliveries_work/],
+    [
+      "a delivery that was delivered, and refused",
+      pending({ status: "'delivered'", response_code: "500", next_attempt_at: "NULL" }),
+      /webhook_deliveries_delivered/,
+    ],
+    ...["delivered", "exhausted"].map((status): [string, () => string, RegExp] => [
+      `another try of a delivery that is ${status}`,
+      () => `UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = 1 WHERE id = 'del_${status}'`,
+      /a delivery that ended is never tried again/,
+    ]),
+  ];
+
+  /** What a trigger refuses already, and the tables still refuse without that trigger. */
+  const BEHIND: readonly [string, trigger: string, () => string, RegExp][] = [
+    [
+      "a negative balance",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET available = -1, funding = 1 - held - paid",
+      /accounts_not_negative/,
+    ],
+    [
+      "a negative hold",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET held = -1, funding = 1 - available - paid",
+      /accounts_not_negative/,
+    ],
+    [
+      "a negative payment",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET paid = -1, funding = 1 - available - held",
+      /accounts_not_negative/,
+    ],
+    [
+      "money out of nothing",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET available = available + 1",
+      /accounts_sum_to_zero/,
+    ],
+    [
+      "a balance of half a unit",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET available = available + 0.5, funding = funding - 0.5",
+      /accounts_integers/,
+    ],
+    [
+      "an account of another asset",
+      "accounts_follow_their_postings",
+      () => "UPDATE accounts SET asset = 'X'",
+      /an account stays that of its scope and asset/,
+    ],
+    [
+      "a key in no mode",
+      "api_keys_are_of_their_agent",
+      copy("api_keys", { id: "'key_new'", secret_hash: "'x'", mode: "'test'" }),
+      /api_keys_mode/,
+    ],
+    [
+      "a delivery in no mode",
+      "webhook_deliveries_are_of_their_endpoint",
+      pending({ mode: "'test'" }),
+      /webhook_deliveries_mode/,
+    ],
+  ];
+
+  const WRONG = [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES, ...TWICE, ...SHAPES];
+  for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {
       const before = everything();
       expect(() => ledger.raw.run(sql())).toThrow(problem);
       expect(everything()).toBe(before);
+    });
+  }
+
+  /** SQLite's message on a statement in these tables as `prepare` leaves them, or empty. Nothing of it stays. */
+  function messageOn(sql: string, prepare: (raw: Database) => void): string {
+    const { raw } = ledger;
+    raw.run("BEGIN");
+    try {
+      prepare(raw);
+      raw.run(sql);
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      if (raw.inTransaction) raw.run("ROLLBACK");
+    }
+  }
+
+  const without = (trigger: string) => (raw: Database) => void raw.run(`DROP TRIGGER ${trigger}`);
+  for (const [name, trigger, sql, problem] of BEHIND) {
+    test(`${name} is refused without ${trigger} too`, () => {
+      expect(messageOn(sql(), without(trigger))).toMatch(problem);
+    });
+  }
+
+  type Refused = {
+    readonly sql: string;
+    readonly problem: RegExp;
+    readonly prepare: (raw: Database) => void;
+    readonly message: string;
+  };
+  let refusedOnes: readonly Refused[] | null = null;
+  const refused = (): readonly Refused[] => {
+    refusedOnes ??= [
+      ...WRONG.map(([, sql, problem]) => ({ sql: sql(), problem, prepare: () => {} })),
+      ...BEHIND.map(([, trigger, sql, problem]) => ({ sql: sql(), problem, prepare: without(trigger) })),
+    ].map((one) => ({ ...one, message: messageOn(one.sql, one.prepare) }));
+    return refusedOnes;
+  };
+
+  for (const guard of tableGuards(newTables())) {
+    test(`one of these tests fails without ${guard.name}`, () => {
+      const meets = refused().filter(({ message }) => guard.refusedWith(message));
+      expect(meets.length).toBeGreaterThan(0);
+      const { remove } = guard;
+      if (remove === null) return;
+      const failing = meets.filter(({ sql, problem, prepare }) => {
+        const message = messageOn(sql, (raw) => {
+          prepare(raw);
+          remove(raw);
+        });
+        return !problem.test(message);
+      });
+      expect(failing.length).toBeGreaterThan(0);
     });
   }
 });

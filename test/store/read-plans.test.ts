@@ -1,5 +1,5 @@
-import { Database, type Statement } from "bun:sqlite";
-import { afterAll, beforeAll, expect, type Mock, spyOn, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { STATES } from "../../src/core/warrant.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
@@ -11,42 +11,21 @@ import type { WarrantFilter } from "../../src/store/reader.ts";
 import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } from "../support/market.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
+import { watchStatements } from "../support/watched-statements.ts";
 
 /** SQLite must answer every list from an index, however many warrants there are. */
 
-/** The ways in which a statement is run. */
-const WAYS = ["get", "all", "values", "iterate", "run"] as const;
 /** Every statement that ran, with its values written in. */
 let ran: string[] = [];
 
-/** The statement, which says so when it runs. */
-function watched(statement: Statement): Statement {
-  const real = Object.fromEntries(
-    WAYS.map((way) => [way, statement[way] as (...given: unknown[]) => unknown]),
-  );
-  for (const way of WAYS) {
-    Object.assign(statement, {
-      [way]: (...given: unknown[]) => {
-        const answer = Reflect.apply(real[way]!, statement, given);
-        ran.push(statement.toString());
-        return answer;
-      },
-    });
-  }
-  return statement;
-}
-
-let preparing: Mock<Database["prepare"]>;
+let watching: { end(): void };
 let service: ShellService;
 let home: TestOrganisation;
 let market: Market;
 let database: Database;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
-  const prepare = Database.prototype.prepare;
-  preparing = spyOn(Database.prototype, "prepare").mockImplementation(function (this: Database, ...given) {
-    return watched(Reflect.apply(prepare, this, given));
-  } as Database["prepare"]);
+  watching = watchStatements((sql) => ran.push(sql));
   market = openMarket();
   service = startTestShell({ x402: market.x402 });
   home = await service.organisation();
@@ -59,7 +38,7 @@ beforeAll(async () => {
   database = new Database(join(service.folder, "holdfast.db"), { readonly: true });
 });
 afterAll(async () => {
-  preparing.mockRestore();
+  watching?.end();
   database?.close();
   await service?.close();
 });

@@ -1,5 +1,5 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 
 /** Waits until a file's content, or a folder's list of names, is on disk. */
 export function syncPath(path: string): void {
@@ -9,6 +9,17 @@ export function syncPath(path: string): void {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/**
+ * Makes a data folder where it is missing, with the folders above it, which nobody else may read. It is on disk when this
+ * returns: what is synced in a folder is lost with the folder's own name.
+ */
+export function makeFolder(folder: string): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = resolve(folder); made !== dirname(resolve(first)); made = dirname(made))
+    syncPath(dirname(made));
 }
 
 /**

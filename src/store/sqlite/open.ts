@@ -1,9 +1,10 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { ledgerFile } from "./ledger-file.ts";
 import { keepVersion, newerLedger, OLDEST_WRITER } from "./ledger-version.ts";
 import { migrate, migrations } from "./migrate.ts";
+import { makeFolder } from "./new-file.ts";
 
 export type Tables = BunSQLiteDatabase;
 
@@ -62,7 +63,7 @@ export function openLedger(
   newInstance: () => { readonly id: string; readonly createdAt: number },
   onPending?: (changes: number) => void,
 ): Connection {
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  makeFolder(dataFolder);
   const file = ledgerFile(dataFolder);
   const writer = connect(file, { readonly: false });
   try {

@@ -17,7 +17,7 @@ import type { BackupKeys } from "./backup.ts";
 import { takeChecksum } from "./checksum.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
 import { migrate, migrations } from "./migrate.ts";
-import { publishFile, syncPath } from "./new-file.ts";
+import { makeFolder, publishFile, syncPath } from "./new-file.ts";
 
 /**
  * The folder in which a restore works until everything is checked. It exists while a restore runs, and after
@@ -82,7 +82,7 @@ export function restoreBackup(
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
     return refuseField("file", `there is no file ${file}`);
   }
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  makeFolder(dataFolder);
   const staging = join(dataFolder, STAGING);
   // Where two restores run at once, one of them fails here.
   mkdirSync(staging, { mode: 0o700 });

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Refusal, refuseField } from "../../core/errors.ts";
+import { makeFolder } from "./new-file.ts";
 
 /** The lock of the only server on a data folder. */
 export type ServerLock = { release(): void };
@@ -13,7 +13,7 @@ export type ServerLock = { release(): void };
  * not need it.
  */
 export function lockForServer(dataFolder: string): ServerLock | Refusal {
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  makeFolder(dataFolder);
   const file = join(dataFolder, "server.lock");
   let database: Database | null = null;
   try {

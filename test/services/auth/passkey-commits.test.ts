@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { hashSecret } from "../../../src/core/api-key.ts";
 import type { Passkey, PasskeyApproval } from "../../../src/core/passkey.ts";
 import type { PersonCaller } from "../../../src/core/roles.ts";
+import { forgetOld } from "../../../src/jobs/retention.ts";
 import type { AssertionResponse } from "../../../src/platform/passkeys.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
@@ -154,6 +155,35 @@ test("a signature is good for 120 seconds from when it was verified", async () =
   };
   const { expires_at } = must(await signs());
   expect(expires_at).toBe(new Date(TEST_NOW + 125_000).toISOString());
+});
+
+test("of two answers at once with the same counter, one is refused as a copy", async () => {
+  const answers = await Promise.all([signs(), signs()]);
+  expect(answers.map((answer) => ("refused" in answer ? answer.message : "approved")).sort()).toEqual([
+    "approved",
+    "response: its signature counter did not rise: a copy may be in use",
+  ]);
+  expect(ctx.reader.passkeys.get(passkey.id)).toMatchObject({ counter: 1, lastUsedAt: TEST_NOW });
+});
+
+test("who signed is never forgotten; a signature that nobody used is, after a day", async () => {
+  const put = ["used", "unused"].map((token) => ({
+    kind: "passkeyApproval" as const,
+    before: null,
+    row: approvalOf(token),
+  }));
+  await writes({ put });
+  expect(codeOf(await release("used"))).toBe(200);
+  ctx.clock.now += 365 * DAY_MS;
+  await forgetOld(ctx, Number.POSITIVE_INFINITY, 30);
+  const find = (token: string) =>
+    ctx.store.execute({
+      scope: null,
+      needs: { passkeyApproval: hashSecret(token) },
+      decide: ({ passkeyApproval }) => ({ answer: passkeyApproval }),
+    });
+  expect(await find("used")).toMatchObject({ ...approvalOf("used"), usedAt: TEST_NOW });
+  expect(await find("unused")).toBeNull();
 });
 
 test("a sign-in that ends while a signature is verified gets no token for it", async () => {

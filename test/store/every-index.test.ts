@@ -1,0 +1,129 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Needs } from "../../src/store/needs.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
+import { createCaller, createStage } from "../support/stage.ts";
+import { watchStatements } from "../support/watched-statements.ts";
+
+/** Each index of the tables serves a read. Without it, that read would go through a whole table. */
+
+let ran: string[] = [];
+let watching: { end(): void };
+let ctx: TestContext;
+let database: Database;
+let live: { readonly organisationId: string; readonly mode: "live" };
+let agentId: string;
+beforeAll(async () => {
+  // This comes before the store is opened, since the store prepares its frequent statements then.
+  watching = watchStatements((sql) => ran.push(sql));
+  ctx = createTestContext();
+  const stage = await createStage(ctx);
+  live = { organisationId: stage.organisationId, mode: "live" };
+  agentId = (await createCaller(stage)).agentId;
+  database = new Database(join(ctx.folder, "holdfast.db"), { readonly: true });
+});
+afterAll(async () => {
+  watching.end();
+  database?.close();
+  await ctx?.close();
+});
+
+const needs = (asked: Needs): Promise<unknown> =>
+  ctx.store.execute({ scope: live, needs: asked, decide: () => ({ answer: true }) });
+const forgets = () => ctx.store.forget({ idempotencyKeysBefore: 0, endedBefore: 0, deliveriesBefore: 0 }, 10);
+/** Forgets a key with a content, which nothing else needs. */
+function forgetsContent(): Promise<unknown> {
+  const writer = new Database(join(ctx.folder, "holdfast.db"));
+  writer.run("INSERT OR IGNORE INTO contents VALUES ('hash', x'00')");
+  writer.run(
+    `INSERT INTO idempotency_keys (scope, key, fingerprint, status, body, content_hash, created_at)
+     SELECT position, 'key', x'00', 200, '{}', 'hash', -1 FROM scopes LIMIT 1`,
+  );
+  writer.close();
+  return forgets();
+}
+
+/** What the trigger of an account adds up at each write, which the plan of the write does not show. */
+function sumsPostings(): void {
+  const trigger = database
+    .query<{ sql: string }, []>("SELECT sql FROM sqlite_schema WHERE name = 'accounts_follow_their_postings'")
+    .get();
+  const sum = /SELECT sum\([^;]*?OLD\.`posted`/.exec(trigger?.sql ?? "")?.[0] ?? "";
+  ran.push(sum.replace(/OLD\.`\w+`/g, "1"));
+}
+
+const wallet = { payer: "0x1", chainId: 1, contract: "0x2", since: 0 };
+const byAgent = () => ({ agentId });
+
+/** Each index beside the read that it is there for. */
+const READS: Readonly<Record<string, () => unknown>> = {
+  agents_by_organisation: () => ctx.reader.agents.list(live),
+  api_keys_by_organisation: () => ctx.reader.apiKeys.list(live),
+  audit_entries_by_organisation: () => ctx.reader.auditEntries.list("org", "act", 10),
+  auth_sessions_by_end: forgets,
+  auth_sessions_by_user: () => needs({ userSessions: "usr" }),
+  checks_of_warrant: () => ctx.reader.checks.of("wrt"),
+  escalations_by_status: () => ctx.reader.escalations.list(live, 10),
+  escalations_by_warrant: () => needs({ escalation: "wrt" }),
+  escalations_waiting: () => ctx.reader.escalations.waiting(0, null, 10),
+  idempotency_keys_by_creation: forgets,
+  idempotency_keys_of_content: forgetsContent,
+  idempotency_keys_with_content: forgets,
+  passkeys_by_user: () => ctx.reader.passkeys.of("usr"),
+  passkeys_of_organisation: () => needs({ hasPasskey: true }),
+  password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
+  policies_by_agent: () => ctx.reader.policies.list("org"),
+  postings_by_account: sumsPostings,
+  purchases_by_organisation: () => ctx.reader.purchases.list(live, "pur", 10),
+  purchases_open_of_wallet: () => needs({ openAuthorizations: wallet }),
+  purchases_paid_of_wallet: () => needs({ openAuthorizations: wallet }),
+  purchases_that_need_content: forgetsContent,
+  purchases_to_check: () => ctx.reader.purchases.toCheck(0, 1, 10),
+  purchases_unfinished: () => ctx.reader.purchases.unfinished("", 10),
+  spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
+  users_by_organisation: () => ctx.reader.users.list("org"),
+  verifiers_by_organisation: () => ctx.reader.verifiers.list("org"),
+  warrants_by_deadline: () => ctx.reader.warrants.byDeadline(live, {}, 0, 10),
+  warrants_by_state: () => ctx.reader.warrants.byCreation(live, {}, {}, 10),
+  warrants_of_agent_by_deadline: () => ctx.reader.warrants.byDeadline(live, byAgent(), 0, 10),
+  warrants_of_agent_by_state: () => ctx.reader.warrants.byCreation(live, byAgent(), {}, 10),
+  warrants_overdue: () => ctx.reader.warrants.overdue(0, 10),
+  warrants_verifying: () => ctx.reader.warrants.verifying("", 10),
+  webhook_deliveries_by_creation: forgets,
+  webhook_deliveries_by_organisation: () => ctx.reader.deliveries.list(live, 10),
+  webhook_deliveries_claimed: () => ctx.reader.deliveries.cutOff(0, 10),
+  webhook_deliveries_due: () => ctx.reader.deliveries.due("whk", 0, 10),
+  webhook_deliveries_first: () => ctx.reader.deliveries.due("whk", 0, 10),
+  webhook_deliveries_next: () => ctx.reader.deliveries.nextAttemptAt(),
+  webhooks_by_organisation: () => ctx.reader.webhooks.list(live),
+};
+
+const indexesIn = (sql: string): readonly string[] =>
+  database
+    .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)
+    .all()
+    .flatMap(({ detail }) => / INDEX (\S+)/.exec(detail)?.[1] ?? []);
+
+for (const [index, read] of Object.entries(READS)) {
+  test(`${index} serves its read`, async () => {
+    ran = [];
+    await read();
+    const statements = ran.filter((sql) => /^\s*(select|delete)\b/i.test(sql));
+    expect(statements.flatMap(indexesIn)).toContain(index);
+  });
+}
+
+test("no index is without a read, or unique", () => {
+  const tables = new Database(":memory:");
+  migrate(tables);
+  const indexes = tables
+    .query<{ name: string }, []>(
+      `SELECT listed.name FROM sqlite_schema, pragma_index_list(sqlite_schema.name) AS listed
+       WHERE type = 'table' AND "unique" = 0 ORDER BY listed.name`,
+    )
+    .all();
+  tables.close();
+  expect(indexes.map(({ name }) => name)).toEqual(Object.keys(READS));
+});
