@@ -109,6 +109,7 @@ export function exampleBody({ event, eventId, mode, organisationId }: WebhookDel
     payee: "example-payee",
     spec: { clauses: [{ kind: "http.status", equals: 200 }] },
     ...NOTHING_CHOSEN,
+    openedBy: null,
     sessionId: null,
     policyVersion: null,
     rulesHash: BUILT_IN_RULES_HASH,

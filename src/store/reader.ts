@@ -58,7 +58,12 @@ export interface Reader {
      */
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
     /** Those with a later deadline than that, soonest first. */
-    ofAgent(agentId: string, state: State, deadlineAfter: number, limit: number): Promise<readonly Warrant[]>;
+    ofAgent(
+      agentId: string,
+      state: "held" | "frozen",
+      deadlineAfter: number,
+      limit: number,
+    ): Promise<readonly Warrant[]>;
   };
   readonly trace: {
     /** Oldest first. */

@@ -354,6 +354,8 @@ describe("raw SQL of a buggy caller", () => {
       "rules_hash",
       "deadline",
       "opened_at",
+      "opened_by_agent",
+      "opened_by_user",
     ].map(
       (column) =>
         [
@@ -781,6 +783,7 @@ describe("a wrong Change", () => {
     spec,
     specHash: hashJson(spec),
     agentId: null,
+    openedBy: null,
     sessionId: null,
     verifierId: null,
     policyId: null,

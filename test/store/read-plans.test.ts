@@ -171,12 +171,6 @@ test("every list of warrants, with every filter and order, is read from the inde
     ...ways("warrants", { state: "held" }, 1),
     ...ways("warrants_of_agent", { agentId }, states),
     ...ways("warrants_of_agent", { agentId, state: "expired" }, 1),
-    [
-      "an agent's",
-      "warrants_of_agent_by_deadline",
-      1,
-      () => warrants.ofAgent(agentId, "held", 0, 10),
-    ] as const,
     ["overdue", "warrants_overdue", 1, () => warrants.overdue(service.clock.now, 10)] as const,
     ["how many are overdue", "warrants_overdue", 1, () => warrants.overdueCount(service.clock.now)] as const,
     ["verifying", "warrants_verifying", 1, () => warrants.verifying(id, 10)] as const,
@@ -193,6 +187,25 @@ test("every list of warrants, with every filter and order, is read from the inde
     ]).toEqual([what, []]);
   }
 });
+
+test("the warrants that a kill or its end moves are found by indexes, named or not", () => {
+  const { warrants, agents } = service.ctx.reader;
+  ran = [];
+  warrants.ofAgent(home.live.id, "held", 0, 10);
+  warrants.ofAgent(home.live.id, "frozen", 0, 10);
+  const ofAgent = ["warrants_of_agent_by_deadline", "warrants_opened_by_agent"];
+  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent]);
+  ran = [];
+  agents.withStatusToFollow(service.clock.now, 10);
+  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent]);
+});
+
+/** The indexes of the warrants that ran, in the plans' order. What goes by none is shown as it is. */
+const indexesOfWarrants = (): string[] =>
+  ran
+    .flatMap(planOf)
+    .filter((detail) => /^(SCAN|SEARCH) warrants (?!USING INTEGER PRIMARY KEY)/.test(detail))
+    .map((detail) => / INDEX (\S+)/.exec(detail)?.[1] ?? detail);
 
 /**
  * The indexes that a read of deliveries uses, in the plan's order. A scan without an index is shown as it is.
