@@ -719,6 +719,16 @@ describe("raw SQL of a buggy caller", () => {
     elsewhere("sandbox", 1),
     elsewhere("live", 84_532),
     elsewhere("live", 31_337),
+    [
+      "what a chain said of a payment that no person attested",
+      changed("chain_said = 'paid'", "ended"),
+      /the chain answers once what a person has attested/,
+    ],
+    [
+      "what a chain cannot say",
+      changed("known_by = 'person', chain_said = 'unknown'", "ended"),
+      /the chain answers once what a person has attested/,
+    ],
     ["a deleted purchase", () => "DELETE FROM purchases WHERE id = 'pur_held'", /purchases are kept/],
   ];
 
