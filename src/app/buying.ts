@@ -6,7 +6,7 @@ import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from ".
 import type { Job } from "../jobs/scheduler.ts";
 import type { EvmChains } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
-import { logFault } from "../platform/log.ts";
+import { logFault, logWarning } from "../platform/log.ts";
 import { createX402Client } from "../platform/x402-request.ts";
 import type { Buying, Context } from "../services/context.ts";
 
@@ -54,9 +54,9 @@ export function buyingWith(
     assets: [...config.x402Assets, ...KNOWN_ASSETS],
     chains: {
       ids: [...config.evmRpc.keys()],
-      find: async (question, at) =>
+      find: async (question) =>
         evmChain().findingOf(
-          await chainsOnce().authorizationState(question, at),
+          await chainsOnce().authorizationState(question),
           question.validBefore,
           Date.now(),
         ),
@@ -73,10 +73,20 @@ export function buyingWith(
 const onPurchaseFault = (error: unknown, purchaseId: string): void =>
   logFault("a purchase could not be ended", error, { purchase_id: purchaseId });
 
+const onContradiction = (purchaseId: string): void =>
+  logWarning(
+    "a chain contradicts what a person said of a payment; nothing was moved, `holdfast x402 show` has both",
+    { purchase_id: purchaseId },
+  );
+
 /** Finishes the purchases that a crash interrupted, where no chain has to be asked. */
 export const recoverPurchasesSoon = (ctx: Context) => recoverPurchasesAtStart(ctx, onPurchaseFault);
 
 export const purchaseJobs = (ctx: Context): readonly Job[] => [
   { name: "purchases", everyMs: 2 * SECOND_MS, run: () => recoverPurchases(ctx, onPurchaseFault) },
-  { name: "payments", everyMs: 2 * SECOND_MS, run: () => reconcilePurchases(ctx, onPurchaseFault) },
+  {
+    name: "payments",
+    everyMs: 2 * SECOND_MS,
+    run: () => reconcilePurchases(ctx, onPurchaseFault, onContradiction),
+  },
 ];

@@ -48,8 +48,22 @@ export const withStatus = (agent: Agent, status: AgentStatus): Agent => ({
   failureCount: status === "active" ? 0 : agent.failureCount,
 });
 
-/**
- * The kill rule: nothing is paid for a killed agent. Its held warrants are frozen. A check that would pay escalates. A
- * warrant whose check was interrupted is frozen. A purchase is not signed. Null stands for no agent, and is not killed.
- */
 export const isKilled = (agent: Agent | null): boolean => agent?.status === "killed";
+
+/** The agents of a warrant: the one that it names, and the one whose key opened it. Null where there is none. */
+export type AgentsOfWarrant = {
+  readonly warrantAgent: Agent | null;
+  readonly warrantOpener: Agent | null;
+};
+
+/**
+ * The kill rule: nothing is paid for a killed agent, whether the warrant names it or its key opened the warrant. Its
+ * held warrants are frozen. A check that would pay escalates. A warrant whose check was interrupted is frozen. A
+ * purchase is not signed.
+ */
+export const isStopped = ({ warrantAgent, warrantOpener }: AgentsOfWarrant): boolean =>
+  isKilled(warrantAgent) || isKilled(warrantOpener);
+
+/** Whether a warrant that was frozen by the kill rule is held again: all of its agents are active. */
+export const isFreed = ({ warrantAgent, warrantOpener }: AgentsOfWarrant): boolean =>
+  [warrantAgent, warrantOpener].every((agent) => agent === null || agent.status === "active");

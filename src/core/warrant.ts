@@ -38,6 +38,9 @@ export type WarrantEncoding = (typeof WARRANT_ENCODINGS)[number];
 
 export type Spec = { readonly clauses: readonly Clause[] };
 
+/** The agent whose key opened a warrant, or the person who did. */
+export type Opener = { readonly kind: "agent" | "user"; readonly id: string };
+
 /** A promise that money is held against. Amounts are in the asset's smallest unit. */
 export type Warrant = {
   readonly id: string;
@@ -53,6 +56,8 @@ export type Warrant = {
   readonly spec: Spec;
   readonly specHash: string;
   readonly agentId: string | null;
+  /** Who opened it. Null where an older version did, which did not keep it. */
+  readonly openedBy: Opener | null;
   /** The spend session that the hold was charged to. */
   readonly sessionId: string | null;
   readonly verifierId: string | null;
@@ -80,7 +85,15 @@ export type Terms = Omit<
 /** The terms that the caller gives. The hold adds the others. */
 export type GivenTerms = Omit<
   Terms,
-  "id" | "organisationId" | "mode" | "spec" | "sessionId" | "policyVersion" | "rulesHash" | "openedAt"
+  | "id"
+  | "organisationId"
+  | "mode"
+  | "spec"
+  | "openedBy"
+  | "sessionId"
+  | "policyVersion"
+  | "rulesHash"
+  | "openedAt"
 >;
 
 /** The terms that the caller may leave out, and their values then. */

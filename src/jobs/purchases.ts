@@ -50,19 +50,35 @@ async function recoverWhere(
   }
 }
 
+/** Is called once for a purchase whose chain says otherwise than the person who attested its payment. */
+type OnContradiction = (purchaseId: string) => void;
+
 /**
- * Asks the chains about unknown payments whose next question is due. A question further ahead than any is
- * planned counts as due too, since a clock that was ahead has written it.
+ * Asks the chains about payments whose next question is due: unknown ones, and those that only a person has
+ * attested. A question further ahead than any is planned counts as due too, since a clock that was ahead has
+ * written it.
  *
  * @returns how many payments became known
  */
-export async function reconcilePurchases(ctx: Context, onFault: OnFault): Promise<number> {
+export async function reconcilePurchases(
+  ctx: Context,
+  onFault: OnFault,
+  onContradiction: OnContradiction,
+): Promise<number> {
   const now = ctx.now();
   const due = await ctx.store.read((reader) =>
     reader.purchases.toCheck(now, now + CHECK_MS_MAX, RECONCILE_MAX),
   );
   const outcomes = await Promise.all(
-    due.map((purchase) => reconcilePurchase(ctx, purchase).catch((error) => onFault(error, purchase.id))),
+    due.map(async (purchase) => {
+      try {
+        const outcome = await reconcilePurchase(ctx, purchase);
+        if (outcome === "contradicted") onContradiction(purchase.id);
+        return outcome;
+      } catch (error) {
+        return onFault(error, purchase.id);
+      }
+    }),
   );
-  return outcomes.filter((outcome) => outcome === true).length;
+  return outcomes.filter((outcome) => outcome === "settled").length;
 }

@@ -16,14 +16,10 @@ import type { Finding } from "../core/x402/purchase.ts";
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
 export type EvmChains = {
   /**
-   * Whether a wallet's EIP-3009 authorization is used, read at the newest confirmed block or at the newest block. "Not used" at
-   * a confirmed block holds up to the time of the chain's finalized block, where there is one. An authorization that its wallet
-   * has cancelled counts as used; our wallets never cancel one.
+   * Whether a wallet's EIP-3009 authorization is used, read at the newest confirmed block, and up to when that is final. An
+   * authorization that its wallet has cancelled counts as used; our wallets never cancel one.
    */
-  authorizationState(
-    question: AuthorizationQuestion,
-    at?: "confirmed" | "newest",
-  ): Promise<AuthorizationState | Away>;
+  authorizationState(question: AuthorizationQuestion): Promise<AuthorizationState | Away>;
   /** What a wallet has of a token at the newest block, in the token's smallest unit. */
   balanceOf(chainId: number, contract: string, holder: string): Promise<TokenBalance | Away>;
 };
@@ -41,8 +37,10 @@ export type AuthorizationQuestion = {
 export type AuthorizationState = {
   readonly isUsed: boolean;
   readonly blockNumber: bigint;
-  /** The time of the block, or of the finalized block where that is earlier. Epoch milliseconds. */
-  readonly blockTime: number;
+  /** Whether the block itself is final. A test network's is, and one where the endpoint knows no finalized block. */
+  readonly isFinal: boolean;
+  /** Up to when the chain is final: the time of the block, or of the finalized block before it. Epoch milliseconds. */
+  readonly finalUntil: number;
 };
 
 export type TokenBalance = {
@@ -139,15 +137,18 @@ export function createEvmChains(
   }
 
   return {
-    authorizationState: ({ chainId, contract, authorizer, nonce }, at = "confirmed") =>
+    authorizationState: ({ chainId, contract, authorizer, nonce }) =>
       ask(chainId, async (client) => {
-        // The finalized block is read first, so the block that is read below is not older than it.
-        const isFinal = at === "newest" || isTestNetwork(chainId);
-        const finalTime = isFinal ? null : await finalizedTime(client);
+        // The finalized block is read first, so that the block that is read below comes after it.
+        const finalized = isTestNetwork(chainId) ? null : await finalizedBlock(client);
         const newest = await getBlock(client, { blockTag: "latest" });
-        const depth = BigInt(at === "newest" ? 0 : confirmations(chainId) - 1);
-        const blockNumber = newest.number > depth ? newest.number - depth : 0n;
-        const block = blockNumber === newest.number ? newest : await getBlock(client, { blockNumber });
+        const depth = BigInt(confirmations(chainId) - 1);
+        const confirmed = newest.number > depth ? newest.number - depth : 0n;
+        // Some chains finalize a block sooner than that.
+        const isFinal = finalized === null || finalized.number >= confirmed;
+        const blockNumber = finalized !== null && isFinal ? finalized.number : confirmed;
+        const until =
+          finalized ?? (blockNumber === newest.number ? newest : await getBlock(client, { blockNumber }));
         const isUsed = await readContract(client, {
           address: contract as Hex,
           abi: ABI,
@@ -155,7 +156,7 @@ export function createEvmChains(
           args: [authorizer as Hex, nonce as Hex],
           blockNumber,
         });
-        return { isUsed, blockNumber, blockTime: Number(earlier(block.timestamp, finalTime)) * SECOND_MS };
+        return { isUsed, blockNumber, isFinal, finalUntil: Number(until.timestamp) * SECOND_MS };
       }),
     balanceOf: (chainId, contract, holder) =>
       ask(chainId, async (client) => {
@@ -178,12 +179,12 @@ const NO_SUCH_BLOCK: ReadonlySet<number> = new Set([-32_602, -39_001]);
 const SERVER_ERRORS: ReadonlySet<number> = new Set([-32_000, -32_001]);
 
 /**
- * The time of the newest block that cannot be undone any more, epoch seconds; null where the endpoint does not know it. The
- * state is not read at this block, since most nodes do not keep a state that old.
+ * The newest block that cannot be undone any more; null where the endpoint does not know it. Where it is old, the state is not
+ * read there, since most nodes do not keep a state that old.
  */
-async function finalizedTime(client: Client): Promise<bigint | null> {
+async function finalizedBlock(client: Client): Promise<{ number: bigint; timestamp: bigint } | null> {
   try {
-    return (await getBlock(client, { blockTag: "finalized" })).timestamp;
+    return await getBlock(client, { blockTag: "finalized" });
   } catch (error) {
     if (isNoSuchBlock(error)) return null;
     throw error;
@@ -200,9 +201,6 @@ const isNoSuchBlock = (error: unknown): boolean =>
           (SERVER_ERRORS.has(cause.code) && /block|tag/i.test(cause.details)))),
   ) !== null;
 
-const earlier = (time: bigint, other: bigint | null): bigint =>
-  other !== null && other < time ? other : time;
-
 const defaultConfirmations = (chainId: number): number =>
   isTestNetwork(chainId) ? CONFIRMATIONS_TEST : CONFIRMATIONS_MAIN;
 
@@ -214,15 +212,17 @@ function reasonOf(error: unknown): Away["away"] {
 }
 
 /**
- * What the chain's answer means for an authorization (see `Finding` in core/x402/purchase.ts). If it is unused at a block later
- * than its expiry, it can never be used, since the times of blocks only grow.
+ * What the chain's answer means for an authorization (see `Finding` in core/x402/purchase.ts). It can only be used in a block
+ * before its expiry, and the times of blocks only grow. So once the chain is final up to a time after the expiry, what a
+ * confirmed block says stays so: used, or never used.
  *
  * @param validBefore epoch milliseconds, as is `now`
  */
 export function findingOf(state: AuthorizationState | Away, validBefore: number, now: number): Finding {
   if ("away" in state) return state.away === "none" ? "none" : "away";
-  if (state.isUsed) return "used";
-  if (state.blockTime > validBefore) return "expired";
-  // A stopped endpoint would answer "unused" for ever, so a block older than a day counts as no answer.
-  return state.blockTime < now - DAY_MS ? "away" : "unused";
+  const isPast = state.finalUntil > validBefore;
+  if (state.isUsed && (state.isFinal || isPast)) return "used";
+  if (isPast) return "expired";
+  // A stopped endpoint would answer the same for ever, so a block older than a day counts as no answer.
+  return state.finalUntil < now - DAY_MS ? "away" : "open";
 }

@@ -22,8 +22,16 @@ export type Figures = {
     readonly exhausted: number;
     readonly notSent: number;
   };
-  /** `unfinished`: purchases that have not ended. `unknown`: payments whose outcome is still unknown. */
-  readonly purchases: { readonly unfinished: number; readonly unknown: number; readonly lateMs: number };
+  /**
+   * `unfinished`: purchases that have not ended. `unknown`: payments whose outcome is still unknown.
+   * `contradicted`: payments of which the chain says otherwise than the person who attested them.
+   */
+  readonly purchases: {
+    readonly unfinished: number;
+    readonly unknown: number;
+    readonly lateMs: number;
+    readonly contradicted: number;
+  };
   readonly jobs: readonly JobState[];
   readonly evaluators: readonly {
     readonly pool: string;

@@ -123,6 +123,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_payments_late_seconds",
     "How long the longest due question about a payment has waited.",
   );
+  const contradicted = gauge(
+    "holdfast_payments_contradicted",
+    "Payments of which the chain says otherwise than the person who attested them.",
+  );
   const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
   const newestBackup = gauge(
     "holdfast_backup_newest_timestamp_seconds",
@@ -152,6 +156,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showNotSent([[{}, figures.deliveries.notSent]]);
     unfinished.set(figures.purchases.unfinished);
     unknown.set(figures.purchases.unknown);
+    contradicted.set(figures.purchases.contradicted);
     unknownLate.set(figures.purchases.lateMs / SECOND_MS);
     if (figures.newestBackupAt !== null) newestBackup.set(figures.newestBackupAt / SECOND_MS);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);

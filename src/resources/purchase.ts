@@ -18,7 +18,7 @@ import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import { STATES, type State, type Warrant } from "../core/warrant.ts";
 import { caip2Of } from "../core/x402/chains.ts";
-import { ATTEMPTS, KNOWN, PHASES, type Purchase, WITNESSES } from "../core/x402/purchase.ts";
+import { ATTEMPTS, isContradicted, KNOWN, PHASES, type Purchase, WITNESSES } from "../core/x402/purchase.ts";
 import type { Pays, Quote } from "../core/x402/quote.ts";
 import { reasonCodesForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, specInput } from "./input.ts";
@@ -109,6 +109,8 @@ const purchaseForm = form("Purchase", () =>
     attempt: orNull(oneOf(ATTEMPTS)),
     known: orNull(oneOf(KNOWN)),
     known_by: orNull(oneOf(WITNESSES)),
+    chain_said: orNull(oneOf(["paid", "unpaid"])),
+    contradicted: boolean,
     transaction: orNull(text),
     response_status: orNull(integer),
     response_hash: orNull(text),
@@ -143,6 +145,8 @@ export const purchaseResource = (
   attempt: purchase.attempt,
   known: purchase.known,
   known_by: purchase.knownBy,
+  chain_said: purchase.chainSaid,
+  contradicted: isContradicted(purchase),
   transaction: purchase.transaction,
   response_status: purchase.responseStatus,
   response_hash: purchase.responseHash,

@@ -78,6 +78,7 @@ export const exampleWarrant = (of: Pick<Warrant, "id" | "organisationId" | "mode
     payee: "example-payee",
     spec: { clauses: [{ kind: "http.status", equals: 200 }] },
     ...NOTHING_CHOSEN,
+    openedBy: null,
     sessionId: null,
     policyVersion: null,
     rulesHash: BUILT_IN_RULES_HASH,

@@ -75,11 +75,8 @@ export type Buying = X402Client & {
 export type Chains = {
   /** The ids of these chains. */
   readonly ids: readonly number[];
-  /** What the chain says of an authorization, at the newest block or at the newest confirmed one. */
-  find(
-    question: AuthorizationQuestion & { readonly validBefore: number },
-    at: "confirmed" | "newest",
-  ): Promise<Finding>;
+  /** What the chain says of an authorization. */
+  find(question: AuthorizationQuestion & { readonly validBefore: number }): Promise<Finding>;
   /** How much of a token a wallet has, and at what time; null where that cannot be read. */
   balanceOf(...question: Parameters<EvmChains["balanceOf"]>): Promise<TokenBalance | null>;
 };

@@ -34,7 +34,8 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
       },
       purchases: {
         unfinished: purchases.unfinished,
-        unknown: purchases.toCheck,
+        unknown: purchases.unknown,
+        contradicted: purchases.contradicted,
         lateMs: ageOf(purchases.nextCheckAt, now),
       },
     };

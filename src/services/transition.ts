@@ -24,6 +24,9 @@ export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
 const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
 export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
 
+/** The need of the kill rule (`isStopped`), besides the agent that every move of a warrant has. */
+export const STOPPING = { warrantOpener: OF_WARRANT } as const;
+
 /** The needs of the counters and the events of a move. */
 const TOUCHED = { warrantAgent: OF_WARRANT, warrantSession: OF_WARRANT, webhooks: true } as const;
 

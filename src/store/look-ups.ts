@@ -98,6 +98,10 @@ export const LOOK_UPS: LookUps = {
     const { agentId } = source as Warrant;
     return agentId === null ? null : agentIn(view, scope, agentId);
   },
+  warrantOpener: (view, scope, _, source) => {
+    const { openedBy } = source as Warrant;
+    return openedBy?.kind === "agent" ? agentIn(view, scope, openedBy.id) : null;
+  },
   warrantSession: (view, _, __, source) => rowOf(view, "spendSession", (source as Warrant).sessionId),
   warrantPolicy: (view, scope, _, source) => policyIn(view, scope, (source as Warrant).policyId),
   warrantPurchase: (view, _, __, source) =>

@@ -49,7 +49,10 @@ export type NeedTable = {
 
   // A warrant, and what a move of it touches
   readonly warrant: Need<string | From<"escalation"> | From<"purchase">, Warrant | null>;
+  /** The agent that the warrant names. */
   readonly warrantAgent: Need<From<"warrant">, Agent | null>;
+  /** The agent whose key opened the warrant. */
+  readonly warrantOpener: Need<From<"warrant">, Agent | null>;
   /** The session that the warrant was charged to. */
   readonly warrantSession: Need<From<"warrant">, SpendSession | null>;
   /** The policy version that the warrant is pinned to. */

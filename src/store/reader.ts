@@ -58,7 +58,12 @@ export interface Reader {
      */
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
     /** Those with a later deadline than that, soonest first. */
-    ofAgent(agentId: string, state: State, deadlineAfter: number, limit: number): Promise<readonly Warrant[]>;
+    ofAgent(
+      agentId: string,
+      state: "held" | "frozen",
+      deadlineAfter: number,
+      limit: number,
+    ): Promise<readonly Warrant[]>;
   };
   readonly trace: {
     /** Oldest first. */
@@ -141,18 +146,18 @@ export interface Reader {
     /** Unfinished purchases of all organisations, in order of id, after the given one. */
     unfinished(afterId: string, limit: number): Promise<readonly Purchase[]>;
     /**
-     * Purchases whose payment is unknown and whose next question to the chain is due now, or later than
-     * `latest`. No question is planned so late, so a clock that was ahead has written it.
+     * Purchases whose next question to the chain is due now, or later than `latest`. No question is planned so late, so a clock that was ahead has written it.
      */
     toCheck(now: number, latest: number, limit: number): Promise<readonly Purchase[]>;
     /**
-     * How many purchases are unfinished, how many payments the chain is asked about, and when the next
-     * question is due, epoch milliseconds.
+     * How many purchases are unfinished, how many payments are unknown and when the next question about them
+     * is due, epoch milliseconds; and of how many the chain contradicts the person who attested them.
      */
     waiting(): Promise<{
       readonly unfinished: number;
-      readonly toCheck: number;
+      readonly unknown: number;
       readonly nextCheckAt: number | null;
+      readonly contradicted: number;
     }>;
   };
   readonly contents: { get(hash: string): Promise<Uint8Array | null> };

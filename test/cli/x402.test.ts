@@ -1,11 +1,15 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { sha256 } from "../../src/core/canonical.ts";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import type { Finding } from "../../src/core/x402/purchase.ts";
 import { reconcilePurchases } from "../../src/jobs/purchases.ts";
+import { ledgerFigures } from "../../src/services/figures.ts";
 import { rememberServer } from "../../src/services/instance.ts";
 import { settleWarrant } from "../../src/services/warrants/settle.ts";
 import { payForUrl } from "../../src/services/x402/pay.ts";
+import { reconcilePurchase } from "../../src/services/x402/reconcile.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import {
@@ -19,6 +23,7 @@ import {
   SELLER_URL,
   silence,
 } from "../support/market.ts";
+import { noContradiction, noFault } from "../support/no-fault.ts";
 import { codeOf, createCaller, createStage, idempotencyOf, must, type Stage } from "../support/stage.ts";
 
 /** `holdfast x402 list|show|resolve`: how far purchases came, and whether their sellers were paid. */
@@ -119,7 +124,14 @@ test.each([
     }
     ctx.clock.now += 1;
     const resolved = await cli.json("x402", "resolve", id, `--${known}`, "--note", "asked the seller");
-    expect(resolved).toMatchObject({ known, known_by: "person", warrant_state: state, next_check_at: null });
+    expect(resolved).toMatchObject({
+      known,
+      known_by: "person",
+      warrant_state: state,
+      chain_said: null,
+      contradicted: false,
+    });
+    expect(resolved.next_check_at).toEqual(expect.stringMatching(/Z$/));
     expect(ctx.reader.balances.list(stage)[0]!.balance.held).toBe(held);
     const entry = ctx.reader.auditEntries.list(stage.organisationId, null, 1)[0]!;
     expect(entry).toMatchObject({
@@ -179,10 +191,10 @@ test("resolve works where the chain has not answered for a day, and is still ask
   const resolve = () => cli.run("x402", "resolve", id, "--unpaid", "--json");
   const ask = async (finding: Finding) => {
     market.findings = [finding];
-    expect(await reconcilePurchases(ctx, (error) => Promise.reject(error))).toBe(0);
+    expect(await reconcilePurchases(ctx, noFault, noContradiction)).toBe(0);
   };
   ctx.clock.now += HOUR_MS;
-  await ask("unused");
+  await ask("open");
   await rememberServer(ctx);
   expect(failure((await resolve()).err).message).toBe(chainDecidesUntil(timeIn(24 * HOUR_MS)));
   ctx.clock.now += HOUR_MS;
@@ -218,4 +230,89 @@ test("resolve is refused where a chain decides, nothing is unknown, or neither -
     expect([exit, failure(err).code, failure(err).message]).toEqual([1, code, message]);
   }
   expect(failure((await cli.run("x402", "show", "pur_none", "--json")).err).code).toBe("purchase_not_found");
+});
+
+const allWarrantsAndMoney = () => ({
+  balances: ctx.reader.balances.list(stage),
+  warrants: ctx.reader.warrants.byCreation(stage, {}, {}, 10),
+  escalations: ctx.reader.escalations.list(stage, 10),
+});
+
+describe("a chain that comes back after a person has attested a payment", () => {
+  let id: string;
+  const contradictions: string[] = [];
+  const ask = async (finding: Finding) => {
+    market.findings = [finding];
+    ctx.clock.now += HOUR_MS;
+    const learnt = await reconcilePurchases(ctx, noFault, (purchaseId) => contradictions.push(purchaseId));
+    expect(learnt).toBe(0);
+  };
+  beforeEach(async () => {
+    contradictions.length = 0;
+    id = await buyUnknown();
+    ctx.clock.now += 2 * HOUR_MS;
+  });
+
+  test.each([
+    ["unpaid", "used", "paid"],
+    ["paid", "expired", "unpaid"],
+  ] as const)("%s, the chain says %s: a disagreement, and nothing moves", async (known, finding, said) => {
+    await cli.json("x402", "resolve", id, `--${known}`);
+    const before = allWarrantsAndMoney();
+    for (const nothingYet of ["none", "away", "open"] as const) {
+      await ask(nothingYet);
+      expect(await cli.json("x402", "show", id)).toMatchObject({ chain_said: null, contradicted: false });
+    }
+    expect(await ctx.store.audit()).toEqual([]);
+    await ask(finding);
+    expect(contradictions).toEqual([id]);
+    expect(await cli.json("x402", "show", id)).toMatchObject({
+      ...{ known, known_by: "person", chain_said: said, contradicted: true, next_check_at: null },
+    });
+    expect((await cli.run("x402", "show", id)).out).toContain(
+      `${known}, by person, BUT THE CHAIN SAYS ${said}`,
+    );
+    expect((await ledgerFigures(ctx)).purchases).toMatchObject({ unknown: 0, contradicted: 1 });
+    expect(await ctx.store.audit()).toEqual([
+      `purchase ${id}: a person said that its payment is ${known}, and its chain says ${said}`,
+    ]);
+    expect(allWarrantsAndMoney()).toEqual(before);
+    // It is said once.
+    await ask(finding);
+    expect(contradictions).toEqual([id]);
+    // So that the ledger, which every test audits at its end, agrees with itself.
+    const raw = new Database(join(ctx.folder, "holdfast.db"));
+    raw.run("DROP TRIGGER purchases_keep_what_the_chain_said");
+    raw.run("UPDATE purchases SET chain_said = known WHERE chain_said IS NOT NULL");
+    raw.close();
+  });
+
+  test("that agrees: it says so, and is asked no more", async () => {
+    await cli.json("x402", "resolve", id, "--unpaid");
+    await ask("expired");
+    expect(await cli.json("x402", "show", id)).toMatchObject({
+      ...{ known_by: "person", chain_said: "unpaid", contradicted: false, next_check_at: null },
+    });
+    expect((await cli.run("x402", "show", id)).out).toContain("unpaid, by person, the chain agrees");
+    expect(contradictions).toEqual([]);
+    expect((await ledgerFigures(ctx)).purchases.contradicted).toBe(0);
+  });
+
+  test("while a person attests it: what the person said stays, and the chain is asked once more", async () => {
+    market.findings = ["used"];
+    const { find } = market.x402.chains;
+    const [unknown] = ctx.reader.purchases.list(stage, null, 1);
+    const late = {
+      ...market.x402.chains,
+      async find(...given: Parameters<typeof find>) {
+        await cli.json("x402", "resolve", id, "--paid");
+        return find(...given);
+      },
+    };
+    const asking = { ...ctx, x402: { ...market.x402, chains: late } };
+    expect(await reconcilePurchase(asking, unknown!)).toBe("nothing");
+    expect(await cli.json("x402", "show", id)).toMatchObject({ known_by: "person", chain_said: null });
+    await ask("used");
+    expect(await cli.json("x402", "show", id)).toMatchObject({ known_by: "person", chain_said: "paid" });
+  });
 });

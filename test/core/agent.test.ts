@@ -5,6 +5,8 @@ import {
   type Agent,
   type AgentStatus,
   agentAfter,
+  isFreed,
+  isStopped,
   sessionAfter,
   type Verdict,
   withStatus,
@@ -112,6 +114,21 @@ describe("a person's change of status", () => {
         expect(withStatus(agent({ status: from, failureCount: 2 }), to)).toEqual(
           agent({ status: to, failureCount: count }),
         );
+      });
+    }
+  }
+});
+
+describe("the kill rule", () => {
+  const withStatusOf = (status: AgentStatus | null) => status && agent({ status });
+  const STATUSES = [null, ...AGENT_STATUSES];
+  for (const named of STATUSES) {
+    for (const opener of STATUSES) {
+      const agents = { warrantAgent: withStatusOf(named), warrantOpener: withStatusOf(opener) };
+      const both = [named, opener];
+      test(`a warrant that names an agent (${named}), opened by a key of an agent (${opener})`, () => {
+        expect(isStopped(agents)).toBe(both.includes("killed"));
+        expect(isFreed(agents)).toBe(!both.includes("killed") && !both.includes("paused"));
       });
     }
   }

@@ -32,6 +32,7 @@ const OPENED: Warrant = {
   spec: { clauses: [{ kind: "json.schema", schema: "invoice" }] },
   specHash: hex("spec"),
   agentId: "agt_1",
+  openedBy: { kind: "agent", id: "agt_1" },
   sessionId: "ses_1",
   verifierId: "vrf_1",
   policyId: "pol_1",

@@ -59,6 +59,7 @@ const warrantIn = (state: State, rest: Partial<Warrant> = {}): Warrant => ({
   spec: { clauses: [{ kind: "http.status", equals: 200 }] },
   specHash: "a".repeat(64),
   agentId: null,
+  openedBy: null,
   sessionId: null,
   verifierId: null,
   policyId: null,

@@ -21,7 +21,7 @@ import type { Json, Reply } from "../support/client.ts";
 import { withCommands } from "../support/failing-commands.ts";
 import { type FailingStatements, type Fault, watchStatements } from "../support/failing-statements.ts";
 import { asksExact, delivers, type Market, openMarket, SELLER_URL, silence } from "../support/market.ts";
-import { noFault } from "../support/no-fault.ts";
+import { noContradiction, noFault } from "../support/no-fault.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -301,9 +301,9 @@ async function unknownPayment(finding: Finding): Promise<Json> {
 const sandbox = () => ({ organisationId: home.id, mode: "sandbox" as const });
 
 async function reconcileAttempt(): Promise<Attempt> {
-  const { warrantId } = await unknownPayment("unused");
+  const { warrantId } = await unknownPayment("open");
   market.findings = ["expired"];
-  return working(() => reconcilePurchases(service.ctx, noFault), "refunded", warrantId);
+  return working(() => reconcilePurchases(service.ctx, noFault, noContradiction), "refunded", warrantId);
 }
 
 /** After so long a person may say what became of a payment. */

@@ -85,39 +85,51 @@ const question = (chainId = BASE_SEPOLIA) => ({
   nonce: NONCE,
 });
 const timeOf = (number: number) => (FIRST_BLOCK_TIME + 2 * number) * 1_000;
+/** What is read at a block that is final. */
 const stateAt = (number: number, isUsed: boolean) => ({
   isUsed,
   blockNumber: BigInt(number),
-  blockTime: timeOf(number),
+  isFinal: true,
+  finalUntil: timeOf(number),
+});
+/** What is read at a block of a chain that is final up to an earlier block. */
+const openAt = (number: number, isUsed: boolean, final: number) => ({
+  ...stateAt(number, isUsed),
+  isFinal: false,
+  finalUntil: timeOf(final),
 });
 const AWAY: Away = { away: "no_answer" };
 
 describe("an authorization's state", () => {
   const READ: readonly (readonly [
     chainId: number,
+    finalized: number,
     usedFrom: number,
-    at: "confirmed" | "newest",
     AuthorizationState,
   ])[] = [
-    [BASE_SEPOLIA, 100, "confirmed", stateAt(100, true)],
-    [BASE_SEPOLIA, 101, "confirmed", stateAt(100, false)],
-    [BASE, 89, "confirmed", stateAt(89, true)],
-    [BASE, 90, "confirmed", stateAt(89, false)],
-    [BASE, 90, "newest", stateAt(100, true)],
-    [BASE, 101, "newest", stateAt(100, false)],
+    [BASE_SEPOLIA, 40, 100, stateAt(100, true)],
+    [BASE_SEPOLIA, 40, 101, stateAt(100, false)],
+    [BASE, 40, 40, openAt(89, true, 40)],
+    [BASE, 40, 89, openAt(89, true, 40)],
+    [BASE, 40, 90, openAt(89, false, 40)],
+    [BASE, 88, 89, openAt(89, true, 88)],
+    // Some chains finalize a block before eleven others have come after it.
+    [BASE, 89, 89, stateAt(89, true)],
+    [BASE, 98, 98, stateAt(98, true)],
+    [BASE, 98, 99, stateAt(98, false)],
+    [BASE, 100, 100, stateAt(100, true)],
   ];
-  for (const [chainId, usedFrom, at, state] of READ) {
-    test(`on chain ${chainId}, used from block ${usedFrom} on, at the ${at} block: ${state.isUsed}`, async () => {
-      const { url } = startEndpoint({ chainId, usedFrom });
-      const chains = chainsAt(url, {}, chainId);
-      expect(await chains.authorizationState(question(chainId), at)).toEqual(state);
+  for (const [chainId, finalized, usedFrom, state] of READ) {
+    test(`on chain ${chainId}, final up to block ${finalized}, used from block ${usedFrom} on`, async () => {
+      const { url } = startEndpoint({ chainId, finalized, usedFrom });
+      expect(await chainsAt(url, {}, chainId).authorizationState(question(chainId))).toEqual(state);
     });
   }
 
-  /** What the endpoint answers for its finalized block; up to which time "unused" then holds; whether the state is read there. */
+  /** What the endpoint answers for its finalized block; up to which time "open" then holds; whether the state is read there. */
   const FINAL: readonly (readonly [what: string, instead: Answer | undefined, AuthorizationState | Away])[] =
     [
-      ["older than a confirmed one", undefined, { ...stateAt(89, false), blockTime: timeOf(40) }],
+      ["older than a confirmed one", undefined, openAt(89, false, 40)],
       [
         "unknown: an error of the tag",
         () => ({ error: { code: -32602, message: "no" } }),
@@ -156,15 +168,6 @@ describe("an authorization's state", () => {
       expect(read).toEqual("away" in state ? [] : [hex(89)]);
     });
   }
-
-  test("that is used counts before its block is final, and the newest block needs no final one", async () => {
-    const { url, asked } = startEndpoint({ chainId: BASE, finalized: 40, usedFrom: 89 });
-    const chains = chainsAt(url, {}, BASE);
-    expect(await chains.authorizationState(question(BASE))).toMatchObject({ isUsed: true });
-    asked.length = 0;
-    await chains.authorizationState(question(BASE), "newest");
-    expect(asked.map(({ params }) => params[0])).not.toContain("finalized");
-  });
 
   test("on a test network needs no final block", async () => {
     const { url, asked } = startEndpoint({ finalized: 40 });
@@ -300,12 +303,19 @@ describe("a request that fails is tried again", () => {
 
 describe("what it means", () => {
   const EXPIRY = 1_800_000_060_000;
-  const state = (isUsed: boolean, blockTime: number) => ({ isUsed, blockNumber: 1n, blockTime });
+  const state = (isUsed: boolean, finalUntil: number, isFinal = true) => ({
+    ...{ isUsed, blockNumber: 1n },
+    ...{ isFinal, finalUntil },
+  });
   const TABLE: readonly (readonly [AuthorizationState | Away, Finding])[] = [
     [state(true, EXPIRY - 1_000), "used"],
     [state(true, EXPIRY + 1_000), "used"],
-    [state(false, EXPIRY - 1_000), "unused"],
-    [state(false, EXPIRY), "unused"],
+    // It was used in a block before its expiry, and that block is not final yet.
+    [state(true, EXPIRY, false), "open"],
+    [state(true, EXPIRY + 1, false), "used"],
+    [state(false, EXPIRY + 1, false), "expired"],
+    [state(false, EXPIRY - 1_000), "open"],
+    [state(false, EXPIRY), "open"],
     [state(false, EXPIRY + 1), "expired"],
     [{ away: "none" }, "none"],
     [{ away: "timeout" }, "away"],
@@ -319,8 +329,10 @@ describe("what it means", () => {
   }
 
   test("an answer of an endpoint that stands still counts as no answer", () => {
-    const behind = (ms: number) => findingOf(state(false, EXPIRY), EXPIRY, EXPIRY + ms);
-    expect([behind(86_400_000), behind(86_400_001)]).toEqual(["unused", "away"]);
+    for (const isUsed of [false, true]) {
+      const behind = (ms: number) => findingOf(state(isUsed, EXPIRY, false), EXPIRY, EXPIRY + ms);
+      expect([behind(86_400_000), behind(86_400_001)]).toEqual(["open", "away"]);
+    }
   });
 
   test("is each of the findings", () =>

@@ -7,7 +7,7 @@ const NOTHING: Figures = {
   money: [],
   escalations: { count: 0, oldestMs: 0 },
   deliveries: { waiting: 0, lateMs: 0, exhausted: 0, notSent: 0 },
-  purchases: { unfinished: 0, unknown: 0, lateMs: 0 },
+  purchases: { unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 },
   jobs: [],
   evaluators: [],
   audit: null,
@@ -139,14 +139,20 @@ test("the audit is shown from its first end on", async () => {
 test("webhooks that were given up, and payments that are not known, are shown", async () => {
   const metrics = createMetrics();
   const deliveries = { waiting: 1, lateMs: 2_000, exhausted: 3, notSent: 4 };
-  const purchases = { unfinished: 5, unknown: 6, lateMs: 7_000 };
+  const purchases = { unfinished: 5, unknown: 6, lateMs: 7_000, contradicted: 8 };
   await textOf(metrics, { deliveries, purchases });
   const text = await textOf(metrics, { deliveries, purchases });
   const names = [
     ...["webhook_deliveries_waiting", "webhook_late_seconds", "webhook_exhausted_total"],
-    ...["webhook_not_sent_total", "purchases_unfinished", "payments_unknown", "payments_late_seconds"],
+    ...[
+      "webhook_not_sent_total",
+      "purchases_unfinished",
+      "payments_unknown",
+      "payments_late_seconds",
+      "payments_contradicted",
+    ],
   ];
-  expect(names.map((name) => seriesOf(text, `holdfast_${name}`))).toEqual([..."1234567"]);
+  expect(names.map((name) => seriesOf(text, `holdfast_${name}`))).toEqual([..."12345678"]);
 });
 
 test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {

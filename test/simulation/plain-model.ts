@@ -29,6 +29,8 @@ export type ModelWarrant = {
   readonly amount: bigint;
   readonly asset: string;
   readonly agentId: string | null;
+  /** The agent whose key opened it. */
+  readonly openerId: string | null;
   readonly sessionId: string | null;
   readonly policyId: string | null;
   readonly rules: Rules;
@@ -207,6 +209,7 @@ export class PlainModel {
       amount,
       asset,
       agentId,
+      openerId: own?.id ?? null,
       sessionId: session?.id ?? null,
       policyId: policy?.id ?? null,
       rules: policy?.rules ?? BUILT_IN,
@@ -277,6 +280,11 @@ export class PlainModel {
     if (agent) agent.failures = 0;
   }
 
+  /** Whether the agent that it names was killed, or the one whose key opened it. */
+  private isStopped({ agentId, openerId }: ModelWarrant): boolean {
+    return [agentId, openerId].some((id) => this.agents.get(id ?? "")?.status === "killed");
+  }
+
   private escalate(warrant: ModelWarrant, score: number | null, reasonCodes: readonly string[]): void {
     this.escalations.push({
       warrantId: warrant.id,
@@ -305,7 +313,7 @@ export class PlainModel {
     const warrant = this.warrants.get(request.warrantId);
     if (!warrant) return "warrant_not_found";
     if (request.ifMatch !== null && request.ifMatch !== warrant.version) return "version_conflict";
-    const killed = this.agents.get(warrant.agentId ?? "")?.status === "killed";
+    const killed = this.isStopped(warrant);
     if (warrant.state !== "held" || killed || this.expire(warrant.id, now)) return "illegal_transition";
     if (caller.kind === "key") {
       if (warrant.agentId !== null && warrant.agentId !== caller.agentId) return "agent_key_mismatch";
@@ -325,7 +333,7 @@ export class PlainModel {
     const policy = this.outcomeOf(warrant.rules, request.passes / CLAUSES, codes);
     let { outcome } = policy;
     const pays = outcome === "release" ? 10_000 : (policy.bps ?? 0);
-    if (pays > 0 && this.agents.get(warrant.agentId ?? "")?.status === "killed") {
+    if (pays > 0 && this.isStopped(warrant)) {
       outcome = "escalate";
       codes.push("agent_killed");
     } else if (pays > 0 && (warrant.amount * BigInt(pays)) / 10_000n === 0n) {
@@ -362,7 +370,7 @@ export class PlainModel {
   interrupt(id: string, version: number): boolean {
     const warrant = this.warrants.get(id);
     if (warrant?.version !== version) return false;
-    const killed = this.agents.get(warrant.agentId ?? "")?.status === "killed";
+    const killed = this.isStopped(warrant);
     this.move(warrant, killed ? "frozen" : "held");
     if (killed) this.escalate(warrant, null, ["agent_killed"]);
     for (const [key, bound] of this.keys)
@@ -424,7 +432,7 @@ export class PlainModel {
   followStatus(id: string, now: number): void {
     const status = this.agents.get(id)?.status;
     for (const warrant of this.warrants.values()) {
-      if (warrant.agentId !== id) continue;
+      if (warrant.agentId !== id && warrant.openerId !== id) continue;
       if (status === "killed" && warrant.state === "held") {
         this.move(warrant, "frozen");
         this.escalate(warrant, null, ["agent_killed"]);

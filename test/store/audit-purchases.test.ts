@@ -154,6 +154,21 @@ const STATES: readonly Corruption[] = [
     /: next_check_at is 1, and its payment is paid$/,
   ],
   [
+    "what a chain said of a payment that no person attested",
+    set("paid", "chain_said = 'paid'"),
+    /: chain_said is paid, and known_by is chain$/,
+  ],
+  [
+    "a chain that contradicts a person",
+    set("unpaid", "known_by = 'person', chain_said = 'paid'"),
+    /: a person said that its payment is unpaid, and its chain says paid$/,
+  ],
+  [
+    "a person's word that is not compared with the chain",
+    set("unpaid", "known_by = 'person'"),
+    /: next_check_at is null, and its payment is unpaid$/,
+  ],
+  [
     "an unknown payment whose escalation does not say so",
     `UPDATE escalations SET reason_codes = '[]' WHERE warrant_id = ${warrantOf("unknown")}`,
     /: is unknown, and no open escalation of its warrant says payment_unknown$/,

@@ -349,6 +349,16 @@ const WARRANTS: readonly Corruption[] = [
     /: its organisation and mode have no agent agt_\w+$/,
   ],
   [
+    "another agent that opened it",
+    `UPDATE warrants SET opened_by_agent = (SELECT position FROM agents WHERE status = 'killed') WHERE id = ${one("released", "AND opened_by_agent IS NOT NULL")}`,
+    /: the agent that opened it, against its trace is "agt_\w+", not "agt_\w+"$/,
+  ],
+  [
+    "another person who opened it",
+    `UPDATE warrants SET opened_by_user = 'usr_none' WHERE id = ${one("released", "AND opened_by_agent IS NOT NULL")}`,
+    /: the person who opened it, against its trace is "usr_none", not null$/,
+  ],
+  [
     "a session of another agent",
     "UPDATE spend_sessions SET agent_id = (SELECT id FROM agents WHERE status = 'killed')",
     /: its agent has no session ses_\w+$/,

@@ -383,6 +383,8 @@ describe("raw SQL of a buggy caller", () => {
       "rules_hash",
       "deadline",
       "opened_at",
+      "opened_by_agent",
+      "opened_by_user",
     ].map(
       (column) =>
         [
@@ -746,6 +748,16 @@ describe("raw SQL of a buggy caller", () => {
     elsewhere("sandbox", 1),
     elsewhere("live", 84_532),
     elsewhere("live", 31_337),
+    [
+      "what a chain said of a payment that no person attested",
+      changed("chain_said = 'paid'", "ended"),
+      /the chain answers once what a person has attested/,
+    ],
+    [
+      "what a chain cannot say",
+      changed("known_by = 'person', chain_said = 'unknown'", "ended"),
+      /the chain answers once what a person has attested/,
+    ],
     ["a deleted purchase", () => "DELETE FROM purchases WHERE id = 'pur_held'", /purchases are kept/],
   ];
 
@@ -1065,6 +1077,7 @@ describe("a wrong Change", () => {
     spec,
     specHash: hashJson(spec),
     agentId: null,
+    openedBy: null,
     sessionId: null,
     verifierId: null,
     policyId: null,

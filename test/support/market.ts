@@ -21,8 +21,8 @@ export type Market = {
   blockTime: number;
   readonly asked: SellerRequest[];
   readonly sent: PaymentHeader[];
-  /** How often the chain was asked about an authorization, and at which block. */
-  readonly chainAsked: string[];
+  /** How often the chain was asked about an authorization. */
+  chainAsked: number;
 };
 
 export const SELLER_URL = "http://seller.example/goods";
@@ -38,7 +38,6 @@ const WALLETS = {
 export function openMarket(): Market {
   const asked: SellerRequest[] = [];
   const sent: PaymentHeader[] = [];
-  const chainAsked: string[] = [];
   const market: Market = {
     x402: {
       ...NO_MONEY,
@@ -55,9 +54,9 @@ export function openMarket(): Market {
         get ids() {
           return market.findings[0] === "none" ? [] : [BASE_SEPOLIA];
         },
-        async find(_question, at) {
-          chainAsked.push(at);
-          return market.findings[Math.min(chainAsked.length, market.findings.length) - 1] ?? "none";
+        async find() {
+          market.chainAsked++;
+          return market.findings[Math.min(market.chainAsked, market.findings.length) - 1] ?? "none";
         },
         balanceOf: async () =>
           market.balance === null ? null : { balance: market.balance, blockTime: market.blockTime },
@@ -71,7 +70,7 @@ export function openMarket(): Market {
     blockTime: 0,
     asked,
     sent,
-    chainAsked,
+    chainAsked: 0,
   };
   return market;
 }
@@ -120,6 +119,13 @@ export function asksExact(amount: string, version: 1 | 2 = 2, overrides: object 
           }),
         },
       );
+}
+
+/** A challenge for `exact` on Base, whose money is real. */
+export function asksExactOnBase(amount: string): FirstAnswer {
+  const { contract, tokenName, tokenVersion } = KNOWN_ASSETS.find(({ chainId }) => chainId === 8_453)!;
+  const extra = { name: tokenName, version: tokenVersion };
+  return asksExact(amount, 2, { network: "eip155:8453", asset: contract, extra });
 }
 
 export const TRANSACTION = `0x${"ab".repeat(32)}`;

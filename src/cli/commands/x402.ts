@@ -103,12 +103,22 @@ const quoteOf = ({ quoted }: Purchase): string =>
   quoted === null ? "none" : displayAmount(BigInt(quoted.amount), quoted.asset);
 
 /** Whether the seller was paid, and how that is known. */
-function knownOf({ pays, known, known_by, attempt, transaction }: Purchase): string {
+function knownOf({
+  pays,
+  known,
+  known_by,
+  chain_said,
+  contradicted,
+  attempt,
+  transaction,
+}: Purchase): string {
   if (pays?.kind === "voucher") return "a voucher, paid in the ledger";
   if (known === null) return "none";
   const source = known_by === null ? "" : `, by ${known_by}`;
+  const chain =
+    chain_said === null ? "" : contradicted ? `, BUT THE CHAIN SAYS ${chain_said}` : ", the chain agrees";
   const never = attempt === "never_connected" ? ", the seller was never reached" : "";
-  return `${known}${source}${never}${transaction === null ? "" : `, ${transaction}`}`;
+  return `${known}${source}${chain}${never}${transaction === null ? "" : `, ${transaction}`}`;
 }
 
 const fieldsOf = (purchase: Purchase) =>

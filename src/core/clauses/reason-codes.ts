@@ -20,6 +20,7 @@ const DECISION_CODES = [
   "agent_killed",
   "payment_unknown",
   "payment_irrevocable",
+  "payment_unused",
 ] as const;
 
 export const REASON_CODES = [...CLAUSE_CODES, ...DECISION_CODES] as const;

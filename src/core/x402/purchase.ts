@@ -50,16 +50,17 @@ export const ATTEMPTS = ["never_connected", "no_answer", "answered", "receipted"
 export type Attempt = (typeof ATTEMPTS)[number];
 
 /**
- * What the chain says of the authorization. `unused`: it was not used so far, and may still be. `expired`: it was not used at
- * a confirmed block later than its expiry, so it never will be. `away`: the chain does not answer. `none`: there is no
- * endpoint of that chain to ask.
+ * What the chain says of the authorization. `used`: at a confirmed block, on a main network a final one. `open`: neither is
+ * certain yet, and it may still be used. `expired`: it was not used at a confirmed block later than its expiry, so it never
+ * will be. `away`: the chain does not answer. `none`: there is no endpoint of that chain to ask.
  */
-export const FINDINGS = ["used", "unused", "expired", "away", "none"] as const;
+export const FINDINGS = ["used", "open", "expired", "away", "none"] as const;
 export type Finding = (typeof FINDINGS)[number];
 
 /**
- * Whether the seller was paid. What the chain says is final. A receipt alone is enough only where no chain can be asked. A
- * failed or missing receipt proves nothing, since the seller still has the authorization.
+ * Whether the seller was paid. What the chain says is final, with a settlement receipt or without one. A receipt alone is
+ * enough only where no chain can be asked. A failed or missing receipt proves nothing, since the seller still has the
+ * authorization.
  */
 export function knownOf(kind: Pays["kind"], attempt: Attempt, finding: Finding): Known {
   if (kind === "voucher") return "unpaid";
@@ -81,29 +82,42 @@ const outcomeOf = (outcome: "refund" | "escalate"): PolicyDecision => ({
  * How a purchase is settled (README, "Buying by x402"). A policy cannot take back what was paid, nor release what was not.
  *
  * @param decision what the policy made of the paid answer; null where none came
+ * @param passed whether the answer passed every clause
  */
 export function decideSettlement(
   kind: Pays["kind"],
   known: Known,
   decision: PolicyDecision | null,
+  passed: boolean,
 ): Settlement {
   const unreached: Settlement = { decision: outcomeOf("refund"), reasonCode: "source_unreachable" };
   if (kind === "voucher") return decision ? { decision, reasonCode: null } : unreached;
-  if (known === "unpaid") return decision ? { decision: outcomeOf("refund"), reasonCode: null } : unreached;
+  if (known === "unpaid") {
+    if (!decision) return unreached;
+    return { decision: outcomeOf("refund"), reasonCode: passed ? "payment_unused" : null };
+  }
   if (known === "unknown") return { decision: outcomeOf("escalate"), reasonCode: "payment_unknown" };
   return decision?.outcome === "release"
     ? { decision, reasonCode: null }
     : { decision: outcomeOf("escalate"), reasonCode: "payment_irrevocable" };
 }
 
-/**
- * What the job does with an escalated purchase whose payment is not known. `refund`: the actor `system` refunds it.
- * `irrevocable`: the seller was paid, so a person can only release it. `wait`: ask the chain again, until a person attests.
- */
-export function decideUnknown(finding: Finding): "refund" | "irrevocable" | "wait" {
-  if (finding === "used") return "irrevocable";
-  return finding === "expired" ? "refund" : "wait";
+/** What the chain says for certain of a payment; null where it is to be asked again. */
+export function saidOf(finding: Finding): Exclude<Known, "unknown"> | null {
+  if (finding === "used") return "paid";
+  return finding === "expired" ? "unpaid" : null;
 }
+
+/**
+ * Whether the chain is still asked: the payment is unknown, or only a person has said what became of it, and the chain may
+ * come back.
+ */
+export const isToBeAsked = ({ known, knownBy, chainSaid }: Purchase): boolean =>
+  known === "unknown" || (knownBy === "person" && chainSaid === null);
+
+/** Whether the chain contradicts what a person has said of the payment. It moves nothing: what is known stays known. */
+export const isContradicted = ({ known, chainSaid }: Purchase): boolean =>
+  chainSaid !== null && chainSaid !== known;
 
 /**
  * How much later than the expiry a person may attest where no chain is asked. The authorization expires by
@@ -189,6 +203,8 @@ export type Purchase = {
   readonly known: Known | null;
   /** Who said whether the seller was paid. */
   readonly knownBy: (typeof WITNESSES)[number] | null;
+  /** What the chain said after a person had; null where it has not, or no person was asked. */
+  readonly chainSaid: Exclude<Known, "unknown"> | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
   /** Status of the answer to the paid request; null where no answer came. */

@@ -1,4 +1,4 @@
-import { isKilled } from "../../core/agent.ts";
+import { isStopped } from "../../core/agent.ts";
 import type { Check } from "../../core/check.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
@@ -11,7 +11,7 @@ import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
-import { type MoveDetails, OF_WARRANT } from "../transition.ts";
+import { type MoveDetails, OF_WARRANT, STOPPING } from "../transition.ts";
 
 /**
  * How a check ends: the policy decides, and the warrant moves accordingly, in one commit with the check's
@@ -19,13 +19,13 @@ import { type MoveDetails, OF_WARRANT } from "../transition.ts";
  */
 
 /** The needs of the policy's decision. The move has needs of its own. */
-export const DECIDING = { warrantPolicy: OF_WARRANT } as const;
+export const DECIDING = { warrantPolicy: OF_WARRANT, ...STOPPING } as const;
 
 /** The decision after a check, and the reason codes for its record. */
 export type Outcome = { readonly decision: PolicyDecision; readonly reasonCodes: readonly ReasonCode[] };
 
 /**
- * The policy's decision, except in three cases that escalate instead of paying: the agent was killed, the
+ * The policy's decision, except in three cases that escalate instead of paying: an agent of the warrant was killed, the
  * share comes to nothing, or the amount is above the passkey threshold.
  *
  * @throws where the pinned policy version is missing
@@ -33,8 +33,8 @@ export type Outcome = { readonly decision: PolicyDecision; readonly reasonCodes:
 export function decideCheck(
   {
     warrantPolicy: policy,
-    warrantAgent: agent,
     organisation,
+    ...agents
   }: Snapshot<typeof DECIDING & { readonly warrant: string; readonly warrantAgent: typeof OF_WARRANT }>,
   warrant: Warrant,
   { score, reasonCodes }: Evaluation,
@@ -46,7 +46,7 @@ export function decideCheck(
     reasonCodes: [...reasonCodes, code],
   });
   if (decision.releasedBps === 0) return { decision, reasonCodes };
-  if (isKilled(agent)) return escalateWith("agent_killed");
+  if (isStopped(agents)) return escalateWith("agent_killed");
   if (shareOf(warrant.amount, decision.releasedBps) === 0n) return escalateWith("share_too_small");
   if (isAboveThreshold(organisation.passkeyThreshold, warrant)) return escalateWith("passkey_required");
   return { decision, reasonCodes };
@@ -89,7 +89,8 @@ export const checkOf = (
  * How a check moves its warrant: verifying → what was decided. The move writes the check's record and, where
  * a person has to decide, an escalation.
  *
- * @param isCutOff whether the service itself interrupted the work, so that nobody has failed
+ * @param isNobodys whether no failure count changes: the service itself interrupted the work, or a seller that
+ *   passed took no money
  */
 export function moveOfCheck(
   warrant: Warrant,
@@ -97,7 +98,7 @@ export function moveOfCheck(
   decision: PolicyDecision,
   { escalationId, eventId }: OutcomeIds,
   now: number,
-  isCutOff: boolean,
+  isNobodys: boolean,
 ): { readonly move: Move; readonly details: MoveDetails } {
   const escalates = decision.outcome === "escalate";
   const puts: Put[] = [{ kind: "check", row: check }];
@@ -106,7 +107,7 @@ export function moveOfCheck(
     const row = openEscalation(warrant, escalationId, { checkId, score, reasonCodes }, now);
     puts.push({ kind: "escalation", before: null, row });
   }
-  const verdict = isCutOff ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
+  const verdict = isNobodys ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
   return {
     move: {
       to: STATE_OF[decision.outcome],

@@ -1,4 +1,4 @@
-import { type Agent, isKilled } from "../../core/agent.ts";
+import { type Agent, isFreed, isStopped } from "../../core/agent.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
@@ -6,7 +6,7 @@ import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import { openEscalation } from "../checks/outcome.ts";
 import type { Context } from "../context.ts";
-import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
+import { moveWarrant, movingNeeds, OF_WARRANT, STOPPING } from "../transition.ts";
 
 /** How many warrants move together. Requests wait for their commit, so it must be short. */
 const BATCH = 50;
@@ -22,7 +22,7 @@ export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put
 
 /**
  * Freezes the held warrants of a killed agent, or thaws the frozen warrants of an active one, in batches
- * until all are done. A warrant that cannot be moved does not stop the others, unless a thousand cannot. A
+ * until all are done: those that name it, and those that its key opened. A warrant that cannot be moved does not stop the others, unless a thousand cannot. A
  * frozen warrant whose deadline has passed stays frozen until a person decides: nobody failed meanwhile.
  *
  * @throws the first fault, after the others were moved
@@ -61,10 +61,10 @@ function freezeWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal>
   const ids = { eventId: ctx.newId("event"), escalationId: ctx.newId("escalation") };
   return ctx.store.execute({
     scope: found,
-    needs: movingNeeds(found.id),
+    needs: { ...movingNeeds(found.id), ...STOPPING },
     decide: (snapshot, now): Decision<boolean> => {
-      const { warrant, warrantAgent } = snapshot;
-      if (!isKilled(warrantAgent) || warrant?.state !== "held") return { answer: false };
+      const { warrant } = snapshot;
+      if (!isStopped(snapshot) || warrant?.state !== "held") return { answer: false };
       const moved = moveWarrant(
         snapshot,
         { to: "frozen", by: "system" },
@@ -84,10 +84,10 @@ function thawWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal> {
   const eventId = ctx.newId("event");
   return ctx.store.execute({
     scope: found,
-    needs: { ...movingNeeds(found.id), warrantEscalation: OF_WARRANT },
+    needs: { ...movingNeeds(found.id), ...STOPPING, warrantEscalation: OF_WARRANT },
     decide: (snapshot, now): Decision<boolean> => {
-      const { warrant, warrantAgent, warrantEscalation: escalation } = snapshot;
-      if (warrantAgent?.status !== "active" || warrant?.state !== "frozen") return { answer: false };
+      const { warrant, warrantEscalation: escalation } = snapshot;
+      if (!isFreed(snapshot) || warrant?.state !== "frozen") return { answer: false };
       if (warrant.deadline <= now) return { answer: false };
       const closed = escalation && { ...escalation, status: "resolved" as const, resolvedAt: now };
       const moved = moveWarrant(

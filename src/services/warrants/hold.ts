@@ -89,17 +89,20 @@ export function decideHold(
 }
 
 function newWarrant(
-  { organisationId, mode }: Caller,
+  caller: Caller,
   { clauses: _, ...opening }: Opening,
   { clauses, session, policy }: HoldTerms,
   id: string,
   openedAt: number,
 ): Warrant {
+  const { organisationId, mode } = caller;
   return heldWarrant({
     ...opening,
     id,
     organisationId,
     mode,
+    openedBy:
+      caller.kind === "key" ? { kind: "agent", id: caller.agentId } : { kind: "user", id: caller.userId },
     spec: { clauses },
     sessionId: session?.id ?? null,
     policyId: policy?.id ?? null,

@@ -1,4 +1,4 @@
-import { type Agent, isKilled } from "../../core/agent.ts";
+import { type Agent, isKilled, isStopped } from "../../core/agent.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
@@ -9,7 +9,7 @@ import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../c
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { refuseUnacknowledged } from "../instance.ts";
-import { moveWarrant, movingNeeds } from "../transition.ts";
+import { moveWarrant, movingNeeds, STOPPING } from "../transition.ts";
 import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
@@ -77,7 +77,7 @@ function beginCheck(
     caller,
     access: ACCESS.verifyWarrant,
     idempotency,
-    needs: movingNeeds(input.warrantId),
+    needs: { ...movingNeeds(input.warrantId), ...STOPPING },
     refuseBody: null,
     decide: (snapshot, { now, caller: present, key }): Decision<Warrant | Answer> => {
       const { warrant } = snapshot;
@@ -90,7 +90,7 @@ function beginCheck(
         { actor: actorOf(present), eventId, now },
       );
       if (isRefusal(moved)) return { answer: moved };
-      if (isKilled(snapshot.warrantAgent)) {
+      if (isStopped(snapshot)) {
         return { answer: refuse("illegal_transition", "The warrant's agent was killed; a person decides.") };
       }
       const expiry = decideExpiry(snapshot, eventId, now);

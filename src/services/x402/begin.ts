@@ -68,6 +68,7 @@ const newPurchase = (caller: Caller, order: Order, id: string, now: number): Pur
   attempt: null,
   known: null,
   knownBy: null,
+  chainSaid: null,
   transaction: null,
   responseStatus: null,
   responseHash: null,

@@ -10,7 +10,7 @@ export const NOT_KNOWN: Money = { known: "unknown", knownBy: null };
 
 /**
  * Waits before the chain is asked again. The seller has a receipt of a settlement, and the chain's endpoint
- * may learn of it a little later.
+ * may learn of it, or confirm it, a little later.
  */
 const RECEIPT_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS];
 
@@ -18,12 +18,11 @@ const RECEIPT_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS];
 export function findAuthorization(
   ctx: Context,
   { quote, payer, nonce, validBefore }: Purchase,
-  at: "confirmed" | "newest",
 ): Promise<Finding> {
   if (quote?.pays.kind !== "exact" || payer === null || nonce === null || validBefore === null)
     throw new Error("no chain knows of a voucher");
   const { chainId, contract } = quote.pays;
-  return ctx.x402.chains.find({ chainId, contract, authorizer: payer, nonce, validBefore }, at);
+  return ctx.x402.chains.find({ chainId, contract, authorizer: payer, nonce, validBefore });
 }
 
 /** Whether the seller was paid, as far as is known when the paid request is over. */
@@ -37,14 +36,13 @@ export async function moneyOf(ctx: Context, purchase: Purchase): Promise<Money> 
 }
 
 async function findingNow(ctx: Context, purchase: Purchase): Promise<Finding> {
-  let finding = await findAuthorization(ctx, purchase, "newest");
+  let finding = await findAuthorization(ctx, purchase);
   for (const waitMs of purchase.attempt === "receipted" ? RECEIPT_WAITS_MS : []) {
-    if (finding !== "unused") break;
+    if (finding !== "open") break;
     await ctx.x402.pause(waitMs);
-    finding = await findAuthorization(ctx, purchase, "newest");
+    finding = await findAuthorization(ctx, purchase);
   }
-  // Only a confirmed block proves that the authorization can never be used.
-  return finding === "expired" ? findAuthorization(ctx, purchase, "confirmed") : finding;
+  return finding;
 }
 
 const CHECK_MS_MIN = 5 * SECOND_MS;

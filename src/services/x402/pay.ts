@@ -59,7 +59,7 @@ async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase
   if (isRefusal(quote)) return refuseForgetting(ctx, quoting, quote);
   const held = await holdQuote(ctx, caller, order, quoting, quote);
   if (isRefusal(held)) return held;
-  const signed = await signPayment(ctx, caller, held, first.url);
+  const signed = await signPayment(ctx, held, first.url);
   if (isRefusal(signed) || "replayed" in signed) return signed;
   // The payment is sent once and never repeated: if the request breaks off, the seller may still have taken
   // it.

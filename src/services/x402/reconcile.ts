@@ -1,7 +1,14 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import type { Escalation } from "../../core/escalation.ts";
 import { SYSTEM } from "../../core/roles.ts";
-import { decideUnknown, type Finding, type Known, type Purchase } from "../../core/x402/purchase.ts";
+import {
+  type Finding,
+  isContradicted,
+  isToBeAsked,
+  type Known,
+  type Purchase,
+  saidOf,
+} from "../../core/x402/purchase.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
@@ -9,20 +16,49 @@ import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../transition.t
 import { findAuthorization, nextCheckAt } from "./money.ts";
 
 /**
- * Asks the chain about an unknown payment, and settles by its answer. Where the answer is not final yet, the
- * chain is asked again later.
- *
- * @returns whether this call settled it; false also where somebody else did so first
+ * What asking the chain has changed. `settled`: an unknown payment is known now. `contradicted`: the chain says
+ * otherwise than the person who attested the payment. `nothing`: it is asked again later, agrees with the person,
+ * or somebody else was first.
  */
-export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<boolean> {
-  const finding = await findAuthorization(ctx, purchase, "confirmed");
-  const next = decideUnknown(finding);
-  if (next !== "wait") {
-    const known = next === "refund" ? "unpaid" : "paid";
-    if (await settleUnknown(ctx, purchase, { known, knownBy: "chain" })) return true;
-  }
+export type Reconciled = "settled" | "contradicted" | "nothing";
+
+/**
+ * Asks the chain about a payment. An unknown one is settled by its answer; beside what a person has attested, the
+ * answer is kept. Where it is not final yet, the chain is asked again later.
+ */
+export async function reconcilePurchase(ctx: Context, purchase: Purchase): Promise<Reconciled> {
+  const finding = await findAuthorization(ctx, purchase);
+  const said = saidOf(finding);
+  if (said !== null && purchase.known !== "unknown")
+    return (await keepSaid(ctx, purchase, said)) === true ? "contradicted" : "nothing";
+  if (said !== null && (await settleUnknown(ctx, purchase, { known: said, knownBy: "chain" })))
+    return "settled";
   await askLater(ctx, purchase, finding);
-  return false;
+  return "nothing";
+}
+
+/**
+ * Keeps what the chain says of a payment that a person has attested. Nothing moves.
+ *
+ * @returns whether the chain contradicts the person
+ */
+function keepSaid(
+  ctx: Context,
+  attested: Purchase,
+  chainSaid: Exclude<Known, "unknown">,
+): Promise<boolean | Refusal> {
+  return ctx.store.execute({
+    scope: attested,
+    needs: { purchase: attested.id },
+    decide({ purchase }): Decision<boolean> {
+      if (!purchase || !isToBeAsked(purchase)) return { answer: false };
+      const row: Purchase = { ...purchase, chainSaid, nextCheckAt: null, chainSilentSince: null };
+      return {
+        answer: isContradicted(row),
+        change: { put: [{ kind: "purchase", before: purchase, row }] },
+      };
+    },
+  });
 }
 
 async function settleUnknown(ctx: Context, unknown: Purchase, learnt: Learnt): Promise<boolean> {
@@ -40,14 +76,14 @@ async function settleUnknown(ctx: Context, unknown: Purchase, learnt: Learnt): P
 }
 
 /**
- * Postpones the next question to the chain. Where the payment has become known meanwhile, nothing changes.
+ * Postpones the next question to the chain. Where the chain has answered meanwhile, nothing changes.
  */
-function askLater(ctx: Context, unknown: Purchase, finding: Finding): Promise<boolean | Refusal> {
+function askLater(ctx: Context, asked: Purchase, finding: Finding): Promise<boolean | Refusal> {
   return ctx.store.execute({
-    scope: unknown,
-    needs: { purchase: unknown.id },
+    scope: asked,
+    needs: { purchase: asked.id },
     decide({ purchase }, now): Decision<boolean> {
-      if (purchase?.known !== "unknown") return { answer: false };
+      if (!purchase || !isToBeAsked(purchase)) return { answer: false };
       const row: Purchase = {
         ...purchase,
         nextCheckAt: nextCheckAt(purchase, now),
@@ -96,7 +132,9 @@ export function decideLearnt(
   const { purchase: before, warrant, warrantEscalation: escalation } = snapshot;
   if (before?.phase !== "ended" || before.known !== "unknown" || !warrant || escalation?.status !== "open")
     return null;
-  const purchase: Purchase = { ...before, known, knownBy, nextCheckAt: null };
+  // What a person says is still compared with the chain, once it answers.
+  const next = knownBy === "person" ? nextCheckAt(before, now) : null;
+  const purchase: Purchase = { ...before, known, knownBy, nextCheckAt: next };
   const closed: Escalation = {
     ...escalation,
     status: "resolved",

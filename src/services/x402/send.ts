@@ -1,6 +1,5 @@
-import { isKilled } from "../../core/agent.ts";
+import { isStopped } from "../../core/agent.ts";
 import type { Refusal } from "../../core/errors.ts";
-import type { Caller } from "../../core/roles.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.ts";
 import { readReceipt } from "../../core/x402/receipt.ts";
@@ -10,6 +9,7 @@ import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
+import { STOPPING } from "../transition.ts";
 import { ENDED_MEANWHILE } from "./answer.ts";
 import { keptContent } from "./content.ts";
 import type { Held } from "./hold.ts";
@@ -23,15 +23,14 @@ const CLOCK_SKEW_MS = 600 * SECOND_MS;
 const KEEP_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS, 8 * SECOND_MS];
 
 /**
- * Signs the payment, and stores the header before anything is sent. From here on it counts as sent. Where the
- * agent of the warrant or of the caller was killed meanwhile, nothing is signed and the hold returns. Only
- * the caller that gets the purchase back from here may send it.
+ * Signs the payment, and stores the header before anything is sent. From here on it counts as sent. Where an
+ * agent of the warrant was killed meanwhile, nothing is signed and the hold returns. Only the caller that gets
+ * the purchase back from here may send it.
  *
  * @param url the URL that will be requested with the payment
  */
 export async function signPayment(
   ctx: Context,
-  caller: Caller,
   held: Held,
   url: string,
 ): Promise<Purchase | Answer | Refusal> {
@@ -39,11 +38,11 @@ export async function signPayment(
   const eventId = ctx.newId("event");
   return ctx.store.execute({
     scope: held.purchase,
-    needs: { ...endingNeeds(held.purchase.id), callerAgent: caller.kind === "key" ? caller.agentId : null },
+    needs: { ...endingNeeds(held.purchase.id), ...STOPPING },
     decide(snapshot, now): Decision<Purchase | Answer> {
-      const { purchase, warrantAgent, callerAgent } = snapshot;
+      const { purchase } = snapshot;
       if (purchase?.phase !== "held") return { answer: ENDED_MEANWHILE };
-      if (isKilled(warrantAgent) || isKilled(callerAgent)) {
+      if (isStopped(snapshot)) {
         return decideRefund(snapshot, purchase, { eventId, now, reasonCode: "agent_killed" });
       }
       const signed: Purchase = { ...purchase, phase: "signed", header };

@@ -112,8 +112,8 @@ function completeSettlement(
       const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, outcome);
       const ended = endedPurchase(purchase, money, now);
       // A purchase without a stored answer was cut off.
-      const isCutOff = purchase.phase !== "answered";
-      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, isCutOff);
+      const isNobodys = purchase.phase !== "answered" || outcome.reasonCodes.includes("payment_unused");
+      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, isNobodys);
       const moved = moveBought(snapshot, ended, move, details);
       if (isRefusal(moved)) return { answer: moved };
       return endWith(snapshot, ended, moved, { passed: check.passed, reasonCodes: outcome.reasonCodes });
@@ -125,10 +125,15 @@ function completeSettlement(
 function whatMoneyAllows(
   { quote }: Purchase,
   { decision, reasonCodes }: Outcome,
-  { evidence, money }: Found,
+  { evidence, evaluation, money }: Found,
 ): Outcome {
   if (!quote) throw new Error("nothing is settled without a quote");
-  const settlement = decideSettlement(quote.pays.kind, money.known, evidence.reached ? decision : null);
+  const settlement = decideSettlement(
+    quote.pays.kind,
+    money.known,
+    evidence.reached ? decision : null,
+    evaluation.passed,
+  );
   const code = settlement.reasonCode;
   return {
     decision: settlement.decision,

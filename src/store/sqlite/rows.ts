@@ -47,7 +47,7 @@ export const balanceOf = ({
 
 /** The row of a warrant. It refers to the agent, session, verifier and policy by position. */
 export function warrantRowOf(warrant: Warrant, positions: Positions) {
-  const { agentId, sessionId, verifierId, policyId, traceHead } = warrant;
+  const { agentId, openedBy, sessionId, verifierId, policyId, traceHead } = warrant;
   const scope = positions.ofScope(warrant);
   const account = positions.account(scope, warrant.asset);
   if (account === null) throw new Error(`there is no account of ${warrant.asset} to hold ${warrant.id} from`);
@@ -58,6 +58,8 @@ export function warrantRowOf(warrant: Warrant, positions: Positions) {
     account,
     traceHead,
     agent: agentId === null ? null : positions.of("agent", agentId),
+    openedByAgent: openedBy?.kind === "agent" ? positions.of("agent", openedBy.id) : null,
+    openedByUser: openedBy?.kind === "user" ? openedBy.id : null,
     session: sessionId === null ? null : positions.of("session", sessionId),
     verifier: verifierId === null ? null : positions.of("verifier", verifierId),
     policy: policyId === null ? null : positions.of("policy", policyId),

@@ -28,6 +28,8 @@ export type StoredWarrant = {
   readonly opened_at: bigint;
   readonly verifying_since: bigint | null;
   readonly settled_at: bigint | null;
+  readonly opened_by_agent: bigint | null;
+  readonly opened_by_user: string | null;
 };
 
 const numberOrNull = (value: bigint | null): number | null => (value === null ? null : Number(value));
@@ -41,6 +43,12 @@ export function warrantOf(row: StoredWarrant, names: Names): Warrant {
   };
   const { organisation_id: organisationId, mode } = found("scope", row.scope);
   const policy = row.policy === null ? null : found("policy", row.policy);
+  const openedBy =
+    row.opened_by_agent !== null
+      ? ({ kind: "agent", id: found("agent", row.opened_by_agent).id } as const)
+      : row.opened_by_user !== null
+        ? ({ kind: "user", id: row.opened_by_user } as const)
+        : null;
   return {
     id: row.id,
     organisationId,
@@ -54,6 +62,7 @@ export function warrantOf(row: StoredWarrant, names: Names): Warrant {
     spec: JSON.parse(row.spec) as Spec,
     specHash: hexOf(row.spec_hash),
     agentId: row.agent === null ? null : found("agent", row.agent).id,
+    openedBy,
     sessionId: row.session === null ? null : found("session", row.session).id,
     verifierId: row.verifier === null ? null : found("verifier", row.verifier).id,
     policyId: policy?.id ?? null,

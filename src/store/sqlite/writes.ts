@@ -146,6 +146,7 @@ export function purchaseRows(tables: Tables) {
             "endedAt",
             "nextCheckAt",
             "chainSilentSince",
+            "chainSaid",
           ),
         }),
     content: () => tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),

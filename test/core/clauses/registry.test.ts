@@ -176,5 +176,5 @@ test("schemaNamesOf names each schema once", () => {
 
 test("the reason codes are a closed list of unique codes", () => {
   expect(new Set(REASON_CODES).size).toBe(REASON_CODES.length);
-  expect(REASON_CODES.length).toBe(27);
+  expect(REASON_CODES.length).toBe(28);
 });

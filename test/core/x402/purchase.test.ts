@@ -7,7 +7,6 @@ import {
   type Attempt,
   decideAttestation,
   decideSettlement,
-  decideUnknown,
   FINDINGS,
   type Finding,
   type Known,
@@ -17,6 +16,7 @@ import {
   RECOVERY,
   type Recovery,
   refuseMove,
+  saidOf,
 } from "../../../src/core/x402/purchase.ts";
 
 const KNOWN: readonly Known[] = ["paid", "unpaid", "unknown"];
@@ -38,10 +38,10 @@ describe("the phases", () => {
 
 describe("what is known of the money", () => {
   const TABLE: Readonly<Record<Attempt, Readonly<Record<Finding, Known>>>> = {
-    never_connected: { used: "paid", unused: "unpaid", expired: "unpaid", away: "unpaid", none: "unpaid" },
-    no_answer: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
-    answered: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
-    receipted: { used: "paid", unused: "unknown", expired: "unpaid", away: "unknown", none: "paid" },
+    never_connected: { used: "paid", open: "unpaid", expired: "unpaid", away: "unpaid", none: "unpaid" },
+    no_answer: { used: "paid", open: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
+    answered: { used: "paid", open: "unknown", expired: "unpaid", away: "unknown", none: "unknown" },
+    receipted: { used: "paid", open: "unknown", expired: "unpaid", away: "unknown", none: "paid" },
   };
   for (const attempt of ATTEMPTS) {
     for (const finding of FINDINGS) {
@@ -65,13 +65,13 @@ describe("the settlement", () => {
   for (const known of KNOWN) {
     for (const outcome of OUTCOMES) {
       test(`of a voucher is the policy's: ${outcome}`, () =>
-        expect(decideSettlement("voucher", known, decided[outcome])).toEqual({
+        expect(decideSettlement("voucher", known, decided[outcome], true)).toEqual({
           decision: decided[outcome],
           reasonCode: null,
         }));
     }
     test("of a voucher that had no answer is a refund", () =>
-      expect(decideSettlement("voucher", known, null)).toEqual({
+      expect(decideSettlement("voucher", known, null, false)).toEqual({
         decision: { outcome: "refund", releasedBps: 0, bandLabel: null },
         reasonCode: "source_unreachable",
       }));
@@ -104,29 +104,38 @@ describe("the settlement", () => {
   for (const known of KNOWN) {
     for (const [policy, outcome, reasonCode] of EXACT[known]) {
       test(`of exact, ${known}, where the policy says ${policy}: ${outcome} ${reasonCode ?? ""}`, () => {
-        const settlement = decideSettlement("exact", known, policy === "none" ? null : decided[policy]);
+        const settlement = decideSettlement(
+          "exact",
+          known,
+          policy === "none" ? null : decided[policy],
+          false,
+        );
         expect(settlement).toEqual({
           decision: outcome === "release" ? decided.release : { outcome, releasedBps: 0, bandLabel: null },
           reasonCode,
         });
       });
     }
+    test(`of exact, ${known}, where the answer passed every clause`, () => {
+      const code = { paid: null, unpaid: "payment_unused", unknown: "payment_unknown" } as const;
+      expect(decideSettlement("exact", known, decided.release, true).reasonCode).toBe(code[known]);
+    });
     test(`of exact, ${known}, is decided for every policy`, () =>
       expect(EXACT[known].map(([policy]) => policy)).toEqual([...OUTCOMES, "none"]));
   }
 });
 
 describe("an unknown payment", () => {
-  const TABLE: Readonly<Record<Finding, ReturnType<typeof decideUnknown>>> = {
-    used: "irrevocable",
-    unused: "wait",
-    expired: "refund",
-    away: "wait",
-    none: "wait",
+  const TABLE: Readonly<Record<Finding, ReturnType<typeof saidOf>>> = {
+    used: "paid",
+    open: null,
+    expired: "unpaid",
+    away: null,
+    none: null,
   };
   for (const finding of FINDINGS)
-    test(`where the chain says ${finding}: ${TABLE[finding]}`, () =>
-      expect(decideUnknown(finding)).toBe(TABLE[finding]));
+    test(`where the chain finds it ${finding}: ${TABLE[finding] ?? "ask again"}`, () =>
+      expect(saidOf(finding)).toBe(TABLE[finding]));
 
   const EXPIRY = 60_000;
   const HOUR = 3_600_000;
@@ -183,7 +192,7 @@ describe("a move of a warrant that a purchase opened", () => {
     for (const known of KNOWN) {
       for (const outcome of [...OUTCOMES, null]) {
         const policy = outcome && { outcome, releasedBps: 1, bandLabel: null };
-        const { decision } = decideSettlement("exact", known, policy);
+        const { decision } = decideSettlement("exact", known, policy, true);
         if (decision.outcome === "escalate") continue;
         expect(
           refuseMove("exact", known, decision.outcome === "release" ? "released" : "refunded"),

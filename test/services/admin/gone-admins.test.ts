@@ -13,9 +13,19 @@ import { createUser, removeUser, setUserRole } from "../../../src/services/admin
 import { createVerifier } from "../../../src/services/admin/verifiers.ts";
 import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { signIn, signOut } from "../../../src/services/auth/sign-in.ts";
+import { payForUrl } from "../../../src/services/x402/pay.ts";
+import { resolvePurchase } from "../../../src/services/x402/purchases.ts";
 import { openAllRows } from "../../support/all-rows.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
-import { createCaller, createStage, must, type Stage } from "../../support/stage.ts";
+import { asksExactOnBase, type Market, openMarket, SELLER_URL, silence } from "../../support/market.ts";
+import {
+  createCaller,
+  createStage,
+  FOUR_CLAUSES,
+  idempotencyOf,
+  must,
+  type Stage,
+} from "../../support/stage.ts";
 import { together } from "../../support/together.ts";
 
 /** Administrative changes whose admin is removed meanwhile: the commit checks the admin once more. */
@@ -27,19 +37,32 @@ let caller: PersonCaller;
 let token: string;
 let key: KeyCaller;
 let sessionId: string;
+let purchaseId: string;
 let organisation: { readonly organisation_id: string };
 beforeEach(async () => {
-  ctx = createTestContext();
+  const market = openMarket();
+  ctx = createTestContext({ x402: market.x402 });
   stage = await createStage(ctx);
   organisation = { organisation_id: stage.organisationId };
   key = await createCaller(stage);
   sessionId = must(await createSession(ctx, MACHINE, { agent_id: key.agentId, amount_ceiling: "5" })).id;
+  purchaseId = await buyUnknown(market);
   const person = { email: "another@gone.example", password: "correct horse", role: "owner" } as const;
   must(await createUser(ctx, MACHINE, { ...organisation, ...person }));
   ({ token } = must(await signIn(ctx, person, "192.0.2.1")));
   ({ caller } = await signedIn());
 });
 afterEach(() => ctx.close());
+
+/** A purchase of which nobody knows whether its seller was paid, so long ago that a person may say it. */
+async function buyUnknown(market: Market): Promise<string> {
+  market.first = asksExactOnBase("100");
+  market.paid = () => silence(true);
+  const order = { url: SELLER_URL, max_amount: "100", spec: { clauses: FOUR_CLAUSES } };
+  must(await payForUrl(ctx, key, order, idempotencyOf()));
+  ctx.clock.now += 2 * 3_600_000;
+  return ctx.reader.purchases.list(stage, null, 1)[0]!.id;
+}
 
 async function signedIn() {
   const found = await signedInBy(ctx, token);
@@ -88,6 +111,7 @@ const CHANGES: readonly (readonly [verb: string, change: () => Promise<unknown>]
   ],
   ["createSchema", () => createSchema(ctx, caller, { ...organisation, name: "s", schema: {} })],
   ["fundBalance", () => fundBalance(ctx, caller, { ...organisation, mode: "live", amount: "5" })],
+  ["resolvePurchase", () => resolvePurchase(ctx, caller, { purchase_id: purchaseId, known: "unpaid" })],
   ["setKillSwitch", () => setKillSwitch(ctx, caller, { ...organisation, on: true })],
   ["setPasskeyThreshold", () => setPasskeyThreshold(ctx, caller, { ...organisation, amount: "5" })],
 ];

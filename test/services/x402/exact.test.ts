@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { KNOWN_ASSETS } from "../../../src/core/x402/assets.ts";
 import type { Finding } from "../../../src/core/x402/purchase.ts";
 import { reconcilePurchases } from "../../../src/jobs/purchases.ts";
 import type { PaidAnswer } from "../../../src/platform/x402-request.ts";
@@ -9,6 +8,7 @@ import { ledgerFigures } from "../../../src/services/figures.ts";
 import type { Json, Reply } from "../../support/client.ts";
 import {
   asksExact,
+  asksExactOnBase,
   delivers,
   type Market,
   openMarket,
@@ -18,6 +18,7 @@ import {
   silence,
   TRANSACTION,
 } from "../../support/market.ts";
+import { noContradiction, noFault } from "../../support/no-fault.ts";
 import { must, type TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
@@ -44,10 +45,7 @@ const pay = (overrides: object = {}, options: object = {}): Promise<Reply> =>
 const scope = () => ({ organisationId: home.id, mode: "sandbox" as const });
 const purchases = () => service.ctx.reader.purchases.list(scope(), null, 100);
 const escalations = () => service.ctx.reader.escalations.list(scope(), 100);
-const reconcile = () =>
-  reconcilePurchases(service.ctx, (error) => {
-    throw error;
-  });
+const reconcile = () => reconcilePurchases(service.ctx, noFault, noContradiction);
 
 const GOOD = { ok: true };
 const BAD = { ok: false };
@@ -80,7 +78,7 @@ describe("what is known decides", () => {
     [
       "a receipt that the chain hears of late",
       delivers(GOOD, RECEIPT),
-      ["unused", "unused", "used"],
+      ["open", "open", "used"],
       { ...released, by: "chain" },
     ],
     ["bad goods, paid", delivers(BAD, RECEIPT), ["used"], irrevocable("value_mismatch", "chain")],
@@ -97,26 +95,20 @@ describe("what is known decides", () => {
       ["none"],
       irrevocable("source_timeout", "receipt"),
     ],
-    ["a receipt that the chain does not know", delivers(GOOD, RECEIPT), ["unused"], unknown()],
+    ["a receipt that the chain does not know", delivers(GOOD, RECEIPT), ["open"], unknown()],
     ["a receipt, the chain away", delivers(GOOD, RECEIPT), ["away"], unknown()],
     ["no receipt, no chain", delivers(GOOD), ["none"], unknown()],
-    ["no receipt, not used yet", delivers(BAD), ["unused"], unknown("value_mismatch")],
+    ["no receipt, not used yet", delivers(BAD), ["open"], unknown("value_mismatch")],
     ["no answer, no chain", silence(true), ["none"], unknown("source_timeout")],
-    ["no answer, not used yet", silence(true), ["unused"], unknown("source_timeout")],
+    ["no answer, not used yet", silence(true), ["open"], unknown("source_timeout")],
     ["no answer, expired at a confirmed block", silence(true), ["expired"], { ...unreached, by: "chain" }],
     [
       "good goods that nobody took money for",
       delivers(GOOD),
       ["expired"],
-      { state: "refunded", codes: [], known: "unpaid", by: "chain" },
+      { state: "refunded", codes: ["payment_unused"], known: "unpaid", by: "chain" },
     ],
-    [
-      "expired at the newest block, not at a confirmed one",
-      silence(true),
-      ["expired", "unused"],
-      unknown("source_timeout"),
-    ],
-    ["never reached", silence(false), ["unused"], unreached],
+    ["never reached", silence(false), ["open"], unreached],
   ];
   for (const [what, paid, findings, expected] of rows) {
     test(what, async () => {
@@ -156,6 +148,32 @@ describe("what is known decides", () => {
       );
     });
   }
+});
+
+describe("good goods that nobody took money for", () => {
+  const failuresOf = (id: string) => [
+    service.ctx.reader.agents.get(id)!.failureCount,
+    service.ctx.reader.agents.liveSession(id, service.clock.now)!.failureCount,
+  ];
+
+  test.each([
+    ["pass: no failure, and none is forgotten", GOOD, ["payment_unused"], [1, 1]],
+    ["fail: one more failure", BAD, ["value_mismatch"], [2, 2]],
+  ])("%s", async (_, body, codes, failures) => {
+    const agent = await home.addAgent({ mode: "sandbox", failure_budget: 10 });
+    must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "1000" }));
+    const named = () => pay({ agent_id: agent.id }, { as: agent.as });
+    market.paid = () => silence(false);
+    await named();
+    expect(failuresOf(agent.id)).toEqual([1, 1]);
+    market.paid = () => delivers(body);
+    market.findings = ["expired"];
+    const reply = await named();
+    expect(reply.body).toMatchObject({ state: "refunded", paid: false, reason_codes: codes });
+    const [check] = service.ctx.reader.checks.of(reply.body.warrant_id);
+    expect([...check!.reasonCodes]).toEqual(codes as never);
+    expect(failuresOf(agent.id)).toEqual(failures);
+  });
 });
 
 describe("what is signed", () => {
@@ -238,7 +256,7 @@ describe("an unknown payment", () => {
   });
 
   test("allows a person nothing: no release, partial release, refund or dispute", async () => {
-    const id = await unknown(["unused"]);
+    const id = await unknown(["open"]);
     const allRows = service.allRows(home);
     for (const [path, body] of [
       [`/v1/warrants/${id}/release`],
@@ -255,14 +273,14 @@ describe("an unknown payment", () => {
     expect(service.allRows(home)).toEqual(allRows);
   });
 
-  test("the chain says unused, and later expired: it is asked again, then the system refunds", async () => {
-    const id = await unknown(["unused", "unused", "unused", "expired"]);
+  test("the chain says that it is open, and later expired: it is asked again, then the system refunds", async () => {
+    const id = await unknown(["open", "open", "open", "expired"]);
     const waiting = async () => (await ledgerFigures(service.ctx)).purchases;
     expect(await reconcile()).toBe(0);
-    expect(market.chainAsked).toEqual(["newest"]);
-    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 0 });
+    expect(market.chainAsked).toBe(1);
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 0, contradicted: 0 });
     service.clock.now = purchases()[0]!.nextCheckAt! + 500;
-    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 500 });
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 1, lateMs: 500, contradicted: 0 });
     expect(await reconcile()).toBe(0);
     expect(purchases()[0]!.nextCheckAt).toBeGreaterThan(service.clock.now);
     service.clock.now += 600_000;
@@ -270,7 +288,7 @@ describe("an unknown payment", () => {
     expect(purchases()[0]!.nextCheckAt! - service.clock.now).toBeGreaterThan(290_000);
     service.clock.now += 600_000;
     expect(await reconcile()).toBe(1);
-    expect(market.chainAsked).toEqual(["newest", "confirmed", "confirmed", "confirmed"]);
+    expect(market.chainAsked).toBe(4);
     const { body } = await service.get(`/v1/warrants/${id}`, { as: home.sandbox.as });
     expect(body.state).toBe("refunded");
     expect(purchases()).toMatchObject([{ known: "unpaid", knownBy: "chain", nextCheckAt: null }]);
@@ -281,11 +299,11 @@ describe("an unknown payment", () => {
     });
     expect(service.balance(home, "sandbox").held).toBe(0n);
     expect(await reconcile()).toBe(0);
-    expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0 });
+    expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 });
   });
 
   test("the chain says used: it can only be released, by a person", async () => {
-    const id = await unknown(["unused", "used"], delivers(BAD));
+    const id = await unknown(["open", "used"], delivers(BAD));
     service.clock.now += 60_000;
     expect(await reconcile()).toBe(1);
     expect(escalations().map(({ status, reasonCodes }) => [status, [...reasonCodes]])).toEqual([
@@ -304,7 +322,7 @@ describe("an unknown payment", () => {
 
   test("the answer to the caller stays what it was", async () => {
     market.paid = () => silence(true);
-    market.findings = ["unused", "expired"];
+    market.findings = ["open", "expired"];
     const first = await pay({}, { key: "once" });
     service.clock.now += 120_000;
     expect(await reconcile()).toBe(1);
@@ -324,7 +342,7 @@ describe("an unknown payment", () => {
 
 test("a clock that was a year ahead, and is set back, does not put a payment off for a year", async () => {
   market.paid = () => silence(true);
-  market.findings = ["unused", "unused", "expired"];
+  market.findings = ["open", "open", "expired"];
   await pay();
   const real = service.clock.now;
   service.clock.now += 365 * 24 * 3_600_000;
@@ -337,7 +355,7 @@ test("a clock that was a year ahead, and is set back, does not put a payment off
 describe("the wallet", () => {
   test("fifty at once against a balance for ten: ten are paid, forty refused, and nothing is left of them", async () => {
     market.balance = 1_000n;
-    market.findings = ["unused"];
+    market.findings = ["open"];
     market.paid = () => silence(true);
     const replies = await Promise.all(Array.from({ length: 50 }, () => pay()));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
@@ -348,7 +366,7 @@ describe("the wallet", () => {
 
   test("an authorization counts until it is known; one that was never used no longer counts", async () => {
     market.balance = 150n;
-    market.findings = ["unused"];
+    market.findings = ["open"];
     market.paid = () => silence(true);
     expect((await pay()).status).toBe(200);
     expect((await pay()).code).toBe("insufficient_funds");
@@ -379,11 +397,7 @@ describe("the wallet", () => {
   ] as const) {
     test(`a clock ${what}: ${code === null ? "paid" : "nothing is held, nor signed"}`, async () => {
       const mode = network === "main" ? "live" : "sandbox";
-      if (mode === "live") {
-        const { contract, tokenName, tokenVersion } = KNOWN_ASSETS.find(({ chainId }) => chainId === 8_453)!;
-        const extra = { name: tokenName, version: tokenVersion };
-        market.first = asksExact("100", 2, { network: "eip155:8453", asset: contract, extra });
-      }
+      if (mode === "live") market.first = asksExactOnBase("100");
       market.balance = 1_000n;
       market.blockTime = service.clock.now - aheadMs;
       market.findings = ["used"];
@@ -410,7 +424,7 @@ test("a session is charged, and given back what was not paid", async () => {
   must(await createSession(service.ctx, MACHINE, { agent_id: agent.id, amount_ceiling: "250" }));
   const spent = () => service.ctx.reader.agents.liveSession(agent.id, service.clock.now)!.amountSpent;
   const as = agent.as;
-  market.findings = ["unused", "expired"];
+  market.findings = ["open", "expired"];
   market.paid = () => silence(true);
   await pay({ agent_id: agent.id }, { as });
   expect(spent()).toBe(100n);

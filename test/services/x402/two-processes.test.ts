@@ -223,11 +223,11 @@ describe("a recovery that has read the purchase before the request moved it on",
 
   test("learns of a payment once: a later answer about it changes nothing", async () => {
     market.paid = () => silence(true);
-    market.findings = ["unused", "used", "expired"];
+    market.findings = ["open", "used", "expired"];
     await pay();
     const [unknown] = purchases();
-    expect(await reconcilePurchase(ctx, unknown!)).toBe(true);
-    expect(await reconcilePurchase(other, unknown!)).toBe(false);
+    expect(await reconcilePurchase(ctx, unknown!)).toBe("settled");
+    expect(await reconcilePurchase(other, unknown!)).toBe("nothing");
     expect([warrants()[0]!.state, purchases()[0]!.known]).toEqual(["escalated", "paid"]);
   });
 });
@@ -267,7 +267,7 @@ test("a first answer that asks for nothing, after recovery: the key is free", as
 test("what becomes known while the chain is asked again stays", async () => {
   market.first = asksExact("100");
   market.paid = () => silence(true);
-  market.findings = ["unused", "unused"];
+  market.findings = ["open", "open"];
   expect(bodyOf(await pay())).toMatchObject({ state: "escalated" });
   const [unknown] = purchases();
   const late: Context = {
@@ -278,14 +278,14 @@ test("what becomes known while the chain is asked again stays", async () => {
         ...market.x402.chains,
         async find() {
           market.findings = ["expired"];
-          expect(await reconcilePurchase(other, unknown!)).toBe(true);
+          expect(await reconcilePurchase(other, unknown!)).toBe("settled");
           return "away";
         },
       },
     },
   };
-  expect(await reconcilePurchase(late, unknown!)).toBe(false);
+  expect(await reconcilePurchase(late, unknown!)).toBe("nothing");
   expect(purchases()).toMatchObject([{ known: "unpaid", nextCheckAt: null, chainSilentSince: null }]);
-  expect(await reconcilePurchase(other, unknown!)).toBe(false);
+  expect(await reconcilePurchase(other, unknown!)).toBe("nothing");
   expect(warrants()[0]!.state).toBe("refunded");
 });

@@ -3,7 +3,13 @@ import { sha256 } from "../../../core/canonical.ts";
 import { SECOND_MS } from "../../../core/time.ts";
 import type { State, Warrant } from "../../../core/warrant.ts";
 import { isTestNetwork } from "../../../core/x402/chains.ts";
-import { PHASES_WITH_HEADER, PHASES_WITHOUT_WARRANT, type Purchase } from "../../../core/x402/purchase.ts";
+import {
+  isContradicted,
+  isToBeAsked,
+  PHASES_WITH_HEADER,
+  PHASES_WITHOUT_WARRANT,
+  type Purchase,
+} from "../../../core/x402/purchase.ts";
 import type { ExactPayment, Quote } from "../../../core/x402/quote.ts";
 import { createNames, type Names } from "../names.ts";
 import { purchaseOf } from "../rows.ts";
@@ -138,14 +144,24 @@ function* auditState(
   const isSaid = purchase.knownBy !== null;
   if ((known === "paid" && !isSaid) || (known !== "paid" && known !== "unpaid" && isSaid))
     yield `${what}: its payment is ${known}, and known_by is ${purchase.knownBy}`;
-  const isOpen = phase === "ended" && known === "unknown";
-  if (isOpen !== (purchase.nextCheckAt !== null))
-    yield `${what}: next_check_at is ${purchase.nextCheckAt}, and its payment is ${known}`;
+  yield* auditChainsWord(purchase, what);
   if (quote.pays.kind !== "exact" || phase !== "ended" || state !== "escalated") return;
   const code = known === "paid" ? "payment_irrevocable" : "payment_unknown";
   const waiting = readRows(database, escalations, "WHERE warrant_id = ? AND status <> 'resolved'", id);
   if (!waiting.some(({ reasonCodes }) => reasonCodes.includes(code)))
     yield `${what}: is ${known}, and no open escalation of its warrant says ${code}`;
+}
+
+/** Checks that the chain is asked as long as it has something to say, and that it agrees with what a person has said. */
+function* auditChainsWord(purchase: Quoted, what: string): Generator<string> {
+  const { phase, known, knownBy, chainSaid, nextCheckAt } = purchase;
+  const isAsked = phase === "ended" && isToBeAsked(purchase);
+  if (isAsked !== (nextCheckAt !== null))
+    yield `${what}: next_check_at is ${nextCheckAt}, and its payment is ${known}`;
+  if (chainSaid !== null && knownBy !== "person")
+    yield `${what}: chain_said is ${chainSaid}, and known_by is ${knownBy}`;
+  if (isContradicted(purchase))
+    yield `${what}: a person said that its payment is ${known}, and its chain says ${chainSaid}`;
 }
 
 /**

@@ -5,7 +5,7 @@ import { hold, type Legs, settle } from "../../../core/postings.ts";
 import { isSettled, WAITING_STATES, type Warrant } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
-import { agents, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
+import { agents, apiKeys, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import { type Belongings, readWarrants } from "./belongings.ts";
@@ -21,6 +21,7 @@ type Directory = ReturnType<typeof createDirectory>;
 
 const createDirectory = (database: Database) => ({
   specHash: memoised((text: string) => hashJson(JSON.parse(text))),
+  apiKey: memoised((id: string) => readRow(database, apiKeys, id)),
   agent: memoised((id: string) => readRow(database, agents, id)),
   session: memoised((id: string) => readRow(database, spendSessions, id)),
   verifier: memoised((id: string) => readRow(database, verifiers, id)),
@@ -67,6 +68,7 @@ function* auditWarrant(
   const hashesOf = (name: string) =>
     directory.schemaHashes(`${warrant.organisationId} ${name}`).map(({ schemaHash }) => schemaHash);
   yield* guarded(`${what}: its terms`, () => auditTerms(directory, warrant, row, what));
+  yield* guarded(`${what}: who opened it`, () => auditOpener(directory, row, warrant, belongings, what));
   yield* guarded(`${what}: its postings`, () => auditPostings(warrant, row, belongings, what));
   yield* guarded(`${what}: its trace`, () => auditTrace(warrant, belongings, hashesOf, what));
   yield* guarded(`${what}: its escalations`, () => auditEscalations(warrant, belongings, what));
@@ -107,6 +109,30 @@ function* auditTerms(
   // With a policy, the hash of its rules is checked as a part of the trace.
   if (policy === null)
     yield* expectSame(`${what}: rules_hash without a policy`, warrant.rulesHash, BUILT_IN_RULES_HASH);
+}
+
+/** Checks that it was opened by who made the first entry of the trace. An older version did not keep who opened it. */
+function* auditOpener(
+  directory: Directory,
+  { opened_by_user: userId }: StoredWarrant,
+  { openedBy }: Warrant,
+  { trace: [opening] }: Belongings,
+  what: string,
+): Generator<string> {
+  if (openedBy === null || !opening) return;
+  const { actorKind, actorId } = opening.read();
+  const agentId =
+    actorKind === "agent" && actorId !== null ? (directory.apiKey(actorId)?.agentId ?? null) : null;
+  yield* expectSame(
+    `${what}: the agent that opened it, against its trace`,
+    openedBy.kind === "agent" ? openedBy.id : null,
+    agentId,
+  );
+  yield* expectSame(
+    `${what}: the person who opened it, against its trace`,
+    userId,
+    actorKind === "user" ? actorId : null,
+  );
 }
 
 /**

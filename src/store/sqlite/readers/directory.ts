@@ -27,15 +27,19 @@ type DirectoryReader = Pick<
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
+/** The SQL for whether an agent has a warrant in a state: one that names it, or one that only its key opened. */
+const hasSome = (state: "held" | "frozen", bounds: string): string =>
+  ["agent = agents.position", "opened_by_agent = agents.position AND opened_by_agent IS NOT agent"]
+    .map((condition) => `EXISTS (SELECT 1 FROM warrants WHERE ${condition} AND state = '${state}' ${bounds})`)
+    .join(" OR ");
+
 function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"] {
   const withStatusToFollow = selectRows(
     raw,
     agent,
-    `JOIN scopes ON agents.organisation_id = scopes.organisation_id AND agents.mode = scopes.mode
-     JOIN warrant_counts ON warrant_counts.scope = scopes.position AND agent = agents.position AND count > 0
-     WHERE agents.status = 'killed' AND state = 'held' OR agents.status = 'active' AND state = 'frozen'
-       AND EXISTS (SELECT 1 FROM warrants WHERE agent = agents.position AND state = 'frozen' AND deadline > ?)
-     LIMIT ?`,
+    `WHERE status = 'killed' AND (${hasSome("held", "")})
+       OR status = 'active' AND (${hasSome("frozen", "AND deadline > ?1")})
+     LIMIT ?2`,
   );
   return {
     get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,

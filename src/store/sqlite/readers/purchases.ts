@@ -56,12 +56,18 @@ export function createPurchasesReader({
         const unknown = tables
           .select({ count: count(), next: min(purchases.nextCheckAt) })
           .from(purchases)
-          .where(isNotNull(purchases.nextCheckAt))
+          .where(and(isNotNull(purchases.nextCheckAt), eq(purchases.known, "unknown")))
+          .get();
+        const contradicted = tables
+          .select({ count: count() })
+          .from(purchases)
+          .where(and(isNotNull(purchases.chainSaid), ne(purchases.chainSaid, purchases.known)))
           .get();
         return {
           unfinished: open?.count ?? 0,
-          toCheck: unknown?.count ?? 0,
+          unknown: unknown?.count ?? 0,
           nextCheckAt: unknown?.next ?? null,
+          contradicted: contradicted?.count ?? 0,
         };
       },
     },

@@ -43,6 +43,16 @@ function pageSql(
   return `${states.map(ofState).join(" UNION ALL ")} ORDER BY ${orderBy} LIMIT ?2 OFFSET ?3`;
 }
 
+/**
+ * The SQL for the positions of an agent's warrants, soonest deadline first: those that name it, and those that its key
+ * opened without naming it. The index of the latter has two states only, so that a settled warrant costs nothing there.
+ */
+function ofAgentSql(state: "held" | "frozen"): string {
+  const which = (condition: string) =>
+    `SELECT position, deadline FROM warrants WHERE ${condition} AND state = '${state}' AND deadline > ?2`;
+  return `${which("agent = ?1")} UNION ALL ${which("opened_by_agent = ?1 AND opened_by_agent IS NOT agent")} ORDER BY deadline LIMIT ?3`;
+}
+
 export function createWarrantsReader({ tables, raw }: Connection, names: Names): SqliteReader["warrants"] {
   const byId = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
   const scopeOf = raw.prepare<{ position: bigint }, [string, string]>(
@@ -113,9 +123,9 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
       const agent = agentById.get(agentId);
       if (agent === null) return [];
       return readRows(
-        "SELECT position FROM warrants WHERE agent = ? AND state = ? AND deadline > ? ORDER BY deadline LIMIT ?",
+        `SELECT position FROM (${ofAgentSql(state)})`,
         "deadline",
-        ...[agent.position, state, deadlineAfter, limit],
+        ...[agent.position, deadlineAfter, limit],
       );
     },
   };

@@ -134,6 +134,9 @@ export const warrants = sqliteTable(
     openedAt: int("opened_at").notNull(),
     verifyingSince: int("verifying_since"),
     settledAt: int("settled_at"),
+    /** Who opened it: the position of an agent, or a person's id. Neither in rows of 0.1.0 that are older. */
+    openedByAgent: int("opened_by_agent"),
+    openedByUser: text("opened_by_user"),
   },
   (t) => [
     // A list without a state is made of those of every state.
@@ -143,6 +146,12 @@ export const warrants = sqliteTable(
     index("warrants_of_agent_by_deadline")
       .on(t.agent, t.state, t.deadline)
       .where(sql`${t.agent} IS NOT NULL`),
+    // The kill rule looks for what an agent's key opened without naming it. The warrants that name it are found above.
+    index("warrants_opened_by_agent")
+      .on(t.openedByAgent, t.state, t.deadline)
+      .where(
+        sql`${t.openedByAgent} IS NOT NULL AND ${t.openedByAgent} IS NOT ${t.agent} AND (${t.state} = 'held' OR ${t.state} = 'frozen')`,
+      ),
     index("warrants_overdue").on(t.deadline).where(sql`${t.state} = 'held'`),
     index("warrants_verifying").on(t.verifyingSince).where(sql`${t.state} = 'verifying'`),
     check("warrants_state", oneOf(t.state, STATES)),

@@ -17,6 +17,9 @@ import { organisationColumn } from "./directory.ts";
 
 /** Purchases by x402: what was meant, what was signed, and what is known. Triggers keep a phase from going back. */
 
+/** All that is known but that it is not known. */
+const SAID = ["paid", "unpaid"] as const satisfies readonly (typeof KNOWN)[number][];
+
 export const purchases = sqliteTable(
   "purchases",
   {
@@ -53,6 +56,7 @@ export const purchases = sqliteTable(
     endedAt: int("ended_at"),
     nextCheckAt: int("next_check_at"),
     chainSilentSince: int("chain_silent_since"),
+    chainSaid: text("chain_said", { enum: SAID }),
   },
   (t) => [
     index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),
@@ -67,6 +71,7 @@ export const purchases = sqliteTable(
     index("purchases_paid_of_wallet")
       .on(t.payer, t.chainId, t.contract, t.answeredAt)
       .where(sql`${t.payer} IS NOT NULL AND ${t.known} = 'paid'`),
+    index("purchases_that_chains_confirm").on(t.chainSaid, t.known).where(sql`${t.chainSaid} IS NOT NULL`),
     index("purchases_that_need_content")
       .on(t.responseHash)
       .where(sql`${t.responseHash} IS NOT NULL AND ${t.phase} <> 'ended'`),

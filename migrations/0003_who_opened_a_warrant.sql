@@ -1,0 +1,3 @@
+ALTER TABLE `warrants` ADD `opened_by_agent` integer;--> statement-breakpoint
+ALTER TABLE `warrants` ADD `opened_by_user` text;--> statement-breakpoint
+CREATE INDEX `warrants_opened_by_agent` ON `warrants` (`opened_by_agent`,`state`,`deadline`) WHERE "warrants"."opened_by_agent" IS NOT NULL AND "warrants"."opened_by_agent" IS NOT "warrants"."agent" AND ("warrants"."state" = 'held' OR "warrants"."state" = 'frozen');
