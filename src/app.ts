@@ -105,7 +105,7 @@ async function startLocked(
     // In whole seconds. It counts while the machine is suspended, as the clock does: that is no jump.
     monotonicNow: () => uptime() * SECOND_MS,
     self: SELF,
-    newestBackupAt: backups.newestBackupAt,
+    newestBackup: backups.newestBackup,
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   opened.defer(async () => {

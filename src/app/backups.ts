@@ -1,4 +1,5 @@
 import type { Config } from "../config.ts";
+import type { NewestBackup } from "../core/backup-schedule.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import { nightlyBackup } from "../jobs/backup.ts";
@@ -9,6 +10,7 @@ import {
   type BackupInput,
   type BackupResource,
   backUp,
+  type RestoreInput,
   type RestoreResource,
   restoreFrom,
 } from "../services/admin/backup.ts";
@@ -32,9 +34,9 @@ export async function backUpFolder(
   const instance = await ctx.store.read((reader) => reader.instance.get()).finally(close);
   return backUp(
     instance,
-    ({ file, withKeys }, createdAt) => {
+    ({ withKeys, ...files }, createdAt) => {
       const keys = withKeys ? readKeyFiles(data) : {};
-      const bytes = writeBackup(data, file, createdAt, keys);
+      const bytes = writeBackup(data, files, createdAt, keys);
       return isRefusal(bytes) ? bytes : { bytes, keys: keyFilesIn(keys) };
     },
     input,
@@ -43,13 +45,13 @@ export async function backUpFolder(
 }
 
 /** Puts a backup into the data folder, which must be empty or missing. */
-export const restoreFolder = ({ data }: Config, file: string): RestoreResource | Refusal =>
+export const restoreFolder = ({ data }: Config, input: RestoreInput): RestoreResource | Refusal =>
   restoreFrom(
     (from, restoredAt) => {
       const restored = restoreBackup(from, data, restoredAt, writeKeyFiles);
       return isRefusal(restored) ? restored : { ...restored, keys: keyFilesIn(restored.keys) };
     },
-    { file, dataFolder: data },
+    { ...input, dataFolder: data },
     Date.now(),
   );
 
@@ -61,15 +63,15 @@ export const restoreFolder = ({ data }: Config, file: string): RestoreResource |
 export function backupJobs(
   { data, backups }: Config,
   command: readonly string[],
-): { readonly jobs: readonly Job[]; newestBackupAt(): number | null; stop(): void } {
-  if (!backups) return { jobs: [], newestBackupAt: () => null, stop: () => {} };
+): { readonly jobs: readonly Job[]; newestBackup(): NewestBackup | null; stop(): void } {
+  if (!backups) return { jobs: [], newestBackup: () => null, stop: () => {} };
   const child = createBackupChild(command, data);
-  const { run, newestAt } = nightlyBackup(backups, child.make, Date.now);
+  const { run, newest } = nightlyBackup(backups, child.make, Date.now);
   // A backup may take long, and a server without a fresh one can still serve. So this job never counts as stuck.
   const patienceMs = Number.POSITIVE_INFINITY;
   return {
     jobs: [{ name: "backup", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
-    newestBackupAt: newestAt,
+    newestBackup: newest,
     stop: child.stop,
   };
 }

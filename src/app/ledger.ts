@@ -58,9 +58,9 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
     const ledger = await opened(config, NO_SECRETS);
     return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
   },
-  async restore({ data, file }) {
+  async restore({ data, ...input }) {
     const config = readConfig({ DATA: data });
-    return isRefusal(config) ? config : restoreFolder(config, file);
+    return isRefusal(config) ? config : restoreFolder(config, input);
   },
   async runJob({ data, job }) {
     const config = ledgerConfig(data, false);

@@ -39,7 +39,7 @@ export type OperationOptions = {
   readonly monotonicNow: () => number;
   /** How to start this executable again. */
   readonly self: readonly string[];
-  readonly newestBackupAt: () => Figures["newestBackupAt"];
+  readonly newestBackup: () => Figures["newestBackup"];
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -100,7 +100,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
       evaluators: evaluators(),
-      newestBackupAt: options.newestBackupAt(),
+      newestBackup: options.newestBackup(),
     };
   };
   return {

@@ -1,6 +1,6 @@
 import type { Refusal } from "../core/errors.ts";
 import type { StartProgress } from "../core/progress.ts";
-import type { BackupInput, BackupResource, RestoreResource } from "../services/admin/backup.ts";
+import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
 import type { Context } from "../services/context.ts";
 
 /** What the command line needs from rooms that it may not import. `main.ts` passes it in. */
@@ -13,7 +13,7 @@ export type CommandLineTools = {
   /** Copies the ledger of a data folder into a new file. A server may be running on the folder. */
   backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
-  restore(flags: DataFlag & { readonly file: string }): Promise<RestoreResource | Refusal>;
+  restore(flags: DataFlag & RestoreInput): Promise<RestoreResource | Refusal>;
   /** Runs a job once. A server may be running on the folder. */
   runJob(flags: DataFlag & { readonly job: JobByHand }): Promise<JobRun | Refusal>;
   /**

@@ -9,11 +9,17 @@ export type BackupSchedule = {
   readonly hour: number;
 };
 
-/** The file name of a scheduled backup. It holds the time in UTC, to the second, so names sort by time. */
-export const backupName = (time: number): string =>
-  `holdfast-${isoTime(time).replace(/[-:]|\.\d+/g, "")}.backup`;
+/**
+ * The file name of a scheduled backup, or of one whose audit disagrees. It holds the time in UTC, to the second, so names sort
+ * by time.
+ */
+export const backupName = (time: number): string => `${stem(time)}.backup`;
+export const disagreeingName = (time: number): string => `${stem(time)}${DISAGREES}`;
 
-const NAME = /^holdfast-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
+const stem = (time: number): string => `holdfast-${isoTime(time).replace(/[-:]|\.\d+/g, "")}`;
+
+const DISAGREES = ".disagrees.backup";
+const NAME = /^holdfast-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z(\.disagrees)?\.backup$/;
 /** The names of temporary files, which an interrupted backup leaves behind. */
 const REMAINS = /^holdfast-\d{8}T\d{6}Z\.backup\.\d+\.part(-journal)?$/;
 
@@ -21,13 +27,27 @@ const REMAINS = /^holdfast-\d{8}T\d{6}Z\.backup\.\d+\.part(-journal)?$/;
 const timeOf = (name: string): number =>
   NAME.test(name) ? Date.parse(name.replace(NAME, "$1-$2-$3T$4:$5:$6Z")) : Number.NaN;
 
-/** Whether last night's backup is missing. A backup dated in the future does not count: the clock was wrong when it was made. */
+const isDisagreeing = (name: string): boolean => name.endsWith(DISAGREES);
+
+/**
+ * Whether last night's backup is missing. One whose audit disagrees counts as made: another would disagree too. A backup dated
+ * in the future does not count: the clock was wrong when it was made.
+ */
 export const isBackupDue = (names: readonly string[], { hour }: BackupSchedule, now: number): boolean =>
   !names.some((name) => timeOf(name) >= lastNight(now, hour) && timeOf(name) <= now);
 
-/** When the newest backup was made, epoch milliseconds; 0 where there is none. */
-export const newestBackupAt = (names: readonly string[], now: number): number =>
-  Math.max(0, ...names.map(timeOf).filter((time) => time <= now));
+export type NewestBackup = {
+  /** When the newest one whose audit agreed was made, epoch milliseconds; 0 where there is none. */
+  readonly agreedAt: number;
+  /** Whether a later one disagrees. */
+  readonly disagrees: boolean;
+};
+
+export function newestBackup(names: readonly string[], now: number): NewestBackup {
+  const newest = (of: readonly string[]) => Math.max(0, ...of.map(timeOf).filter((time) => time <= now));
+  const agreedAt = newest(names.filter((name) => !isDisagreeing(name)));
+  return { agreedAt, disagrees: newest(names.filter(isDisagreeing)) > agreedAt };
+}
 
 /** The last time that it was `hour` o'clock, UTC. */
 const lastNight = (now: number, hour: number): number =>
@@ -35,16 +55,27 @@ const lastNight = (now: number, hour: number): number =>
 
 /**
  * The files to remove once a new backup exists: backups that are older than those that are kept, and temporary files. Files
- * with other names are not ours, and stay.
+ * with other names are not ours, and stay. Those that disagree are counted apart, so that they push out no good one; and where
+ * the new one disagrees, no good one is removed.
  */
 export const surplusBackups = (
   names: readonly string[],
-  { keep }: BackupSchedule,
+  schedule: BackupSchedule,
   now: number,
 ): readonly string[] => [
-  ...names
-    .filter((name) => timeOf(name) <= now)
-    .sort()
-    .slice(0, -keep),
+  ...(newestBackup(names, now).disagrees
+    ? []
+    : olderThanKept(
+        names.filter((name) => !isDisagreeing(name)),
+        schedule,
+        now,
+      )),
+  ...olderThanKept(names.filter(isDisagreeing), schedule, now),
   ...names.filter((name) => REMAINS.test(name)),
 ];
+
+const olderThanKept = (names: readonly string[], { keep }: BackupSchedule, now: number): readonly string[] =>
+  names
+    .filter((name) => timeOf(name) <= now)
+    .sort()
+    .slice(0, -keep);

@@ -1,7 +1,12 @@
+import type { ErrorCode } from "../core/errors.ts";
+
 /** Backups run in a process of their own, so that none holds up a request. */
 export type BackupChild = {
-  /** Makes a backup. Rejects with the child's message where it failed, and where it took too long. */
-  make(file: string): Promise<void>;
+  /**
+   * Makes a backup in `file`, or in `disagreesFile` where its audit disagrees. Answers what disagrees, or null.
+   * Rejects with the child's message where it failed, and where it took too long.
+   */
+  make(file: string, disagreesFile: string): Promise<string | null>;
   /** Ends a backup that is under way. */
   stop(): void;
 };
@@ -18,15 +23,14 @@ export function createBackupChild(
   let child: Bun.Subprocess | null = null;
   let stopped = false;
   return {
-    async make(file) {
-      if (stopped) return;
+    async make(file, disagreesFile) {
+      if (stopped) return null;
       // A process that waits for a hanging disk cannot be killed, and another one would hang too.
       if (child) throw new Error("the previous backup still hangs");
-      const running = Bun.spawn([...command, "backup", file, "--json", "--data", dataFolder], {
-        stdin: "ignore",
-        stdout: "ignore",
-        stderr: "pipe",
-      });
+      const running = Bun.spawn(
+        [...command, "backup", file, "--disagrees-as", disagreesFile, "--json", "--data", dataFolder],
+        { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+      );
       child = running;
       const ended = Promise.all([new Response(running.stderr).text(), running.exited]).finally(() => {
         child = null;
@@ -38,7 +42,10 @@ export function createBackupChild(
       }, limitMs);
       try {
         const [said, code] = await Promise.race([ended, late.promise]);
-        if (code !== 0 && !stopped) throw new Error(`the backup failed (${code}): ${said.trim()}`);
+        if (code === 0 || stopped) return null;
+        const disagreement = disagreementIn(said);
+        if (disagreement === null) throw new Error(`the backup failed (${code}): ${said.trim()}`);
+        return disagreement;
       } finally {
         clearTimeout(timer);
       }
@@ -48,4 +55,15 @@ export function createBackupChild(
       child?.kill();
     },
   };
+}
+
+/** The message in the child's error where the audit of the copy disagrees; null where it failed in another way. */
+function disagreementIn(said: string): string | null {
+  try {
+    const { error } = JSON.parse(said) as { error?: { code?: unknown; message?: unknown } };
+    const code: ErrorCode = "audit_disagrees";
+    return error?.code === code ? String(error.message) : null;
+  } catch {
+    return null;
+  }
 }

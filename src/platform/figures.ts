@@ -1,3 +1,4 @@
+import type { NewestBackup } from "../core/backup-schedule.ts";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 
 /**
@@ -42,11 +43,8 @@ export type Figures = {
   }[];
   readonly audit: AuditOutcome | null;
   readonly freeBytes: number | null;
-  /**
-   * When the newest nightly backup was made; 0 where there is no backup. Null without a backup folder, and
-   * until it was read.
-   */
-  readonly newestBackupAt: number | null;
+  /** The newest nightly backup. Null without a backup folder, and until it was read. */
+  readonly newestBackup: NewestBackup | null;
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */
   readonly clockDisagrees: boolean;

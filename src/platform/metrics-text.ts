@@ -130,10 +130,15 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
   const newestBackup = gauge(
     "holdfast_backup_newest_timestamp_seconds",
-    "When the newest nightly backup was made; 0 where there is none. Missing until the backup folder has been read.",
+    "When the newest nightly backup was made whose audit agreed; 0 where there is none. Missing until the backup folder has been read.",
   );
-  // Without a backup folder, or before it was read, the series is missing, so that no alert fires.
+  const backupDisagrees = gauge(
+    "holdfast_backup_disagrees",
+    "1 where the audit of the newest nightly backup disagrees, else 0.",
+  );
+  // Without a backup folder, or before it was read, these series are missing, so that no alert fires.
   newestBackup.remove();
+  backupDisagrees.remove();
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
     "holdfast_clock_disagrees",
@@ -158,7 +163,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     unknown.set(figures.purchases.unknown);
     contradicted.set(figures.purchases.contradicted);
     unknownLate.set(figures.purchases.lateMs / SECOND_MS);
-    if (figures.newestBackupAt !== null) newestBackup.set(figures.newestBackupAt / SECOND_MS);
+    if (figures.newestBackup !== null) {
+      newestBackup.set(figures.newestBackup.agreedAt / SECOND_MS);
+      backupDisagrees.set(figures.newestBackup.disagrees ? 1 : 0);
+    }
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     ready.set(figures.ready ? 1 : 0);
     clockDisagrees.set(figures.clockDisagrees ? 1 : 0);

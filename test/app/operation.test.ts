@@ -48,7 +48,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     lastSeenAt: 0,
     monotonicNow: () => monotonicMs,
     self: [process.execPath, "-e", said],
-    newestBackupAt: () => null,
+    newestBackup: () => null,
     jobs: [],
   });
   running = started;

@@ -46,7 +46,7 @@ const commandsOn = (context: TestContext): CommandLine =>
   createCommandLine(context, {
     backUp: async ({ data, ...input }) =>
       backUpFolder(configOf(data), await openForCommands(configOf(data)), input),
-    restore: async ({ data, file }) => restoreFolder(configOf(data), file),
+    restore: async ({ data, ...input }) => restoreFolder(configOf(data), input),
   });
 
 beforeAll(async () => {
@@ -84,9 +84,9 @@ function ledgerIn(folder: string) {
 async function refuses(start: string, ...args: readonly string[]): Promise<void> {
   const { code, out, err } = await cli.run(...args, "--json");
   const { error } = JSON.parse(err);
-  expect([code, out, error.code, error.message.slice(0, start.length)]).toEqual([
-    ...[1, "", "validation_failed", start],
-  ]);
+  expect([code, out, error.message.slice(0, start.length)]).toEqual([1, "", start]);
+  const isOfAudit = start.startsWith("The audit");
+  expect(error.code).toBe(isOfAudit ? "audit_disagrees" : "validation_failed");
 }
 
 describe("backup", () => {
@@ -149,16 +149,70 @@ describe("backup", () => {
     expect(readdirSync(work)).toEqual([]);
   });
 
-  test("of a ledger that disagrees with itself fails, and leaves nothing", async () => {
-    const folder = join(work, "data");
-    await cli.json("restore", good, "--data", folder);
-    change(join(folder, "holdfast.db"), "UPDATE warrant_counts SET count = count + 1");
-    const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder, "--json");
-    expect([code, JSON.parse(err).error.message]).toEqual([
-      1,
-      expect.stringContaining("The audit of the copy fails, so it was not kept: warrant counts of"),
-    ]);
-    expect(readdirSync(work)).toEqual(["data"]);
+  describe("of a ledger that disagrees with itself", () => {
+    let folder: string;
+    beforeEach(async () => {
+      folder = join(work, "data");
+      await cli.json("restore", good, "--data", folder);
+      change(join(folder, "holdfast.db"), "UPDATE warrant_counts SET count = count + 1");
+    });
+    const errorIn = (err: string) => JSON.parse(err).error;
+
+    test("is made where it was asked for, and fails", async () => {
+      const file = join(work, "bad");
+      const { code, out, err } = await cli.run("backup", file, "--data", folder, "--json");
+      expect([code, out, errorIn(err).code]).toEqual([1, "", "audit_disagrees"]);
+      expect(errorIn(err).message).toStartWith(
+        `The backup is made, in ${file}, and its audit disagrees: warrant counts of`,
+      );
+      expect(readdirSync(work).sort()).toEqual(["bad", "data"]);
+      expect(permissions(file)).toBe("600");
+    });
+
+    test("says so to people in a sentence, with the next step", async () => {
+      const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder);
+      expect(code).toBe(1);
+      expect(err).toStartWith("holdfast: The backup is made, in ");
+      expect(err).toContain("`holdfast audit` lists them; `holdfast restore --despite-audit` takes it");
+    });
+
+    test("is made under the other name that was given, and a good one under the first", async () => {
+      const files = ["backup", join(work, "file"), "--disagrees-as", join(work, "bad")];
+      const { code, err } = await cli.run(...files, "--data", folder, "--json");
+      expect([code, errorIn(err).message]).toEqual([
+        1,
+        expect.stringContaining(`in ${join(work, "bad")}, and its audit disagrees`),
+      ]);
+      expect(readdirSync(work).sort()).toEqual(["bad", "data"]);
+      rmSync(join(work, "bad"));
+      await cli.json(...files, "--data", ctx.folder);
+      expect(readdirSync(work).sort()).toEqual(["data", "file"]);
+    });
+
+    test("overwrites neither of the two", async () => {
+      const bad = join(work, "bad");
+      writeFileSync(bad, "dear");
+      const files = ["backup", join(work, "file"), "--disagrees-as", bad];
+      await refuses(`file: ${bad} is there already`, ...files, "--data", ctx.folder);
+      expect(readFileSync(bad, "utf8")).toBe("dear");
+    });
+
+    test("is restored despite its audit, and not without the flag that its refusal names", async () => {
+      const [file, into] = [join(work, "bad"), join(work, "again")];
+      await cli.run("backup", file, "--data", folder);
+      const { code, err } = await cli.run("restore", file, "--data", into, "--json");
+      expect([code, errorIn(err).code]).toEqual([1, "audit_disagrees"]);
+      expect(errorIn(err).message).toContain("or this one as it is with --despite-audit");
+      expect(existsSync(into) ? readdirSync(into) : []).toEqual([]);
+
+      const restored = await cli.json("restore", file, "--despite-audit", "--data", into);
+      expect(restored).toMatchObject({ audit: "disagrees", keys: ["master.key", "signing.key"] });
+      expect(restored.problems).toContainEqual(expect.stringContaining("warrant counts of"));
+      expect(readdirSync(into).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+      expect(ledgerIn(into).rest).toEqual(ledgerIn(folder).rest);
+      const words = await cli.run("restore", file, "--despite-audit", "--data", join(work, "words"));
+      expect(words.out).toContain("AND ITS AUDIT DISAGREES: warrant counts of");
+    });
   });
 });
 
@@ -175,6 +229,7 @@ describe("restore", () => {
       restored_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: made.instance_id,
       audit: "ok",
+      problems: [],
     });
     expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
     expect(readFileSync(join(folder, "master.key"), "utf8").trim()).toBe(KEY);
@@ -251,7 +306,9 @@ describe("restore", () => {
     const refused = { refused: "validation_failed", message: expect.stringContaining("was cut off") };
     expect(refuseHalfRestored(work)).toEqual(refused as never);
     expect(await startServer(configOf(work))).toEqual(refused as never);
-    expect(restoreFolder(configOf(work), good)).toMatchObject({ refused: "validation_failed" });
+    expect(restoreFolder(configOf(work), { file: good, despiteAudit: false })).toMatchObject({
+      refused: "validation_failed",
+    });
     expect(readdirSync(work).sort()).toEqual(["master.key", "restoring"]);
   });
 });
@@ -306,7 +363,7 @@ describe("restore refuses, with nothing in the folder,", () => {
     ["one that lacks its last byte", NO_BACKUP, cut((size) => size - 1)],
     [
       "a changed count",
-      "file: its audit fails: warrant counts of",
+      "The audit of this backup disagrees: warrant counts of",
       changed("UPDATE warrant_counts SET count = count + 1"),
     ],
     [
@@ -337,6 +394,15 @@ describe("restore refuses, with nothing in the folder,", () => {
       expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
     });
   }
+
+  test("what is wrong besides its audit, also with --despite-audit", async () => {
+    for (const [what, start, make] of FILES.filter(([each]) => each !== "a changed count")) {
+      const [file, folder] = [join(work, `file ${what}`), join(work, `data ${what}`)];
+      make(file);
+      await refuses(start, "restore", file, "--despite-audit", "--data", folder);
+      expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
+    }
+  });
 
   test("a key whose name is not that of a key file", async () => {
     const [file, folder] = [join(work, "file"), join(work, "data")];

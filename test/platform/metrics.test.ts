@@ -12,7 +12,7 @@ const NOTHING: Figures = {
   evaluators: [],
   audit: null,
   freeBytes: null,
-  newestBackupAt: null,
+  newestBackup: null,
   ready: true,
   clockDisagrees: false,
 };
@@ -157,7 +157,14 @@ test("webhooks that were given up, and payments that are not known, are shown", 
 
 test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {
   const metrics = createMetrics();
-  const newest = async (newestBackupAt: number | null) =>
-    seriesOf(await textOf(metrics, { newestBackupAt }), "holdfast_backup_newest_timestamp_seconds");
-  expect([await newest(null), await newest(0), await newest(3_000)]).toEqual([undefined, "0", "3"]);
+  const newest = async (newestBackup: Figures["newestBackup"]) => {
+    const text = await textOf(metrics, { newestBackup });
+    return [
+      seriesOf(text, "holdfast_backup_newest_timestamp_seconds"),
+      seriesOf(text, "holdfast_backup_disagrees"),
+    ];
+  };
+  expect(await newest(null)).toEqual([undefined, undefined]);
+  expect(await newest({ agreedAt: 0, disagrees: true })).toEqual(["0", "1"]);
+  expect(await newest({ agreedAt: 3_000, disagrees: false })).toEqual(["3", "0"]);
 });

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -94,15 +95,34 @@ test(
   async () => {
     const child = createBackupChild([process.execPath, MAIN], folder.folder);
     const file = join(beside, "holdfast-20300115T030000Z.backup");
-    await child.make(file);
+    const other = join(beside, "holdfast-20300115T030000Z.disagrees.backup");
+    expect(await child.make(file, other)).toBeNull();
     expect(readdirSync(beside)).toEqual(["holdfast-20300115T030000Z.backup"]);
-    await expect(child.make(file)).rejects.toThrow("is there already");
+    await expect(child.make(file, other)).rejects.toThrow("is there already");
     // A server that stops does not wait for a backup.
-    const cutOff = child.make(join(beside, "late"));
+    const cutOff = child.make(join(beside, "late"), other);
     child.stop();
     await cutOff;
-    await child.make(join(beside, "later"));
+    await child.make(join(beside, "later"), other);
     expect([existsSync(join(beside, "late")), existsSync(join(beside, "later"))]).toEqual([false, false]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "where the audit of the nightly backup disagrees, its child makes the file that says so, and answers what disagrees",
+  async () => {
+    const raw = new Database(join(folder.folder, "holdfast.db"));
+    raw.run(
+      "INSERT INTO warrant_counts (scope, agent, state, count) SELECT position, 0, 'held', 7 FROM scopes",
+    );
+    const child = createBackupChild([process.execPath, MAIN], folder.folder);
+    const [file, other] = [join(beside, "a.backup"), join(beside, "a.disagrees.backup")];
+    const disagreement = await child.make(file, other);
+    raw.run("DELETE FROM warrant_counts");
+    raw.close();
+    expect(disagreement).toStartWith(`The backup is made, in ${other}, and its audit disagrees: `);
+    expect(readdirSync(beside)).toEqual(["a.disagrees.backup"]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -112,7 +132,9 @@ test("a backup that does not end is a failure, and so is the next one while it c
   Bun.spawnSync(["mkfifo", gate]);
   const hangs = ["sh", "-c", `exec cat '${gate}'`];
   const child = createBackupChild(hangs, folder.folder, 200);
-  const first = child.make(join(beside, "one"));
-  await expect(child.make(join(beside, "two"))).rejects.toThrow("the previous backup still hangs");
+  const first = child.make(join(beside, "one"), join(beside, "other"));
+  await expect(child.make(join(beside, "two"), join(beside, "other"))).rejects.toThrow(
+    "the previous backup still hangs",
+  );
   await expect(first).rejects.toThrow("the backup did not end within 0.2 s");
 });

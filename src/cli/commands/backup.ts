@@ -13,20 +13,30 @@ export function addBackup(program: Command, tools: CommandLineTools): void {
     .argument("<file>", "a new file; a file that exists is not overwritten")
     .summary("copy the ledger and its keys into one file")
     .description(
-      "Copies the ledger, as it is at this moment, and its key files into one new file, and audits the copy. The server may be running.",
+      "Copies the ledger, as it is at this moment, and its key files into one new file, and audits the copy. Where the audit disagrees the file is made all the same; then this fails with audit_disagrees. The server may be running.",
     )
-    .option("--without-keys", "leave out the key files, which a restore needs (default: include them)");
+    .option("--without-keys", "leave out the key files, which a restore needs (default: include them)")
+    .option(
+      "--disagrees-as <file>",
+      "the new file that is made instead where the audit of the copy disagrees (default: the same file)",
+    );
   examples(
     backup,
     "holdfast backup /mnt/backups/monday.backup",
     "holdfast backup monday.backup --without-keys",
   );
   withCommonFlags(backup).action(async (file: string) => {
-    const { data, json, withoutKeys = false } = backup.opts<CommonFlags & { withoutKeys?: boolean }>();
+    const {
+      data,
+      json,
+      withoutKeys = false,
+      disagreesAs: disagreesFile = file,
+    } = backup.opts<CommonFlags & { withoutKeys?: boolean; disagreesAs?: string }>();
     const made = await showingProgress(
       tools,
       { step: "copying the ledger and checking the copy", json },
-      async () => orFail(await tools.backUp({ file, withKeys: !withoutKeys, ...given({ data }) })),
+      async () =>
+        orFail(await tools.backUp({ file, disagreesFile, withKeys: !withoutKeys, ...given({ data }) })),
     );
     tools.print(
       json

@@ -1,10 +1,11 @@
 import type { Command } from "commander";
-import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
+import { acknowledgeRestore, type RestoreInput, type RestoreResource } from "../../services/admin/backup.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
+import { printable } from "../printable.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
 
 /** This word is a command, not the name of a file. A file with this name can be given as `./acknowledge`. */
@@ -17,15 +18,19 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
     .summary("put a backup into an empty data folder")
     .description(
       "Puts a backup into an empty or missing data folder, and audits it. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
+    )
+    .option(
+      "--despite-audit",
+      "restore the backup as it is, even where its audit disagrees (default: refuse it)",
     );
   examples(restore, "holdfast restore monday.backup --data ./data", "holdfast restore acknowledge");
   withCommonFlags(restore).action(async (file: string) => {
-    const { data, json } = restore.opts<CommonFlags>();
+    const { data, json, despiteAudit = false } = restore.opts<CommonFlags & { despiteAudit?: boolean }>();
     const flags = given({ data });
     const acknowledges = file === ACKNOWLEDGE;
     const step = acknowledges ? "acknowledging the restore" : "checking the backup and restoring it";
     const { answer, text } = await showingProgress(tools, { step, json }, () =>
-      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, { file, ...flags }),
+      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, { file, despiteAudit, ...flags }),
     );
     tools.print(json ? JSON.stringify(answer) : text);
   });
@@ -34,13 +39,12 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
 /** The answer for programs, and the text for people. */
 type Printed = { readonly answer: object; readonly text: string };
 
-async function restoreFile(
-  tools: CommandLineTools,
-  options: DataFlag & { readonly file: string },
-): Promise<Printed> {
+async function restoreFile(tools: CommandLineTools, options: DataFlag & RestoreInput): Promise<Printed> {
   const answer = orFail(await tools.restore(options));
   const text = report(
-    "The ledger is restored, and its audit found nothing wrong.",
+    answer.audit === "ok"
+      ? "The ledger is restored, and its audit found nothing wrong."
+      : `The ledger is restored, AND ITS AUDIT DISAGREES: ${printable(answer.problems[0] ?? "")}; ${answer.problems.length - 1} more. \`holdfast audit\` lists them.`,
     [
       ["from", answer.file],
       ["into", answer.data_folder],

@@ -8,7 +8,12 @@ import { awaitsAcknowledgement } from "../instance.ts";
 
 /** Only the operator of the machine backs up and restores: these verbs have no caller to check. */
 
-export type BackupInput = { readonly file: string; readonly withKeys: boolean };
+export type BackupInput = {
+  readonly file: string;
+  /** The file that is made instead where the audit of the copy disagrees. */
+  readonly disagreesFile: string;
+  readonly withKeys: boolean;
+};
 
 export type BackupResource = {
   readonly object: "backup";
@@ -27,7 +32,10 @@ export type WriteBackup = (
   createdAt: number,
 ) => { readonly bytes: number; readonly keys: readonly KeyFileName[] } | Refusal;
 
-/** Copies the ledger, and the key files if asked to, into one new file that has passed the audit. */
+/**
+ * Copies the ledger, and the key files if asked to, into one new file. Where its audit disagrees, the file is
+ * made all the same, and the refusal `audit_disagrees` says where.
+ */
 export function backUp(
   instance: Instance,
   write: WriteBackup,
@@ -56,7 +64,15 @@ export type RestoreResource = {
   readonly backed_up_at: string;
   readonly restored_at: string;
   readonly instance_id: string;
-  readonly audit: "ok";
+  readonly audit: "ok" | "disagrees";
+  /** What the audit found; nothing where it is ok. */
+  readonly problems: readonly string[];
+};
+
+export type RestoreInput = {
+  readonly file: string;
+  /** Whether a backup whose audit disagrees is restored too. */
+  readonly despiteAudit: boolean;
 };
 
 /**
@@ -64,32 +80,38 @@ export type RestoreResource = {
  * milliseconds.
  */
 export type RestoreBackup = (
-  file: string,
+  input: RestoreInput,
   restoredAt: number,
 ) =>
-  | { readonly instanceId: string; readonly backedUpAt: number; readonly keys: readonly KeyFileName[] }
+  | {
+      readonly instanceId: string;
+      readonly backedUpAt: number;
+      readonly keys: readonly KeyFileName[];
+      readonly problems: readonly string[];
+    }
   | Refusal;
 
 /**
- * Restores a backup that passes the audit into an empty data folder. Live warrants cannot open there until
+ * Restores a backup into an empty data folder. One whose audit disagrees needs `despiteAudit`. Live warrants cannot open there until
  * the operator has acknowledged the restore.
  */
 export function restoreFrom(
   restore: RestoreBackup,
-  input: { readonly file: string; readonly dataFolder: string },
+  { dataFolder, ...input }: RestoreInput & { readonly dataFolder: string },
   now: number,
 ): RestoreResource | Refusal {
-  const restored = restore(input.file, now);
+  const restored = restore(input, now);
   if (isRefusal(restored)) return restored;
   return {
     object: "restore",
     file: input.file,
-    data_folder: input.dataFolder,
+    data_folder: dataFolder,
     keys: restored.keys,
     backed_up_at: isoTime(restored.backedUpAt),
     restored_at: isoTime(now),
     instance_id: restored.instanceId,
-    audit: "ok",
+    audit: restored.problems.length === 0 ? "ok" : "disagrees",
+    problems: restored.problems,
   };
 }
 

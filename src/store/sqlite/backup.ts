@@ -22,21 +22,30 @@ const BACKUP_TABLES = [
  */
 const BUSY_TIMEOUT_MS = 5_000;
 
+/** The files of a backup: one of them is made. */
+export type BackupFiles = {
+  readonly file: string;
+  /** The file that is made instead where the audit of the copy disagrees. */
+  readonly disagreesFile: string;
+};
+
 /**
  * Copies the ledger of a data folder into one file, mode 0600, while others go on writing. The copy is one
  * snapshot, with everything that was acknowledged before the call. The file gets its name only when it is
- * complete, on disk, and has passed the audit. Refused where the file exists already or cannot be written.
+ * complete, on disk, and audited. Where the audit disagrees the copy is kept all the same, since it may be the
+ * only one, and the refusal says so. Refused also where the file exists already or cannot be written.
  *
  * @param createdAt epoch milliseconds
  * @returns the file's size in bytes
  */
 export function writeBackup(
   dataFolder: string,
-  file: string,
+  { file, disagreesFile }: BackupFiles,
   createdAt: number,
   keys: BackupKeys,
 ): number | Refusal {
-  if (existsSync(file)) return refuseTaken(file);
+  const taken = [file, disagreesFile].find(existsSync);
+  if (taken !== undefined) return refuseTaken(taken);
   const draft = `${file}.${process.pid}.part`;
   try {
     // The file is created with its mode before anything is written, so that nobody else can ever read it.
@@ -52,10 +61,11 @@ export function writeBackup(
     } finally {
       ledger.close();
     }
-    const refused = finishDraft(draft, createdAt, keys);
-    if (refused) return refused;
+    const problems = finishDraft(draft, createdAt, keys);
     const { size } = statSync(draft);
-    return publishFile(draft, file) ? size : refuseTaken(file);
+    const made = problems.length === 0 ? file : disagreesFile;
+    if (!publishFile(draft, made)) return refuseTaken(made);
+    return problems.length === 0 ? size : refuseDisagreeing(made, problems);
   } finally {
     for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true });
   }
@@ -64,25 +74,30 @@ export function writeBackup(
 const refuseTaken = (file: string): Refusal =>
   refuseField("file", `${file} is there already; a backup overwrites nothing`);
 
-/** Adds the backup's own tables, audits the copy, and adds the checksum. */
-function finishDraft(draft: string, createdAt: number, keys: BackupKeys): Refusal | null {
+const refuseDisagreeing = (made: string, [problem, ...more]: readonly string[]): Refusal =>
+  refuse(
+    "audit_disagrees",
+    `The backup is made, in ${made}, and its audit disagrees: ${problem}; ${more.length} more. \`holdfast audit\` lists them; \`holdfast restore --despite-audit\` takes it as it is.`,
+  );
+
+/**
+ * Adds the backup's own tables, audits the copy, and adds the checksum.
+ *
+ * @returns what disagrees
+ */
+function finishDraft(draft: string, createdAt: number, keys: BackupKeys): readonly string[] {
   const raw = new Database(draft, { readwrite: true, safeIntegers: true });
+  let problems: readonly string[];
   try {
     for (const table of BACKUP_TABLES) raw.run(table);
     raw.query("INSERT INTO backup (created_at) VALUES (?)").run(createdAt);
     const insert = raw.query("INSERT INTO backup_keys (name, text) VALUES (?, ?)");
     for (const [name, text] of Object.entries(keys)) insert.run(name, text);
-    const [problem, ...more] = auditLedger({ tables: drizzle(raw), raw });
-    if (problem !== undefined) {
-      return refuse(
-        "internal_error",
-        `The audit of the copy fails, so it was not kept: ${problem}; ${more.length} more. \`holdfast audit\` lists them.`,
-      );
-    }
+    problems = auditLedger({ tables: drizzle(raw), raw });
   } finally {
     raw.close();
   }
   appendChecksum(draft);
   syncPath(draft);
-  return null;
+  return problems;
 }

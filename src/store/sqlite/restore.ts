@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import { isRefusal, type Refusal, refuseField, rootMessage } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField, rootMessage } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
 import type { BackupKeys } from "./backup.ts";
 import { takeChecksum } from "./checksum.ts";
@@ -61,18 +61,21 @@ export type Restored = {
   readonly instanceId: string;
   readonly backedUpAt: number;
   readonly keys: BackupKeys;
+  /** What its audit found. */
+  readonly problems: readonly string[];
 };
 
 /**
  * Puts a backup into an empty or missing data folder: its keys, then the ledger, which is marked as restored.
  * Refused where the folder contains anything; where the file is not a backup, is incomplete, or comes from a
- * newer version; and where its audit fails. After a refusal the folder is empty.
+ * newer version; and where its audit disagrees, unless that is accepted. After a refusal the folder is empty.
  *
+ * @param despiteAudit whether a backup whose audit disagrees is restored too
  * @param now epoch milliseconds
  * @param keepKeys writes key files into a folder
  */
 export function restoreBackup(
-  file: string,
+  { file, despiteAudit }: { readonly file: string; readonly despiteAudit: boolean },
   dataFolder: string,
   now: number,
   keepKeys: (folder: string, keys: BackupKeys) => void,
@@ -90,7 +93,7 @@ export function restoreBackup(
     const staged = ledgerFile(staging);
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
-    const found = refuseChecksum(takeChecksum(staged)) ?? prepareStaged(staged, now);
+    const found = refuseChecksum(takeChecksum(staged)) ?? prepareStaged(staged, despiteAudit, now);
     if (isRefusal(found)) return found;
     syncPath(staged);
     keepKeys(staging, found.keys);
@@ -118,7 +121,7 @@ function refuseOccupied(dataFolder: string): Refusal | null {
  * Turns the copy of a backup into a ledger: migrates it, removes the backup's own tables, marks it as
  * restored, and audits it. After a refusal the copy is deleted.
  */
-function prepareStaged(staged: string, now: number): Restored | Refusal {
+function prepareStaged(staged: string, despiteAudit: boolean, now: number): Restored | Refusal {
   // The copy has no write-ahead log, so everything is in this one file.
   const raw = new Database(staged, { readwrite: true, safeIntegers: true });
   try {
@@ -131,16 +134,22 @@ function prepareStaged(staged: string, now: number): Restored | Refusal {
     }
     const instanceId = markRestored(raw, now);
     if (instanceId === null) return refuseField("file", "it does not say of which instance it is");
-    const [problem, ...more] = auditLedger({ tables, raw });
-    return problem === undefined
-      ? { instanceId, backedUpAt, keys }
-      : refuseField("file", `its audit fails: ${problem}; ${more.length} more`);
+    const problems = auditLedger({ tables, raw });
+    return problems.length === 0 || despiteAudit
+      ? { instanceId, backedUpAt, keys, problems }
+      : refuseDisagreeing(problems);
   } catch (error) {
     return refuseField("file", `it is damaged (${rootMessage(error)})`);
   } finally {
     raw.close();
   }
 }
+
+const refuseDisagreeing = ([problem, ...more]: readonly string[]): Refusal =>
+  refuse(
+    "audit_disagrees",
+    `The audit of this backup disagrees: ${problem}; ${more.length} more. Restore another one, or this one as it is with --despite-audit.`,
+  );
 
 const refuseNewer = (): Refusal =>
   refuseField("file", "it was made by another, newer version of Holdfast; restore it with that one");
