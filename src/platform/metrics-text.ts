@@ -117,33 +117,14 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_webhook_not_sent_total",
     "Attempts that failed on this side, before anything was sent; the log says why.",
   );
-  const unfinished = gauge("holdfast_purchases_unfinished", "Purchases under way, or cut off.");
-  const unknown = gauge("holdfast_payments_unknown", "Payments that the chain is still to be asked about.");
-  const unknownLate = gauge(
-    "holdfast_payments_late_seconds",
-    "How long the longest due question about a payment has waited.",
-  );
-  const contradicted = gauge(
-    "holdfast_payments_contradicted",
-    "Payments of which the chain says otherwise than the person who attested them.",
-  );
   const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
-  const newestBackup = gauge(
-    "holdfast_backup_newest_timestamp_seconds",
-    "When the newest nightly backup was made whose audit agreed; 0 where there is none. Missing until the backup folder has been read.",
-  );
-  const backupDisagrees = gauge(
-    "holdfast_backup_disagrees",
-    "1 where the audit of the newest nightly backup disagrees, else 0.",
-  );
-  // Without a backup folder, or before it was read, these series are missing, so that no alert fires.
-  newestBackup.remove();
-  backupDisagrees.remove();
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
     "holdfast_clock_disagrees",
     "1 where the clock is behind the ledger's last commit, or has jumped: deadlines, retention and recovery wait.",
   );
+  const showPurchases = createPurchaseGauges(gauge);
+  const showBackups = createBackupGauges(gauge);
   const showJobs = createJobGauges(gauge, total);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
@@ -159,14 +140,8 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     late.set(figures.deliveries.lateMs / SECOND_MS);
     showExhausted([[{}, figures.deliveries.exhausted]]);
     showNotSent([[{}, figures.deliveries.notSent]]);
-    unfinished.set(figures.purchases.unfinished);
-    unknown.set(figures.purchases.unknown);
-    contradicted.set(figures.purchases.contradicted);
-    unknownLate.set(figures.purchases.lateMs / SECOND_MS);
-    if (figures.newestBackup !== null) {
-      newestBackup.set(figures.newestBackup.agreedAt / SECOND_MS);
-      backupDisagrees.set(figures.newestBackup.disagrees ? 1 : 0);
-    }
+    showPurchases(figures.purchases);
+    showBackups(figures.newestBackup);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     ready.set(figures.ready ? 1 : 0);
     clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
@@ -188,6 +163,44 @@ type MakeTotal = <Label extends string>(
   help: string,
   labelNames?: readonly Label[],
 ) => (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => void;
+
+function createPurchaseGauges(gauge: MakeGauge): (purchases: Figures["purchases"]) => void {
+  const unfinished = gauge("holdfast_purchases_unfinished", "Purchases under way, or cut off.");
+  const unknown = gauge("holdfast_payments_unknown", "Payments that the chain is still to be asked about.");
+  const unknownLate = gauge(
+    "holdfast_payments_late_seconds",
+    "How long the longest due question about a payment has waited.",
+  );
+  const contradicted = gauge(
+    "holdfast_payments_contradicted",
+    "Payments of which the chain says otherwise than the person who attested them.",
+  );
+  return (purchases) => {
+    unfinished.set(purchases.unfinished);
+    unknown.set(purchases.unknown);
+    unknownLate.set(purchases.lateMs / SECOND_MS);
+    contradicted.set(purchases.contradicted);
+  };
+}
+
+function createBackupGauges(gauge: MakeGauge): (newest: Figures["newestBackup"]) => void {
+  const newestBackup = gauge(
+    "holdfast_backup_newest_timestamp_seconds",
+    "When the newest nightly backup was made whose audit agreed; 0 where there is none. Missing until the backup folder has been read.",
+  );
+  const backupDisagrees = gauge(
+    "holdfast_backup_disagrees",
+    "1 where the audit of the newest nightly backup disagrees, else 0.",
+  );
+  // Without a backup folder, or before it was read, these series are missing, so that no alert fires.
+  newestBackup.remove();
+  backupDisagrees.remove();
+  return (newest) => {
+    if (newest === null) return;
+    newestBackup.set(newest.agreedAt / SECOND_MS);
+    backupDisagrees.set(newest.disagrees ? 1 : 0);
+  };
+}
 
 function createJobGauges(gauge: MakeGauge, total: MakeTotal): (jobs: readonly JobState[]) => void {
   const labels = ["job"] as const;
