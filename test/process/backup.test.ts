@@ -6,6 +6,7 @@ import { createBackupChild } from "../../src/platform/backup-child.ts";
 import { makeOrganisation } from "../support/organisations.ts";
 import { openReader } from "../support/reader.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
+import { createStage } from "../support/stage.ts";
 
 /** Backups beside a server that is a process of its own, and under load. */
 
@@ -112,6 +113,7 @@ test(
 test(
   "where the audit of the nightly backup disagrees, its child makes the file that says so, and answers what disagrees",
   async () => {
+    await createStage(folder.ctx);
     const raw = new Database(join(folder.folder, "holdfast.db"));
     raw.run(
       "INSERT INTO warrant_counts (scope, agent, state, count) SELECT position, 0, 'held', 7 FROM scopes",

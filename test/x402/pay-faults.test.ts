@@ -132,8 +132,8 @@ for (const version of [1, 2] as const) {
       async () => {
         chain.hang();
         const { authorizationState } = createEvmChains(new Map([[CHAIN_ID, chain.url]]), IMPATIENT);
-        const find: Chains["find"] = async (question, at) =>
-          findingOf(await authorizationState(question, at), question.validBefore, Date.now());
+        const find: Chains["find"] = async (question) =>
+          findingOf(await authorizationState(question), question.validBefore, Date.now());
         await buyer
           .findOut(SOON_SECONDS, { ids: [CHAIN_ID], find, balanceOf: async () => null })
           .finally(chain.goOn);
