@@ -82,7 +82,7 @@ function addSetStatus(agents: Command, tools: CommandLineTools): void {
     .command("set-status")
     .summary("make an agent active, paused or killed")
     .description(
-      "Sets an agent's status. A paused agent opens no warrant. Killing an agent also freezes its held warrants, until it is active again or a person decides.",
+      "Sets an agent's status. A paused agent opens no warrant. Killing an agent also freezes its held warrants, those that name it and those that its key opened, until it is active again or a person decides.",
     )
     .argument("<agent>", "the agent's id")
     .addArgument(new Argument("<status>", "the new status").choices([...AGENT_STATUSES]));
