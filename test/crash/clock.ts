@@ -22,8 +22,8 @@ export type Clock = {
   readonly settings: Readonly<Record<string, string>>;
   /** The right time. */
   readonly now: () => number;
-  /** The server's. */
-  readonly serverNow: () => number;
+  /** The present time by every clock that the server ever had. */
+  readonly times: () => readonly number[];
   /** Lets the server's clock jump, forwards or back, from the right time. */
   jump(ms: number): void;
   /** Sets the server's clock to the right time. */
@@ -36,8 +36,10 @@ export function createClock(folder: string): Clock {
   const file = join(folder, "clock");
   const canJump = existsSync(FAKETIME);
   let [aheadMs, serverAheadMs] = [0, 0];
+  const everAheadMs = new Set<number>();
   const set = (ms: number): void => {
     serverAheadMs = ms;
+    everAheadMs.add(ms);
     writeFileSync(file, `${ms < 0 ? "-" : "+"}${(Math.abs(ms) / 1_000).toFixed(3)}`);
   };
   set(0);
@@ -45,7 +47,7 @@ export function createClock(folder: string): Clock {
     canJump,
     settings: canJump ? fakeTimeBy(file) : {},
     now: () => Date.now() + aheadMs,
-    serverNow: () => Date.now() + serverAheadMs,
+    times: () => [...everAheadMs].map((ms) => Date.now() + ms),
     jump: (ms) => set(aheadMs + ms),
     setRight: () => set(aheadMs),
     believe() {

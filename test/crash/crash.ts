@@ -33,6 +33,8 @@ const JUMPS_MS = [MINUTE_MS * 30, DAY_MS, DAY_MS * 40] as const;
 /** How long a server lives with a wrong clock at least: longer than the time between two sweeps. */
 const JUMPED_MS = 1_200;
 const IDLE = 3;
+/** A clock that jumps back between a hold and its signature would make the payment good for longer. So nothing is signed. */
+const FAULT_OF_A_JUMP = /an authorization holds for a minute at most/;
 /** How many answers of earlier rounds are asked for again in every round. */
 const EARLIER_MAX = 60;
 
@@ -47,7 +49,7 @@ const random = createRandom(seed);
 const seller = startSeller(random);
 let clock: Clock | null = null;
 const now = (): number => clock?.now() ?? Date.now();
-const receiver = startReceiver(random, () => [clock?.serverNow() ?? Date.now(), now()]);
+const receiver = startReceiver(random, () => clock?.times() ?? []);
 const market = await startMarket(random, now);
 const outside: Outside = { random, urlOf: seller.urlOf, market, now };
 /** The tally of the whole run, in the order in which it is printed. */
@@ -108,7 +110,8 @@ async function crashLedger(lastRound: number): Promise<void> {
     count("events received more than once", duplicates);
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
-    assert.deepEqual(program.faults(), [], "faults in the server's log");
+    const faults = program.faults().filter((line) => !FAULT_OF_A_JUMP.test(line));
+    assert.deepEqual(faults, [], "faults in the server's log");
   } catch (error) {
     await program.killAll();
     console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
