@@ -7,6 +7,7 @@
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
  */
+import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,6 +34,7 @@ const JUMPS_MS = [MINUTE_MS * 30, DAY_MS, DAY_MS * 40] as const;
 /** How long a server lives with a wrong clock at least: longer than the time between two sweeps. */
 const JUMPED_MS = 1_200;
 const IDLE = 3;
+const KEYS_DAYS = 30;
 /** A clock that jumps back between a hold and its signature would make the payment good for longer. So nothing is signed. */
 const FAULT_OF_A_JUMP = /an authorization holds for a minute at most/;
 /** How many answers of earlier rounds are asked for again in every round. */
@@ -124,6 +126,7 @@ async function crashLedger(lastRound: number): Promise<void> {
 
 async function setStage(folder: string, program: Program, itsClock: Clock): Promise<Stage> {
   const made = await createParties(program, receiver);
+  rememberKeysFor(KEYS_DAYS, folder);
   const server = await program.serve();
   const people = {
     live: await signIn(server.url, "live"),
@@ -136,6 +139,13 @@ async function setStage(folder: string, program: Program, itsClock: Clock): Prom
     parties: { ...made, people },
     earlier: [],
   };
+}
+
+/** As the first retention of a server does, a minute after its start, which no server here lives for. */
+function rememberKeysFor(days: number, folder: string): void {
+  const database = new Database(join(folder, "data", "holdfast.db"));
+  database.run("UPDATE instances SET idempotency_days = ?", [days]);
+  database.close();
 }
 
 /** Load, kill, start again, send again, check. */
