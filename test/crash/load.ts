@@ -134,7 +134,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
         (warrant) => warrant.mayMove && !isFinal(warrant),
       );
       const warrant = unsettled[random.below(unsettled.length)];
-      if (random.chance(0.08)) {
+      if (random.chance(0.1)) {
         await exchange(buying(parties, outside));
       } else if (!warrant || random.chance(unsettled.length > UNSETTLED_MAX ? 0.05 : 0.4)) {
         await exchange(opening(parties, outside));
@@ -230,7 +230,9 @@ const freshKey = (): string => crypto.randomUUID();
 const CLAUSES = [0, 1, 2, 3].map((index) => ({ kind: "json.jsonpath", path: `$.c${index}` }));
 
 function buying({ agents }: Parties, { random, market }: Outside): Sent {
-  const { mode, as, agentId } = random.pick(agents);
+  // The sandbox has a wallet: most purchases are paid on the chain.
+  const buyers = random.chance(0.7) ? agents.filter(({ mode }) => mode === "sandbox") : agents;
+  const { mode, as, agentId } = buyers[random.below(buyers.length)] ?? agents[0];
   return {
     key: freshKey(),
     path: PAY,

@@ -12,7 +12,7 @@ const PAID_BY = ["voucher", "exact1", "exact2"] as const;
  * What it does with a payment. `slow`: it answers late. `cheats`: it settles, and hangs up. `late`: it hangs up, and settles a
  * little later. `drops`: it hangs up, and settles nothing. `refuses`: it settles nothing, and asks again.
  */
-const DOES = ["sells", "sells", "sells", "sells", "slow", "cheats", "late", "drops", "refuses"] as const;
+const DOES = ["sells", "sells", "slow", "slow", "slow", "cheats", "late", "drops", "refuses"] as const;
 
 const CHAIN_ID = 84_532;
 const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
