@@ -177,19 +177,26 @@ async function tryLedger(ctx: Context): Promise<void> {
   await rememberServer(ctx);
 }
 
+/** @param at the context, whose clock may stand still while the run goes on */
+type Run = (at: Context) => Promise<unknown>;
+
 function jobsOf(
   { ctx, config, lastSeenAt }: OperationOptions,
   audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
-  const whenClockAgrees = (run: () => Promise<unknown>) => async (): Promise<void> => {
-    if (clock.disagreement() === null) await run();
+  /** The run goes by the time at which the clock agreed, since the clock may jump while it goes on. */
+  const whenClockAgrees = (run: Run) => async (): Promise<void> => {
+    const agreedNow = clock.agreedNow();
+    if (agreedNow !== null) await run({ ...ctx, now: () => agreedNow });
   };
   /** Skips a run while a restore is not acknowledged: the ledger does not know what was settled since its backup. */
-  const onceAcknowledged = (run: () => Promise<unknown>) => async (): Promise<void> => {
-    const instance = await ctx.store.read((reader) => reader.instance.get());
-    if (!awaitsAcknowledgement(instance)) await run();
-  };
+  const onceAcknowledged =
+    (run: Run) =>
+    async (at: Context): Promise<void> => {
+      const instance = await at.store.read((reader) => reader.instance.get());
+      if (!awaitsAcknowledgement(instance)) await run(at);
+    };
   let retainedAt = performance.now();
   const retention = async (): Promise<void> => {
     const startedAt = performance.now();
@@ -199,12 +206,12 @@ function jobsOf(
     await forgetOld(ctx, elapsedMs, config.idempotencyDays);
   };
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
-  const jobs: readonly Job[] = [
+  const jobs: readonly (Omit<Job, "run"> & { readonly run: Run })[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
-    { name: "deadlines", everyMs: SECOND_MS / 2, run: onceAcknowledged(() => JOBS.deadlines(ctx)) },
-    { name: "agents", everyMs: MINUTE_MS, run: () => JOBS.agents(ctx) },
+    { name: "deadlines", everyMs: SECOND_MS / 2, run: onceAcknowledged(JOBS.deadlines) },
+    { name: "agents", everyMs: MINUTE_MS, run: JOBS.agents },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
-    { name: "recover", everyMs: MINUTE_MS / 4, run: () => JOBS.recover(ctx) },
+    { name: "recover", everyMs: MINUTE_MS / 4, run: JOBS.recover },
     {
       name: "retention",
       everyMs: 10 * MINUTE_MS,
@@ -215,9 +222,10 @@ function jobsOf(
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
-  return jobs.map((job) =>
-    NEED_THE_CLOCK.includes(job.name) ? { ...job, run: whenClockAgrees(job.run) } : job,
-  );
+  return jobs.map((job) => ({
+    ...job,
+    run: NEED_THE_CLOCK.includes(job.name) ? whenClockAgrees(job.run) : () => job.run(ctx),
+  }));
 }
 
 const logRequest = (answered: Answered): void =>

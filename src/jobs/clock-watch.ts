@@ -4,6 +4,8 @@ import { type ClockDisagreement, disagreementOf } from "../core/clock.ts";
 export type ClockWatch = {
   /** How far the clock is wrong now; null where it agrees. */
   disagreement(): ClockDisagreement | null;
+  /** The clock's time where it agrees, epoch milliseconds, else null. A moment later it may jump. */
+  agreedNow(): number | null;
 };
 
 type Options = {
@@ -24,19 +26,23 @@ export function createClockWatch(options: Options): ClockWatch {
   const { now, monotonicNow, lastRecordedAt, onDisagrees, onAgrees } = options;
   const startedAt = { wall: now(), monotonic: monotonicNow() };
   let disagreed = false;
+  function disagreementAt(wall: number): ClockDisagreement | null {
+    const disagreement = disagreementOf({
+      now: wall,
+      lastRecordedAt: lastRecordedAt(),
+      wallElapsedMs: wall - startedAt.wall,
+      monotonicElapsedMs: monotonicNow() - startedAt.monotonic,
+    });
+    if (disagreement && !disagreed) onDisagrees(disagreement);
+    if (!disagreement && disagreed) onAgrees();
+    disagreed = disagreement !== null;
+    return disagreement;
+  }
   return {
-    disagreement() {
+    disagreement: () => disagreementAt(now()),
+    agreedNow() {
       const wall = now();
-      const disagreement = disagreementOf({
-        now: wall,
-        lastRecordedAt: lastRecordedAt(),
-        wallElapsedMs: wall - startedAt.wall,
-        monotonicElapsedMs: monotonicNow() - startedAt.monotonic,
-      });
-      if (disagreement && !disagreed) onDisagrees(disagreement);
-      if (!disagreement && disagreed) onAgrees();
-      disagreed = disagreement !== null;
-      return disagreement;
+      return disagreementAt(wall) === null ? wall : null;
     },
   };
 }

@@ -5,7 +5,7 @@ import { createShell } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
 import type { Json } from "../support/client.ts";
-import { createTestContext, type TestContext } from "../support/context.ts";
+import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
 import { createStage, open, verify, warrantIn } from "../support/stage.ts";
@@ -171,6 +171,34 @@ describe("while the clock disagrees, deadlines, retention and recovery wait, and
       { level: "warning", message: "the clock agrees again: deadlines, retention and recovery go on" },
     ]);
   });
+});
+
+test("a clock that jumps while a sweep goes on lets nothing expire that was not due before", async () => {
+  const stage = await createStage(ctx);
+  const openFor = async (ms: number): Promise<string> => {
+    const deadline = new Date(ctx.clock.now + ms).toISOString();
+    return warrantIn(await open(stage, stage.operator, { deadline })).id;
+  };
+  const [due, later] = [await openFor(1_000), await openFor(3_600_000)];
+  ctx.clock.now += 1_000;
+  monotonicMs += 1_000;
+  let jumpMs = 0;
+  // The sweep asks for the instance first, when it has already looked at the clock.
+  const read: Context["store"]["read"] = (use) =>
+    ctx.store.read((reader) => {
+      const get = () => {
+        jumpMs = 86_400_000;
+        ctx.clock.now = TEST_NOW + 1_000 + jumpMs;
+        return reader.instance.get();
+      };
+      return use({ ...reader, instance: { get } });
+    });
+  const { figure } = operate({ ...ctx, store: { ...ctx.store, read } }, []);
+  jest.advanceTimersByTime(500);
+  await becomes(() => figure('holdfast_job_runs_total{job="deadlines"}'), "1");
+  expect(jumpMs).toBeGreaterThan(0);
+  const states = [due, later].map((id) => ctx.reader.warrants.find(id)?.state as string);
+  expect(states).toEqual(["expired", "held"]);
 });
 
 test("a job by hand that needs the clock is refused while it is behind the ledger", async () => {

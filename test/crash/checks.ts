@@ -1,10 +1,12 @@
 import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Mode } from "../../src/core/roles.ts";
 import { until } from "../support/until.ts";
 import { type Acknowledged, isFinal, type Knowledge, type KnownWarrant } from "./knowledge.ts";
 import { readWarrant, send } from "./load.ts";
+import type { Market } from "./market.ts";
 import type { Receiver } from "./outside.ts";
 import type { Parties } from "./parties.ts";
 import type { Json, Program } from "./program.ts";
@@ -16,6 +18,9 @@ const EXPIRES_MS = 10_000;
 /** An attempt may fail, may be cut off by the next kill, and may wait 25 s for its last try. */
 const DELIVERED_MS = 60_000;
 const GONE_MS = 5_000;
+/** A purchase that was cut off waits for the job that ends it, and for the chain. */
+const ENDED_MS = 30_000;
+const BALANCED_MS = 10_000;
 
 /** Runs `each` for every item, several at a time. */
 async function forAll<Item>(items: Iterable<Item>, each: (item: Item) => Promise<unknown>): Promise<void> {
@@ -37,13 +42,14 @@ export const checkReplays = (url: string, acknowledged: Iterable<Acknowledged>):
     );
   });
 
-const idIn = (body: Json): string => (body.warrant ?? body).id;
+const idIn = (body: Json): string => body.warrant_id ?? (body.warrant ?? body).id;
 
 /** No warrant may be older than the newest answer about it, and overdue warrants must expire. */
 export async function checkWarrants(
   url: string,
   knowledge: Knowledge,
   acknowledged: readonly Acknowledged[],
+  now: () => number,
 ): Promise<void> {
   const touched = new Set(acknowledged.map(({ answer }) => idIn(JSON.parse(answer.text))));
   const reread = [...knowledge.warrants.values()].filter(
@@ -59,7 +65,7 @@ export async function checkWarrants(
   };
   await forAll(reread, readBack);
   const soon = [...knowledge.warrants.values()].filter(
-    ({ state, deadline }) => state === "held" && deadline < Date.now() + 60_000,
+    ({ state, deadline }) => state === "held" && deadline < now() + 60_000,
   );
   await forAll(soon, ({ id }) =>
     until(
@@ -76,6 +82,8 @@ export async function checkWarrants(
 }
 
 export type Counts = {
+  /** How many purchases there are of each kind of end: paid, unpaid, or not known yet. */
+  readonly purchases: Readonly<Record<string, number>>;
   readonly states: Readonly<Record<string, number>>;
   readonly events: number;
   /** The number of events that were received more than once. */
@@ -87,10 +95,16 @@ export async function checkLedger(
   folder: string,
   { warrants, done }: Knowledge,
   receiver: Receiver,
+  market: Market,
 ): Promise<Counts> {
   const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
   try {
     const column = (sql: string) => database.query(sql).values().flat() as (string | number)[];
+    await until(
+      "all purchases have ended",
+      () => column("SELECT id FROM purchases WHERE phase <> 'ended'").length === 0,
+      ENDED_MS,
+    );
     const ids = column("SELECT id FROM warrants");
     assert.deepEqual(
       ids.filter((id) => !warrants.has(String(id))),
@@ -100,7 +114,8 @@ export async function checkLedger(
     assert.equal(ids.length, warrants.size, "warrants in the ledger, and acknowledged opens");
     // Every request has an answer by now. If a key had been lost, more would be done than was acknowledged.
     const [checks, decisions] = column(
-      "SELECT count(*) FROM checks UNION ALL SELECT count(*) FROM trace WHERE actor_kind = 'user'",
+      `SELECT count(*) FROM checks WHERE warrant NOT IN (${BOUGHT})
+       UNION ALL SELECT count(*) FROM trace WHERE actor_kind = 'user'`,
     );
     assert.deepEqual(
       { checks, decisions },
@@ -113,6 +128,10 @@ export async function checkLedger(
       [],
       "keys in flight while nothing runs",
     );
+    checkTimes(column);
+    const purchases = checkPurchases(database, market, done.purchase.size);
+    const keys = Object.values(done).reduce((sum, { size }) => sum + size, 0);
+    assert.deepEqual(column("SELECT count(*) FROM idempotency_keys"), [keys], "keys that are remembered");
     const events = column("SELECT event_id FROM trace WHERE event_id IS NOT NULL").map(String);
     await until(
       "all events were received",
@@ -133,6 +152,7 @@ export async function checkLedger(
       )
       .all();
     return {
+      purchases,
       states: Object.fromEntries(states.map(({ state, count }) => [state, count])),
       events: events.length,
       duplicates: events.filter((id) => receiver.acceptedOf(id) > 1).length,
@@ -142,23 +162,94 @@ export async function checkLedger(
   }
 }
 
+/** The warrants of purchases. */
+const BOUGHT = "SELECT warrants.position FROM warrants JOIN purchases ON purchases.warrant_id = warrants.id";
+
+/** The times of records never run back, whatever the clock does. */
+function checkTimes(column: (sql: string) => (string | number)[]): void {
+  for (const table of ["trace", "postings"]) {
+    const back = column(
+      `SELECT position FROM (SELECT position, recorded_at < lag(recorded_at) OVER (ORDER BY position) AS back FROM ${table})
+       WHERE back`,
+    );
+    assert.deepEqual(back, [], `entries of ${table} whose time is before that of the entry before`);
+  }
+}
+
+type PurchaseRow = {
+  readonly url: string;
+  readonly nonce: string | null;
+  readonly known: string | null;
+  readonly state: string;
+  readonly checks: number;
+};
+
+/** Every purchase has one warrant, whose money went where the chain says that the seller was paid, or is held. */
+function checkPurchases(database: Database, market: Market, answered: number): Record<string, number> {
+  const rows = database
+    .query<PurchaseRow, []>(
+      `SELECT url, nonce, known, state, (SELECT count(*) FROM checks WHERE warrant = warrants.position) AS checks
+       FROM purchases LEFT JOIN warrants ON warrants.id = warrant_id`,
+    )
+    .all();
+  assert.equal(rows.length, answered, "purchases in the ledger, and acknowledged ones");
+  assert.deepEqual(market.wrong, [], "payments that must not come");
+  const ends: Record<string, number> = {};
+  for (const { url, nonce, known, state, checks } of rows) {
+    assert.ok(checks <= 1, `${url} was checked ${checks} times`);
+    const end = nonce === null ? "by voucher" : `${known}`;
+    ends[end] = (ends[end] ?? 0) + 1;
+    if (nonce === null) continue;
+    const isSettled = market.isSettled(nonce);
+    const paid = state === "released" || state === "partially_released";
+    const what = `${url} is ${known} and ${state}, and the chain has ${isSettled ? "settled it" : "not settled it"}`;
+    assert.ok(known === "unknown" ? state === "escalated" : (known === "paid") === isSettled, what);
+    assert.ok(state === "escalated" || paid === isSettled, what);
+  }
+  return ends;
+}
+
 /** The balances follow from the answers, and the audit finds nothing. */
 export async function checkBalances(
   program: Program,
   { organisationId }: Parties,
   knowledge: Knowledge,
+  url: string,
 ): Promise<void> {
   for (const mode of ["live", "sandbox"] as const satisfies readonly Mode[]) {
     const own = ["--organisation", organisationId, "--mode", mode];
-    const { balances } = await program.command("balances", "show", ...own);
-    const { available, held, paid } = knowledge.balance(mode);
-    assert.deepEqual(
-      balances,
-      [{ asset: "USDC", available: String(available), held: String(held), paid: String(paid) }],
-      `the ${mode} balance`,
-    );
+    let shown: unknown;
+    let expected: unknown;
+    await until(
+      `the ${mode} balance follows from the warrants`,
+      async () => {
+        // The chain may have said meanwhile whether a seller was paid.
+        await forAll(
+          [...knowledge.warrants.values()].filter((warrant) => !warrant.mayMove && !isFinal(warrant)),
+          async (warrant) => knowledge.learn(await readWarrant(url, warrant)),
+        );
+        const { available, held, paid } = knowledge.balance(mode);
+        shown = (await program.command("balances", "show", ...own)).balances;
+        expected = [{ asset: "USDC", available: `${available}`, held: `${held}`, paid: `${paid}` }];
+        return isDeepStrictEqual(shown, expected);
+      },
+      BALANCED_MS,
+    ).catch(() => assert.deepEqual(shown, expected, `the ${mode} balance`));
   }
   assert.deepEqual(await program.command("audit"), { object: "audit", ok: true, problems: [] });
+}
+
+/** What a server left when it was killed with its clock ahead: no sweep may have believed it. */
+export function checkHeld(folder: string, ids: readonly string[]): void {
+  const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+  try {
+    for (const id of ids) {
+      const row = database.query("SELECT state FROM warrants WHERE id = ?").get(id);
+      assert.deepEqual(row, { state: "held" }, `${id}, whose deadline only the wrong clock had passed`);
+    }
+  } finally {
+    database.close();
+  }
 }
 
 /** When the server has ended, the processes that it started must end too. */

@@ -1,21 +1,26 @@
 /**
  * `bun run crash -- [--rounds 20] [--seed S] [--source]`: kills the server with SIGKILL at random moments under a mixed load,
- * starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and checks that
- * nothing acknowledged was lost or changed, that nothing happened twice, and that nothing is stuck. Prints a line a round and
- * a tally. A failure prints its seed and round, and keeps the folder.
+ * purchases among it, starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and
+ * checks that nothing acknowledged was lost or changed, that nothing happened or was paid twice, and that nothing is stuck. In
+ * some rounds the server's clock jumps before it is killed. Prints a line a round and a tally. A failure prints its seed and
+ * round, and keeps the folder.
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
  */
+import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { checkBalances, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/core/time.ts";
+import { checkBalances, checkHeld, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
+import { type Clock, createClock } from "./clock.ts";
 import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
-import { type Load, sendAgain, startLoad } from "./load.ts";
+import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
+import { startMarket } from "./market.ts";
 import { startReceiver, startSeller } from "./outside.ts";
-import { createParties, FUNDS, type Parties, signIn } from "./parties.ts";
+import { createParties, FUNDS, type Parties, signIn, signInAgain } from "./parties.ts";
 import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
 
@@ -24,6 +29,14 @@ const ROUNDS_A_LEDGER = 25;
 const LOAD_MS_MAX = 1_200;
 const STARTING_MS_MAX = 400;
 const AGAIN_MS_MAX = 60;
+/** How far a clock jumps, forwards or back: beyond some deadlines, beyond sign-ins, and beyond the age at which keys are forgotten. */
+const JUMPS_MS = [MINUTE_MS * 30, DAY_MS, DAY_MS * 40] as const;
+/** How long a server lives with a wrong clock at least: longer than the time between two sweeps. */
+const JUMPED_MS = 1_200;
+const IDLE = 3;
+const KEYS_DAYS = 30;
+/** A clock that jumps back between a hold and its signature would make the payment good for longer. So nothing is signed. */
+const FAULT_OF_A_JUMP = /an authorization holds for a minute at most/;
 /** How many answers of earlier rounds are asked for again in every round. */
 const EARLIER_MAX = 60;
 
@@ -36,12 +49,18 @@ assert.ok(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(see
 
 const random = createRandom(seed);
 const seller = startSeller(random);
-const receiver = startReceiver(random);
+let clock: Clock | null = null;
+const now = (): number => clock?.now() ?? Date.now();
+const receiver = startReceiver(random, () => clock?.times() ?? []);
+const market = await startMarket(random, now);
+const outside: Outside = { random, urlOf: seller.urlOf, market, now };
 /** The tally of the whole run, in the order in which it is printed. */
 const tally: Record<string, number> = Object.fromEntries(
   [
     ...["rounds", "kills", "requests acknowledged", "requests refused", "requests without an answer"],
     ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
+    ...["clocks that jumped forwards", "clocks that jumped back"],
+    ...["payments that sellers got", "payments settled on the chain"],
     ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
   ].map((name) => [name, 0]),
 );
@@ -52,6 +71,7 @@ const count = (name: string, by = 1): void => {
 /** One data folder, its server, which is killed and started again, and what the client knows. */
 type Stage = {
   readonly folder: string;
+  readonly clock: Clock;
   readonly program: Program;
   readonly parties: Parties;
   readonly knowledge: Knowledge;
@@ -66,26 +86,34 @@ console.log(`crash: ${rounds} rounds, seed ${seed}${flags.source ? ", from the s
 while (round < rounds) await crashLedger(Math.min(round + ROUNDS_A_LEDGER, rounds));
 seller.stop();
 receiver.stop();
+await market.stop();
 printTally();
 
 /** Plays rounds on one ledger, up to the given round. */
 async function crashLedger(lastRound: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-crash-"));
   mkdirSync(join(folder, "data"));
-  const program = createProgram(flags.source ? SOURCE : BINARY, folder);
+  const itsClock = createClock(folder);
+  clock = itsClock;
+  const settings = { ...market.settings, ...itsClock.settings };
+  const program = createProgram(flags.source ? SOURCE : BINARY, folder, settings);
   try {
-    const stage = await setStage(folder, program);
+    const stage = await setStage(folder, program, itsClock);
     while (round < lastRound) {
       round++;
       await crashOnce(stage);
     }
-    const { states, events, duplicates } = await checkLedger(folder, stage.knowledge, receiver);
+    const { states, purchases, events, duplicates } = await checkLedger(
+      ...[folder, stage.knowledge, receiver, market],
+    );
+    for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
     for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
     count("events", events);
     count("events received more than once", duplicates);
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
-    assert.deepEqual(program.faults(), [], "faults in the server's log");
+    const faults = program.faults().filter((line) => !FAULT_OF_A_JUMP.test(line));
+    assert.deepEqual(faults, [], "faults in the server's log");
   } catch (error) {
     await program.killAll();
     console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
@@ -96,40 +124,69 @@ async function crashLedger(lastRound: number): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function setStage(folder: string, program: Program): Promise<Stage> {
+async function setStage(folder: string, program: Program, itsClock: Clock): Promise<Stage> {
   const made = await createParties(program, receiver);
+  rememberKeysFor(KEYS_DAYS, folder);
   const server = await program.serve();
   const people = {
     live: await signIn(server.url, "live"),
     sandbox: await signIn(server.url, "sandbox"),
   };
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
-  return { folder, program, parties: { ...made, people }, knowledge, server, earlier: [] };
+  return {
+    ...{ folder, program, knowledge, server },
+    clock: itsClock,
+    parties: { ...made, people },
+    earlier: [],
+  };
+}
+
+/** As the first retention of a server does, a minute after its start, which no server here lives for. */
+function rememberKeysFor(days: number, folder: string): void {
+  const database = new Database(join(folder, "data", "holdfast.db"));
+  database.run("UPDATE instances SET idempotency_days = ?", [days]);
+  database.close();
 }
 
 /** Load, kill, start again, send again, check. */
 async function crashOnce(stage: Stage): Promise<void> {
   const { program, parties, knowledge, earlier } = stage;
-  const load = startLoad(stage.server.url, parties, knowledge, random, seller.urlOf);
+  const jumpMs = stage.clock.canJump ? random.pick([0, 0, 0, 0, 1, -1]) * random.pick(JUMPS_MS) : 0;
+  const idle: string[] = [];
+  while (jumpMs > 0 && idle.length < IDLE)
+    idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
+  const load = startLoad(stage.server.url, parties, knowledge, outside);
   const beside = random.chance(0.3) ? depositBeside(stage) : null;
   // It is awaited below. Until then its failure would count as unhandled.
   beside?.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
   await Promise.race([load.done, Bun.sleep(killMs)]);
+  if (jumpMs !== 0) {
+    load.jumped();
+    stage.clock.jump(jumpMs);
+    count(`clocks that jumped ${jumpMs > 0 ? "forwards" : "back"}`);
+    await Promise.race([load.done, Bun.sleep(JUMPED_MS)]);
+  }
   load.stop();
   await kill(stage.server);
   await Promise.all([load.done, beside]);
+  checkHeld(stage.folder, idle);
+  // The ledger has times of the clock that was ahead: they are right from now on. A clock that was behind is set right.
+  if (jumpMs > 0) stage.clock.believe();
+  else stage.clock.setRight();
 
   const cutOff = load.unanswered.length;
   const again = new Set(load.unanswered);
-  await comeBack(stage, load, again);
+  await comeBack(stage, load, again, jumpMs > 0);
   assert.deepEqual([...again], [], "requests that nobody answered");
 
+  // It counts only the time for which a server ran, so it may forget no key of this run, whatever the date is now.
+  if (jumpMs !== 0) await program.command("jobs", "run", "retention");
   const compared = [...load.acknowledged, ...earlier];
   await checkReplays(stage.server.url, compared);
-  await checkWarrants(stage.server.url, knowledge, load.acknowledged);
-  await checkLedger(stage.folder, knowledge, receiver);
-  await checkBalances(program, parties, knowledge);
+  await checkWarrants(stage.server.url, knowledge, load.acknowledged, now);
+  await checkLedger(stage.folder, knowledge, receiver, market);
+  await checkBalances(program, parties, knowledge, stage.server.url);
   assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
   for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
   count("rounds");
@@ -138,8 +195,12 @@ async function crashOnce(stage: Stage): Promise<void> {
   count("requests without an answer", cutOff);
   count("replays compared", compared.length);
   console.log(
-    `round ${round}/${rounds}: killed after ${killMs} ms; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants`,
+    `round ${round}/${rounds}: killed after ${killMs} ms${jumpMs === 0 ? "" : `, ${jumped(jumpMs)}`}; ${load.acknowledged.length} acknowledged, ${cutOff} sent again, ${knowledge.warrants.size} warrants, ${knowledge.done.purchase.size} purchases`,
   );
+}
+
+function jumped(ms: number): string {
+  return `${JUMPED_MS} ms after its clock jumped ${Math.abs(ms) / MINUTE_MS} minutes ${ms > 0 ? "forwards" : "back"}`;
 }
 
 async function kill(server: Server): Promise<void> {
@@ -148,12 +209,13 @@ async function kill(server: Server): Promise<void> {
 }
 
 /** Starts the server and sends again what was not answered. Sometimes the server is killed again meanwhile. */
-async function comeBack(stage: Stage, load: Load, again: Set<Sent>): Promise<void> {
+async function comeBack(stage: Stage, load: Load, again: Set<Sent>, isLater: boolean): Promise<void> {
   if (random.chance(0.25)) {
     await stage.program.serveCutShort(random.below(STARTING_MS_MAX));
     count("kills");
   }
   stage.server = await stage.program.serve();
+  if (isLater) await signInAgain(stage.server.url, stage.parties.people);
   const sending = (isLast: boolean) =>
     sendAgain(stage.server.url, again, load, stage.knowledge, { mayFail: !isLast, count });
   if (random.chance(0.25)) {
@@ -184,6 +246,9 @@ function remember(earlier: Acknowledged[], acknowledged: Acknowledged): void {
 }
 
 function printTally(): void {
+  const { payments, settled } = market.count();
+  count("payments that sellers got", payments);
+  count("payments settled on the chain", settled);
   count("deliveries received", receiver.count());
   console.log(`\nNothing was lost, changed, doubled or stuck. Seed ${seed}:`);
   for (const [name, number] of Object.entries(tally)) console.log(`${String(number).padStart(9)}  ${name}`);

@@ -12,7 +12,12 @@ export type Sent = {
   /** For an open: who sent it. */
   readonly opens: Opener | null;
 };
-type Opener = { readonly mode: Mode; readonly as: Credentials };
+type Opener = {
+  readonly mode: Mode;
+  readonly as: Credentials;
+  /** Whether the load may move the warrant. A purchase moves its own, and one that is left alone shows what sweeps do. */
+  readonly mayMove: boolean;
+};
 
 export type Answer = { readonly status: number; readonly text: string; readonly replayed: boolean };
 export type Acknowledged = { readonly sent: Sent; readonly answer: Answer };
@@ -28,6 +33,7 @@ export type KnownWarrant = {
   readonly version: number;
   readonly state: string;
   readonly releasedBps: number | null;
+  readonly mayMove: boolean;
 };
 
 const FINAL = new Set(["released", "partially_released", "refunded", "expired"]);
@@ -37,7 +43,7 @@ export const isFinal = ({ state }: Pick<KnownWarrant, "state">): boolean => FINA
 export type Knowledge = {
   readonly warrants: ReadonlyMap<string, KnownWarrant>;
   readonly funded: Record<Mode, bigint>;
-  /** Keys of what was done: opens, checks, and people's decisions. */
+  /** Keys of what was done: opens, checks, people's decisions, and purchases. */
   readonly done: Readonly<Record<Deed, ReadonlySet<string>>>;
   /** Learns from an answer of 2xx: a warrant, or an escalation with one. Throws where it contradicts what is known. */
   acknowledge(acknowledged: Acknowledged): void;
@@ -47,14 +53,31 @@ export type Knowledge = {
   balance(mode: Mode): Balance;
 };
 
-type Deed = "open" | "check" | "decision";
+type Deed = "open" | "check" | "decision" | "purchase";
+
+export const PAY = "/v1/x402/pay";
 
 const deedOf = ({ path, opens }: Sent): Deed =>
-  opens ? "open" : path.endsWith("/verify") ? "check" : "decision";
+  path === PAY ? "purchase" : opens ? "open" : path.endsWith("/verify") ? "check" : "decision";
+
+/** What the answer of a purchase says of its warrant: it names no version, and is to be read. */
+const boughtIn = ({ warrant_id: id, quoted }: Json): Json => ({
+  id,
+  state: "held",
+  version: 0,
+  amount: quoted.amount,
+  deadline: null,
+  released_bps: null,
+});
 
 export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
   const warrants = new Map<string, KnownWarrant>();
-  const done = { open: new Set<string>(), check: new Set<string>(), decision: new Set<string>() };
+  const done = {
+    open: new Set<string>(),
+    check: new Set<string>(),
+    decision: new Set<string>(),
+    purchase: new Set<string>(),
+  };
 
   function learn(body: Json, opener?: Opener): void {
     const { id, state, version, amount, deadline, released_bps: releasedBps } = body.warrant ?? body;
@@ -70,6 +93,7 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
       version,
       state,
       releasedBps,
+      mayMove: from.mayMove,
     };
     if (known) refuseContradiction(known, learnt);
     if (!known || version > known.version) warrants.set(id, learnt);
@@ -80,8 +104,10 @@ export function createKnowledge(funded: Record<Mode, bigint>): Knowledge {
     funded,
     done,
     acknowledge({ sent, answer }) {
-      learn(JSON.parse(answer.text), sent.opens ?? undefined);
-      done[deedOf(sent)].add(sent.key);
+      const body = JSON.parse(answer.text);
+      const deed = deedOf(sent);
+      learn(deed === "purchase" ? boughtIn(body) : body, sent.opens ?? undefined);
+      done[deed].add(sent.key);
     },
     learn: (body) => learn(body),
     balance(mode) {

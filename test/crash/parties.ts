@@ -25,6 +25,8 @@ export type People = { readonly operator: Credentials; readonly admin: Credentia
 const PASSWORD = "correct horse battery staple";
 export const FUNDS = 1_000_000_000_000n;
 const MANY = "1000000";
+/** Later than any clock jumps. */
+const SESSIONS_END = new Date(Date.now() + 4 * 365 * 86_400_000).toISOString();
 
 /** Releases, releases a part, escalates or refunds, depending on how many of four clauses pass. */
 const RULES = {
@@ -52,7 +54,10 @@ export async function createParties({ command }: Program, receiver: Receiver) {
   const agentOf = async (mode: Mode, inSession: boolean): Promise<Agent> => {
     const account = [...own, "--mode", mode];
     const { id } = await command("agents", "create", ...account, "--name", "load", "--failure-budget", MANY);
-    if (inSession) await command("sessions", "create", "--agent", id, "--ceiling", String(FUNDS));
+    if (inSession) {
+      const limits = ["--ceiling", String(FUNDS), "--expires-at", SESSIONS_END];
+      await command("sessions", "create", "--agent", id, ...limits);
+    }
     const { secret } = await command("keys", "create", "--agent", id);
     return { mode, as: { authorization: `Bearer ${secret}` }, agentId: inSession ? id : null };
   };
@@ -75,6 +80,15 @@ export const signIn = async (url: string, mode: Mode): Promise<People> => ({
   operator: await cookieOf(url, "operator", mode),
   admin: await cookieOf(url, "admin", mode),
 });
+
+/** Signs everybody in again, for those who hold these credentials already. */
+export async function signInAgain(url: string, people: Parties["people"]): Promise<void> {
+  for (const mode of ["live", "sandbox"] as const) {
+    const fresh = await signIn(url, mode);
+    Object.assign(people[mode].operator, fresh.operator);
+    Object.assign(people[mode].admin, fresh.admin);
+  }
+}
 
 async function cookieOf(url: string, role: string, mode: Mode): Promise<Credentials> {
   const response = await fetch(`${url}/auth/session`, {

@@ -9,6 +9,7 @@ import { deliverWebhooks } from "../../src/jobs/webhooks.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
+import { FAKETIME, fakeTimeBy } from "../crash/clock.ts";
 import { createProgram, type Program, SOURCE } from "../crash/program.ts";
 import { createClient, type Json } from "../support/client.ts";
 import { noFault } from "../support/no-fault.ts";
@@ -182,8 +183,6 @@ describe("when the clock jumps", () => {
   });
 });
 
-const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-
 describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (Debian's libfaketime)", () => {
   const TEST_MS = 120_000;
   let folder: string;
@@ -193,13 +192,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
     folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
     mkdirSync(join(folder, "data"));
     jumpTo("+0");
-    program = createProgram(SOURCE, folder, {
-      LD_PRELOAD: FAKETIME,
-      FAKETIME_TIMESTAMP_FILE: join(folder, "offset"),
-      FAKETIME_NO_CACHE: "1",
-      // Timers use a clock that never jumps.
-      FAKETIME_DONT_FAKE_MONOTONIC: "1",
-    });
+    program = createProgram(SOURCE, folder, fakeTimeBy(join(folder, "offset")));
   });
   afterEach(async () => {
     await program.killAll();

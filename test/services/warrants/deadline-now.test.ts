@@ -78,3 +78,19 @@ test("what is due now stays frozen when its agent is active again, and what is d
   // And the job that finishes a reactivation has nothing to do.
   expect(ctx.reader.agents.withStatusToFollow(ctx.now(), 10)).toEqual([]);
 });
+
+test("what becomes due between the read of a frozen warrant and its thaw stays frozen", async () => {
+  const id = await openedFor(HOUR_MS);
+  const set = (on: TestContext, status: "active" | "killed") =>
+    setAgentStatus(on, MACHINE, { agent_id: agent.agentId, status });
+  must(await set(ctx, "killed"));
+  ctx.clock.now += HOUR_MS - 1;
+  // A thaw draws the id of its event after it has read the warrant, and before its commit.
+  const newId: TestContext["newId"] = (kind) => {
+    if (kind === "event") ctx.clock.now += 1;
+    return ctx.newId(kind);
+  };
+  must(await set({ ...ctx, newId }, "active"));
+  expect(ctx.now()).toBe(TEST_NOW + HOUR_MS);
+  expect(stateOf(id)).toBe("frozen");
+});
