@@ -5,7 +5,7 @@ import type { Needs } from "../../src/store/needs.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { createCaller, createStage } from "../support/stage.ts";
-import { watchStatements } from "../support/watched-statements.ts";
+import { tellStatements } from "../support/watched-statements.ts";
 
 /** Each index of the tables serves a read. Without it, that read would go through a whole table. */
 
@@ -17,7 +17,7 @@ let live: { readonly organisationId: string; readonly mode: "live" };
 let agentId: string;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
-  watching = watchStatements((sql) => ran.push(sql));
+  watching = tellStatements((sql) => ran.push(sql));
   ctx = createTestContext();
   const stage = await createStage(ctx);
   live = { organisationId: stage.organisationId, mode: "live" };

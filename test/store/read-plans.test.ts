@@ -12,7 +12,7 @@ import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } fro
 import { noContradiction, noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
-import { watchStatements } from "../support/watched-statements.ts";
+import { tellStatements } from "../support/watched-statements.ts";
 
 /** SQLite must answer every list from an index, however many warrants there are. */
 
@@ -26,7 +26,7 @@ let market: Market;
 let database: Database;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
-  watching = watchStatements((sql) => ran.push(sql));
+  watching = tellStatements((sql) => ran.push(sql));
   market = openMarket();
   service = startTestShell({ x402: market.x402 });
   home = await service.organisation();

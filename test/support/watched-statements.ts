@@ -8,7 +8,7 @@ const WAYS = ["get", "all", "values", "iterate", "run"] as const;
  * Tells of every statement that runs, with its values written in, on connections that are opened from now on: a store prepares
  * its frequent statements when it is opened.
  */
-export function watchStatements(ran: (sql: string) => void): { end(): void } {
+export function tellStatements(ran: (sql: string) => void): { end(): void } {
   const prepare = Database.prototype.prepare;
   const preparing = spyOn(Database.prototype, "prepare").mockImplementation(function (
     this: Database,
