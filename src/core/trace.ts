@@ -252,12 +252,12 @@ function entryOf(
   };
 }
 
-/** A warrant at one of its versions. Two fields are missing, since only the newest version has them. */
-export type WarrantThen = Omit<Warrant, "traceHead" | "verifyingSince">;
+/** A warrant at one of its versions. Three fields are missing, since only the newest version has them. */
+export type WarrantThen = Omit<Warrant, "traceHead" | "verifyingSince" | "graceUntil">;
 
 /** The warrant as an entry of its trace left it. */
 export function warrantAt(
-  { traceHead: _, verifyingSince: __, ...warrant }: Warrant,
+  { traceHead: _, verifyingSince: __, graceUntil: ___, ...warrant }: Warrant,
   { sequence, to, recordedAt }: Pick<TraceStep, "sequence" | "to" | "recordedAt">,
 ): WarrantThen {
   return {

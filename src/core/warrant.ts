@@ -4,6 +4,7 @@ import { type Refusal, refuse, refuseField } from "./errors.ts";
 import { BPS_WHOLE, shareOf } from "./money.ts";
 import { hold, type Legs, settle } from "./postings.ts";
 import type { Mode } from "./roles.ts";
+import { MINUTE_MS } from "./time.ts";
 
 /** The nine states of a warrant (README, "Warrants"). */
 export const STATES = [
@@ -71,6 +72,8 @@ export type Warrant = {
   readonly openedAt: number;
   /** While a check runs: when it began, by the clock. Null in every other state. */
   readonly verifyingSince: number | null;
+  /** Where the service interrupted a check: until when another may begin, though the deadline has passed. Else null. */
+  readonly graceUntil: number | null;
   readonly settledAt: number | null;
 };
 
@@ -79,7 +82,14 @@ export type Warrant = {
  */
 export type Terms = Omit<
   Warrant,
-  "state" | "version" | "releasedBps" | "specHash" | "traceHead" | "verifyingSince" | "settledAt"
+  | "state"
+  | "version"
+  | "releasedBps"
+  | "specHash"
+  | "traceHead"
+  | "verifyingSince"
+  | "graceUntil"
+  | "settledAt"
 >;
 
 /** The terms that the caller gives. The hold adds the others. */
@@ -112,8 +122,37 @@ export const heldWarrant = (terms: Terms): Warrant => ({
   specHash: hashJson(terms.spec),
   traceHead: null,
   verifyingSince: null,
+  graceUntil: null,
   settledAt: null,
 });
+
+/** How long a warrant waits for another check, after the service has interrupted one that began in time. */
+export const GRACE_MS = 10 * MINUTE_MS;
+/** Until then at most, however often a check is interrupted. */
+export const GRACE_PAST_DEADLINE_MS_MAX = 60 * MINUTE_MS;
+
+/** When a held warrant expires: at its deadline, or at the end of its grace. */
+const expiresAt = ({ deadline, graceUntil }: Warrant): number => graceUntil ?? deadline;
+
+/** Whether no check may begin any more. At the deadline itself it is too late. */
+export const isOverdue = (warrant: Warrant, now: number): boolean => expiresAt(warrant) <= now;
+
+/** The states from which a check may still come. A grace that was given stays in these. */
+const AWAITS_CHECK: readonly State[] = ["held", "verifying", "frozen"];
+
+/**
+ * The grace of a warrant after a move. A check that ends as held or frozen was interrupted by the service. Where it began in
+ * time, the warrant waits for another. The clock of both times is the same, so a wrong one moves no more than it can move the
+ * deadline.
+ */
+function graceAfter(warrant: Warrant, to: State, now: number): number | null {
+  const { state: from, deadline, graceUntil, verifyingSince } = warrant;
+  if (!AWAITS_CHECK.includes(to)) return null;
+  const isInterrupted = from === "verifying" && to !== "verifying";
+  if (!isInterrupted || verifyingSince === null || isOverdue(warrant, verifyingSince)) return graceUntil;
+  const until = Math.min(now + GRACE_MS, deadline + GRACE_PAST_DEADLINE_MS_MAX);
+  return until > expiresAt(warrant) ? until : graceUntil;
+}
 
 /**
  * Who moves a warrant. `caller`: a key or an operator who opens or verifies. `operator`: a person's own decision.
@@ -217,6 +256,7 @@ export function decide(warrant: Warrant, move: Move, { now, recordedAt }: MoveTi
     state: move.to,
     version: warrant.version + 1,
     verifyingSince: move.to === "verifying" ? now : null,
+    graceUntil: graceAfter(warrant, move.to, now),
   };
   if (!isSettled(move.to)) return { from, warrant: moved, legs: null };
   const bps = paidBps(move.to, move.releasedBps);

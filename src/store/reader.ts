@@ -47,7 +47,7 @@ export interface Reader {
       cursor: { readonly olderThan?: string; readonly newerThan?: string },
       limit: number,
     ): Promise<readonly Warrant[]>;
-    /** Held warrants past their deadline, of all organisations, soonest first. */
+    /** Held warrants that expire now, of all organisations, soonest first. */
     overdue(now: number, limit: number): Promise<readonly Warrant[]>;
     overdueCount(now: number): Promise<number>;
     /** How many warrants are in each state, in all organisations. */
@@ -57,11 +57,11 @@ export interface Reader {
      * given one.
      */
     verifying(afterId: string, limit: number): Promise<readonly Warrant[]>;
-    /** Those with a later deadline than that, soonest first. */
+    /** Those that expire later than that, the soonest deadline first. */
     ofAgent(
       agentId: string,
       state: "held" | "frozen",
-      deadlineAfter: number,
+      expiresAfter: number,
       limit: number,
     ): Promise<readonly Warrant[]>;
   };
@@ -89,7 +89,7 @@ export interface Reader {
   readonly agents: {
     get(id: string): Promise<Agent | null>;
     list(scope: Scope): Promise<readonly Agent[]>;
-    /** Killed ones that still hold warrants, and active ones with frozen ones whose deadline is to come, of all organisations. */
+    /** Killed ones that still hold warrants, and active ones with frozen ones that have not expired, of all organisations. */
     withStatusToFollow(now: number, limit: number): Promise<readonly Agent[]>;
     liveSession(agentId: string, now: number): Promise<SpendSession | null>;
     /** A session of any organisation, by its id. */

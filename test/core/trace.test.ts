@@ -42,6 +42,7 @@ const OPENED: Warrant = {
   deadline: NOW + 60_000,
   openedAt: NOW,
   verifyingSince: null,
+  graceUntil: null,
   settledAt: null,
 };
 const AGENT: TraceDetails = { actor: { kind: "agent", id: "key_1" }, eventId: "evt_1", recordedAt: NOW };

@@ -8,6 +8,7 @@ import {
   type EventType,
   eventOf,
   isLegalMove,
+  isOverdue,
   isSettled,
   type Move,
   type Mover,
@@ -69,6 +70,7 @@ const warrantIn = (state: State, rest: Partial<Warrant> = {}): Warrant => ({
   deadline: NOW + 1_000,
   openedAt: NOW - 5_000,
   verifyingSince: null,
+  graceUntil: null,
   settledAt: null,
   ...rest,
 });
@@ -253,6 +255,94 @@ describe("decide", () => {
     expect(release).toMatchObject({ warrant: { releasedBps: 10_000 }, legs: { paid: 8_400_000n } });
     const refund = decide(warrantIn("held"), { to: "refunded", by: "operator", releasedBps: 1 }, AT);
     expect(refund).toMatchObject({ warrant: { releasedBps: null }, legs: { paid: 0n } });
+  });
+});
+
+describe("an interrupted check", () => {
+  const MINUTE = 60_000;
+  /** Minutes from the deadline; negative before it. */
+  const at = (minutes: number) => NOW + minutes * MINUTE;
+  const verifying = (began: number, grace: number | null = null): Warrant =>
+    warrantIn("verifying", {
+      deadline: NOW,
+      verifyingSince: at(began),
+      graceUntil: grace === null ? null : at(grace),
+    });
+  const after = (warrant: Warrant, move: Move, now: number): Warrant => {
+    const transition = decide(warrant, move, { now, recordedAt: now });
+    if (isRefusal(transition)) throw new Error(transition.message);
+    return transition.warrant;
+  };
+  const interrupted = (warrant: Warrant, now: number, to: "held" | "frozen" = "held"): Warrant =>
+    after(warrant, { to, by: "system" }, now);
+  const AN_MS = 1 / MINUTE;
+
+  /** When the check began, the grace that there was, when it was interrupted, and the grace after it. */
+  const GRACES: readonly (readonly [string, number, number | null, number, number | null])[] = [
+    ["long before the deadline gives none: the deadline is later", -60, null, -30, null],
+    ["whose ten minutes would end at the deadline gives none", -60, null, -10, null],
+    ["ten minutes less a millisecond before the deadline", -60, null, -10 + AN_MS, AN_MS],
+    ["just before the deadline", -1, null, -AN_MS, 10 - AN_MS],
+    ["at the deadline", -1, null, 0, 10],
+    ["after the deadline", -AN_MS, null, 5, 15],
+    ["that began at the deadline gives none: it was too late", 0, null, 5, null],
+    ["that began after the deadline gives none", 1, null, 5, null],
+    ["that began within the grace gives it anew", 14, 15, 16, 26],
+    ["that began at the end of the grace gives no more", 15, 15, 16, 15],
+    ["40 minutes later has ten more", -1, null, 40, 50],
+    ["50 minutes later has the last ten", -1, null, 50, 60],
+    ["55 minutes later has five: never more than an hour past the deadline", -1, null, 55, 60],
+    ["two hours later has none that is left", -1, null, 120, 60],
+    ["again and again, has an hour in all", 58, 60, 59, 60],
+    ["while the clock was set back takes no grace away", 5, 15, -60, 15],
+  ];
+  for (const [what, began, before, now, until] of GRACES) {
+    test(what, () => {
+      const expected = until === null ? null : at(until);
+      for (const to of ["held", "frozen"] as const) {
+        expect(interrupted(verifying(began, before), at(now), to).graceUntil).toBe(expected);
+      }
+    });
+  }
+
+  test("a warrant is overdue from its deadline on, or from the end of its grace on", () => {
+    const held = warrantIn("held", { deadline: NOW });
+    expect([NOW - 1, NOW, NOW + 1].map((now) => isOverdue(held, now))).toEqual([false, true, true]);
+    const graced = { ...held, graceUntil: at(10) };
+    expect([NOW, at(10) - 1, at(10)].map((now) => isOverdue(graced, now))).toEqual([false, false, true]);
+  });
+
+  test("a grace stays while a check may come, and ends with every other state", () => {
+    for (const { from, to, by } of LEGAL_MOVES) {
+      const { warrant } = moved(warrantIn(from, { graceUntil: at(10) }), moveTo(to, by));
+      expect([from, to, warrant.graceUntil]).toEqual([
+        from,
+        to,
+        ["held", "verifying", "frozen"].includes(to) ? at(10) : null,
+      ]);
+    }
+  });
+
+  test("however often and whenever it is interrupted, a grace is never shorter, and ends within the hour", () => {
+    const steps = fc.array(fc.record({ begins: fc.nat(20), takes: fc.nat(20) }), { maxLength: 20 });
+    fc.assert(
+      fc.property(fc.integer({ min: -30, max: 0 }), steps, (start, all) => {
+        let now = at(start);
+        let held = warrantIn("held", { deadline: NOW });
+        for (const { begins, takes } of all) {
+          now += begins * MINUTE;
+          const inTime = !isOverdue(held, now);
+          const begun = after(held, { to: "verifying", by: "caller" }, now);
+          now += takes * MINUTE;
+          const back = interrupted(begun, now);
+          expect(back.graceUntil ?? NOW).toBeGreaterThanOrEqual(held.graceUntil ?? NOW);
+          expect(back.graceUntil ?? NOW).toBeLessThanOrEqual(at(60));
+          if (!inTime) expect(back.graceUntil).toBe(held.graceUntil);
+          else if (now < at(60)) expect(isOverdue(back, now)).toBeFalse();
+          held = back;
+        }
+      }),
+    );
   });
 });
 

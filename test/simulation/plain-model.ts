@@ -39,6 +39,10 @@ export type ModelWarrant = {
   version: number;
   releasedBps: number | null;
   settledAt: number | null;
+  /** When its check began; the last one, where none runs. */
+  checkedAt: number;
+  /** Until when it may be verified: the deadline, or later after an interruption. */
+  open: number;
 };
 
 type ModelAgent = {
@@ -218,6 +222,8 @@ export class PlainModel {
       version: 1,
       releasedBps: null,
       settledAt: null,
+      checkedAt: 0,
+      open: request.deadline,
     });
     return this.answer(request, 201);
   }
@@ -299,7 +305,7 @@ export class PlainModel {
   /** Answers whether it expired. */
   expire(id: string, now: number): boolean {
     const warrant = this.warrants.get(id);
-    if (warrant?.state !== "held" || warrant.deadline > now) return false;
+    if (warrant?.state !== "held" || warrant.open > now) return false;
     this.settle(warrant, "expired", 0, now);
     this.failed(warrant);
     return true;
@@ -320,6 +326,7 @@ export class PlainModel {
       if (this.agents.get(caller.agentId)?.status === "killed") return "agent_not_active";
     }
     this.move(warrant, "verifying");
+    warrant.checkedAt = now;
     this.keys.set(request.key, { fingerprint: request.fingerprint, warrantId: warrant.id, answered: false });
     return "begun";
   }
@@ -366,10 +373,15 @@ export class PlainModel {
     return { outcome: best.outcome, ...(best.releasedBps !== undefined && { bps: best.releasedBps }) };
   }
 
-  /** The check will never answer: the warrant is held again, or frozen where its agent was killed; the key is free. */
-  interrupt(id: string, version: number): boolean {
+  /**
+   * The check will never answer: the warrant is held again, or frozen where its agent was killed; the key is free. It may be
+   * verified for another ten minutes, within an hour after the deadline.
+   */
+  interrupt(id: string, version: number, now: number): boolean {
     const warrant = this.warrants.get(id);
     if (warrant?.version !== version) return false;
+    const until = Math.min(now + 600_000, warrant.deadline + 3_600_000);
+    if (warrant.checkedAt < warrant.open) warrant.open = Math.max(warrant.open, until);
     const killed = this.isStopped(warrant);
     this.move(warrant, killed ? "frozen" : "held");
     if (killed) this.escalate(warrant, null, ["agent_killed"]);
@@ -427,7 +439,7 @@ export class PlainModel {
 
   /**
    * After a change of status, and after all that was sent with it: a killed agent's held warrants freeze, an active one's thaw
-   * where their deadline has not passed.
+   * where they may still be verified.
    */
   followStatus(id: string, now: number): void {
     const status = this.agents.get(id)?.status;
@@ -436,7 +448,7 @@ export class PlainModel {
       if (status === "killed" && warrant.state === "held") {
         this.move(warrant, "frozen");
         this.escalate(warrant, null, ["agent_killed"]);
-      } else if (status === "active" && warrant.state === "frozen" && warrant.deadline > now) {
+      } else if (status === "active" && warrant.state === "frozen" && warrant.open > now) {
         this.move(warrant, "held");
         const waiting = this.escalations.findLast(({ warrantId }) => warrantId === warrant.id);
         if (waiting) waiting.status = "resolved";

@@ -205,7 +205,7 @@ export class Run {
     const warrant = check && ctx.reader.warrants.find(check.request.warrantId);
     if (!check || !warrant) return NOTHING;
     const answer = await interruptCheck(ctx, { ...warrant, version: check.version });
-    return () => expect(answer).toBe(model.interrupt(warrant.id, check.version));
+    return () => expect(answer).toBe(model.interrupt(warrant.id, check.version, ctx.now()));
   }
 
   private async sendByAdmin(

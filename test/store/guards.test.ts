@@ -367,6 +367,26 @@ describe("raw SQL of a buggy caller", () => {
       () => warrant({ id: one("held"), amount: "1" }, "INSERT OR REPLACE"),
       /warrants are kept/,
     ],
+    [
+      "a new warrant with a grace",
+      () => warrant({ grace_until: "deadline + 1" }),
+      /from an interrupted check/,
+    ],
+    ...(
+      [
+        ["that ends at the deadline", "grace_until = deadline", "held"],
+        ["of more than an hour", "grace_until = deadline + 3600001", "held"],
+        ["that is no integer", "grace_until = deadline + 0.5", "held"],
+        ["of what is escalated", "grace_until = deadline + 1", "escalated"],
+      ] as const
+    ).map(
+      ([what, set, state]) =>
+        [
+          `a grace ${what}`,
+          () => `UPDATE warrants SET ${set} WHERE id = ${one(state)}`,
+          /a grace ends within an hour/,
+        ] as [string, () => string, RegExp],
+    ),
     ...[
       "position",
       "id",
@@ -1087,6 +1107,7 @@ describe("a wrong Change", () => {
     deadline: ctx.now() + 1,
     openedAt: ctx.now(),
     verifyingSince: null,
+    graceUntil: null,
     settledAt: null,
   });
 

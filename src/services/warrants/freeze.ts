@@ -1,7 +1,7 @@
 import { type Agent, isFreed, isStopped } from "../../core/agent.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { SYSTEM } from "../../core/roles.ts";
-import type { Warrant } from "../../core/warrant.ts";
+import { isOverdue, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import { openEscalation } from "../checks/outcome.ts";
@@ -22,14 +22,15 @@ export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put
 
 /**
  * Freezes the held warrants of a killed agent, or thaws the frozen warrants of an active one, in batches
- * until all are done: those that name it, and those that its key opened. A warrant that cannot be moved does not stop the others, unless a thousand cannot. A
- * frozen warrant whose deadline has passed stays frozen until a person decides: nobody failed meanwhile.
+ * until all are done: those that name it, and those that its key opened. A warrant that cannot be moved does not
+ * stop the others, unless a thousand cannot. A frozen warrant that is overdue stays frozen until a person
+ * decides: nobody failed meanwhile.
  *
  * @throws the first fault, after the others were moved
  */
 export async function followAgentStatus(ctx: Context, agent: Agent): Promise<void> {
   if (agent.status === "paused") return;
-  const [from, move, deadlineAfter] =
+  const [from, move, expiresAfter] =
     agent.status === "killed"
       ? (["held", freezeWarrant, () => -1] as const)
       : (["frozen", thawWarrant, ctx.now] as const);
@@ -37,7 +38,7 @@ export async function followAgentStatus(ctx: Context, agent: Agent): Promise<voi
   const left = new Set<string>();
   while (left.size < LEFT_MAX) {
     const found = await ctx.store.read((reader) =>
-      reader.warrants.ofAgent(agent.id, from, deadlineAfter(), left.size + BATCH),
+      reader.warrants.ofAgent(agent.id, from, expiresAfter(), left.size + BATCH),
     );
     const batch = found.filter(({ id }) => !left.has(id)).slice(0, BATCH);
     if (batch.length === 0) break;
@@ -88,7 +89,7 @@ function thawWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal> {
     decide: (snapshot, now): Decision<boolean> => {
       const { warrant, warrantEscalation: escalation } = snapshot;
       if (!isFreed(snapshot) || warrant?.state !== "frozen") return { answer: false };
-      if (warrant.deadline <= now) return { answer: false };
+      if (isOverdue(warrant, now)) return { answer: false };
       const closed = escalation && { ...escalation, status: "resolved" as const, resolvedAt: now };
       const moved = moveWarrant(
         snapshot,

@@ -27,6 +27,7 @@ export type StoredWarrant = {
   readonly deadline: bigint;
   readonly opened_at: bigint;
   readonly verifying_since: bigint | null;
+  readonly grace_until: bigint | null;
   readonly settled_at: bigint | null;
   readonly opened_by_agent: bigint | null;
   readonly opened_by_user: string | null;
@@ -72,6 +73,7 @@ export function warrantOf(row: StoredWarrant, names: Names): Warrant {
     deadline: Number(row.deadline),
     openedAt: Number(row.opened_at),
     verifyingSince: numberOrNull(row.verifying_since),
+    graceUntil: numberOrNull(row.grace_until),
     settledAt: numberOrNull(row.settled_at),
   };
 }

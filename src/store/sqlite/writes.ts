@@ -225,6 +225,7 @@ export function movesOf(tables: Tables) {
           releasedBps: sql`${placeholder("releasedBps")}`,
           traceHead: sql`${sql.param(placeholder("traceHead"), warrants.traceHead)}`,
           verifyingSince: sql`${placeholder("verifyingSince")}`,
+          graceUntil: sql`${placeholder("graceUntil")}`,
           settledAt: sql`${placeholder("settledAt")}`,
         })
         .where(eq(warrants.position, placeholder("position"))),

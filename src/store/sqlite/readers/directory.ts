@@ -38,7 +38,9 @@ function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"]
     raw,
     agent,
     `WHERE status = 'killed' AND (${hasSome("held", "")})
-       OR status = 'active' AND (${hasSome("frozen", "AND deadline > ?1")})
+       OR status = 'active' AND (${hasSome("frozen", "AND deadline > ?1")}
+         OR EXISTS (SELECT 1 FROM warrants WHERE state = 'frozen' AND grace_until > ?1
+           AND agents.position IN (agent, opened_by_agent)))
      LIMIT ?2`,
   );
   return {

@@ -27,6 +27,9 @@ const ORDERS = {
   oldestFirst: { columns: "position", order: "position" },
 } as const;
 
+/** When a held warrant expires: the expression of the index `warrants_overdue`. */
+const EXPIRES_AT = "CASE WHEN grace_until IS NULL THEN deadline ELSE grace_until END";
+
 /**
  * The SQL for the positions of a page of warrants, from an index alone. Every index begins with the state. So
  * a list of all states is nine lists, which SQLite merges only as far as the page needs.
@@ -45,12 +48,20 @@ function pageSql(
 
 /**
  * The SQL for the positions of an agent's warrants, soonest deadline first: those that name it, and those that its key
- * opened without naming it. The index of the latter has two states only, so that a settled warrant costs nothing there.
+ * opened without naming it. The index of the latter has two states only, so that a settled warrant costs nothing there. A few
+ * that are frozen have a grace, and expire later than at their deadline.
  */
 function ofAgentSql(state: "held" | "frozen"): string {
   const which = (condition: string) =>
     `SELECT position, deadline FROM warrants WHERE ${condition} AND state = '${state}' AND deadline > ?2`;
-  return `${which("agent = ?1")} UNION ALL ${which("opened_by_agent = ?1 AND opened_by_agent IS NOT agent")} ORDER BY deadline LIMIT ?3`;
+  const inGrace =
+    "SELECT position, deadline FROM warrants INDEXED BY warrants_frozen_in_grace WHERE state = 'frozen' AND grace_until > ?2 AND deadline <= ?2 AND ?1 IN (agent, opened_by_agent)";
+  const all = [
+    which("agent = ?1"),
+    which("opened_by_agent = ?1 AND opened_by_agent IS NOT agent"),
+    ...(state === "frozen" ? [inGrace] : []),
+  ];
+  return `${all.join(" UNION ALL ")} ORDER BY deadline LIMIT ?3`;
 }
 
 export function createWarrantsReader({ tables, raw }: Connection, names: Names): SqliteReader["warrants"] {
@@ -119,13 +130,13 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
         ? page(of, filter, "newestFirst", { limit, between })
         : page(of, filter, "oldestFirst", { limit, between }).toReversed();
     },
-    ofAgent(agentId, state, deadlineAfter, limit) {
+    ofAgent(agentId, state, expiresAfter, limit) {
       const agent = agentById.get(agentId);
       if (agent === null) return [];
       return readRows(
         `SELECT position FROM (${ofAgentSql(state)})`,
         "deadline",
-        ...[agent.position, deadlineAfter, limit],
+        ...[agent.position, expiresAfter, limit],
       );
     },
   };
@@ -161,13 +172,13 @@ function createInstanceReads(
   readRows: ReadRows,
 ): Pick<SqliteReader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
   const overdueCount = raw.prepare<{ count: bigint }, [number]>(
-    "SELECT count(*) AS count FROM warrants WHERE state = 'held' AND deadline <= ?",
+    `SELECT count(*) AS count FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ?`,
   );
   return {
     overdue: (now, limit) =>
       readRows(
-        "SELECT position FROM warrants WHERE state = 'held' AND deadline <= ? ORDER BY deadline LIMIT ?",
-        "deadline",
+        `SELECT position FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ? ORDER BY ${EXPIRES_AT} LIMIT ?`,
+        EXPIRES_AT,
         now,
         limit,
       ),

@@ -133,6 +133,7 @@ export const warrants = sqliteTable(
     deadline: int("deadline").notNull(),
     openedAt: int("opened_at").notNull(),
     verifyingSince: int("verifying_since"),
+    graceUntil: int("grace_until"),
     settledAt: int("settled_at"),
     /** Who opened it: the position of an agent, or a person's id. Neither in rows of 0.1.0 that are older. */
     openedByAgent: int("opened_by_agent"),
@@ -152,7 +153,13 @@ export const warrants = sqliteTable(
       .where(
         sql`${t.openedByAgent} IS NOT NULL AND ${t.openedByAgent} IS NOT ${t.agent} AND (${t.state} = 'held' OR ${t.state} = 'frozen')`,
       ),
-    index("warrants_overdue").on(t.deadline).where(sql`${t.state} = 'held'`),
+    // The few that may thaw although their deadline has passed.
+    index("warrants_frozen_in_grace")
+      .on(t.graceUntil)
+      .where(sql`${t.state} = 'frozen' AND ${t.graceUntil} IS NOT NULL`),
+    index("warrants_overdue")
+      .on(sql`CASE WHEN ${t.graceUntil} IS NULL THEN ${t.deadline} ELSE ${t.graceUntil} END`)
+      .where(sql`${t.state} = 'held'`),
     index("warrants_verifying").on(t.verifyingSince).where(sql`${t.state} = 'verifying'`),
     check("warrants_state", oneOf(t.state, STATES)),
     check("warrants_amount", sql`${t.amount} > 0 AND ${isInteger(t.amount)}`),
