@@ -132,6 +132,7 @@ async function startLocked(
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
     async stop() {
+      ctx.places.close();
       await drain(ctx.deliverySlots);
       await opened.disposeAsync();
     },

@@ -7,13 +7,13 @@ import { createFetcher } from "../platform/fetcher.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createPasskeyVerifier } from "../platform/passkeys.ts";
 import { createPasswords } from "../platform/passwords.ts";
+import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
 import { createKeyUses } from "../services/auth/key-uses.ts";
 import { createPendingChallenges } from "../services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../services/auth/throttle.ts";
 import type { Context } from "../services/context.ts";
-import { createCheckLimiter } from "../services/warrants/check-limiter.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
 import type { SqliteStore } from "../store/sqlite/store.ts";
@@ -90,7 +90,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),
-    checkLimiter: createCheckLimiter(),
+    places: createPlaces(),
     fetchEvidence: fetcher.fetch,
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,

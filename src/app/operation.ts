@@ -3,6 +3,7 @@ import { sha256 } from "../core/canonical.ts";
 import { disagreementOf } from "../core/clock.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
 import { clockProblem, readinessOf, type Vitals } from "../core/operation.ts";
+import { MODES } from "../core/roles.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
 import type { Answered, Operation } from "../http/operation.ts";
 import { followAgents } from "../jobs/agents.ts";
@@ -99,6 +100,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       ...{ jobs, audit, freeBytes },
       ready: readinessOf(known).ready,
       clockDisagrees: known.clock !== null,
+      places: MODES.map((mode) => ({ mode, ...ctx.places.figures(mode) })),
       evaluators: evaluators(),
       newestBackup: options.newestBackup(),
     };

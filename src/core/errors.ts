@@ -108,6 +108,9 @@ export const statusOf = (code: ErrorCode): Status => ERRORS[code][0];
 export const typeOf = (code: ErrorCode): ErrorType =>
   code === "illegal_transition" ? "invalid_state" : TYPES[statusOf(code)];
 
+/** A fault that was undone: everything is as before the request, so it may be sent again with the same key. */
+export class UndoneFault extends Error {}
+
 /** The innermost cause of an error. The errors around it may quote a whole SQL statement with its values, also with hashes. */
 export function rootCause(error: unknown): unknown {
   let root = error;

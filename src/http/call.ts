@@ -41,6 +41,8 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   /** The text after the URL's `?`, possibly empty. */
   readonly search: string;
   readonly headers: Headers;
+  /** Aborts where the connection ends before the answer. */
+  readonly left: () => AbortSignal;
   /** Asks for the address of the other end, by a system call. */
   readonly socketAddress: () => string | undefined;
   /** The route's pattern, such as `/v1/warrants/:id`; null until it is found, and where there is no such route. */

@@ -1,5 +1,5 @@
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
-import { type Refusal, refuse, refuseField, statusOf } from "../core/errors.ts";
+import { type Refusal, refuse, refuseField, statusOf, UndoneFault } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
 import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
@@ -13,12 +13,14 @@ export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answe
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);
 
-/** The refusal for an unexpected error. The error's message goes only to the log. */
-export const refuseByFault = (): Refusal =>
-  refuse(
-    "internal_error",
-    "Something went wrong in the service, and it is not known what was done. Retry with the same Idempotency-Key.",
-  );
+/** The refusal for an unexpected error. What caused it goes only to the log. */
+export function refuseByFault(error: unknown): Refusal {
+  const what =
+    error instanceof UndoneFault
+      ? error.message
+      : "Something went wrong in the service, and it is not known what was done.";
+  return refuse("internal_error", `${what} Retry with the same Idempotency-Key.`);
+}
 
 /** The refusal of a field that does not fit its model. The message starts with the path, such as `spec.clauses`. */
 export function validationRefusal(finding: ValueError | undefined): Refusal {

@@ -1,6 +1,9 @@
 import type { Budget } from "../core/rate.ts";
 import type { Answer } from "./answers.ts";
 
+/** Where not the window is used up, but a place is waited for: it may be free at any moment. */
+const RETRY_SECONDS = "1";
+
 /** The response of an answer. All its headers are given at construction: setting them later is slower. */
 export function responseOf(
   { status, body, contentType = "application/json", version, replayed, headers: own }: Answer,
@@ -20,7 +23,7 @@ export function responseOf(
   headers["RateLimit-Limit"] = String(budget.limit);
   headers["RateLimit-Remaining"] = String(budget.remaining);
   headers["RateLimit-Reset"] = resetSeconds;
-  if (status === 429) headers["Retry-After"] = resetSeconds;
+  if (status === 429) headers["Retry-After"] = budget.exceeded ? resetSeconds : RETRY_SECONDS;
   if (closes) headers.Connection = "close";
   return new Response(isHead ? null : body, { status, headers });
 }

@@ -84,6 +84,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     path: pathEnd < 0 ? url.slice(pathStart) : url.slice(pathStart, pathEnd),
     search: pathEnd < 0 ? "" : url.slice(pathEnd + 1),
     headers,
+    left: () => request.signal,
     socketAddress,
     route: null,
     params: undefined,
@@ -110,7 +111,7 @@ async function answerTo(call: Call, request: Request, checks: Checks): Promise<A
     return isRefusal(result) ? errorAnswer(call, await explained(call, result)) : result;
   } catch (error) {
     reportFault(call, error);
-    return errorAnswer(call, refuseByFault());
+    return errorAnswer(call, refuseByFault(error));
   }
 }
 

@@ -34,6 +34,8 @@ export type Figures = {
     readonly contradicted: number;
   };
   readonly jobs: readonly JobState[];
+  /** Of checks and purchases. */
+  readonly places: readonly { readonly mode: string; readonly taken: number; readonly waiting: number }[];
   readonly evaluators: readonly {
     readonly pool: string;
     readonly size: number;

@@ -126,6 +126,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showPurchases = createPurchaseGauges(gauge);
   const showBackups = createBackupGauges(gauge);
   const showJobs = createJobGauges(gauge, total);
+  const showPlaces = createPlaceGauges(gauge);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
   const showProcess = createProcessGauges(gauge, total, startedAt);
@@ -146,6 +147,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     ready.set(figures.ready ? 1 : 0);
     clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
     showJobs(figures.jobs);
+    showPlaces(figures.places);
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);
     showProcess();
@@ -223,6 +225,18 @@ function createJobGauges(gauge: MakeGauge, total: MakeTotal): (jobs: readonly Jo
       failed.set(job, state.lastOutcome === "failed" ? 1 : 0);
       lag.set(job, state.lagMs / SECOND_MS);
       stuck.set(job, state.stuck ? 1 : 0);
+    }
+  };
+}
+
+function createPlaceGauges(gauge: MakeGauge): (places: Figures["places"]) => void {
+  const labels = ["mode"] as const;
+  const taken = gauge("holdfast_places_taken", "Checks and purchases by x402 under way.", labels);
+  const waiting = gauge("holdfast_places_waiting", "Checks and purchases that wait for a place.", labels);
+  return (places) => {
+    for (const { mode, ...figures } of places) {
+      taken.set({ mode }, figures.taken);
+      waiting.set({ mode }, figures.waiting);
     }
   };
 }

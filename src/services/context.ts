@@ -8,6 +8,7 @@ import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
+import type { Places } from "../platform/places.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
 import type { WebhookSender } from "../platform/webhook-sender.ts";
@@ -16,7 +17,6 @@ import type { Store } from "../store/store.ts";
 import type { KeyUses } from "./auth/key-uses.ts";
 import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
-import type { CheckLimiter } from "./warrants/check-limiter.ts";
 import type { DeliverySlots } from "./webhooks/slots.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
@@ -32,7 +32,8 @@ export type Context = {
   readonly passkeys: PasskeyVerifier;
   readonly passkeyChallenges: PendingChallenges;
   readonly keyUses: KeyUses;
-  readonly checkLimiter: CheckLimiter;
+  /** Of checks and of purchases by x402. */
+  readonly places: Places;
   readonly fetchEvidence: FetchEvidence;
   readonly evaluate: Evaluate;
   /** Checks a schema that is about to be saved, in a child process: a large one would stall the server. */

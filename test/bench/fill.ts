@@ -7,10 +7,10 @@ import { writeFileSync } from "node:fs";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { readConfig } from "../../src/config.ts";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { createPlaces } from "../../src/platform/places.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { Context } from "../../src/services/context.ts";
-import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { atTime } from "../support/at-time.ts";
 import { must, SCRIPTED } from "../support/stage.ts";
 import { type Fate, type Filling, fillWarrant, type Party } from "./fill-warrant.ts";
@@ -50,7 +50,7 @@ async function fill(data: string, total: number): Promise<void> {
   const { ctx: present, close } = await openForCommands(must(readConfig({ DATA: data }, {})));
   const past = atTime(present, data, () => Date.now() - DAYS_AGO * DAY_MS);
   // The limiter of checks is replaced: these checks are scripted and fetch nothing.
-  const ctx: Context = { ...past.ctx, ...SCRIPTED, checkLimiter: createCheckLimiter(AT_ONCE * AT_ONCE) };
+  const ctx: Context = { ...past.ctx, ...SCRIPTED, places: createPlaces({ max: 4 * AT_ONCE * AT_ONCE }) };
   const { parties, killed, facts } = await createParties(present, ctx);
   const random = createRandom(total);
   const filling: Filling = { now: ctx.now, random };

@@ -15,7 +15,7 @@ const URL = "http://localhost:8080";
 const DOCS_URL = `${URL}/docs`;
 const PLENTY = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
 const NO_FIGURES = {
-  ...{ jobs: [], evaluators: [], audit: null, freeBytes: null, newestBackup: null, ready: true },
+  ...{ jobs: [], places: [], evaluators: [], audit: null, freeBytes: null, newestBackup: null, ready: true },
   clockDisagrees: false,
 };
 

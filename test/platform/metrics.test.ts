@@ -9,6 +9,7 @@ const NOTHING: Figures = {
   deliveries: { waiting: 0, lateMs: 0, exhausted: 0, notSent: 0 },
   purchases: { unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 },
   jobs: [],
+  places: [],
   evaluators: [],
   audit: null,
   freeBytes: null,
@@ -126,6 +127,18 @@ test("counters that are kept elsewhere are shown unchanged, however often the te
   const text = await textOf(metrics, { evaluators });
   expect(seriesOf(text, 'holdfast_evaluator_restarts_total{pool="verify"}')).toBe("4");
   expect(seriesOf(text, 'holdfast_evaluator_waiting{pool="verify"}')).toBe("3");
+});
+
+test("places that are taken and waited for are shown, of each mode", async () => {
+  const places = [
+    { mode: "live", taken: 1, waiting: 2 },
+    { mode: "sandbox", taken: 3, waiting: 4 },
+  ];
+  const text = await textOf(createMetrics(), { places });
+  const names = places.flatMap(({ mode }) =>
+    ["taken", "waiting"].map((what) => `holdfast_places_${what}{mode="${mode}"}`),
+  );
+  expect(names.map((name) => seriesOf(text, name))).toEqual([..."1234"]);
 });
 
 test("the audit is shown from its first end on", async () => {

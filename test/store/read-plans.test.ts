@@ -172,10 +172,10 @@ test("the warrants that a kill or its end moves are found by indexes, named or n
   warrants.ofAgent(home.live.id, "held", 0, 10);
   warrants.ofAgent(home.live.id, "frozen", 0, 10);
   const ofAgent = ["warrants_of_agent_by_deadline", "warrants_opened_by_agent"];
-  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent]);
+  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent, "warrants_frozen_in_grace"]);
   ran = [];
   agents.withStatusToFollow(service.clock.now, 10);
-  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent]);
+  expect(indexesOfWarrants()).toEqual([...ofAgent, ...ofAgent, "warrants_frozen_in_grace"]);
 });
 
 /** The indexes of the warrants that ran, in the plans' order. What goes by none is shown as it is. */

@@ -5,6 +5,7 @@ import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
+import { createPlaces } from "../../src/platform/places.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createVault } from "../../src/platform/vault.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
@@ -12,7 +13,6 @@ import { createKeyUses } from "../../src/services/auth/key-uses.ts";
 import { createPendingChallenges } from "../../src/services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
-import { createCheckLimiter } from "../../src/services/warrants/check-limiter.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { evaluate } from "./evaluate.ts";
@@ -74,7 +74,7 @@ export function createTestContext(
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),
-    checkLimiter: createCheckLimiter(),
+    places: createPlaces(),
     fetchEvidence: async () => {
       const body = Buffer.from("{}");
       return {

@@ -139,7 +139,7 @@ export const warrantRoutes: readonly Route[] = [
       const ifMatch = readIfMatch(call.headers);
       if (isRefusal(ifMatch)) return ifMatch;
       const input = { warrantId: call.params.id, sourceUrl, ifMatch };
-      return verifyWarrant(call.ctx, callerOf(call), input, idempotencyOf(call));
+      return verifyWarrant(call.ctx, callerOf(call), input, idempotencyOf(call), call.left());
     },
   ),
   post("/v1/warrants/:id/release", settles("Release in full", noBody), (call) => settle(call, "release")),

@@ -27,6 +27,7 @@ export const x402Routes: readonly Route[] = [
         },
       }),
     },
-    async (call) => payment(await payForUrl(call.ctx, callerOf(call), call.body, idempotencyOf(call))),
+    async (call) =>
+      payment(await payForUrl(call.ctx, callerOf(call), call.body, idempotencyOf(call), call.left())),
   ),
 ];

@@ -1,6 +1,6 @@
 import { type Agent, isKilled, isStopped } from "../../core/agent.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
-import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, UndoneFault } from "../../core/errors.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
 import type { Decision } from "../../store/store.ts";
@@ -8,9 +8,9 @@ import { evaluateEvidence } from "../checks/evaluate.ts";
 import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
+import { inPlace, TOO_MANY_CHECKS } from "../in-place.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 import { moveWarrant, movingNeeds, STOPPING } from "../transition.ts";
-import { TOO_MANY_CHECKS } from "./check-limiter.ts";
 import { decideExpiry } from "./expire.ts";
 import { interruptCheck } from "./interrupt.ts";
 
@@ -26,23 +26,23 @@ export type VerifyInput = {
  * Verifies a warrant: fetches the deliverable, evaluates every clause and lets the policy decide. The fetch
  * runs between two commands; where a crash comes between them, recovery undoes the first. Answers 200 with
  * the warrant after the decision.
+ *
+ * @param gone aborts where the caller has left: then it waits no more for a place
+ * @throws UndoneFault where a fault decided nothing, the warrant is held again and the key is free
  */
 export async function verifyWarrant(
   ctx: Context,
   caller: Caller,
   input: VerifyInput,
   idempotency: Idempotency,
+  gone: AbortSignal | null = null,
 ): Promise<Answer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.verifyWarrant);
   if (refused) return refused;
-  const admitted = ctx.checkLimiter.enter(caller.organisationId);
-  try {
-    const begun = await beginCheck(ctx, caller, input, idempotency, admitted);
-    if (isRefusal(begun) || "replayed" in begun) return begun;
-    return await runCheck(ctx, begun, input.sourceUrl);
-  } finally {
-    if (admitted) ctx.checkLimiter.leave(caller.organisationId);
-  }
+  return inPlace(ctx, caller, gone, async (hasPlace) => {
+    const begun = await beginCheck(ctx, caller, input, idempotency, hasPlace);
+    return isRefusal(begun) || "replayed" in begun ? begun : runCheck(ctx, begun, input.sourceUrl);
+  });
 }
 
 /** Fetches and evaluates, and completes a check that has begun. */
@@ -53,24 +53,26 @@ async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promis
     return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
-    await interruptCheck(ctx, begun);
+    const isUndone = await interruptCheck(ctx, begun);
     // The evaluator was busy for too long.
     if (isRefusal(error)) return TOO_MANY_CHECKS;
-    throw error;
+    if (isUndone !== true) throw error;
+    throw new UndoneFault("The check could not be made, and nothing was decided: the warrant is held.", {
+      cause: error,
+    });
   }
 }
 
 /**
  * held → verifying, and claims the key. A warrant past its deadline expires instead, and the verify is
- * refused. Where too many checks run (`admitted` is false), no check begins. A replay and every other refusal
- * still come first.
+ * refused. Without a place no check begins. A replay and every other refusal still come first.
  */
 function beginCheck(
   ctx: Context,
   caller: Caller,
   input: VerifyInput,
   idempotency: Idempotency,
-  admitted: boolean,
+  hasPlace: boolean,
 ): Promise<Warrant | Answer | Refusal> {
   const eventId = ctx.newId("event");
   return executeKeyed(ctx.store, {
@@ -106,7 +108,7 @@ function beginCheck(
       if (standsStill) return { answer: standsStill };
       const foreign = refuseForeignKey(snapshot.callerAgent, present, warrant);
       if (foreign) return { answer: foreign };
-      if (!admitted) return { answer: TOO_MANY_CHECKS };
+      if (!hasPlace) return { answer: TOO_MANY_CHECKS };
       return {
         answer: moved.warrant,
         change: { put: [...moved.change.put, claim(key, warrant.id)] },

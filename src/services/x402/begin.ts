@@ -8,7 +8,7 @@ import type { IdempotencyKey } from "../../store/rows.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, free, type Idempotency } from "../idempotency.ts";
-import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
+import { TOO_MANY_CHECKS } from "../in-place.ts";
 import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE, finishPurchase } from "./answer.ts";
 import { keptContent } from "./content.ts";
@@ -16,15 +16,15 @@ import { type Order, openingFor } from "./order.ts";
 
 /**
  * The first commit of a purchase. It makes all checks of an open that need no quote, and claims the key for
- * the purchase; no seller has been asked yet. Where too many checks run (`admitted` is false), no purchase
- * begins. A replay and every other refusal still come first.
+ * the purchase; no seller has been asked yet. Without a place no purchase begins. A replay and every other
+ * refusal still come first.
  */
 export function beginPurchase(
   ctx: Context,
   caller: Caller,
   order: Order,
   idempotency: Idempotency,
-  { id, admitted }: { readonly id: string; readonly admitted: boolean },
+  { id, hasPlace }: { readonly id: string; readonly hasPlace: boolean },
 ): Promise<Purchase | Answer | Refusal> {
   const opening = openingFor(order);
   return executeKeyed(ctx.store, {
@@ -40,7 +40,7 @@ export function beginPurchase(
       // A charge of nothing checks every limit of the session except whether the amount fits.
       const session = agentSession && chargeSession(agentSession, 0n, opening.asset, now);
       if (isRefusal(session)) return { answer: session };
-      if (!admitted) return { answer: TOO_MANY_CHECKS };
+      if (!hasPlace) return { answer: TOO_MANY_CHECKS };
       const purchase = newPurchase(present, order, id, now);
       return {
         answer: purchase,

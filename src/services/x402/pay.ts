@@ -3,6 +3,7 @@ import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
+import { inPlace } from "../in-place.ts";
 import { type PaymentAnswer, withBody } from "./answer.ts";
 import { beginPurchase, forgetPurchase, passThrough } from "./begin.ts";
 import { holdQuote, quoteOf } from "./hold.ts";
@@ -18,28 +19,31 @@ const PAYMENT_REQUIRED = 402;
  * spec. Each step is on disk before the next begins. Recovery (recover.ts) ends what a crash or fault
  * interrupts. Answers 200, or refuses with nothing held. Two refusals leave the purchase running: after
  * `rate_limit_exceeded` and `idempotency_in_flight`, the same key sent again gets the answer.
+ *
+ * @param gone aborts where the caller has left: then it waits no more for a place
  */
 export async function payForUrl(
   ctx: Context,
   caller: Caller,
   input: PayInput,
   idempotency: Idempotency,
+  gone: AbortSignal | null = null,
 ): Promise<PaymentAnswer | Refusal> {
   const refused = refuseAccess(caller, ACCESS.openWarrant);
   if (refused) return refused;
   const order = parseOrder(input);
   if (isRefusal(order)) return order;
   const id = ctx.newId("purchase");
-  const admitted = ctx.checkLimiter.enter(caller.organisationId);
   ctx.x402.underWay.add(id);
   try {
-    const begun = await beginPurchase(ctx, caller, order, idempotency, { id, admitted });
-    const isOver = isRefusal(begun) || "replayed" in begun;
-    const answer = isOver ? begun : await buy(ctx, caller, order, begun);
-    return isRefusal(answer) ? answer : await withBody(ctx, answer);
+    return await inPlace(ctx, caller, gone, async (hasPlace) => {
+      const begun = await beginPurchase(ctx, caller, order, idempotency, { id, hasPlace });
+      const isOver = isRefusal(begun) || "replayed" in begun;
+      const answer = isOver ? begun : await buy(ctx, caller, order, begun);
+      return isRefusal(answer) ? answer : withBody(ctx, answer);
+    });
   } finally {
     ctx.x402.underWay.delete(id);
-    if (admitted) ctx.checkLimiter.leave(caller.organisationId);
   }
 }
 

@@ -18,8 +18,8 @@ import {
 } from "../checks/outcome.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
+import { TOO_MANY_CHECKS } from "../in-place.ts";
 import { buyingNeeds, type Moved, moveBought } from "../transition.ts";
-import { TOO_MANY_CHECKS } from "../warrants/check-limiter.ts";
 import { ENDED_MEANWHILE, finishPurchase, type Result } from "./answer.ts";
 import { type Money, nextCheckAt, UNPAID } from "./money.ts";
 

@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readConfig } from "../../../src/config.ts";
+import { UndoneFault } from "../../../src/core/errors.ts";
 import { SECOND_MS } from "../../../src/core/time.ts";
 import { EvaluatorBusy, EvaluatorUnavailable } from "../../../src/platform/evaluator-pool.ts";
-import { CHECKS_MAX, createCheckLimiter } from "../../../src/services/warrants/check-limiter.ts";
+import { createPlaces, type Place } from "../../../src/platform/places.ts";
 import {
   CHECK_LEASE_MS,
   CHECK_RUN_MS_MAX,
   CHECK_WAIT_MS_MAX,
 } from "../../../src/services/warrants/interrupt.ts";
+import { verifyWarrant } from "../../../src/services/warrants/verify.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import {
   ALL_PASS,
@@ -20,21 +22,9 @@ import {
   verify,
   warrantIn,
 } from "../../support/stage.ts";
+import { until } from "../../support/until.ts";
 
 /** How many checks may run at once, and for how long. */
-
-describe("the limiter", () => {
-  test("admits 256 checks, 128 of one organisation, and others when some have ended", () => {
-    const limiter = createCheckLimiter();
-    const entered = (organisationId: string) =>
-      Array.from({ length: CHECKS_MAX }, () => limiter.enter(organisationId)).filter(Boolean).length;
-    expect([entered("a"), entered("b"), entered("c")]).toEqual([128, 128, 0]);
-    limiter.leave("a");
-    expect([entered("b"), entered("c"), entered("a")]).toEqual([0, 1, 0]);
-    for (let count = 0; count < 127; count++) limiter.leave("a");
-    expect([entered("c"), entered("a")]).toEqual([127, 0]);
-  });
-});
 
 test("a check whose parts all take their longest time ends before its lease", () => {
   const longest = 60;
@@ -46,17 +36,27 @@ test("a check whose parts all take their longest time ends before its lease", ()
 describe("a verify", () => {
   let ctx: TestContext;
   let fault: Error | null;
-  beforeEach(() => {
+  /** A fetch waits at this gate until the test opens it. */
+  let gate: PromiseWithResolvers<void>;
+  const make = (waitMsMax: number) => {
+    gate = Promise.withResolvers();
+    gate.resolve();
     fault = null;
     ctx = createTestContext({
       ...SCRIPTED,
-      checkLimiter: createCheckLimiter(2),
+      // One organisation may have one of them.
+      places: createPlaces({ max: 2, waitMsMax }),
+      fetchEvidence: async (url) => {
+        await gate.promise;
+        return SCRIPTED.fetchEvidence(url);
+      },
       evaluate: async (request) => {
         if (fault) throw fault;
         return SCRIPTED.evaluate(request);
       },
     });
-  });
+  };
+  beforeEach(() => make(1));
   afterEach(() => ctx.close());
 
   const staged = async () => {
@@ -66,21 +66,26 @@ describe("a verify", () => {
     return { stage, agent, opened };
   };
   const states = (id: string) => ctx.reader.trace.of(id).map(({ to }) => to);
+  const placeOf = (stage: { readonly organisationId: string }): Place => {
+    const place = ctx.places.take({ organisationId: stage.organisationId, mode: "live" });
+    if (!place) throw new Error("no place is free");
+    return place;
+  };
+  const REFUSED = {
+    refused: "rate_limit_exceeded",
+    message: "Too many checks are running. Retry shortly with the same Idempotency-Key.",
+  } as const;
 
-  test("over the limit is refused, moves nothing and uses up no key; finished ones are replayed", async () => {
+  test("that gets no place in time is refused, moves nothing and uses up no key; finished ones are replayed", async () => {
     const { stage, agent, opened } = await staged();
-    const { organisationId } = stage;
     const [done, waiting] = [await opened(), await opened()];
     const [first, second] = [idempotencyOf(), idempotencyOf()];
     expect(codeOf(await verify(stage, agent, done, ALL_PASS, first))).toBe(200);
 
-    expect(ctx.checkLimiter.enter(organisationId)).toBe(true);
-    const refused = await verify(stage, agent, waiting, ALL_PASS, second);
-    expect(refused).toEqual({
-      refused: "rate_limit_exceeded",
-      message: "Too many checks are running. Retry shortly with the same Idempotency-Key.",
-    });
+    const place = placeOf(stage);
+    expect(await verify(stage, agent, waiting, ALL_PASS, second)).toEqual(REFUSED);
     expect(states(waiting)).toEqual(["held"]);
+    expect(ctx.reader.warrants.find(waiting)?.version).toBe(1);
     expect(await verify(stage, agent, done, ALL_PASS, first)).toMatchObject({ status: 200, replayed: true });
     expect(codeOf(await verify(stage, agent, done))).toBe("illegal_transition");
     expect(codeOf(await verify(stage, agent, waiting, ALL_PASS, idempotencyOf(first.key, "another")))).toBe(
@@ -90,20 +95,69 @@ describe("a verify", () => {
     // Another organisation has its own half.
     const other = await staged();
     expect(codeOf(await verify(other.stage, other.agent, await other.opened()))).toBe(200);
-    ctx.checkLimiter.leave(organisationId);
+    place.leave();
     expect(codeOf(await verify(stage, agent, waiting, ALL_PASS, second))).toBe(200);
     expect(states(waiting)).toEqual(["held", "verifying", "released"]);
   });
 
-  test("counts only until it ends, however it ends", async () => {
+  test("that waits holds nothing: its warrant moves, and its key is free; with a place it is decided anew", async () => {
+    await ctx.close();
+    make(60 * SECOND_MS);
+    const { stage, agent, opened } = await staged();
+    const [id, other] = [await opened(), await opened()];
+    const [first, second] = [idempotencyOf(), idempotencyOf()];
+    const place = placeOf(stage);
+    const waiting = [
+      verify(stage, agent, id, ALL_PASS, first),
+      verify(stage, agent, other, ALL_PASS, second),
+    ];
+    await until("both wait", () => ctx.places.figures("live").waiting === 2);
+    // Nobody has claimed the key: the same request waits beside it.
+    const again = verify(stage, agent, other, ALL_PASS, second);
+    await until("it waits too", () => ctx.places.figures("live").waiting === 3);
+    expect(codeOf(await open(stage, agent))).toBe(201);
+    ctx.clock.now += 3_600_000;
+    place.leave();
+    expect((await Promise.all(waiting)).map(codeOf)).toEqual(["illegal_transition", "illegal_transition"]);
+    expect(codeOf(await again)).toBe("illegal_transition");
+    expect([states(id), states(other)]).toEqual([
+      ["held", "expired"],
+      ["held", "expired"],
+    ]);
+  });
+
+  test("whose caller has gone waits no more, and begins nothing", async () => {
+    await ctx.close();
+    make(60 * SECOND_MS);
+    const { stage, agent, opened } = await staged();
+    const id = await opened();
+    const place = placeOf(stage);
+    const caller = new AbortController();
+    const input = { warrantId: id, sourceUrl: "http://source.example/", ifMatch: null };
+    const waiting = verifyWarrant(ctx, agent, input, idempotencyOf(), caller.signal);
+    await until("it waits", () => ctx.places.figures("live").waiting === 1);
+    caller.abort();
+    expect(await waiting).toEqual(REFUSED);
+    place.leave();
+    expect([states(id), ctx.places.figures("live")]).toEqual([["held"], { taken: 0, waiting: 0 }]);
+  });
+
+  test("keeps its place until it ends, however it ends", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
     expect(codeOf(await verify(stage, agent, "wr_none"))).toBe("warrant_not_found");
     fault = new Error("gone");
-    await expect(verify(stage, agent, id)).rejects.toThrow("gone");
+    await expect(verify(stage, agent, id)).rejects.toThrow(UndoneFault);
     fault = null;
-    expect(codeOf(await verify(stage, agent, id))).toBe(200);
+    gate = Promise.withResolvers();
+    const running = verify(stage, agent, id);
+    await until("its check has begun", () => states(id).at(-1) === "verifying");
+    expect(ctx.places.figures("live").taken).toBe(1);
+    expect(await verify(stage, agent, await opened())).toEqual(REFUSED);
+    gate.resolve();
+    expect(codeOf(await running)).toBe(200);
     expect(codeOf(await verify(stage, agent, await opened()))).toBe(200);
+    expect(ctx.places.figures("live").taken).toBe(0);
   });
 
   test("that finds the evaluator busy is refused in the same way: the warrant is held again, its key free", async () => {
@@ -111,23 +165,24 @@ describe("a verify", () => {
     const id = await opened();
     const idempotency = idempotencyOf();
     fault = new EvaluatorBusy("no child was free in time");
-    const refused = await verify(stage, agent, id, ALL_PASS, idempotency);
-    expect(refused).toMatchObject({
-      refused: "rate_limit_exceeded",
-      message: expect.stringMatching(/^Too many checks/),
-    });
+    expect(await verify(stage, agent, id, ALL_PASS, idempotency)).toEqual(REFUSED);
     expect(states(id)).toEqual(["held", "verifying", "held"]);
     expect(ctx.reader.checks.of(id)).toEqual([]);
     fault = null;
     expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
   });
 
-  test("that finds an evaluator that does not start is a fault", async () => {
+  test("that no child began to evaluate is a fault that was undone: no verdict, and the key is free", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
-    fault = new EvaluatorUnavailable("the evaluator's process does not start");
-    const [outcome] = await Promise.allSettled([verify(stage, agent, id)]);
-    expect(outcome).toEqual({ status: "rejected", reason: fault });
+    const idempotency = idempotencyOf();
+    fault = new EvaluatorUnavailable("no child began to evaluate");
+    const [outcome] = await Promise.allSettled([verify(stage, agent, id, ALL_PASS, idempotency)]);
+    expect(outcome).toMatchObject({ status: "rejected", reason: { cause: fault } });
+    expect(outcome?.status === "rejected" && outcome.reason).toBeInstanceOf(UndoneFault);
     expect(states(id)).toEqual(["held", "verifying", "held"]);
+    expect(ctx.reader.checks.of(id)).toEqual([]);
+    fault = null;
+    expect(codeOf(await verify(stage, agent, id, ALL_PASS, idempotency))).toBe(200);
   });
 });
