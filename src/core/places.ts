@@ -17,22 +17,21 @@ export type Tally = {
   of(mode: Mode): number;
 };
 
-/** What may be taken of a number of places. Both parts are small where there are few places. */
-const partsOf = (max: number) => ({
-  /** Of all, or of those of a mode: what one organisation may have. */
-  half: Math.ceil(max / 2),
-  /** What is left to organisations that have none yet. */
-  lastQuarter: Math.floor(max / 4),
-});
+/**
+ * Whether one more fits that has `own` already, where `free` of `max` are left. The last quarter is for those that have few: of
+ * it nobody has more than a sixteenth of what is free, but for the first one.
+ */
+const leavesEnough = (own: number, free: number, max: number): boolean =>
+  free > 0 && (own === 0 || free > Math.floor(max / 4) || own < Math.floor(free / 16));
 
 /**
- * At most `max` places. The sandbox has half of them, and none of the last quarter. An organisation has half of what its mode
- * has. The last quarter of a mode goes only to organisations that have no place in it. So while fewer organisations have a
- * live place than this quarter has places, one that has none finds a place at once, however long the others keep theirs.
+ * At most `max` places. An organisation has half of what its mode may have. The sandbox may have half of all; of the last
+ * quarter of all it has none, but for an organisation's first, down to the last eighth. So however long others keep theirs, an
+ * organisation without a live place finds one at once, as long as fewer than a sixteenth of `max` organisations have any.
  */
 export function createTally(max: number): Tally {
-  const all = partsOf(max);
-  const sandbox = { max: all.half, ...partsOf(all.half) };
+  const half = Math.ceil(max / 2);
+  const ofSandbox = Math.ceil(half / 2);
   const taken = new Map<string, Record<Mode, number>>();
   const total: Record<Mode, number> = { live: 0, sandbox: 0 };
 
@@ -48,10 +47,11 @@ export function createTally(max: number): Tally {
     fits({ organisationId, mode }) {
       const own = taken.get(organisationId) ?? { live: 0, sandbox: 0 };
       const free = max - total.live - total.sandbox;
-      if (own.live + own.sandbox >= all.half) return false;
-      if (mode === "live") return free > (own.live === 0 ? 0 : all.lastQuarter);
-      const freeHere = Math.min(sandbox.max - total.sandbox, free - all.lastQuarter);
-      return own.sandbox < sandbox.half && freeHere > (own.sandbox === 0 ? 0 : sandbox.lastQuarter);
+      if (own.live + own.sandbox >= half) return false;
+      if (mode === "live") return leavesEnough(own.live, free, max);
+      const kept = Math.floor(max / (own.sandbox === 0 ? 8 : 4));
+      const freeHere = Math.min(half - total.sandbox, free - kept);
+      return own.sandbox < ofSandbox && leavesEnough(own.sandbox, freeHere, half);
     },
     add: (party) => change(party, 1),
     remove: (party) => change(party, -1),

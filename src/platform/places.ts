@@ -30,7 +30,7 @@ type Waiter = Party & { readonly serve: (place: Place | null) => void };
 
 export function createPlaces({
   max = 256,
-  waitingMax = 256,
+  waitingMax = 512,
   waitMsMax = 5 * SECOND_MS,
 }: PlacesOptions = {}): Places {
   const schedule = createSchedule<Waiter>(max, waitingMax);

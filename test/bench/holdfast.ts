@@ -9,6 +9,8 @@ export type Running = AsyncDisposable & { readonly url: string; readonly pid: nu
 export type RunningServer = Running & {
   /** What it has logged. */
   readonly log: () => string;
+  /** Null while it runs. */
+  readonly exitCode: () => number | null;
 };
 
 export const settingsOf = (data: string): Record<string, string> => ({
@@ -20,11 +22,21 @@ export const settingsOf = (data: string): Record<string, string> => ({
   HOLDFAST_METRICS_TOKEN: METRICS_TOKEN,
 });
 
+export type Environment = {
+  /** The hard limit of its file descriptors; this process's own by default. */
+  readonly descriptors?: number;
+  readonly settings?: Readonly<Record<string, string>>;
+};
+
 /** `holdfast serve` on a data folder, at a port of its choice. Disposing of it ends it and copies its log. */
-export async function startServer(data: string): Promise<RunningServer> {
+export async function startServer(
+  data: string,
+  { descriptors, settings = {} }: Environment = {},
+): Promise<RunningServer> {
   const logFile = `${data}.log`;
-  const child = Bun.spawn([BINARY, "serve", "--json"], {
-    env: settingsOf(data),
+  const limited = descriptors === undefined ? [] : ["sh", "-c", `ulimit -n ${descriptors} && exec "$0" "$@"`];
+  const child = Bun.spawn([...limited, BINARY, "serve", "--json"], {
+    env: { ...settingsOf(data), ...settings },
     stdin: "ignore",
     stdout: "pipe",
     stderr: Bun.file(logFile),
@@ -34,7 +46,13 @@ export async function startServer(data: string): Promise<RunningServer> {
   if (!value) throw new Error(`the server did not start: ${readFileSync(logFile, "utf8")}`);
   const { url } = JSON.parse(new TextDecoder().decode(value)) as { readonly url: string };
   const logged = () => readFileSync(logFile, "utf8");
-  return { url, pid: child.pid, log: logged, [Symbol.asyncDispose]: () => ended(child) };
+  return {
+    url,
+    pid: child.pid,
+    log: logged,
+    exitCode: () => child.exitCode,
+    [Symbol.asyncDispose]: () => ended(child),
+  };
 }
 
 /** A program of this folder that listens at the port which is its first argument. */
@@ -67,7 +85,7 @@ async function ended(child: Bun.Subprocess): Promise<void> {
 }
 
 /** Runs a command on a data folder, and answers what it prints. Throws where it fails. */
-function runCommand(data: string, ...command: readonly string[]) {
+export function runCommand(data: string, ...command: readonly string[]) {
   const { stdout, stderr, success } = Bun.spawnSync([BINARY, ...command, "--json"], {
     env: settingsOf(data),
   });

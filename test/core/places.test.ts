@@ -14,29 +14,39 @@ describe("256 places", () => {
     return count;
   };
 
-  test("the sandbox has at most half of them, and an organisation half of that; the last quarter is for others", () => {
+  const others = (take: (party: Party) => number, mode: Mode) =>
+    Array.from({ length: 100 }, (_, index) => take({ organisationId: `other${index}`, mode }));
+
+  test("the sandbox has at most half of them, one organisation half of that, and many have one each", () => {
     const take = taking(createTally(256));
-    expect(["a", "b", "c", "d"].map(sandbox).map(take)).toEqual([64, 32, 1, 1]);
-    expect(
-      Array.from({ length: 100 }, (_, index) => take(sandbox(`x${index}`))).filter(Boolean),
-    ).toHaveLength(30);
+    expect(["a", "b"].map(sandbox).map(take)).toEqual([64, 32]);
+    const rest = others(take, "sandbox");
+    expect([Math.max(...rest), rest.filter(Boolean).length, rest.reduce((sum, one) => sum + one)]).toEqual([
+      1, 32, 32,
+    ]);
     // The half for live is untouched.
-    expect([take(live("e")), take(live("f"))]).toEqual([64, 1]);
+    expect(take(live("c"))).toBe(64);
   });
 
   test("one organisation has at most half in all, and its own sandbox takes no more than half of that", () => {
     const take = taking(createTally(256));
     expect([take(sandbox("a")), take(live("a")), take(live("a"))]).toEqual([64, 64, 0]);
-    expect([take(live("b")), take(live("c"))]).toEqual([64, 1]);
   });
 
-  test("the last quarter of all goes to organisations without a live place, one each; the sandbox has none of it", () => {
+  test("the last quarter is for those that have few: some for the first that come, one for many others", () => {
     const take = taking(createTally(256));
     expect([take(live("a")), take(live("b"))]).toEqual([128, 64]);
-    expect(take(sandbox("c"))).toBe(0);
-    expect(Array.from({ length: 100 }, (_, index) => take(live(`x${index}`))).filter(Boolean)).toHaveLength(
-      64,
-    );
+    const rest = others(take, "live");
+    expect(rest.slice(0, 40)).toEqual(rest.slice(0, 40).toSorted((a, b) => b - a));
+    expect([rest[0], rest.filter(Boolean).length, rest.reduce((sum, one) => sum + one)]).toEqual([3, 45, 64]);
+  });
+
+  test("where live has all but the last quarter, the sandbox has one for each organisation, down to the last eighth", () => {
+    const take = taking(createTally(256));
+    expect([take(live("a")), take(live("b"))]).toEqual([128, 64]);
+    const rest = others(take, "sandbox");
+    expect([Math.max(...rest), rest.filter(Boolean).length]).toEqual([1, 32]);
+    expect(take(live("c"))).toBe(1);
   });
 
   test("of one place, anybody may have it", () => {
@@ -167,12 +177,13 @@ describe("whatever happens", () => {
       }
     }));
 
-  test("live comes first, though the sandbox has waited longer", () => {
-    const run = new Run(8, 16);
-    for (const id of ["a", "a", "a", "a", "b", "b"]) run.ask(live(id));
-    expect([run.ask(sandbox("c")), run.ask(live("b"))]).toEqual(["waits", "waits"]);
-    expect(run.leave(0)).toMatchObject([live("b")]);
-    expect(run.leave(0)).toMatchObject([sandbox("c")]);
+  test("live comes first, though the sandbox has waited longer; a place that is left may make room for two", () => {
+    const run = new Run(16, 16);
+    for (const id of "aaaabbcd") run.ask(sandbox(id));
+    for (const id of "eeee") run.ask(live(id));
+    expect(run.held.length).toBe(12);
+    expect([run.ask(sandbox("f")), run.ask(live("e"))]).toEqual(["waits", "waits"]);
+    expect(run.leave(0)).toMatchObject([live("e"), sandbox("f")]);
   });
 
   test("within an organisation's mode, who came first is served first", () =>

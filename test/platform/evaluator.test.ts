@@ -252,6 +252,11 @@ describe("a process that fails", () => {
     );
   });
 
+  test("by hanging before it has begun: there is no verdict either", async () => {
+    const evaluator = evaluatorOf({ command: childOf(""), runTimeoutMs: 300 });
+    expect(evaluator.evaluate(work([object, status200], {}))).rejects.toThrow("no child began to evaluate");
+  });
+
   test("by using too much memory is killed", async () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memoryBytesMax: 1 });
     const [evaluation, durationMs] = await elapsed(evaluator.evaluate(work([EXPLOSION], ITEMS)));

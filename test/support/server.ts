@@ -5,7 +5,7 @@ import { type Given, readConfig } from "../../src/config.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Balance } from "../../src/core/postings.ts";
 import type { RateLimits } from "../../src/core/rate.ts";
-import { createShell } from "../../src/http/shell.ts";
+import { createShell, type HttpOptions } from "../../src/http/shell.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type AllRows, openAllRows } from "./all-rows.ts";
 import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
@@ -150,11 +150,11 @@ const PLENTY: RateLimits = { read: 1_000_000, write: 1_000_000, bench: 1_000_000
 
 export function startTestShell({
   rateLimits = PLENTY,
+  onFault = (error) => console.error(error),
   ...overrides
-}: Partial<Context> & { readonly rateLimits?: RateLimits } = {}): ShellService {
+}: Partial<Context> & Partial<Pick<HttpOptions, "rateLimits" | "onFault">> = {}): ShellService {
   const ctx = createTestContext(overrides);
   const docsUrl = "https://docs.example";
-  const onFault = (error: unknown) => console.error(error);
   const shell = createShell(ctx, { docsUrl, rateLimits, trustedProxies: [], onFault });
   const url = "http://localhost:8080";
   const from = (address: string) => createClient((request) => shell(request, () => address), url, docsUrl);
