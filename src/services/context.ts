@@ -88,7 +88,7 @@ export type Passwords = {
   verify(password: string, hash: string | null): Promise<boolean>;
 };
 
-/** The refusal of an evaluator without a free slot. Any other error is thrown again. */
+/** The refusal of an evaluator without a free child. Any other error is thrown again. */
 export function refusedBusy(error: unknown): Refusal {
   if (isRefusal(error)) return error;
   throw error;

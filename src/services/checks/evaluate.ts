@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 
 /**
  * Evaluates every clause of the warrant against the evidence, as if it were `now`. Rejects with a refusal
- * where the evaluator has no free slot.
+ * where the evaluator has no free child.
  */
 export async function evaluateEvidence(
   ctx: Context,
