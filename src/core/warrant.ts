@@ -127,9 +127,9 @@ export const heldWarrant = (terms: Terms): Warrant => ({
 });
 
 /** How long a warrant waits for another check, after the service has interrupted one that began in time. */
-export const GRACE_MS = 10 * MINUTE_MS;
+const GRACE_MS = 10 * MINUTE_MS;
 /** Until then at most, however often a check is interrupted. */
-export const GRACE_PAST_DEADLINE_MS_MAX = 60 * MINUTE_MS;
+const GRACE_PAST_DEADLINE_MS_MAX = 60 * MINUTE_MS;
 
 /** When a held warrant expires: at its deadline, or at the end of its grace. */
 const expiresAt = ({ deadline, graceUntil }: Warrant): number => graceUntil ?? deadline;

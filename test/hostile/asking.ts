@@ -1,6 +1,6 @@
 /** Requests that need a place, and how long their answers took. */
 
-export const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] };
+const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] };
 
 export type Reply = { readonly status: number; readonly retryAfter: string | null; readonly ms: number };
 

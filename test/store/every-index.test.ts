@@ -88,6 +88,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   verifiers_by_organisation: () => ctx.reader.verifiers.list("org"),
   warrants_by_deadline: () => ctx.reader.warrants.byDeadline(live, {}, 0, 10),
   warrants_by_state: () => ctx.reader.warrants.byCreation(live, {}, {}, 10),
+  warrants_frozen_in_grace: () => ctx.reader.warrants.ofAgent(agentId, "frozen", 0, 10),
   warrants_of_agent_by_deadline: () => ctx.reader.warrants.byDeadline(live, byAgent(), 0, 10),
   warrants_of_agent_by_state: () => ctx.reader.warrants.byCreation(live, byAgent(), {}, 10),
   warrants_opened_by_agent: () => ctx.reader.warrants.ofAgent(agentId, "held", 0, 10),

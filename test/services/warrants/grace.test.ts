@@ -152,6 +152,22 @@ test("frozen meanwhile, it is held again while its grace lasts, and stays frozen
   expect([state(), failures(), await sweep()]).toEqual(["frozen", 0, 0]);
 });
 
+test("frozen since its key opened it, it is held again within its grace too", async () => {
+  const deadline = new Date(ctx.now() + 1).toISOString();
+  const other = warrantIn(await open(stage, agent, { deadline })).id;
+  const checked = verify(stage, agent, other);
+  const otherState = () => ctx.reader.warrants.find(other)?.state;
+  await until("its check has begun", () => otherState() === "verifying");
+  must(await setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "killed" }));
+  await recoverAtStart(ctx, noFault);
+  ctx.clock.now += MINUTE_MS;
+  expect(otherState()).toBe("frozen");
+  must(await setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "active" }));
+  expect(otherState()).toBe("held");
+  gate.resolve();
+  await checked;
+});
+
 test("where a reactivation was interrupted, the job finds what is frozen in its grace", async () => {
   must(await setAgentStatus(ctx, MACHINE, { agent_id: agent.agentId, status: "killed" }));
   await recoverAtStart(ctx, noFault);
