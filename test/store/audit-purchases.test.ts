@@ -31,7 +31,7 @@ test("purchases of every kind have nothing to report", () => {
     const phases = readers.raw.query<{ phase: string }, []>("SELECT phase FROM purchases ORDER BY id").all();
     expect(phases.map(({ phase }) => phase)).toEqual([
       ...Array(7).fill("ended"),
-      ...["quoting", "held", "signed", "answered"],
+      ...["quoting", "held", "signed", "answered", "answered"],
     ]);
     expect(auditLedger(readers)).toEqual([]);
   });
