@@ -12,7 +12,7 @@ import { sweepDeadlines } from "../jobs/deadlines.ts";
 import { writeKeyUses } from "../jobs/key-uses.ts";
 import { recoverOverdueChecks } from "../jobs/recover.ts";
 import { escalationReminders } from "../jobs/reminders.ts";
-import { forgetOld } from "../jobs/retention.ts";
+import { forgetOld, retentionJob } from "../jobs/retention.ts";
 import { type Job, startScheduler } from "../jobs/scheduler.ts";
 import { createWatchdog } from "../jobs/watchdog.ts";
 import { deliverWebhooks } from "../jobs/webhooks.ts";
@@ -136,7 +136,7 @@ export const JOBS = {
   },
   recover: (ctx: Context) => recoverOverdueChecks(ctx, onRecoveryFault),
   // A run by hand counts no time. It deletes what the last run of the server left, by that server's setting.
-  retention: (ctx: Context) => forgetOld(ctx, 0, null),
+  retention: forgetOld,
   // When run by hand it names every escalation that has waited for a day, since its last run is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
@@ -199,14 +199,8 @@ function jobsOf(
       const instance = await at.store.read((reader) => reader.instance.get());
       if (!awaitsAcknowledgement(instance)) await run(at);
     };
-  let retainedAt = performance.now();
-  const retention = async (): Promise<void> => {
-    const startedAt = performance.now();
-    const elapsedMs = Math.round(startedAt - retainedAt);
-    // Set before the run: time that a failed run has counted is not counted again.
-    retainedAt = startedAt;
-    await forgetOld(ctx, elapsedMs, config.idempotencyDays);
-  };
+  // A suspended machine's time is not counted, as nothing could be asked of it.
+  const retention = retentionJob(ctx, config.idempotencyDays, () => performance.now());
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
   const jobs: readonly (Omit<Job, "run"> & { readonly run: Run })[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },

@@ -1,3 +1,5 @@
+import type { RetentionMark } from "./retention.ts";
+
 /** This installation: one ledger and its keys. */
 export type Instance = {
   readonly id: string;
@@ -13,8 +15,8 @@ export type Instance = {
   /** The oldest version that may open it. */
   readonly oldestWriter: string;
   readonly createdAt: number;
-  /** Up to when retention has counted, epoch milliseconds: it goes on only while a server runs. Null before the first one. */
-  readonly retentionAt: number | null;
+  /** By which it is known how long something has been kept; oldest first. The newest says how long servers have run in all. */
+  readonly retentionMarks: readonly RetentionMark[];
   /** For how many days the last server kept idempotency keys. Null before the first one. */
   readonly idempotencyDays: number | null;
   /**

@@ -1,4 +1,5 @@
 import { isRefusal } from "../core/errors.ts";
+import { addMark, recordedBefore } from "../core/retention.ts";
 import { DAY_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
 
@@ -13,27 +14,71 @@ const ENDED_MS = DAY_MS;
 const DELIVERY_MS = 30 * DAY_MS;
 
 /**
- * Deletes what nobody needs any more (README, "Retention"): idempotency keys after so many days, unless one is in flight,
- * with the bodies that only they replay; ended sign-ins, one-time links and unused approvals after a day; finished webhook
- * deliveries after 30 days.
+ * The server's own retention: counts how long it has run, from now on, and then forgets.
  *
- * A key that is forgotten too early lets the same request hold twice. So ages are not counted by the clock, which may jump, but
- * by the time that has passed while a server ran.
- *
- * @param elapsedMs how much time has passed since the last run, by a clock that never jumps
- * @param idempotencyDays null where the last server's setting is to be used
- * @returns how many rows it deleted
+ * @param monotonicNow a clock that never jumps, in milliseconds
+ * @returns a run that may be called at any time; it answers how many rows it deleted
  */
-export async function forgetOld(
+export function retentionJob(
+  ctx: Context,
+  idempotencyDays: number,
+  monotonicNow: () => number,
+): () => Promise<number> {
+  let countedAt = monotonicNow();
+  return async () => {
+    const elapsedMs = Math.floor(monotonicNow() - countedAt);
+    try {
+      await countRunningTime(ctx, elapsedMs, idempotencyDays);
+    } finally {
+      // What passed during the commit is not counted: records of that time would be taken for older than they are. Nor is
+      // anything counted again after a fault, which may have come after the commit.
+      countedAt = monotonicNow();
+    }
+    return forgetOld(ctx);
+  };
+}
+
+/**
+ * Counts the time that a server has run, and sets a mark to find by it later what is old.
+ *
+ * @param elapsedMs how long it has run since the last count, by a clock that never jumps. Less is safe; more is
+ *   not, since a key that is forgotten too early lets the same request hold twice
+ * @param idempotencyDays for how long it keeps idempotency keys
+ */
+export async function countRunningTime(
   ctx: Context,
   elapsedMs: number,
-  idempotencyDays: number | null,
-): Promise<number> {
-  const { until, days } = await countRetention(ctx, elapsedMs, idempotencyDays);
+  idempotencyDays: number,
+): Promise<void> {
+  const longestMs = Math.max(idempotencyDays * DAY_MS, DELIVERY_MS);
+  const counted = await ctx.store.execute({
+    scope: null,
+    needs: {},
+    decide({ instance, recordedAt }) {
+      const retentionMarks = addMark(instance.retentionMarks, elapsedMs, recordedAt, longestMs);
+      const row = { ...instance, retentionMarks, idempotencyDays };
+      return { answer: true, change: { put: [{ kind: "instance", before: instance, row }] } };
+    },
+  });
+  if (isRefusal(counted)) throw new Error(counted.message);
+}
+
+/**
+ * Deletes what nobody needs any more (README, "Retention"): idempotency keys after so many days, unless one is in flight,
+ * with the bodies that only they replay; ended sign-ins, one-time links and unused approvals after a day; finished webhook
+ * deliveries after 30 days. How much time has passed is what the server has counted, and for how long keys are kept is its
+ * setting.
+ *
+ * @returns how many rows it deleted
+ */
+export async function forgetOld(ctx: Context): Promise<number> {
+  const { retentionMarks, idempotencyDays } = await ctx.store.read((reader) => reader.instance.get());
+  const before = (limitMs: number) => recordedBefore(retentionMarks, limitMs);
   const retention = {
-    idempotencyKeysBefore: until - days * DAY_MS,
-    endedBefore: until - ENDED_MS,
-    deliveriesBefore: until - DELIVERY_MS,
+    // Before the first server it is not known for how long keys are kept.
+    idempotencyKeysBefore: idempotencyDays === null ? 0 : before(idempotencyDays * DAY_MS),
+    endedBefore: before(ENDED_MS),
+    deliveriesBefore: before(DELIVERY_MS),
   };
   let forgotten = 0;
   for (let step = 0; step < STEPS_MAX; step++) {
@@ -43,28 +88,4 @@ export async function forgetOld(
     await new Promise(setImmediate);
   }
   return forgotten;
-}
-
-/** The time by which ages are counted now, which is kept for the next run. It is never ahead of the clock. */
-async function countRetention(
-  ctx: Context,
-  elapsedMs: number,
-  idempotencyDays: number | null,
-): Promise<{ readonly until: number; readonly days: number }> {
-  const counted = await ctx.store.execute({
-    scope: null,
-    needs: {},
-    decide({ instance }, now) {
-      const last = instance.retentionAt ?? instance.createdAt;
-      const retentionAt = Math.max(last, Math.min(now, last + elapsedMs));
-      const days = idempotencyDays ?? instance.idempotencyDays;
-      // Before the first server it is not known for how long keys are kept.
-      const answer = { until: Math.min(now, retentionAt), days: days ?? Number.POSITIVE_INFINITY };
-      if (retentionAt === instance.retentionAt && days === instance.idempotencyDays) return { answer };
-      const row = { ...instance, retentionAt, idempotencyDays: days };
-      return { answer, change: { put: [{ kind: "instance", before: instance, row }] } };
-    },
-  });
-  if (isRefusal(counted)) throw new Error(counted.message);
-  return counted;
 }

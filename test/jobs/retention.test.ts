@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { sha256 } from "../../src/core/canonical.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
-import { forgetOld } from "../../src/jobs/retention.ts";
+import { countRunningTime, forgetOld, retentionJob } from "../../src/jobs/retention.ts";
+import { createTestContext } from "../support/context.ts";
 import { asksExact, delivers, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -23,8 +24,13 @@ afterEach(() => service.close());
 const body = () => service.body({ deadline: new Date(Date.UTC(2031, 0)).toISOString() });
 const keys = () => rowsOf("idempotency_keys");
 const openAs = (key: string, sent: object) => service.post("/v1/warrants", sent, { as: home.live.as, key });
-/** As if so much time had passed as the clock says. */
-const forget = (days = 30) => forgetOld(service.ctx, Number.POSITIVE_INFINITY, days);
+
+/** A server runs for so long; then it forgets. Answers how many rows it deleted. */
+async function runFor(ms: number, { days = 30, on = service } = {}): Promise<number> {
+  on.clock.now += ms;
+  await countRunningTime(on.ctx, ms, days);
+  return forgetOld(on.ctx);
+}
 
 function inLedger<Result>(work: (database: Database) => Result): Result {
   const database = new Database(join(service.folder, "holdfast.db"));
@@ -42,14 +48,13 @@ const rowsOf = (table: string): number =>
 test("a key is replayed for 30 days, and is free after that", async () => {
   const sent = body();
   const first = await openAs("the key", sent);
-  service.clock.now += 30 * DAY_MS;
-  await forget();
+  await runFor(1);
+  await runFor(30 * DAY_MS - 1);
   const replay = await openAs("the key", sent);
   expect([replay.body.id, replay.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
   expect(service.balance(home).held).toBe(100n);
 
-  service.clock.now += 1;
-  await forget();
+  await runFor(1);
   const anew = await openAs("the key", sent);
   expect([anew.status, anew.headers.get("idempotent-replayed")]).toEqual([201, null]);
   expect(anew.body.id).not.toBe(first.body.id);
@@ -57,20 +62,15 @@ test("a key is replayed for 30 days, and is free after that", async () => {
 });
 
 describe("ages are counted by the time that passed while a server ran", () => {
-  /** Runs once, and answers how many keys there are then. */
-  const run = async (elapsedMs: number, days: number | null = 30): Promise<number> => {
-    await forgetOld(service.ctx, elapsedMs, days);
-    return keys();
-  };
   const HOUR_MS = 3_600_000;
 
   test("a clock that is a month ahead for one run makes no key free; the same request holds once", async () => {
     const sent = body();
     const first = await openAs("the key", sent);
     service.clock.now += 40 * DAY_MS;
-    expect(await run(HOUR_MS)).toBe(1);
+    await runFor(HOUR_MS);
     service.clock.now -= 40 * DAY_MS;
-    expect(await run(HOUR_MS)).toBe(1);
+    await runFor(HOUR_MS);
     const again = await openAs("the key", sent);
     expect([again.body.id, again.headers.get("idempotent-replayed")]).toEqual([first.body.id, "true"]);
     expect(service.balance(home).held).toBe(100n);
@@ -78,37 +78,85 @@ describe("ages are counted by the time that passed while a server ran", () => {
 
   test("time in which no server ran does not count, and what was counted is kept", async () => {
     await openAs("the key", body());
-    service.clock.now += 100 * DAY_MS;
-    for (let day = 0; day < 30; day++) expect(await run(DAY_MS)).toBe(1);
-    expect(await run(1)).toBe(0);
+    await runFor(1);
+    for (let day = 1; day < 30; day++) {
+      service.clock.now += 100 * DAY_MS;
+      await runFor(DAY_MS);
+    }
+    expect([await runFor(DAY_MS - 1), keys(), await runFor(1), keys()]).toEqual([0, 1, 1, 0]);
+  });
+
+  test("however long a server stood still before, a key is not kept for longer than its days", async () => {
+    await runFor(HOUR_MS);
+    service.clock.now += 3_650 * DAY_MS;
+    await openAs("the key", service.body({ deadline: service.timeIn(DAY_MS) }));
+    await runFor(HOUR_MS);
+    for (let day = 1; day < 30; day++) await runFor(DAY_MS);
+    expect([keys(), await runFor(DAY_MS), keys()]).toEqual([1, 1, 0]);
   });
 
   test("by hand nothing is counted, and the last server's days hold", async () => {
     await openAs("the key", body());
     service.clock.now += 100 * DAY_MS;
     // Before the first server it is not known for how long keys are kept.
-    expect(await run(0, null)).toBe(1);
-    expect(await run(10 * DAY_MS, 30)).toBe(1);
-    expect(await run(0, null)).toBe(1);
-    expect(service.ctx.reader.instance.get()).toMatchObject({ idempotencyDays: 30 });
-    expect(await run(0, 9)).toBe(0);
+    expect([await forgetOld(service.ctx), keys()]).toEqual([0, 1]);
+    await runFor(1);
+    await runFor(10 * DAY_MS);
+    expect([await forgetOld(service.ctx), keys()]).toEqual([0, 1]);
+    await countRunningTime(service.ctx, 0, 10);
+    expect([await forgetOld(service.ctx), keys()]).toEqual([1, 0]);
   });
 
   test("a key that was made while the clock was behind is as old as the records before it", async () => {
     await openAs("first", body());
+    await runFor(1);
     service.clock.now -= 40 * DAY_MS;
     await openAs("second", service.body({ deadline: service.timeIn(HOUR_MS) }));
+    await runFor(30 * DAY_MS);
+    expect(keys()).toBe(1);
+  });
+
+  test("neither the time of the count itself is counted, nor any time twice after a fault", async () => {
+    let monotonicMs = 5;
+    let isBroken = false;
+    const { store } = service.ctx;
+    const execute = async (command: never) => {
+      const answer = await store.execute(command);
+      monotonicMs += 1_000;
+      if (isBroken) throw new Error("the answer was lost");
+      return answer;
+    };
+    const ctx = { ...service.ctx, store: { ...store, execute: execute as typeof store.execute } };
+    const run = retentionJob(ctx, 30, () => monotonicMs);
+    const ranMs = () => service.ctx.reader.instance.get().retentionMarks.at(-1)?.ranMs;
+    monotonicMs += 60.7;
+    await run();
+    expect(ranMs()).toBe(60);
+    isBroken = true;
+    monotonicMs += 500;
+    await expect(run()).rejects.toThrow("the answer was lost");
+    isBroken = false;
+    monotonicMs += 7;
+    await run();
+    expect(ranMs()).toBe(60 + 500 + 7);
+  });
+
+  test("a mark is a record: nothing that is recorded later is before it, in another process either", async () => {
     service.clock.now += 40 * DAY_MS;
-    expect(await run(HOUR_MS)).toBe(2);
+    const markedAt = service.clock.now;
+    await countRunningTime(service.ctx, HOUR_MS, 30);
+    const other = createTestContext({}, service.folder);
+    expect([other.now() < markedAt, other.store.lastRecordedAt()]).toEqual([true, markedAt]);
+    await other.store.close();
   });
 });
 
 test("the operator may set a longer or shorter time", async () => {
   await openAs("the key", body());
-  service.clock.now += DAY_MS + 1;
-  await forget(2);
+  await runFor(1);
+  await runFor(DAY_MS, { days: 2 });
   expect(keys()).toBe(1);
-  await forget(1);
+  await runFor(1, { days: 1 });
   expect(keys()).toBe(0);
 });
 
@@ -131,8 +179,8 @@ test("a key in flight is never deleted", async () => {
     );
   const running = send();
   while (slow.ctx.reader.warrants.find(id)?.state !== "verifying") await new Promise(setImmediate);
-  slow.clock.now += 400 * DAY_MS;
-  await forgetOld(slow.ctx, Number.POSITIVE_INFINITY, 30);
+  await runFor(1, { on: slow });
+  await runFor(400 * DAY_MS, { on: slow });
   expect((await send()).code).toBe("idempotency_in_flight");
   gate.resolve();
   await running;
@@ -147,12 +195,13 @@ test("a backlog of several steps is forgotten in one run", async () => {
     );
     database.transaction(() => {
       for (let count = 0; count < 350; count++)
-        row.run(home.id, `old-${count}`, count < 340 ? 1 : service.ctx.now());
+        row.run(home.id, `old-${count}`, count < 340 ? 1 : service.ctx.now() + 1);
     })();
   };
   inLedger(insert);
-  expect([await forget(), keys()]).toEqual([340, 10]);
-  expect(await forget()).toBe(0);
+  await runFor(1);
+  expect([await runFor(30 * DAY_MS), keys()]).toEqual([340, 10]);
+  expect(await forgetOld(service.ctx)).toBe(0);
 });
 
 describe("the body of a purchase", () => {
@@ -170,17 +219,16 @@ describe("the body of a purchase", () => {
   const buy = (key: string) =>
     shop.post("/v1/x402/pay", { url: SELLER_URL, max_amount: "100", spec }, { as: buyer.sandbox.as, key });
   const kept = (body: unknown) => shop.ctx.reader.contents.get(sha256(Buffer.from(JSON.stringify(body))));
-  const forgetAll = () => forgetOld(shop.ctx, Number.POSITIVE_INFINITY, 30);
+  const shopRunsFor = (ms: number) => runFor(ms, { on: shop });
 
   test("is replayed for 30 days, and then deleted; the purchase stays", async () => {
     market.paid = () => delivers({ ok: 1 });
     const first = await buy("one");
-    shop.clock.now += 30 * DAY_MS;
-    await forgetAll();
+    await shopRunsFor(1);
+    await shopRunsFor(30 * DAY_MS - 1);
     expect([(await buy("one")).text, first.body.body]).toEqual([first.text, '{"ok":1}']);
     expect(kept({ ok: 1 })).not.toBeNull();
-    shop.clock.now += 1;
-    await forgetAll();
+    await shopRunsFor(1);
     expect(kept({ ok: 1 })).toBeNull();
     const scope = { organisationId: buyer.id, mode: "sandbox" } as const;
     const [purchase] = shop.ctx.reader.purchases.list(scope, null, 10);
@@ -190,20 +238,19 @@ describe("the body of a purchase", () => {
   test("that two purchases share stays while one of them is replayed", async () => {
     market.paid = () => delivers({ ok: 1 });
     await buy("one");
-    shop.clock.now += DAY_MS;
+    await shopRunsFor(DAY_MS);
     await buy("two");
-    shop.clock.now += 29 * DAY_MS + 1;
-    await forgetAll();
+    await shopRunsFor(1);
+    await shopRunsFor(30 * DAY_MS - 1);
     expect((await buy("two")).body.body).toBe('{"ok":1}');
-    shop.clock.now += DAY_MS;
-    await forgetAll();
+    await shopRunsFor(1);
     expect(kept({ ok: 1 })).toBeNull();
   });
 
   test("that a purchase under way shares stays, though the key of another one is deleted", async () => {
     market.paid = () => delivers({ ok: 1 });
     await buy("one");
-    shop.clock.now += 30 * DAY_MS + 1;
+    await shopRunsFor(1);
     const asked = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
     market.first = asksExact("100");
@@ -215,7 +262,7 @@ describe("the body of a purchase", () => {
     });
     const running = buy("two");
     await asked.promise;
-    await forgetAll();
+    expect(await shopRunsFor(30 * DAY_MS)).toBeGreaterThan(0);
     expect(kept({ ok: 1 })).not.toBeNull();
     gate.resolve();
     expect((await running).body.body).toBe('{"ok":1}');
@@ -227,8 +274,8 @@ describe("the body of a purchase", () => {
       market.paid = () => delivers({ ok: count });
       await buy(`key ${count}`);
     }
-    shop.clock.now += 30 * DAY_MS + 1;
-    await forgetAll();
+    await shopRunsFor(1);
+    await shopRunsFor(30 * DAY_MS);
     expect(Array.from({ length: 10 }, (_, count) => kept({ ok: count }))).toEqual(Array(10).fill(null));
   });
 });
@@ -236,11 +283,11 @@ describe("the body of a purchase", () => {
 test("a sign-in stays for a day after its end, and one that goes on stays", async () => {
   const before = rowsOf("auth_sessions");
   const sessionHours = 12;
-  service.clock.now += sessionHours * 3_600_000 + DAY_MS;
+  service.clock.now += sessionHours * 3_600_000;
   await home.signIn(home.people.operator);
-  expect([await forget(), rowsOf("auth_sessions")]).toEqual([0, before + 1]);
-  service.clock.now += 1;
-  expect([await forget(), rowsOf("auth_sessions")]).toEqual([before, 1]);
+  await runFor(1);
+  expect([await runFor(DAY_MS - 1), rowsOf("auth_sessions")]).toEqual([0, before + 1]);
+  expect([await runFor(1), rowsOf("auth_sessions")]).toEqual([before, 1]);
 });
 
 test("webhook deliveries that have ended are deleted after 30 days", async () => {
@@ -252,7 +299,7 @@ test("webhook deliveries that have ended are deleted after 30 days", async () =>
     const row = database.prepare(
       "INSERT INTO webhook_deliveries (id, webhook_id, organisation_id, mode, event, event_id, status, attempts, response_code, next_attempt_at, created_at) VALUES (?, 'whk_1', ?, 'live', 'warrant.opened', ?, ?, 4, ?, ?, ?)",
     );
-    const times = [service.ctx.now() - 30 * DAY_MS - 1, service.ctx.now() - 30 * DAY_MS];
+    const times = [service.ctx.now() - 1, service.ctx.now()];
     for (const [age, at] of times.entries()) {
       row.run(`delivered-${age}`, home.id, `1-${age}`, "delivered", 200, null, at);
       row.run(`exhausted-${age}`, home.id, `2-${age}`, "exhausted", null, null, at);
@@ -260,7 +307,8 @@ test("webhook deliveries that have ended are deleted after 30 days", async () =>
     }
   };
   inLedger(insert);
-  await forget();
+  await runFor(0);
+  await runFor(30 * DAY_MS);
   const left = inLedger((database) =>
     database.query<{ id: string }, []>("SELECT id FROM webhook_deliveries ORDER BY id").all(),
   );

@@ -31,7 +31,7 @@ test("purchases of every kind have nothing to report", () => {
     const phases = readers.raw.query<{ phase: string }, []>("SELECT phase FROM purchases ORDER BY id").all();
     expect(phases.map(({ phase }) => phase)).toEqual([
       ...Array(7).fill("ended"),
-      ...["quoting", "held", "signed", "answered"],
+      ...["quoting", "held", "signed", "answered", "answered"],
     ]);
     expect(auditLedger(readers)).toEqual([]);
   });
@@ -261,6 +261,16 @@ const SIGNED: readonly Corruption[] = [
     "UPDATE contents SET bytes = x'00'",
     /^content \w{64}: the SHA-256 of its bytes is/,
   ],
+  [
+    "goods that are gone before their key",
+    "DELETE FROM contents",
+    /^idempotency key "paid": the content \w{64} of its answer is not stored$/,
+  ],
+  [
+    "goods that are gone before they were evaluated",
+    set("answered", "response_hash = 'gone'"),
+    /^purchase pur_\w+: is answered, and the content gone of its answer is not stored$/,
+  ],
 ];
 
 describe.each([
@@ -271,9 +281,18 @@ describe.each([
   for (const corruption of corruptions) test(corruption[0], () => expectFound(folder, corruption));
 });
 
-test("goods that are kept no longer are no fault", () => {
+test("goods that are forgotten with their keys are no fault", () => {
   withCopy(folder, ({ writer, readers }) => {
+    writer.raw.run("DELETE FROM idempotency_keys WHERE content_hash IS NOT NULL");
     writer.raw.run("DELETE FROM contents");
+    expect(auditLedger(readers)).toEqual([]);
+  });
+});
+
+test("nor is a body that nothing was paid for", () => {
+  withCopy(folder, ({ writer, readers }) => {
+    const free = `(SELECT response_hash FROM purchases ${at("free")})`;
+    expect(writer.raw.run(`DELETE FROM contents WHERE hash = ${free}`).changes).toBe(1);
     expect(auditLedger(readers)).toEqual([]);
   });
 });

@@ -563,7 +563,33 @@ const DIRECTORY: readonly Corruption[] = [
   [
     "a reference to nobody",
     "DELETE FROM agents WHERE failure_budget = 100",
-    /^the file: row \d+ of \w+ refers to a row of agents that is not there$/,
+    /^the references: row \d+ of \w+ refers to a row of agents that is not there$/,
+  ],
+  [
+    "a reference from a table without a number of its own",
+    "UPDATE escalations SET warrant_id = 'wrt_gone', status = 'resolved', resolved_at = 1",
+    /^the references: row \d+ of escalations refers to a row of warrants that is not there$/,
+  ],
+  [
+    "a warrant whose check nobody could repeat",
+    "DELETE FROM idempotency_keys WHERE status IS NULL",
+    /^warrant wrt_\w+: is being verified, and no idempotency key is in flight for it$/,
+  ],
+  [
+    "a warrant whose check has a key of the other mode",
+    "UPDATE idempotency_keys SET scope = (SELECT position FROM scopes WHERE position <> scope LIMIT 1) WHERE status IS NULL",
+    /^warrant wrt_\w+: is being verified, and no idempotency key is in flight for it$/,
+  ],
+  [
+    "a second instance",
+    "INSERT INTO instances (id, chain_ids, version, oldest_writer, created_at) VALUES ('ins_2', '[]', '0.1.0', '0.1.0', 0)",
+    /^the ledger: the number of its instances is 2, not 1$/,
+  ],
+  ["no instance", "DELETE FROM instances", /^the ledger: the number of its instances is 0, not 1$/],
+  [
+    "an organisation without a mode",
+    "DELETE FROM scopes WHERE mode = 'sandbox'",
+    /^organisation org_\w+: the modes of its scopes is "live", not "live, sandbox"$/,
   ],
 ];
 
@@ -600,6 +626,15 @@ describe("the audit itself", () => {
         expect(auditFolder(dirname(file), bytesMax).join("\n")).toMatch(failedCheck);
       expect(auditFolder(dirname(file), size - 1).join("\n")).not.toMatch(failedCheck);
       expect(auditLedger(readers).join("\n")).toMatch(failedCheck);
+    });
+  });
+
+  test("checks the references of a file of any length", () => {
+    withCopy(folder, ({ writer }, file) => {
+      writer.raw.run("UPDATE users SET organisation_id = 'org_gone'");
+      expect(auditFolder(dirname(file), 0).join("\n")).toMatch(
+        /^the references: row \d+ of users refers to a row of organisations that is not there$/m,
+      );
     });
   });
 

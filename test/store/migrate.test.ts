@@ -97,6 +97,40 @@ describe("a table to which others refer is made anew", () => {
     expect(triggers.map(({ name }) => name)).toEqual(["verifiers_are_not_changed"]);
   });
 
+  test.each([
+    ["only where it is there", "DROP TABLE IF EXISTS `warrants`;", ""],
+    ["by its whole name", "DROP TABLE main.warrants;", ""],
+    ["in brackets and with a comment", "/* away */ DROP TABLE [warrants]", "-- take its place\n"],
+  ])("its triggers are there again, and it is dropped %s", (_, drop, comment) => {
+    const before = schema();
+    const statements = rebuild("warrants", (sql) => sql).map((statement) =>
+      statement.startsWith("DROP TABLE") ? drop : statement.replace(/^ALTER TABLE/, `${comment}$&`),
+    );
+    migrate(raw, next(...statements));
+    expect(schema()).toEqual(before);
+    expect(auditFolder(folder)).toEqual([]);
+  });
+
+  test("a trigger that the change drops meanwhile stays away", () => {
+    const statements = rebuild("verifiers", (sql) => sql).flatMap((statement) =>
+      statement.startsWith("ALTER TABLE")
+        ? ["DROP  TRIGGER IF EXISTS main.`policies_are_not_deleted`", statement]
+        : [statement],
+    );
+    const names = () => schema().map(({ name }) => name);
+    const left = names().filter((name) => name !== "policies_are_not_deleted");
+    migrate(raw, next(...statements));
+    expect(names()).toEqual(left);
+  });
+
+  test("a trigger that would be gone with its table changes nothing", () => {
+    const before = schema();
+    expect(() => migrate(raw, next("DROP TABLE `schemas`"))).toThrow(
+      /^the trigger schemas_are_not_\w+ would be gone with its table schemas;/,
+    );
+    expect(schema()).toEqual(before);
+  });
+
   test("what would leave a row without the one it refers to changes nothing", () => {
     const before = { schema: schema(), agents: rowsOf("agents") };
     const [off, made = "", , ...rest] = rebuild("agents", (sql) => sql);

@@ -39,6 +39,7 @@ export async function buildGoodPurchases(stage: Stage, market: Market): Promise<
     [2, "held"],
     [3, "signed"],
     [4, "answered"],
+    [5, "verifying"],
   ] as const)
     await expect(pay(path, endingAfter(ctx, commits))).rejects.toThrow("crashed");
 }

@@ -17,11 +17,12 @@ export type CommitClock = {
   lastRecordedAt(): number;
 };
 
-/** The newest record of each table whose rows carry the time of their commit. */
+/** The newest record of each table whose rows carry the time of their commit, and the newest mark of retention. */
 const NEWEST_RECORDS = [
   "SELECT recorded_at FROM trace ORDER BY position DESC LIMIT 1",
   "SELECT recorded_at FROM postings ORDER BY position DESC LIMIT 1",
   "SELECT recorded_at FROM audit_entries ORDER BY rowid DESC LIMIT 1",
+  "SELECT retention_marks ->> '$[#-1].recordedAt' AS recorded_at FROM instances",
 ];
 
 export function createCommitClock(writer: Database, now: () => number): CommitClock {

@@ -19,7 +19,7 @@ const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PRIMARY K
  *
  * @param onPending is called before the work on a ledger that is not new, with how many changes are to be made. A rebuild of a
  *   large table takes minutes
- * @throws where a row would refer to nothing afterwards; nothing is changed then
+ * @throws where a row would refer to nothing afterwards, or a trigger would be lost; nothing is changed then
  */
 export function migrate(
   raw: Database,
@@ -38,6 +38,7 @@ export function migrate(
         raw.run(MAKE_APPLIED);
         // Another process may have made some of them meanwhile.
         for (const migration of pendingOf(raw, known)) apply(raw, migration);
+        checkReferences(raw);
         raiseOldestWriter(raw);
       })
       .immediate();
@@ -57,24 +58,64 @@ function pendingOf(raw: Database, known: readonly Migration[]): readonly Migrati
 
 type Trigger = { readonly name: string; readonly table: string; readonly sql: string };
 
+/**
+ * Makes one change. A table that is made anew is dropped with its triggers, and only the schema says for sure which those are:
+ * each that is gone is made again, unless the change drops it by name.
+ */
 function apply(raw: Database, { sql: statements, hash, folderMillis }: Migration): void {
   const before = triggersOf(raw);
+  const tables = [...tablesOf(raw)];
+  let isWhole = true;
   for (const statement of statements) {
-    if (RENAMES.test(statement)) withoutTriggers(raw, () => raw.run(statement));
-    else raw.run(statement);
+    if (isWhole || DROPS_A_TRIGGER.test(statement)) raw.run(statement);
+    else withoutTriggers(raw, () => raw.run(statement));
+    if (!MAY_TAKE_A_TABLE.test(statement)) continue;
+    const present = tablesOf(raw);
+    isWhole = tables.every((table) => present.has(table));
   }
   raw.query(`INSERT INTO ${APPLIED} (hash, created_at) VALUES (?, ?)`).run(hash, folderMillis);
-  const text = statements.join("\n");
-  const dropped = new Set([...text.matchAll(/DROP TABLE [`"]?(\w+)/gi)].map(([, table]) => table));
-  if (dropped.size === 0) return;
   const there = new Set(triggersOf(raw).map(({ name }) => name));
-  for (const { name, table, sql } of before) {
-    const isMeant = new RegExp(`DROP TRIGGER (IF EXISTS )?[\`"]?${name}\\b`, "i").test(text);
-    if (dropped.has(table) && !there.has(name) && !isMeant && hasTable(raw, table)) raw.run(sql);
+  for (const trigger of before) {
+    const { name, table } = trigger;
+    if (there.has(name) || statements.some((statement) => dropsTrigger(statement, name))) continue;
+    if (!remake(raw, trigger))
+      throw new Error(
+        `the trigger ${name} would be gone with its table ${table}; a change that means it drops it by name`,
+      );
   }
-  const [stray] = raw
-    .query<{ table: string; parent: string }, []>(`SELECT "table", parent FROM pragma_foreign_key_check`)
-    .all();
+}
+
+/** Nothing else takes a table away. Which one it takes, and when it is back, the schema says. */
+const MAY_TAKE_A_TABLE = /\b(DROP|ALTER)\b/i;
+const DROPS_A_TRIGGER = /\bDROP\s+TRIGGER\b/i;
+const dropsTrigger = (statement: string, name: string): boolean =>
+  new RegExp(`\\bDROP\\s+TRIGGER\\s+(IF\\s+EXISTS\\s+)?(main\\.)?[\`"[]?${name}\\b`, "i").test(statement);
+
+/**
+ * Runs a statement while a table is missing that triggers may name. SQLite would refuse to rename any other to take its
+ * place.
+ */
+function withoutTriggers(raw: Database, run: () => void): void {
+  const triggers = triggersOf(raw);
+  for (const { name } of triggers) raw.run(`DROP TRIGGER "${name}"`);
+  run();
+  for (const trigger of triggers) remake(raw, trigger);
+}
+
+/** False where its table is not there. */
+function remake(raw: Database, { table, sql }: Trigger): boolean {
+  const isThere = tablesOf(raw).has(table);
+  if (isThere) raw.run(sql);
+  return isThere;
+}
+
+/** @throws where a row refers to one that is not there */
+function checkReferences(raw: Database): void {
+  const stray = raw
+    .query<{ table: string; parent: string }, []>(
+      `SELECT "table", parent FROM pragma_foreign_key_check LIMIT 1`,
+    )
+    .get();
   if (stray) throw new Error(`a row of ${stray.table} would refer to a row of ${stray.parent} that is gone`);
 }
 
@@ -83,15 +124,10 @@ const triggersOf = (raw: Database): readonly Trigger[] =>
     .query<Trigger, []>(`SELECT name, tbl_name AS "table", sql FROM sqlite_schema WHERE type = 'trigger'`)
     .all();
 
-const RENAMES = /^\s*ALTER TABLE .* RENAME TO /i;
-
-/** SQLite renames no table while a trigger names one that is not there: that of the name that it is to get, which was dropped. */
-function withoutTriggers(raw: Database, rename: () => void): void {
-  const triggers = triggersOf(raw);
-  for (const { name } of triggers) raw.run(`DROP TRIGGER "${name}"`);
-  rename();
-  for (const { sql } of triggers) raw.run(sql);
-}
-
-const hasTable = (raw: Database, table: string): boolean =>
-  raw.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(table) !== null;
+const tablesOf = (raw: Database): ReadonlySet<string> =>
+  new Set(
+    raw
+      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'")
+      .all()
+      .map(({ name }) => name),
+  );

@@ -32,7 +32,8 @@ export const prepareWrites = <Name extends string>(
 
 function prepareWrite(database: Database, write: Statement): PreparedWrite {
   const { sql: text, params } = write.toSQL();
-  // A fault undoes the whole batch anyway. To undo a statement by itself, SQLite would copy every page that it touches.
+  // A fault undoes the whole batch anyway. To undo a statement by itself, SQLite would copy every page that it touches. So a
+  // refused insert ends the transaction, and so do the triggers after it: the caller must then expect no open transaction.
   const sql = text.replace(/^insert into/, "insert or rollback into");
   const statement = database.prepare<unknown, SQLQueryBindings[]>(sql);
   const fill = params.map(bindingOf);

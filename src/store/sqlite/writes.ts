@@ -156,7 +156,7 @@ export function purchaseRows(tables: Tables) {
 const INSTANCE_CHANGES = [
   "baseUrl",
   "chainIds",
-  "retentionAt",
+  "retentionMarks",
   "idempotencyDays",
   "restoredAt",
   "acknowledgedAt",

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { hashSecret } from "../../../src/core/api-key.ts";
 import type { Passkey, PasskeyApproval } from "../../../src/core/passkey.ts";
 import type { PersonCaller } from "../../../src/core/roles.ts";
-import { forgetOld } from "../../../src/jobs/retention.ts";
+import { countRunningTime, forgetOld } from "../../../src/jobs/retention.ts";
 import type { AssertionResponse } from "../../../src/platform/passkeys.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
@@ -174,8 +174,11 @@ test("who signed is never forgotten; a signature that nobody used is, after a da
   }));
   await writes({ put });
   expect(codeOf(await release("used"))).toBe(200);
-  ctx.clock.now += 365 * DAY_MS;
-  await forgetOld(ctx, Number.POSITIVE_INFINITY, 30);
+  for (const ms of [DAY_MS, 365 * DAY_MS]) {
+    ctx.clock.now += ms;
+    await countRunningTime(ctx, ms, 30);
+  }
+  await forgetOld(ctx);
   const find = (token: string) =>
     ctx.store.execute({
       scope: null,

@@ -8,6 +8,7 @@ import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
 /** Checks what warrants refer to: policies, schemas, idempotency keys and API keys. */
 export function* auditDirectory(database: Database): Generator<string> {
   yield* auditHashes(database);
+  yield* auditInFlight(database);
   yield* auditKeys(database);
   yield* auditApiKeys(database);
 }
@@ -30,13 +31,12 @@ function* auditHashes(database: Database): Generator<string> {
   }
 }
 
-const KEYS_AT_ONCE = 10_000;
-
 /**
- * Checks that an idempotency key is in flight only while the check of its warrant, or its purchase, runs, and
- * that every recorded answer can be replayed.
+ * Checks that an idempotency key is in flight only while the check of its warrant, or its purchase, runs; and
+ * that a warrant is being verified only while a key is in flight for it, so that the request can be repeated.
+ * For the warrant of a purchase that is the purchase's key.
  */
-function* auditKeys(database: Database): Generator<string> {
+function* auditInFlight(database: Database): Generator<string> {
   const stuck = database.query<{ key: string; holder: string | null }, []>(
     `SELECT key, holder FROM idempotency_keys LEFT JOIN scopes ON scopes.position = idempotency_keys.scope
      WHERE status IS NULL AND NOT EXISTS (
@@ -48,6 +48,20 @@ function* auditKeys(database: Database): Generator<string> {
   for (const { key, holder } of stuck.iterate()) {
     yield `idempotency key ${JSON.stringify(key)}: is in flight, and ${holder} is neither a warrant being verified nor a purchase under way`;
   }
+  const keyless = database.query<{ id: string }, []>(
+    `SELECT id FROM warrants WHERE state = 'verifying' AND NOT EXISTS (
+       SELECT 1 FROM idempotency_keys AS key
+       WHERE key.holder = warrants.id AND key.status IS NULL AND key.scope = warrants.scope)
+       AND NOT EXISTS (SELECT 1 FROM purchases WHERE warrant_id = warrants.id)`,
+  );
+  for (const { id } of keyless.iterate())
+    yield `warrant ${id}: is being verified, and no idempotency key is in flight for it`;
+}
+
+const KEYS_AT_ONCE = 10_000;
+
+/** Checks that every recorded answer can be replayed. */
+function* auditKeys(database: Database): Generator<string> {
   for (const slice of slicesOf(database, "idempotency_keys", BY_POSITION, KEYS_AT_ONCE))
     yield* auditAnswers(database, slice);
 }
@@ -60,15 +74,18 @@ type AnswerRow = {
   readonly encoding: bigint | null;
   /** The present version of its warrant. */
   readonly newest: bigint | null;
+  /** The content that fills its body and is not stored; null where nothing is missing. */
+  readonly missing: string | null;
 };
 
 /**
- * Checks that each recorded answer is a success, and that its body is stored or can be written again from a
- * version of its warrant.
+ * Checks that each recorded answer is a success, and that its body is stored, with the content that was
+ * bought, or can be written again from a version of its warrant.
  */
 function* auditAnswers(database: Database, { after, last }: Slice<bigint>): Generator<string> {
   const rows = database.query<AnswerRow, [bigint, bigint]>(
-    `SELECT key, status, body, idempotency_keys.version, encoding, warrants.version AS newest
+    `SELECT key, status, body, idempotency_keys.version, encoding, warrants.version AS newest,
+       CASE WHEN NOT EXISTS (SELECT 1 FROM contents WHERE hash = content_hash) THEN content_hash END AS missing
      FROM idempotency_keys
      LEFT JOIN warrants ON warrants.position = warrant AND warrants.scope = idempotency_keys.scope
      WHERE ${inSlice("idempotency_keys.position")} AND status IS NOT NULL`,
@@ -81,12 +98,13 @@ function* auditAnswers(database: Database, { after, last }: Slice<bigint>): Gene
 }
 
 function* auditAnswer(
-  { status, body, version, encoding, newest }: AnswerRow,
+  { status, body, version, encoding, newest, missing }: AnswerRow,
   what: string,
 ): Generator<string> {
   if (status < 200n || status > 299n) yield `${what}: its status ${status} is no success`;
   if (body !== null) {
-    JSON.parse(body);
+    const { warrant_id: bought } = JSON.parse(body);
+    if (missing !== null && bought) yield `${what}: the content ${missing} of its answer is not stored`;
     return;
   }
   if (version === null || version < 1n || newest === null || version > newest)

@@ -60,7 +60,10 @@ function* auditOnce(database: Database): Generator<string> {
 function* auditPurchase(database: Database, names: Names, what: string, row: Row): Generator<string> {
   const purchase = purchaseOf(row);
   const { quote, warrantId, phase } = purchase;
-  if (phase !== "ended") yield* auditKey(database, purchase, what);
+  if (phase !== "ended") {
+    yield* auditKey(database, purchase, what);
+    yield* auditContent(database, purchase, what);
+  }
   if (quote === null) {
     yield* expectSame(`${what}: has no quote: warrant_id`, warrantId, null);
     yield* expectSame(`${what}: has no quote: header`, purchase.header, null);
@@ -94,6 +97,17 @@ function* auditKey(
     )
     .get(organisationId, mode, id);
   if (held === null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
+}
+
+/** Checks that what was delivered to an unfinished purchase is stored: it is still to be evaluated. */
+function* auditContent(
+  database: Database,
+  { phase, responseHash }: Purchase,
+  what: string,
+): Generator<string> {
+  if (responseHash === null) return;
+  const isStored = database.query("SELECT 1 FROM contents WHERE hash = ?").get(responseHash) !== null;
+  if (!isStored) yield `${what}: is ${phase}, and the content ${responseHash} of its answer is not stored`;
 }
 
 /** Checks that the warrant has the quoted terms, and that the price is within the ceiling. */
@@ -242,7 +256,7 @@ function* auditVoucher(
     yield* expectSame(`${what}: its voucher's ${name}`, claims[name], value);
 }
 
-/** Checks that each stored content has its hash. Old contents may have been deleted. */
+/** Checks that each stored content has its hash. */
 function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
   for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;

@@ -1,9 +1,33 @@
 import type { Database } from "bun:sqlite";
+import { MODES } from "../../../core/roles.ts";
+import { expectSame } from "./rows.ts";
 
-/** What is kept for each organisation and mode: nothing for one that is not there, and as many warrants as were counted. */
+/**
+ * One instance, and both scopes of every organisation; and what is kept for each scope: nothing for one that is
+ * not there, and as many warrants as were counted.
+ */
 export function* auditScopes(database: Database): Generator<string> {
+  yield* auditInstance(database);
+  yield* auditModes(database);
   yield* auditOrphans(database);
   yield* auditCounts(database);
+}
+
+/** A ledger is of one instance, whose restore holds back live money. Nothing but the code keeps a second one out. */
+function* auditInstance(database: Database): Generator<string> {
+  const instances = database.query<{ count: bigint }, []>("SELECT count(*) AS count FROM instances").get();
+  yield* expectSame("the ledger: the number of its instances", instances?.count, 1n);
+}
+
+/** An organisation gets a scope for each mode when it is made, by a trigger. Without one, nothing can be held in that mode. */
+function* auditModes(database: Database): Generator<string> {
+  const organisations = database.query<{ id: string; modes: string | null }, []>(
+    `SELECT organisations.id, group_concat(mode, ', ' ORDER BY mode) AS modes
+     FROM organisations LEFT JOIN scopes ON organisation_id = organisations.id GROUP BY organisations.id`,
+  );
+  const expected = [...MODES].sort().join(", ");
+  for (const { id, modes } of organisations.iterate())
+    yield* expectSame(`organisation ${id}: the modes of its scopes`, modes, expected);
 }
 
 const IN_A_SCOPE = ["accounts", "idempotency_keys", "warrant_counts"];

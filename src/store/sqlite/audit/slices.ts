@@ -14,6 +14,8 @@ export const BY_POSITION: SlicedBy<bigint> = {
   below: -(2n ** 63n),
   above: 2n ** 63n - 1n,
 };
+/** For a table with any key: every row has a number besides. */
+export const BY_ROW: SlicedBy<bigint> = { ...BY_POSITION, column: "rowid" };
 export const BY_ID: SlicedBy<string> = { column: "id", below: "", above: "\u{10ffff}" };
 export const BY_HASH: SlicedBy<string> = { ...BY_ID, column: "hash" };
 

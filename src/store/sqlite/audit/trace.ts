@@ -52,9 +52,10 @@ export function* auditTrace(
 }
 
 /**
- * Checks the hash of an entry. It covers the previous entry and the payload, which is written again from the
- * terms, the step and its check. A change to any of these gives another hash, so the message cannot say which
- * of them was changed.
+ * Checks the hash of an entry, which covers the previous entry's and the payload. The payload is written again
+ * from the step, its check and the terms that it holds (`core/trace.ts`): so the message cannot say which of
+ * them was changed. Other terms, such as the deadline, the session and the verifier, are in no payload: a
+ * change of these gives the same hash. A trigger forbids it, and the audit would not see every one.
  */
 function* auditEntry(
   warrant: Warrant,

@@ -6,6 +6,7 @@ import type { ClauseKind } from "../../../core/clauses/registry.ts";
 import type { JsonSchema } from "../../../core/clauses/schema.ts";
 import { DECISIONS } from "../../../core/escalation.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
+import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
 import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
 
@@ -19,8 +20,8 @@ export const instances = sqliteTable("instances", {
   version: text("version").notNull(),
   oldestWriter: text("oldest_writer").notNull(),
   createdAt: int("created_at").notNull(),
-  /** Up to when retention has counted, and for how many days it keeps idempotency keys. Null before the first server. */
-  retentionAt: int("retention_at"),
+  retentionMarks: json<readonly RetentionMark[]>("retention_marks").notNull().default([]),
+  /** For how many days the last server kept idempotency keys. Null before the first one. */
   idempotencyDays: int("idempotency_days"),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
