@@ -2,8 +2,10 @@ import { uptime } from "node:os";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { SELF } from "./app/children.ts";
+import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
 import { keysOfServer } from "./app/keys.ts";
+import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
@@ -13,7 +15,7 @@ import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { SECOND_MS } from "./core/time.ts";
-import { createShell, type Shell } from "./http/shell.ts";
+import { createShell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
 import { logError, logInfo, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
@@ -23,17 +25,6 @@ import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
 import type { SqliteStore } from "./store/sqlite/store.ts";
-
-/** How long a stop waits for the requests and jobs that are running. */
-const DRAIN_MS = 10 * SECOND_MS;
-const DRAIN_STEP_MS = 5;
-/**
- * How long a connection may be silent. It is the most that Bun allows, and longer than a check takes. A purchase on a slow chain
- * may take longer: then its connection is cut, and the caller repeats the request to get the answer.
- */
-const IDLE_SECONDS = 255;
-/** No limit here, since Bun would answer a bare 413. The shell holds the real limits, and answers with the error envelope. */
-const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 const onStartFault = (error: unknown): void =>
   logError("a step of the start failed; the jobs try it again", error);
@@ -57,6 +48,8 @@ export async function startServer(
 ): Promise<RunningServer | Refusal> {
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
+  const plan = planConnections(config);
+  if (isRefusal(plan)) return plan;
   const lock = lockForServer(config.data);
   if (isRefusal(lock)) return lock;
   const opened = new AsyncDisposableStack();
@@ -64,7 +57,7 @@ export async function startServer(
   let server: RunningServer | Refusal | null = null;
   try {
     removeRestoreLeftover(config.data);
-    server = await startLocked(config, secrets, opened);
+    server = await startLocked(config, secrets, plan, opened);
     return server;
   } finally {
     if (server === null || isRefusal(server)) await opened.disposeAsync();
@@ -74,10 +67,11 @@ export async function startServer(
 async function startLocked(
   config: Config,
   secrets: Secrets,
+  plan: ConnectionPlan,
   opened: AsyncDisposableStack,
 ): Promise<RunningServer | Refusal> {
-  const { listener, ready, drain } = listen(config);
-  opened.defer(() => listener.stop(true));
+  const { listener, ready, drain, close } = listen(config);
+  opened.defer(close);
   const port = listener.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
   const metrics = createMetrics();
@@ -98,6 +92,8 @@ async function startLocked(
   // Needed where a later step of the start fails. Nobody waits for the child's end then.
   opened.defer(() => void walCheckpoint.stop());
   await recover(ctx, store);
+  const connections = guardConnections(config, port, plan);
+  opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
@@ -106,6 +102,7 @@ async function startLocked(
     monotonicNow: () => uptime() * SECOND_MS,
     self: SELF,
     newestBackup: backups.newestBackup,
+    connectionsClosed: connections.closed,
     jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
   });
   opened.defer(async () => {
@@ -139,52 +136,6 @@ async function startLocked(
   };
 }
 
-/** Listens at once, so that the port is known and taken. Requests wait for the shell, which comes after the recovery. */
-function listen(config: Config) {
-  const ready = Promise.withResolvers<Shell>();
-  let running = 0;
-  let shell: Shell = async (request, socketAddress) => (await ready.promise)(request, socketAddress);
-  const listener = Bun.serve({
-    hostname: config.host,
-    port: config.port,
-    idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: BODY_BYTES_MAX,
-    async fetch(request, server) {
-      running += 1;
-      try {
-        return await shell(request, () => server.requestIP(request)?.address);
-      } finally {
-        running -= 1;
-      }
-    },
-  });
-  /**
-   * Both counts are needed. Bun's lacks requests that are still worked on after their client has left; ours
-   * lacks answers that are still being sent.
-   */
-  async function allAnswered(): Promise<void> {
-    const deadline = Date.now() + DRAIN_MS;
-    while ((running > 0 || listener.pendingRequests > 0) && Date.now() < deadline) {
-      await Bun.sleep(DRAIN_STEP_MS);
-    }
-  }
-  return {
-    listener,
-    /** Answers the requests that wait, and all that follow. */
-    ready(recovered: Shell): void {
-      shell = recovered;
-      ready.resolve(recovered);
-    },
-    /** Accepts no new requests, and waits for the running ones. */
-    async drain(deliverySlots: Context["deliverySlots"]): Promise<void> {
-      const stopped = listener.stop();
-      await settledWithin([allAnswered(), deliverySlots.close()], DRAIN_MS);
-      await listener.stop(true);
-      await stopped;
-    },
-  };
-}
-
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   const instance = await store.read((reader) => reader.instance.get());
   if (awaitsAcknowledgement(instance)) {
@@ -204,12 +155,4 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   } catch (error) {
     onStartFault(error);
   }
-}
-
-/** Resolves when all promises have settled, or when the time is up. */
-async function settledWithin(promises: Iterable<Promise<unknown>>, timeoutMs: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, timeoutMs);
-  await Promise.race([Promise.allSettled([...promises]), late.promise]);
-  clearTimeout(timer);
 }

@@ -24,6 +24,8 @@ export type Config = {
   readonly fetchSeconds: number;
   /** The proxies whose `X-Forwarded-For` is believed. */
   readonly trustProxy: readonly Network[];
+  /** How many connections there may be; null means as many as the process has descriptors for, up to a default. */
+  readonly connections: number | null;
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
   readonly idempotencyDays: number;
@@ -152,6 +154,7 @@ const SETTINGS = {
   ALLOW_NETWORKS: networks,
   FETCH_SECONDS: integer(1, 60),
   TRUST_PROXY: networks,
+  CONNECTIONS: integer(8, 1_000_000),
   RATE_READ: RATE,
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
@@ -293,6 +296,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   allowNetworks: values.ALLOW_NETWORKS ?? [],
   fetchSeconds: values.FETCH_SECONDS ?? 10,
   trustProxy: (values.TRUST_PROXY ?? []).map(parseNetwork).filter((network) => network !== null),
+  connections: values.CONNECTIONS ?? null,
   rateLimits: {
     read: values.RATE_READ ?? 600,
     write: values.RATE_WRITE ?? 60,

@@ -11,6 +11,7 @@ const DEFAULTS: Config = {
   allowNetworks: [],
   fetchSeconds: 10,
   trustProxy: [],
+  connections: null,
   rateLimits: { read: 600, write: 60, bench: 30 },
   idempotencyDays: 30,
   x402AllowNetworks: [],

@@ -41,6 +41,7 @@ export type OperationOptions = {
   /** How to start this executable again. */
   readonly self: readonly string[];
   readonly newestBackup: () => Figures["newestBackup"];
+  readonly connectionsClosed: () => number;
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -103,6 +104,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       places: MODES.map((mode) => ({ mode, ...ctx.places.figures(mode) })),
       evaluators: evaluators(),
       newestBackup: options.newestBackup(),
+      connectionsClosed: options.connectionsClosed(),
     };
   };
   return {

@@ -1,5 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { createIds } from "../core/ids.ts";
+import { withReserve } from "../platform/descriptors.ts";
 import { random40 } from "../platform/random.ts";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 
@@ -12,5 +13,6 @@ export const openStore = (
     ...options,
     version: packageJson.version,
     now: Date.now,
+    opening: (open) => withReserve("this thread", open),
     newInstanceId: () => createIds(Date.now, random40)("instance"),
   });

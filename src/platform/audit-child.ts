@@ -1,4 +1,5 @@
 import { setPriority } from "node:os";
+import { withReserve } from "./descriptors.ts";
 
 /** Audits run in a process of their own, since an audit reads the whole ledger without a pause. */
 export type AuditChild = {
@@ -19,16 +20,18 @@ export function createAuditChild(command: readonly string[]): AuditChild {
   return {
     async audit() {
       if (stopped) return [];
-      const running = Bun.spawn([...command], {
-        // The child inherits nothing: no secrets, and no settings.
-        env: {},
-        // It closes when the server ends, and the child sees that.
-        stdin: "pipe",
-        stdout: "pipe",
-        stderr: "pipe",
-        timeout: AUDIT_MS_MAX,
-        killSignal: "SIGKILL",
-      });
+      const running = withReserve("this thread", () =>
+        Bun.spawn([...command], {
+          // The child inherits nothing: no secrets, and no settings.
+          env: {},
+          // It closes when the server ends, and the child sees that.
+          stdin: "pipe",
+          stdout: "pipe",
+          stderr: "pipe",
+          timeout: AUDIT_MS_MAX,
+          killSignal: "SIGKILL",
+        }),
+      );
       child = running;
       const [found, said, code] = await Promise.all([
         new Response(running.stdout).text(),

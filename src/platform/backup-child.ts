@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../core/errors.ts";
+import { withReserve } from "./descriptors.ts";
 
 /** Backups run in a process of their own, so that none holds up a request. */
 export type BackupChild = {
@@ -27,9 +28,11 @@ export function createBackupChild(
       if (stopped) return null;
       // A process that waits for a hanging disk cannot be killed, and another one would hang too.
       if (child) throw new Error("the previous backup still hangs");
-      const running = Bun.spawn(
-        [...command, "backup", file, "--disagrees-as", disagreesFile, "--json", "--data", dataFolder],
-        { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+      const running = withReserve("this thread", () =>
+        Bun.spawn(
+          [...command, "backup", file, "--disagrees-as", disagreesFile, "--json", "--data", dataFolder],
+          { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+        ),
       );
       child = running;
       const ended = Promise.all([new Response(running.stderr).text(), running.exited]).finally(() => {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { parse as parsePath } from "node:path";
 import type { Subprocess } from "bun";
 import type { Refusal } from "../core/errors.ts";
+import { withReserve } from "./descriptors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 
 /** No child could do the work, so nothing was evaluated or decided. */
@@ -62,15 +63,17 @@ export class PoolChild {
     private readonly options: PoolOptions,
     private readonly onChange: (child: PoolChild, was: ChildState) => void,
   ) {
-    this.process = Bun.spawn([...options.command], {
-      // The child inherits nothing: no secrets, and no settings of the folder that the server was started in.
-      env: {},
-      cwd: parsePath(process.execPath).root,
-      stdio: ["ignore", "ignore", "ignore"],
-      serialization: "advanced",
-      ipc: (answer: ChildAnswer) => this.receive(answer),
-      onExit: () => this.markGone(),
-    });
+    this.process = withReserve("this thread", () =>
+      Bun.spawn([...options.command], {
+        // The child inherits nothing: no secrets, and no settings of the folder that the server was started in.
+        env: {},
+        cwd: parsePath(process.execPath).root,
+        stdio: ["ignore", "ignore", "ignore"],
+        serialization: "advanced",
+        ipc: (answer: ChildAnswer) => this.receive(answer),
+        onExit: () => this.markGone(),
+      }),
+    );
     this.process.unref();
   }
 

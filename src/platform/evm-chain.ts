@@ -12,6 +12,7 @@ import { getBlock, getChainId, readContract } from "viem/actions";
 import { DAY_MS, SECOND_MS } from "../core/time.ts";
 import { isTestNetwork } from "../core/x402/chains.ts";
 import type { Finding } from "../core/x402/purchase.ts";
+import { withReserve } from "./descriptors.ts";
 
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
 export type EvmChains = {
@@ -111,6 +112,7 @@ export function createEvmChains(
       retryCount: retries,
       retryDelay: retryDelayMs,
       fetchOptions: { redirect: "error" },
+      fetchFn: (input, init) => withReserve("another", () => fetch(input, init)),
     });
     const client = createClient({ transport });
     clients.set(chainId, client);

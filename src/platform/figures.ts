@@ -47,6 +47,8 @@ export type Figures = {
   readonly freeBytes: number | null;
   /** The newest nightly backup. Null without a backup folder, and until it was read. */
   readonly newestBackup: NewestBackup | null;
+  /** Connections closed since they were over a limit, since this process started. */
+  readonly connectionsClosed: number;
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */
   readonly clockDisagrees: boolean;

@@ -2,7 +2,9 @@ import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { AuditOutcome, JobState } from "../core/operation.ts";
 import { SECOND_MS } from "../core/time.ts";
 import type { Count, Counters, Distribution } from "./counters.ts";
+import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
+import { systemSockets } from "./sockets.ts";
 
 /**
  * Writes what was counted, and what is read now, as Prometheus text.
@@ -117,6 +119,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_webhook_not_sent_total",
     "Attempts that failed on this side, before anything was sent; the log says why.",
   );
+  const showClosed = total(
+    "holdfast_connections_closed_total",
+    "Connections closed since there were too many, in all or of one address.",
+  );
   const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
@@ -144,6 +150,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPurchases(figures.purchases);
     showBackups(figures.newestBackup);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
+    showClosed([[{}, figures.connectionsClosed]]);
     ready.set(figures.ready ? 1 : 0);
     clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
     showJobs(figures.jobs);
@@ -286,11 +293,14 @@ function createProcessGauges(gauge: MakeGauge, total: MakeTotal, startedAt: numb
   const resident = gauge("process_resident_memory_bytes", "Memory of the server's process.");
   const heap = gauge("process_heap_bytes", "The part of this memory that objects take.");
   const showCpu = total("process_cpu_seconds_total", "Time on a processor.");
+  const descriptors = gauge("process_open_fds", "Open descriptors: connections, files and pipes.");
+  gauge("process_max_fds", "How many descriptors it may have.").set(descriptorLimit() ?? 0);
   gauge("process_start_time_seconds", "When it started.").set(startedAt / SECOND_MS);
   return () => {
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     resident.set(rss);
+    descriptors.set(systemSockets()?.count() ?? 0);
     heap.set(heapUsed);
     showCpu([[{}, (user + system) / 1_000_000]]);
   };

@@ -1,7 +1,12 @@
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
+import { withReserve } from "./descriptors.ts";
+import { capWire } from "./wire-cap.ts";
 
-/** One HTTP request to an address that was checked (README, "Hostile deliverables"): no redirect, proxy or reused connection. */
+/**
+ * One HTTP request to an address that was checked (README, "Hostile deliverables"): no redirect, proxy or reused connection.
+ * Whoever makes it aborts the signal at the end, also after an answer.
+ */
 export type SafeRequest = {
   readonly url: URL;
   readonly method?: "GET" | "POST";
@@ -37,6 +42,9 @@ const NOT_CONNECTED = new Set([
   "ECONNREFUSED",
   "ENETUNREACH",
   "EHOSTUNREACH",
+  // No descriptor was free, in this process or on this machine.
+  "EMFILE",
+  "ENFILE",
 ]);
 /** Names of metadata services; their addresses are refused too. */
 const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
@@ -60,7 +68,8 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  */
 async function resolveByDns(hostname: string): Promise<readonly string[]> {
   try {
-    return (await Bun.dns.lookup(hostname, { backend: "c-ares" })).map(({ address }) => address);
+    const lookup = withReserve("this thread", () => Bun.dns.lookup(hostname, { backend: "c-ares" }));
+    return (await lookup).map(({ address }) => address);
   } catch (error) {
     if (codeOf(error) !== "DNS_ETIMEOUT") throw error;
     throw new RequestFailure("source_timeout", "no name server answers", false);
@@ -125,11 +134,12 @@ async function addressesOf(
   }
   if (addresses.length === 0)
     throw new RequestFailure("source_unreachable", "the name has no address", false);
-  const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
-  if (!addresses.every((address) => options.rules.allows(address, port)))
+  if (!addresses.every((address) => options.rules.allows(address, portOf(url))))
     throw new RequestFailure("source_blocked", "an address that may not be reached", false);
   return addresses.slice(0, ADDRESSES_MAX);
 }
+
+const portOf = (url: URL): number => Number(url.port || (url.protocol === "https:" ? 443 : 80));
 
 /**
  * The address where a URL's host is one, else null. The URL parser has already written every form of IPv4 as
@@ -157,7 +167,7 @@ function connect(options: SafeRequestOptions, request: SafeRequest, address: str
     ...(literalAddress(name) ? {} : { serverName: name }),
     ...(certificateAuthorities ? { ca: [...certificateAuthorities] } : {}),
   };
-  return fetch(target.href, {
+  const init = {
     method: request.method ?? "GET",
     headers: { ...request.headers, host: url.host, connection: "close" },
     ...(request.body === undefined ? {} : { body: request.body }),
@@ -167,5 +177,7 @@ function connect(options: SafeRequestOptions, request: SafeRequest, address: str
     proxy: false,
     signal: request.signal,
     ...(url.protocol === "https:" ? { tls } : {}),
-  } as unknown as RequestInit);
+  };
+  capWire(address, portOf(url), request.signal);
+  return withReserve("another", () => fetch(target.href, init as unknown as RequestInit));
 }

@@ -1,4 +1,5 @@
 import { liveAsLongAsParent } from "./child-life.ts";
+import { withReserve } from "./descriptors.ts";
 
 /**
  * Copies the ledger's write-ahead log into the ledger's file, in a process of its own. On the main thread this would hold up
@@ -32,16 +33,18 @@ export function createWalCheckpointChild(command: readonly string[]): WalCheckpo
   }
 
   function start(): Bun.Subprocess {
-    return Bun.spawn([...command], {
-      // The child inherits nothing: no secrets, and no settings.
-      env: {},
-      stdio: ["ignore", "ignore", "ignore"],
-      ipc: receive,
-      onExit() {
-        child = null;
-        receive(stopped ? { pages: 0 } : { problem: "the process that copies the write-ahead log ended" });
-      },
-    });
+    return withReserve("this thread", () =>
+      Bun.spawn([...command], {
+        // The child inherits nothing: no secrets, and no settings.
+        env: {},
+        stdio: ["ignore", "ignore", "ignore"],
+        ipc: receive,
+        onExit() {
+          child = null;
+          receive(stopped ? { pages: 0 } : { problem: "the process that copies the write-ahead log ended" });
+        },
+      }),
+    );
   }
 
   return {

@@ -49,6 +49,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     monotonicNow: () => monotonicMs,
     self: [process.execPath, "-e", said],
     newestBackup: () => null,
+    connectionsClosed: () => 0,
     jobs: [],
   });
   running = started;

@@ -16,6 +16,7 @@ const DOCS_URL = `${URL}/docs`;
 const PLENTY = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
 const NO_FIGURES = {
   ...{ jobs: [], places: [], evaluators: [], audit: null, freeBytes: null, newestBackup: null, ready: true },
+  connectionsClosed: 0,
   clockDisagrees: false,
 };
 

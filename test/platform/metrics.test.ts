@@ -15,6 +15,7 @@ const NOTHING: Figures = {
   freeBytes: null,
   newestBackup: null,
   ready: true,
+  connectionsClosed: 0,
   clockDisagrees: false,
 };
 

@@ -25,6 +25,8 @@ export type SqliteStoreOptions = {
   readonly newInstanceId: () => string;
   /** Called before the tables are brought up to date, with the number of changes. */
   readonly onPending?: (changes: number) => void;
+  /** Runs what opens files while the store is in use. By default it simply runs it. */
+  readonly opening?: <Opened>(open: () => Opened) => Opened;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -43,10 +45,12 @@ export interface SqliteStore extends Store {
  * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
  */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
-  const { version, now, newInstanceId, onCommitted, onPending } = options;
+  const { version, now, newInstanceId, onCommitted, onPending, opening = (open) => open() } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   const writer = openLedger(dataFolder, version, newInstance, onPending);
-  const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
+  const snapshots = createReadSnapshots(() =>
+    opening(() => connect(ledgerFile(dataFolder), { readonly: true })),
+  );
   const cache = createRowCache();
   const positions = createPositions(writer.raw);
   const names = createNames(writer.raw);
