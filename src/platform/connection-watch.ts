@@ -26,8 +26,9 @@ export type ConnectionWatchOptions = {
 const EVERY_MS = 100;
 /** How soon after it has closed some: whoever is closed comes back at once. */
 const AGAIN_MS = 20;
-/** A look at very many connections takes longer. It may use this part of the time. */
+/** A look at very many connections takes longer. It may use this part of the time, but never looks more seldom than the last figure says. */
 const PART_OF_TIME = 20;
+const EVERY_MS_MAX = SECOND_MS;
 /** So many descriptors are looked at in one turn of the event loop. */
 const SLICE = 500;
 
@@ -56,14 +57,15 @@ export function watchConnections(options: ConnectionWatchOptions): ConnectionWat
     const { connections, parties } = stopped ? NONE : closeExcess(sockets, limits, known);
     closed += connections;
     if (connections > 0) onClosed(connections, parties);
-    return Math.max(connections > 0 ? AGAIN_MS : EVERY_MS, tookMs * PART_OF_TIME);
+    const waitMs = Math.max(connections > 0 ? AGAIN_MS : EVERY_MS, tookMs * PART_OF_TIME);
+    return Math.min(waitMs, EVERY_MS_MAX);
   }
 
   function lookAfter(waitMs: number): void {
     timer = setTimeout(async () => {
       const againMs = await look().catch((error: unknown) => {
         onFault(error);
-        return SECOND_MS;
+        return EVERY_MS_MAX;
       });
       if (!stopped) lookAfter(againMs);
     }, waitMs);

@@ -36,6 +36,7 @@ const TCP_INFO = 11;
 /** Where `struct tcp_info` has `tcpi_bytes_received`, since Linux 4.1. */
 const BYTES_RECEIVED_AT = 128;
 const ADDRESS_BYTES = 28;
+const VALUE_BYTES = 256;
 const MAPPED_PREFIX = "0:0:0:0:0:ffff:";
 const DESCRIPTORS = "/proc/self/fd";
 
@@ -62,11 +63,14 @@ function loadSockets(): Sockets {
     close: { args: ["i32"], returns: "i32" },
     setrlimit: { args: ["i32", "ptr"], returns: "i32" },
   });
-  // Used again for every call. Nothing else runs between a call and the reading of its result.
-  const bytes = new Uint8Array(256);
-  const length = new Uint32Array(1);
-  const view = new DataView(bytes.buffer);
-  const [bytesAt, lengthAt] = [ptr(bytes), ptr(length)];
+  // Used again for every call: nothing else runs between a call and the reading of its result. A buffer keeps its place in
+  // memory, which a typed array that is made by itself does not.
+  const memory = new ArrayBuffer(VALUE_BYTES + 4);
+  const view = new DataView(memory);
+  const bytes = new Uint8Array(memory);
+  const valueAt = ptr(view);
+  const lengthAt = valueAt + VALUE_BYTES;
+  const setLength = (length: number): void => view.setUint32(VALUE_BYTES, length, true);
 
   const peer = (): Peer | null => {
     const family = view.getUint16(0, true);
@@ -82,17 +86,17 @@ function loadSockets(): Sockets {
     // Older kernels than 6.2 give no size.
     count: () => statSync(DESCRIPTORS).size || readdirSync(DESCRIPTORS).length,
     peerOf(descriptor) {
-      length[0] = ADDRESS_BYTES;
-      return libc.getpeername(descriptor, bytesAt, lengthAt) === 0 ? peer() : null;
+      setLength(ADDRESS_BYTES);
+      return libc.getpeername(descriptor, valueAt, lengthAt) === 0 ? peer() : null;
     },
     localPortOf(descriptor) {
-      length[0] = ADDRESS_BYTES;
-      return libc.getsockname(descriptor, bytesAt, lengthAt) === 0 ? (peer()?.port ?? null) : null;
+      setLength(ADDRESS_BYTES);
+      return libc.getsockname(descriptor, valueAt, lengthAt) === 0 ? (peer()?.port ?? null) : null;
     },
     bytesReceived(descriptor) {
-      length[0] = bytes.length;
-      const found = libc.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, bytesAt, lengthAt) === 0;
-      const isLongEnough = (length[0] ?? 0) >= BYTES_RECEIVED_AT + 8;
+      setLength(VALUE_BYTES);
+      const found = libc.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, valueAt, lengthAt) === 0;
+      const isLongEnough = view.getUint32(VALUE_BYTES, true) >= BYTES_RECEIVED_AT + 8;
       return found && isLongEnough ? Number(view.getBigUint64(BYTES_RECEIVED_AT, true)) : 0;
     },
     shutDown: (descriptor) => void libc.shutdown(descriptor, SHUT_RDWR),
@@ -104,7 +108,7 @@ function loadSockets(): Sockets {
     setLimit(descriptors, hard) {
       view.setBigUint64(0, BigInt(descriptors), true);
       view.setBigUint64(8, BigInt(hard), true);
-      return libc.setrlimit(RLIMIT_NOFILE, bytesAt) === 0;
+      return libc.setrlimit(RLIMIT_NOFILE, valueAt) === 0;
     },
   };
 }

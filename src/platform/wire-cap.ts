@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { parseAddress } from "../core/networks.ts";
+import { SECOND_MS } from "../core/time.ts";
 import { withReserve } from "./descriptors.ts";
 import { type Sockets, systemSockets } from "./sockets.ts";
 
@@ -11,8 +12,9 @@ import { type Sockets, systemSockets } from "./sockets.ts";
 /** More than twice the largest content, since small chunks take several bytes for one. */
 const WIRE_BYTES_MAX = 24 * 1024 * 1024;
 const EVERY_MS = 250;
-/** A look at very many descriptors takes longer. It may use this part of the time. */
+/** A look at very many descriptors takes longer. It may use this part of the time, but never looks more seldom than the last figure says. */
 const PART_OF_TIME = 50;
+const EVERY_MS_MAX = SECOND_MS;
 
 /** How many requests are under way to an address and port. */
 const underWay = new Map<string, number>();
@@ -40,7 +42,8 @@ function lookAfter(waitMs: number): void {
     const startedAt = performance.now();
     const sockets = systemSockets();
     if (sockets) withReserve("this thread", () => cutLongAnswers(sockets));
-    lookAfter(Math.max(EVERY_MS, (performance.now() - startedAt) * PART_OF_TIME));
+    const waitMs = (performance.now() - startedAt) * PART_OF_TIME;
+    lookAfter(Math.min(Math.max(EVERY_MS, waitMs), EVERY_MS_MAX));
   }, waitMs).unref();
 }
 

@@ -3,10 +3,10 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { SPARE_DESCRIPTORS } from "../../src/platform/descriptors.ts";
 import { prepareLedger, type RunningServer, startServer } from "../bench/holdfast.ts";
-import { DAY_MS } from "../bench/load.ts";
-import { DELIVERABLE, opening } from "../bench/opening.ts";
+import { DELIVERABLE } from "../bench/opening.ts";
 import { inWords } from "../bench/scale.ts";
 import { atLeast, atMost, noted, type Row, under } from "../bench/table.ts";
+import { verified } from "./honest.ts";
 
 /** How long the server keeps a connection on which nothing is asked. */
 const IDLE_SECONDS = 10;
@@ -91,7 +91,7 @@ async function whileHeld(
   const counting = setInterval(() => open.push(readdirSync(`/proc/${server.pid}/fd`).length), 50);
   for (const until = performance.now() + HELD_MS; performance.now() < until; ) {
     const startedAt = performance.now();
-    const state = await untilAnswered(() => verified(server.url, secret, String(source.url)));
+    const state = await untilAnswered(() => verified(server.url, secret, String(source.url), TRY_MS));
     servedSeconds.push((performance.now() - startedAt) / 1_000);
     states.set(state, (states.get(state) ?? 0) + 1);
   }
@@ -140,33 +140,6 @@ async function untilAnswered(attempt: () => Promise<string>): Promise<string> {
     }
   }
 }
-
-/** Opens a warrant and verifies it. Answers its state, or the code of the error. Throws where there is no answer. */
-async function verified(url: string, secret: string, source: string): Promise<string> {
-  const post = async (path: string, body: unknown) => {
-    const response = await fetch(url + path, {
-      method: "POST",
-      headers: {
-        Authorization: `Bearer ${secret}`,
-        "Content-Type": "application/json",
-        "Idempotency-Key": crypto.randomUUID(),
-      },
-      body: JSON.stringify(body),
-      keepalive: false,
-      signal: AbortSignal.timeout(TRY_MS),
-    });
-    return (await response.json()) as Answered;
-  };
-  const { id } = await post("/v1/warrants", opening(Date.now() + DAY_MS));
-  const { state, error } = await post(`/v1/warrants/${id}/verify`, { source_url: source });
-  return state ?? error?.code ?? "nothing";
-}
-
-type Answered = {
-  readonly id: string;
-  readonly state?: string;
-  readonly error?: { readonly code: string };
-};
 
 function startHolder(port: number, wanted: number) {
   const holder = [process.execPath, `${import.meta.dir}/holder.ts`, String(port), HOLDER, String(wanted)];

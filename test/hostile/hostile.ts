@@ -8,11 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Row, tableOf } from "../bench/table.ts";
 import { measureConnections } from "./connections.ts";
+import { measureFraming } from "./framing.ts";
 import { measurePlaces } from "./places.ts";
 
 /** Each part gets an empty folder of its own. */
 const PARTS: Readonly<Record<string, (folder: string) => Promise<Row[]>>> = {
   connections: measureConnections,
+  framing: measureFraming,
   places: measurePlaces,
 };
 
