@@ -12,8 +12,8 @@ const OPENED_STEP_MS = 0.1;
 /** How many descriptors this process may have at most; null where the system does not say. */
 export function descriptorLimit(): number | null {
   try {
-    const [, soft, hard] =
-      /^Max open files\s+(\d+)\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    const limits = withReserve("this thread", () => readFileSync("/proc/self/limits", "utf8"));
+    const [, soft, hard] = /^Max open files\s+(\d+)\s+(\d+)/m.exec(limits) ?? [];
     // Bun has raised the first to the second at its start, where that can be.
     return soft === undefined || hard === undefined ? null : Math.max(Number(soft), Number(hard));
   } catch {

@@ -10,6 +10,7 @@ import {
   type FetcherOptions,
   parseHttpDate,
 } from "../../src/platform/fetcher.ts";
+import { FLOOD_NAMES, floodSource } from "../support/floods.ts";
 import { drip, flood, type HostileSource, hostileSource, respond } from "../support/hostile-source.ts";
 import { CERTIFICATE_AUTHORITY } from "../support/tls.ts";
 
@@ -374,4 +375,19 @@ test.each([
   [null, null],
 ])("parseHttpDate(%p) is %p", (text, time) => {
   expect(parseHttpDate(text)).toBe(time);
+});
+
+describe("an answer that never ends, and in which nothing is content, is cut off long before its time", () => {
+  for (const name of FLOOD_NAMES) {
+    test(name, async () => {
+      const source = await floodSource();
+      sources.push(source);
+      const timeoutMs = 20_000;
+      const { durationMs, evidence } = await fetcherOf({ timeoutMs }).fetch(source.url(name));
+      expect(durationMs).toBeLessThan(timeoutMs / 2);
+      // Trailers come after the whole content, which counts.
+      const left = evidence.reached ? evidence.body.length : evidence.reason;
+      expect(left).toBe(name.includes("trailer") ? 0 : "source_unreachable");
+    });
+  }
 });

@@ -1,0 +1,101 @@
+import { afterEach, expect, test } from "bun:test";
+import { type ConnectionWatch, watchConnections } from "../../src/platform/connection-watch.ts";
+import type { Peer, Sockets } from "../../src/platform/sockets.ts";
+import { until } from "../support/until.ts";
+
+const PORT = 8080;
+const LIMITS = { all: 8, each: 2 };
+
+let watch: ConnectionWatch | null = null;
+afterEach(() => watch?.stop());
+
+/** Descriptors as the system would have them. A shut down connection is gone at once. */
+function fakeSockets(ends: Map<number, Peer & { readonly localPort?: number }>): Sockets {
+  return {
+    descriptors: () => [0, 1, 2, ...ends.keys()],
+    count: () => 3 + ends.size,
+    peerOf: (descriptor) => ends.get(descriptor) ?? null,
+    localPortOf: (descriptor) => ends.get(descriptor)?.localPort ?? PORT,
+    bytesReceived: () => 0,
+    shutDown: (descriptor) => void ends.delete(descriptor),
+    duplicate: () => null,
+    close() {},
+    setLimit: () => false,
+  };
+}
+
+/** Watches these connections, given as address and descriptor, until some were closed. Answers the descriptors that are left. */
+async function leftOf(
+  peers: readonly (readonly [address: string, descriptor: number, localPort?: number])[],
+  trusted = "",
+): Promise<number[]> {
+  const ends = new Map(
+    peers.map(([address, descriptor, localPort = PORT]) => [
+      descriptor,
+      { address, port: 50_000 + descriptor, localPort },
+    ]),
+  );
+  watch = watchConnections({
+    ...{ sockets: fakeSockets(ends), port: PORT, limits: LIMITS },
+    isTrusted: (address) => address === trusted,
+    onClosed: () => {},
+    onFault: (error) => expect(error).toBeNull(),
+  });
+  await until("connections are closed", () => (watch?.closed() ?? 0) > 0);
+  return [...ends.keys()];
+}
+
+test("an address keeps its share, and nobody else loses any", async () => {
+  const stranger = [10, 11, 12, 13, 14].map((descriptor) => ["192.0.2.1", descriptor] as const);
+  expect(await leftOf([...stranger, ["192.0.2.2", 20], ["192.0.2.2", 21]])).toEqual([10, 11, 20, 21]);
+});
+
+test("the addresses of a /64 share one share", async () => {
+  const addresses = [
+    "2001:db8:0:1:0:0:0:1",
+    "2001:db8:0:1:0:0:0:2",
+    "2001:db8:0:1:f:0:0:3",
+    "2001:db8:0:2:0:0:0:1",
+  ];
+  expect(await leftOf(addresses.map((address, at) => [address, 10 + at]))).toEqual([10, 11, 13]);
+});
+
+test("a trusted proxy has no share of its own, up to all connections", async () => {
+  const proxy = Array.from({ length: 9 }, (_, at) => ["192.0.2.9", 10 + at] as const);
+  expect(await leftOf(proxy, "192.0.2.9")).toEqual([10, 11, 12, 13, 14, 15, 16, 17]);
+});
+
+test("what is no connection of the server is left alone", async () => {
+  const outgoing = [10, 11, 12].map((descriptor) => ["192.0.2.1", descriptor, 40_000] as const);
+  expect(await leftOf([...outgoing, ["192.0.2.1", 20], ["192.0.2.1", 21], ["192.0.2.1", 22]])).toEqual([
+    10, 11, 12, 20, 21,
+  ]);
+});
+
+test("the newest are closed, also where they took the descriptors of older ones", async () => {
+  const ends = new Map<number, Peer>([
+    [10, { address: "192.0.2.1", port: 1 }],
+    [11, { address: "192.0.2.1", port: 2 }],
+    [12, { address: "192.0.2.2", port: 3 }],
+  ]);
+  let looks = 0;
+  const sockets = fakeSockets(ends);
+  watch = watchConnections({
+    sockets: {
+      ...sockets,
+      descriptors() {
+        looks += 1;
+        return sockets.descriptors();
+      },
+    },
+    ...{ port: PORT, limits: LIMITS, isTrusted: () => false, onClosed: () => {} },
+    onFault: (error) => expect(error).toBeNull(),
+  });
+  await until("it has looked", () => looks > 1);
+  // The first one has ended; two new ones of the same address have come, one of them at its descriptor.
+  ends.set(10, { address: "192.0.2.1", port: 4 });
+  ends.set(9, { address: "192.0.2.1", port: 5 });
+  await until("connections are closed", () => (watch?.closed() ?? 0) > 0);
+  expect(ends.has(11)).toBe(true);
+  expect([...ends.values()].filter(({ address }) => address === "192.0.2.1")).toHaveLength(2);
+});

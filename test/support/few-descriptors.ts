@@ -1,0 +1,42 @@
+/**
+ * A process that has taken every descriptor that it can get, as strangers' connections would. Its arguments
+ * say whether it keeps the reserve, and what to fetch. It prints what it can still open.
+ */
+import { openSync } from "node:fs";
+import { createAddressRules } from "../../src/platform/addresses.ts";
+import { descriptorLimit, holdReserve, startFetching, withReserve } from "../../src/platform/descriptors.ts";
+import { RequestFailure, requestSafely } from "../../src/platform/safe-request.ts";
+
+const [kept, url = ""] = process.argv.slice(2);
+const limit = descriptorLimit() ?? 0;
+const controller = new AbortController();
+const fetched = (): Promise<string> =>
+  requestSafely(
+    { rules: createAddressRules(["127.0.0.0/8"]) },
+    { url: new URL(url), signal: controller.signal },
+  ).then(
+    ({ status }) => `answered ${status}`,
+    (error) =>
+      error instanceof RequestFailure ? `${error.code}, connected: ${error.connected}` : String(error),
+  );
+
+await startFetching();
+if (kept === "reserve") holdReserve(limit);
+let taken = 0;
+try {
+  for (;;) {
+    openSync("/dev/null", "r");
+    taken += 1;
+  }
+} catch {
+  // None is left.
+}
+const opened = (): boolean => {
+  try {
+    return withReserve("this thread", () => openSync("/dev/null", "r")) > 0;
+  } catch {
+    return false;
+  }
+};
+console.log(JSON.stringify({ left: limit - taken, opened: opened(), fetched: await fetched() }));
+process.exit(0);
