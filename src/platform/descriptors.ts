@@ -78,5 +78,12 @@ function lowestFree(sockets: Sockets): number | null {
 
 function waitUntilTaken(sockets: Sockets, before: number | null): void {
   const until = performance.now() + OPENED_MS_MAX;
-  while (lowestFree(sockets) === before && performance.now() < until) Bun.sleepSync(OPENED_STEP_MS);
+  let lowest = before;
+  while (lowest !== null && performance.now() < until) {
+    const now = lowestFree(sockets);
+    if (now === null || now > lowest) return;
+    // A lower one means that something was closed meanwhile.
+    lowest = now;
+    Bun.sleepSync(OPENED_STEP_MS);
+  }
 }

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { type ConnectionWatch, watchConnections } from "../../src/platform/connection-watch.ts";
 import type { Peer, Sockets } from "../../src/platform/sockets.ts";
 import { until } from "../support/until.ts";
@@ -72,30 +72,53 @@ test("what is no connection of the server is left alone", async () => {
   ]);
 });
 
-test("the newest are closed, also where they took the descriptors of older ones", async () => {
-  const ends = new Map<number, Peer>([
-    [10, { address: "192.0.2.1", port: 1 }],
-    [11, { address: "192.0.2.1", port: 2 }],
-    [12, { address: "192.0.2.2", port: 3 }],
-  ]);
-  let looks = 0;
-  const sockets = fakeSockets(ends);
-  watch = watchConnections({
-    sockets: {
-      ...sockets,
-      descriptors() {
-        looks += 1;
-        return sockets.descriptors();
+describe("after a first look", () => {
+  const STRANGER = "192.0.2.1";
+  const NEIGHBOUR = "192.0.2.2";
+
+  /** Watches the first connections, changes them when it has looked, and answers the descriptors that are left then. */
+  async function leftAfter(first: Map<number, Peer>, change: () => void): Promise<number[]> {
+    let looks = 0;
+    const sockets = fakeSockets(first);
+    watch = watchConnections({
+      sockets: {
+        ...sockets,
+        descriptors() {
+          looks += 1;
+          return sockets.descriptors();
+        },
       },
-    },
-    ...{ port: PORT, limits: LIMITS, isTrusted: () => false, onClosed: () => {} },
-    onFault: (error) => expect(error).toBeNull(),
+      ...{ port: PORT, limits: LIMITS, isTrusted: () => false, onClosed: () => {} },
+      onFault: (error) => expect(error).toBeNull(),
+    });
+    // The first look has ended when the second begins.
+    await until("it has looked", () => looks > 1);
+    change();
+    await until("connections are closed", () => (watch?.closed() ?? 0) > 0);
+    return [...first.keys()];
+  }
+
+  test("the newest are closed, also where they have the descriptor of an older one", async () => {
+    const open = new Map<number, Peer>([
+      [10, { address: NEIGHBOUR, port: 1 }],
+      [11, { address: STRANGER, port: 2 }],
+      [12, { address: STRANGER, port: 3 }],
+    ]);
+    const left = await leftAfter(open, () => open.set(10, { address: STRANGER, port: 4 }));
+    expect(left).toEqual([11, 12]);
   });
-  await until("it has looked", () => looks > 1);
-  // The first one has ended; two new ones of the same address have come, one of them at its descriptor.
-  ends.set(10, { address: "192.0.2.1", port: 4 });
-  ends.set(9, { address: "192.0.2.1", port: 5 });
-  await until("connections are closed", () => (watch?.closed() ?? 0) > 0);
-  expect(ends.has(11)).toBe(true);
-  expect([...ends.values()].filter(({ address }) => address === "192.0.2.1")).toHaveLength(2);
+
+  test("those that have ended do not count", async () => {
+    const open = new Map<number, Peer>([
+      [10, { address: STRANGER, port: 1 }],
+      [11, { address: STRANGER, port: 2 }],
+    ]);
+    const left = await leftAfter(open, () => {
+      open.clear();
+      for (const [at, address] of [STRANGER, STRANGER, NEIGHBOUR, NEIGHBOUR, NEIGHBOUR].entries()) {
+        open.set(20 + at, { address, port: 100 + at });
+      }
+    });
+    expect(left).toEqual([20, 21, 22, 23]);
+  });
 });

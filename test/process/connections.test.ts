@@ -80,15 +80,15 @@ describe("where strangers hold every descriptor that they can get", () => {
     return JSON.parse(out);
   }
 
-  test("64 are left, from which a file is opened and a source is fetched", async () => {
+  test("64 are left, from which a file is opened and a source is fetched, again and again", async () => {
     const { left, ...rest } = await without("reserve");
     expect(left).toBeGreaterThanOrEqual(64);
-    expect(rest).toEqual({ opened: true, fetched: "answered 200" });
+    expect(rest).toEqual({ opened: true, fetched: ["answered 200"] });
   });
 
   test("without a reserve the process lives, and a fetch has certainly not connected", async () => {
     const { left, ...rest } = await without("nothing");
     expect(left).toBeLessThan(64);
-    expect(rest).toEqual({ opened: false, fetched: "source_unreachable, connected: false" });
+    expect(rest).toEqual({ opened: false, fetched: ["source_unreachable, connected: false"] });
   });
 });

@@ -10,7 +10,7 @@ import { RequestFailure, requestSafely } from "../../src/platform/safe-request.t
 const [kept, url = ""] = process.argv.slice(2);
 const limit = descriptorLimit() ?? 0;
 const controller = new AbortController();
-const fetched = (): Promise<string> =>
+const fetchOnce = (): Promise<string> =>
   requestSafely(
     { rules: createAddressRules(["127.0.0.0/8"]) },
     { url: new URL(url), signal: controller.signal },
@@ -19,6 +19,13 @@ const fetched = (): Promise<string> =>
     (error) =>
       error instanceof RequestFailure ? `${error.code}, connected: ${error.connected}` : String(error),
   );
+
+/** What comes of many fetches, each outcome once: another thread opens their sockets, now sooner and now later. */
+async function fetched(): Promise<string[]> {
+  const outcomes = new Set<string>();
+  for (let fetches = 0; fetches < 100; fetches++) outcomes.add(await fetchOnce());
+  return [...outcomes];
+}
 
 await startFetching();
 if (kept === "reserve") holdReserve(limit);
