@@ -46,6 +46,8 @@ describe("a good value", () => {
     ],
     ["FETCH_SECONDS", "1", { fetchSeconds: 1 }],
     ["FETCH_SECONDS", "60", { fetchSeconds: 60 }],
+    ["CONNECTIONS", "8", { connections: 8 }],
+    ["CONNECTIONS", "1000000", { connections: 1_000_000 }],
     ["RATE_READ", "1", { rateLimits: { ...RATES, read: 1 } }],
     ["RATE_WRITE", "100000000", { rateLimits: { ...RATES, write: 100_000_000 } }],
     ["BACKUP_FOLDER", "/backups", { backups: { folder: "/backups", keep: 7, hour: 3 } }],
@@ -128,6 +130,7 @@ describe("a bad value is refused with a message that names it", () => {
   const TABLE: Readonly<Record<string, readonly string[]>> = {
     PORT: [...INTEGERS, "65536"],
     FETCH_SECONDS: [...INTEGERS, "0", "61"],
+    CONNECTIONS: [...INTEGERS, "7", "1000001"],
     RATE_READ: [...INTEGERS, "0", "100000001"],
     RATE_WRITE: [...INTEGERS, "0", "100000001"],
     RATE_BENCH: [...INTEGERS, "0", "100000001"],

@@ -29,6 +29,11 @@ const AGAIN_MS = 20;
 /** A look at very many connections takes longer. It may use this part of the time, but never looks more seldom than the last figure says. */
 const PART_OF_TIME = 20;
 const EVERY_MS_MAX = SECOND_MS;
+/**
+ * How many connections may wait to be accepted. Where more come they have to knock again, once a second. Bun lets 512 wait: a
+ * stranger who wants all fills that, and an honest client would seldom find room.
+ */
+const QUEUE = 4_096;
 /** So many descriptors are looked at in one turn of the event loop. */
 const SLICE = 500;
 
@@ -41,9 +46,13 @@ type Connection = {
 };
 
 export function watchConnections(options: ConnectionWatchOptions): ConnectionWatch {
-  const { sockets, limits, onClosed, onFault } = options;
+  const { sockets, port, limits, onClosed, onFault } = options;
   /** By descriptor, the oldest first. */
   const known = new Map<number, Connection>();
+  for (const descriptor of sockets.descriptors()) {
+    const isListener = sockets.peerOf(descriptor) === null && sockets.localPortOf(descriptor) === port;
+    if (isListener) sockets.setQueue(descriptor, QUEUE);
+  }
   let looks = 0;
   let closed = 0;
   let stopped = false;

@@ -15,6 +15,8 @@ export type Sockets = {
   localPortOf(descriptor: number): number | null;
   /** How many bytes a connection has received so far, with everything around the content. */
   bytesReceived(descriptor: number): number;
+  /** Lets so many connections wait to be accepted at a listening socket. Another socket stays as it is. */
+  setQueue(descriptor: number, connections: number): void;
   /** Ends a connection for both sides. Its owner sees that, and closes the descriptor. */
   shutDown(descriptor: number): void;
   /** A second descriptor of the same thing; null where none is free. */
@@ -58,6 +60,7 @@ function loadSockets(): Sockets {
     getpeername: { args: ["i32", "ptr", "ptr"], returns: "i32" },
     getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
     getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
+    listen: { args: ["i32", "i32"], returns: "i32" },
     shutdown: { args: ["i32", "i32"], returns: "i32" },
     dup: { args: ["i32"], returns: "i32" },
     close: { args: ["i32"], returns: "i32" },
@@ -99,6 +102,7 @@ function loadSockets(): Sockets {
       const isLongEnough = view.getUint32(VALUE_BYTES, true) >= BYTES_RECEIVED_AT + 8;
       return found && isLongEnough ? Number(view.getBigUint64(BYTES_RECEIVED_AT, true)) : 0;
     },
+    setQueue: (descriptor, connections) => void libc.listen(descriptor, connections),
     shutDown: (descriptor) => void libc.shutdown(descriptor, SHUT_RDWR),
     duplicate(descriptor) {
       const copy = libc.dup(descriptor);

@@ -142,7 +142,7 @@ async function untilAnswered(attempt: () => Promise<string>): Promise<string> {
 }
 
 function startHolder(port: number, wanted: number) {
-  const holder = [process.execPath, `${import.meta.dir}/holder.ts`, String(port), HOLDER, String(wanted)];
+  const holder = [process.execPath, join(import.meta.dir, "holder.ts"), String(port), HOLDER, String(wanted)];
   const child = Bun.spawn(holder, { stdout: "pipe", stderr: "inherit" });
   let held = 0;
   const reading = async (): Promise<void> => {

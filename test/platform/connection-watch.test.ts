@@ -17,6 +17,7 @@ function fakeSockets(ends: Map<number, Peer & { readonly localPort?: number }>):
     peerOf: (descriptor) => ends.get(descriptor) ?? null,
     localPortOf: (descriptor) => ends.get(descriptor)?.localPort ?? PORT,
     bytesReceived: () => 0,
+    setQueue() {},
     shutDown: (descriptor) => void ends.delete(descriptor),
     duplicate: () => null,
     close() {},
@@ -70,6 +71,24 @@ test("what is no connection of the server is left alone", async () => {
   expect(await leftOf([...outgoing, ["192.0.2.1", 20], ["192.0.2.1", 21], ["192.0.2.1", 22]])).toEqual([
     10, 11, 12, 20, 21,
   ]);
+});
+
+test("at the listening socket alone more connections may wait to be accepted", () => {
+  const queues: number[] = [];
+  const ends = new Map([[10, { address: "192.0.2.1", port: 1 }]]);
+  const sockets = fakeSockets(ends);
+  watch = watchConnections({
+    sockets: {
+      ...sockets,
+      // The first is an open file, the second listens.
+      descriptors: () => [1, 2, 10],
+      localPortOf: (descriptor) => (descriptor === 1 ? null : PORT),
+      setQueue: (descriptor) => void queues.push(descriptor),
+    },
+    ...{ port: PORT, limits: LIMITS, isTrusted: () => false, onClosed: () => {} },
+    onFault: (error) => expect(error).toBeNull(),
+  });
+  expect(queues).toEqual([2]);
 });
 
 describe("after a first look", () => {

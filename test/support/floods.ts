@@ -1,7 +1,7 @@
 import { flood, type HostileSource, hostileSource } from "./hostile-source.ts";
 
 /** Answers that never end, in which no byte is content: what they begin with, and what follows for ever. */
-export const FLOODS = {
+const FLOODS = {
   "interim responses": ["", "HTTP/1.1 100 Continue\r\n\r\n".repeat(2_000)],
   "long interim responses": ["", `HTTP/1.1 103 Early Hints\r\nLink: ${"a".repeat(4_000)}\r\n\r\n`.repeat(16)],
   "one extension of a chunk": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", "a".repeat(65_536)],
