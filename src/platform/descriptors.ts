@@ -6,7 +6,7 @@ export const SPARE_DESCRIPTORS = 64;
 /** As many connections can come at once, between a look and the opening that it was for. */
 const BURST = 512;
 /** How long the opening by another thread is waited for. */
-const OPENED_MS_MAX = 5;
+const OPENED_MS_MAX = 25;
 const OPENED_STEP_MS = 0.1;
 
 /** How many descriptors this process may have at most; null where the system does not say. */
