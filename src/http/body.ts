@@ -1,4 +1,5 @@
-import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { type Asked, ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
+import { isRefusal, type Refusal, refuseBusy, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
@@ -19,12 +20,52 @@ export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX
  */
 export type ReadBody = { readonly body: JsonObject | undefined };
 
-const NO_BODY: ReadBody = { body: undefined };
+/** The bytes of all bodies under way in this process: from the head of a request to its answer. */
+export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
+/** How long a body may wait for its bytes. */
+const ROOM_MS_MAX = 5 * SECOND_MS;
+/** Of a body that waits Bun has read up to 1.2 MB, so few may wait. */
+const WAITING_MAX = 64;
+
+export const createBodyBudget = (bytesMax = BODIES_BYTES_MAX): ByteBudget =>
+  new ByteBudget({
+    bytesMax,
+    liveBytes: bytesMax / 4,
+    partyBytesMax: bytesMax / 4,
+    waitingMax: WAITING_MAX,
+    partyWaitingMax: WAITING_MAX / 4,
+  });
+
+export const NO_ROOM = refuseBusy("The bodies of other requests fill the memory that there is for them.");
+
+/**
+ * The bytes that a body may take, from the head of its request: its length, else the most that it may have. Refused with
+ * `validation_failed` where that is more than `bytesMax`.
+ */
+export function bodyBytesOf({ headers, body }: Request, bytesMax: number): number | Refusal {
+  const length = headers.get("content-length");
+  // `request.body` makes a stream, which is slow: it is used only where the length is not known.
+  if (length === null) return body === null ? 0 : bytesMax;
+  // A length that was sent twice reads "2, 2", which is not a number. It is refused too.
+  return Number(length) <= bytesMax ? Number(length) : tooLong(bytesMax);
+}
+
+/** Bytes of the budget, or NO_ROOM where there are none in time. */
+export async function claimBody(
+  budget: ByteBudget,
+  asked: Asked,
+  waitMs = ROOM_MS_MAX,
+): Promise<Claim | Refusal> {
+  const claim = budget.claim(asked);
+  return claim && (claim.isGranted || (await grantedWithin(claim, waitMs))) ? claim : NO_ROOM;
+}
+
+export const NO_BODY: ReadBody = { body: undefined };
 const EMPTY_BODY: ReadBody = { body: {} };
 
 /**
- * Reads the request's JSON object. Refused with `validation_failed` where the body is not a JSON object, or
- * is longer than `bytesMax`; and with TOOK_TOO_LONG where it is not complete after `msMax`. The rest may
+ * Reads the request's JSON object, of the length that `bodyBytesOf` gives. Refused with `validation_failed` where the body is
+ * not a JSON object, or is longer than `bytesMax`; and with TOOK_TOO_LONG where it is not complete after `msMax`. The rest may
  * still arrive after that.
  */
 export async function readJsonBody(
@@ -33,13 +74,8 @@ export async function readJsonBody(
   msMax: number,
 ): Promise<ReadBody | Refusal> {
   const { headers } = request;
-  const length = headers.get("content-length");
-  // `request.body` makes a stream, which is slow: it is used only where the length is not known.
-  if (length === null ? request.body === null : Number(length) === 0) return NO_BODY;
-  // A length that was sent twice reads "2, 2", which is not a number. It is refused too.
-  if (length !== null && !(Number(length) <= bytesMax)) return tooLong(bytesMax);
-  const sent: Promise<Bytes | Refusal> =
-    length === null ? readChunks(request, bytesMax) : request.arrayBuffer();
+  const isChunked = headers.get("content-length") === null;
+  const sent: Promise<Bytes | Refusal> = isChunked ? readChunks(request, bytesMax) : request.arrayBuffer();
   const reading = sent.catch(cutOff);
   await endOfTurn();
   // A body that came together with the head is complete by now. Any other gets a timer.
@@ -62,14 +98,21 @@ const cutOff = (): Refusal => refuseField("body", "was cut off");
 const tooLong = (bytesMax: number): Refusal => refuseField("body", `must be at most ${bytesMax / 1024} kB`);
 
 async function readChunks(request: Request, bytesMax: number): Promise<Bytes | Refusal> {
-  const chunks: Uint8Array[] = [];
+  // One buffer for all: chunks of a byte each would take a hundred times as much.
+  let bytes = new Uint8Array(0);
   let size = 0;
   for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > bytesMax) return tooLong(bytesMax);
-    chunks.push(chunk);
+    const end = size + chunk.length;
+    if (end > bytesMax) return tooLong(bytesMax);
+    if (end > bytes.length) {
+      const longer = new Uint8Array(Math.min(bytesMax, Math.max(end, 2 * bytes.length)));
+      longer.set(bytes.subarray(0, size));
+      bytes = longer;
+    }
+    bytes.set(chunk, size);
+    size = end;
   }
-  return Buffer.concat(chunks);
+  return bytes.subarray(0, size);
 }
 
 /** The result of `reading`, or TOOK_TOO_LONG after `msMax`. */

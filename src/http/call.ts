@@ -1,4 +1,5 @@
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Claim } from "../core/byte-budget.ts";
 import type { Network } from "../core/networks.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
@@ -63,6 +64,8 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   idempotency: Idempotency | null;
   /** The warrant's version when the headers were read, on a route that decides on it; null where there is no such warrant. */
   versionSeen: number | null;
+  /** The bytes that the body holds until the answer. */
+  bodyClaim: Claim | null;
   /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };

@@ -1,3 +1,4 @@
+import type { ByteBudget } from "../core/byte-budget.ts";
 import { isRefusal, type Refusal, refuse, statusOf } from "../core/errors.ts";
 import type { Network } from "../core/networks.ts";
 import type { RateLimits } from "../core/rate.ts";
@@ -8,7 +9,17 @@ import { sayOtherMode } from "../services/other-mode.ts";
 import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
 import { findRoute } from "./app.ts";
-import { BODY_MS_MAX, readJsonBody, TOOK_TOO_LONG } from "./body.ts";
+import {
+  BODY_MS_MAX,
+  bodyBytesOf,
+  claimBody,
+  createBodyBudget,
+  NO_BODY,
+  NO_ROOM,
+  type ReadBody,
+  readJsonBody,
+  TOOK_TOO_LONG,
+} from "./body.ts";
 import { addressOf, type Call, callerOf, reportFault, type Setup } from "./call.ts";
 import { type Identity, identify } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
@@ -33,6 +44,8 @@ export type HttpOptions = {
   readonly workerSecretHash?: string | null;
   /** How long a body may take to come; 15 s by default. */
   readonly bodyMsMax?: number;
+  /** The bytes of all bodies under way; 256 MiB by default. */
+  readonly bodies?: ByteBudget;
   readonly onFault: (error: unknown, requestId: string) => void;
   /** Without it there are no metrics, and /readyz always answers that the service is ready. */
   readonly operation?: Operation;
@@ -50,9 +63,10 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, operation = null, trustedProxies, onFault, onAnswered } = options;
-  const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX } = options;
+  const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
   const setup: Setup = { ctx, docsUrl, pages, operation, trustedProxies, onFault };
-  const checks: Checks = { counters: createRateCounters(options.rateLimits), workerSecretHash, bodyMsMax };
+  const counters = createRateCounters(options.rateLimits);
+  const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
 
   return async (request, socketAddress) => {
     const startedAt = performance.now();
@@ -70,6 +84,7 @@ type Checks = {
   readonly counters: RateCounters;
   readonly workerSecretHash: string | null;
   readonly bodyMsMax: number;
+  readonly bodies: ByteBudget;
 };
 
 function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddress"]): Call {
@@ -96,6 +111,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     budget: null,
     idempotency: null,
     versionSeen: null,
+    bodyClaim: null,
     closes: false,
   };
 }
@@ -112,6 +128,8 @@ async function answerTo(call: Call, request: Request, checks: Checks): Promise<A
   } catch (error) {
     reportFault(call, error);
     return errorAnswer(call, refuseByFault(error));
+  } finally {
+    call.bodyClaim?.end();
   }
 }
 
@@ -163,8 +181,8 @@ async function checkedResult(
   if (isRefusal(key)) return key;
   if (rule.decides) call.versionSeen = await versionNow(call.ctx, callerOf(call), params.id ?? "");
   if (call.method !== "GET") {
-    const read = await readJsonBody(request, rule.bodyBytesMax, checks.bodyMsMax);
-    call.closes = read === TOOK_TOO_LONG;
+    const read = await readBody(call, rule, request, checks);
+    call.closes = read === TOOK_TOO_LONG || read === NO_ROOM;
     if (isRefusal(read)) return read;
     call.body = read.body;
     const gone = read.body && call.signedIn ? await refuseGone(call, rule) : null;
@@ -175,6 +193,26 @@ async function checkedResult(
   call.params = params;
   call.query = readQuery(call.search, models.query);
   return refuseInput(models, call.query, call.body) ?? (await route.handle(call));
+}
+
+async function readBody(
+  call: Call,
+  { bodyBytesMax }: RouteRule,
+  request: Request,
+  { bodies, bodyMsMax }: Checks,
+): Promise<ReadBody | Refusal> {
+  const bytes = bodyBytesOf(request, bodyBytesMax);
+  if (isRefusal(bytes)) return bytes;
+  if (bytes === 0) return NO_BODY;
+  const { kind, id } = countedAs(call);
+  const claim = await claimBody(bodies, {
+    bytes,
+    party: `${kind} ${id}`,
+    live: call.caller?.mode === "live",
+  });
+  if (isRefusal(claim)) return claim;
+  call.bodyClaim = claim;
+  return readJsonBody(request, bodyBytesMax, bodyMsMax);
 }
 
 function setIdentity(call: Call, { caller, signedIn }: Identity): void {
