@@ -3,6 +3,7 @@ import { createIds } from "../core/ids.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "../core/webhook.ts";
 import { createEvaluator } from "../platform/evaluator.ts";
+import { EvaluatorMemory } from "../platform/evaluator-memory.ts";
 import { createFetcher } from "../platform/fetcher.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createPasskeyVerifier } from "../platform/passkeys.ts";
@@ -54,8 +55,10 @@ type Composed = {
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
   const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics } = parts;
   const newId = createIds(Date.now, random40, store.newestIdTime);
+  const memory = new EvaluatorMemory();
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
+    memory,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: CHECK_RUN_MS_MAX,
     waitTimeoutMs: CHECK_WAIT_MS_MAX,
@@ -64,6 +67,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   opened.defer(evaluator.close);
   const benchEvaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
+    memory,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
     size: Math.min(warmChildren, 1),

@@ -168,9 +168,8 @@ class HeldClaim implements Claim {
   }
 }
 
-/** Whether the claim is granted within so many milliseconds. If not, it has ended. */
+/** Whether a claim that waits is granted within so many milliseconds. If not, it has ended. */
 export async function grantedWithin(claim: Claim, waitMs: number): Promise<boolean> {
-  if (claim.isGranted) return true;
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, waitMs);
   await Promise.race([claim.granted, late.promise]);

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { Script } from "node:vm";
 import { documentOf } from "../core/clauses/document.ts";
@@ -28,7 +29,7 @@ export type ChildAnswer =
   | { readonly say: "schema"; readonly outcome: { readonly schema: JsonSchema } | Refusal };
 
 /** Ends a child whose parent has ended. A living parent kills a slow child much earlier. */
-const ORPHAN_TIMEOUT_MS = 5_000;
+const ORPHAN_TIMEOUT_MS = 15_000;
 const PRIORITY_LOWERED = 10;
 
 declare global {
@@ -44,6 +45,12 @@ export function runEvaluatorChild(): Promise<never> {
     setPriority(PRIORITY_LOWERED);
   } catch {
     // Some systems forbid it. The time limits hold without it.
+  }
+  try {
+    // When the system has no memory left, it ends this process before any other.
+    writeFileSync("/proc/self/oom_score_adj", "1000");
+  } catch {
+    // Only Linux has it.
   }
   const task = new Script("holdfastTask()");
   const runBounded = (work: () => void): void => {

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { parse as parsePath } from "node:path";
 import type { Subprocess } from "bun";
-import type { Refusal } from "../core/errors.ts";
+import { BUSY_RETRY_SECONDS, type Refusal } from "../core/errors.ts";
 import { withReserve } from "./descriptors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
+import { type EndedFor, type EvaluatorMemory, type MeasuredChild, memoryOf } from "./evaluator-memory.ts";
 
 /** No child could do the work, so nothing was evaluated or decided. */
 export class EvaluatorUnavailable extends Error {}
@@ -11,6 +11,7 @@ export class EvaluatorUnavailable extends Error {}
 /** All children are busy. It is a `Refusal` too: the caller may retry, since one will be free soon. */
 export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
   readonly refused = "rate_limit_exceeded";
+  readonly retryAfterSeconds = BUSY_RETRY_SECONDS;
 }
 
 export type PoolOptions = {
@@ -23,8 +24,8 @@ export type PoolOptions = {
   readonly queueMax: number;
   /** An idle child beyond `size` is ended after this time. */
   readonly idleMs: number;
-  /** A busy child with more resident bytes is killed. Only on Linux can they be read. */
-  readonly memoryBytesMax: number;
+  /** What the children of all pools may use. It can be measured on Linux only. */
+  readonly memory: EvaluatorMemory;
 };
 
 export type PoolStats = {
@@ -36,9 +37,13 @@ export type PoolStats = {
   readonly processIds: readonly number[];
 };
 
-/** A child with more resident bytes is replaced when its work is done. */
-const MEMORY_BYTES_REPLACE = 256 * 1024 * 1024;
-const MEMORY_CHECK_MS = 100;
+/** A child that uses more is replaced when its work is done. */
+const MEMORY_BYTES_REPLACE = 32 * 1024 * 1024;
+/**
+ * Of a machine with so little memory, the runtime would collect garbage early. Otherwise a document of 10 MiB takes twice as
+ * much while a path is followed through it.
+ */
+const RAM_BYTES = 128 * 1024 * 1024;
 const START_FAILURES_MAX = 3;
 
 type ChildState = "starting" | "idle" | "busy" | "gone";
@@ -50,14 +55,16 @@ type Waiter = {
 };
 
 /** A child process of the pool. */
-export class PoolChild {
+export class PoolChild implements MeasuredChild {
   state: ChildState = "starting";
   callerKey: string | null = null;
   idleTimer: Timer | null = null;
   /** Receives the answers to the current request, and null when the child has ended. */
   listener: ((answer: ChildAnswer | null) => void) | null = null;
+  claimedBytes: number | null = null;
+  /** Why the child has ended; null while it lives, and where it ended by itself or by `kill`. */
+  endedFor: EndedFor | "outside" | null = null;
   private readonly process: Subprocess;
-  private memoryTimer: Timer | null = null;
 
   constructor(
     private readonly options: PoolOptions,
@@ -66,15 +73,20 @@ export class PoolChild {
     this.process = withReserve("this thread", () =>
       Bun.spawn([...options.command], {
         // The child inherits nothing: no secrets, and no settings of the folder that the server was started in.
-        env: {},
+        env: { BUN_JSC_forceRAMSize: String(RAM_BYTES) },
         cwd: parsePath(process.execPath).root,
         stdio: ["ignore", "ignore", "ignore"],
         serialization: "advanced",
         ipc: (answer: ChildAnswer) => this.receive(answer),
-        onExit: () => this.markGone(),
+        onExit: ({ signalCode }) => {
+          // A child that the pool kills is gone before.
+          if (signalCode === "SIGKILL" && this.state !== "gone") this.endedFor = "outside";
+          this.markGone();
+        },
       }),
     );
     this.process.unref();
+    options.memory.add(this);
   }
 
   get pid(): number {
@@ -95,7 +107,7 @@ export class PoolChild {
     if (this.state === "gone") return;
     const was = this.state;
     this.state = "gone";
-    this.watchMemory(false);
+    this.options.memory.remove(this);
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.listener?.(null);
     this.onChange(this, was);
@@ -107,15 +119,14 @@ export class PoolChild {
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.idleTimer = null;
     this.process.ref();
-    this.watchMemory(true);
   }
 
   becomeIdle(): void {
     this.state = "idle";
     this.callerKey = null;
     this.listener = null;
+    this.claimedBytes = null;
     this.process.unref();
-    this.watchMemory(false);
   }
 
   send(request: ChildRequest): void {
@@ -131,24 +142,9 @@ export class PoolChild {
     this.markGone();
   }
 
-  private watchMemory(on: boolean): void {
-    if (this.memoryTimer) clearInterval(this.memoryTimer);
-    this.memoryTimer = null;
-    if (!on) return;
-    this.memoryTimer = setInterval(() => {
-      if (residentBytes(this.pid) > this.options.memoryBytesMax) this.kill();
-    }, MEMORY_CHECK_MS);
-    this.memoryTimer.unref();
-  }
-}
-
-/** Resident bytes of a process; 0 where the system does not say. */
-function residentBytes(pid: number): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;
-  } catch {
-    return 0;
+  end(cause: EndedFor): void {
+    this.endedFor = cause;
+    this.kill();
   }
 }
 
@@ -205,7 +201,7 @@ export class EvaluatorPool {
   /** Gives a child back, whether it still runs or has ended. */
   release(child: PoolChild): void {
     if (child.state !== "busy") return;
-    if (residentBytes(child.pid) > MEMORY_BYTES_REPLACE) {
+    if (memoryOf(child.pid) > MEMORY_BYTES_REPLACE) {
       child.kill();
     } else {
       child.becomeIdle();

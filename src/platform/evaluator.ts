@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { type Claim, grantedWithin } from "../core/byte-budget.ts";
 import { evaluateClause, needsDocument, resultOf } from "../core/clauses/evaluate.ts";
 import {
   type ClauseResult,
@@ -12,7 +13,9 @@ import { type Clause, schemaNamesOf } from "../core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
+import { claimFor, EvaluatorMemory, MEMORY_WAIT_MS } from "./evaluator-memory.ts";
 import {
+  EvaluatorBusy,
   EvaluatorPool,
   EvaluatorUnavailable,
   type PoolChild,
@@ -39,13 +42,15 @@ export type EvaluationRequest = {
   readonly now: number;
   /** Who asks: one caller may hold only a share of the pool. Without it there is no such limit. */
   readonly callerKey?: string;
+  /** Whether a live warrant depends on it: these get memory first. */
+  readonly live?: boolean;
 };
 
 export type Evaluator = {
   /**
-   * The result of every clause, in order. A clause that takes too long, or that crashes its process, fails with
-   * `clause_timeout`. Rejects with `EvaluatorUnavailable` where nothing could be evaluated, so that nothing is decided; with
-   * `EvaluatorBusy` where a retry may find a free child.
+   * The result of every clause, in order. A clause that takes too long or too much memory, or that crashes its process, fails
+   * with `clause_timeout`. Rejects with `EvaluatorUnavailable` where nothing could be evaluated, so that nothing is decided;
+   * with `EvaluatorBusy` where a retry may find a free child, or the memory that others use.
    */
   evaluate(request: EvaluationRequest): Promise<Evaluation>;
   /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate` does. */
@@ -65,11 +70,10 @@ const POOL_DEFAULTS = {
   sizeMax: SIZE_MAX,
   queueMax: 256,
   idleMs: 10_000,
-  memoryBytesMax: 1024 * 1024 * 1024,
 } as const;
 
-/** How long a child may take to receive a body and read it. 10 MiB take about 0.2 s. */
-const BEGIN_TIMEOUT_MS = 5_000;
+/** How long a child may take to receive a body and read it. The worst 10 MiB take 3 s. */
+const BEGIN_TIMEOUT_MS = 10_000;
 /** After so many clauses that ended a child, all others fail too. Otherwise 64 hostile clauses would take a minute. */
 const LOST_CHILDREN_MAX = 3;
 /** An answer may have come in time while this process was too busy to read it. So a child gets this much longer. */
@@ -77,10 +81,11 @@ const LATE_ANSWER_MS = 20;
 
 /** Evaluates in child processes: a hostile pattern, path or document holds up nobody else, and its process can be ended. */
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
-  const pool = new EvaluatorPool({ ...POOL_DEFAULTS, ...options });
+  const memory = options.memory ?? new EvaluatorMemory();
+  const pool = new EvaluatorPool({ ...POOL_DEFAULTS, ...options, memory });
   return {
-    evaluate: (request) => evaluateIn(pool, options, request),
-    parseSchema: (schema) => parseSchemaIn(pool, options, schema),
+    evaluate: (request) => evaluateIn(pool, memory, options, request),
+    parseSchema: (schema) => parseSchemaIn(pool, memory, options, schema),
     warmUp: () => pool.warmUp(),
     stats: () => pool.stats(),
     close: () => pool.close(),
@@ -89,6 +94,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
 
 async function evaluateIn(
   pool: EvaluatorPool,
+  memory: EvaluatorMemory,
   options: EvaluatorOptions,
   request: EvaluationRequest,
 ): Promise<Evaluation> {
@@ -97,7 +103,10 @@ async function evaluateIn(
     needsDocument(clause, evidence) ? undefined : evaluateClause(clause, evidence, schemas, now),
   );
   if (evidence.reached && results.includes(undefined)) {
-    const begun = await evaluateInChildren(pool, options, { ...request, evidence }, results);
+    const { callerKey = "", live = false } = request;
+    const begun = await withMemory(memory, evidence.body.length, callerKey, live, (claimed) =>
+      evaluateInChildren(pool, options, { ...request, evidence }, claimed, results),
+    );
     // No clause is to blame for a child that never came to the first one.
     if (!begun) throw new EvaluatorUnavailable("no child began to evaluate");
   }
@@ -105,11 +114,31 @@ async function evaluateIn(
   return summarise(details, evidenceHashOf(evidence), now);
 }
 
+/** Does work with memory for the evaluation of a body. Rejects with `EvaluatorBusy` where there is none in time. */
+async function withMemory<Result>(
+  { budget }: EvaluatorMemory,
+  bodyBytes: number,
+  party: string,
+  live: boolean,
+  work: (claimedBytes: number) => Promise<Result>,
+): Promise<Result> {
+  const bytes = claimFor(bodyBytes);
+  const claim: Claim | null = budget.claim({ bytes, party, live });
+  if (!claim || !(claim.isGranted || (await grantedWithin(claim, MEMORY_WAIT_MS))))
+    throw new EvaluatorBusy("other evaluations use all memory");
+  try {
+    return await work(bytes);
+  } finally {
+    claim.end();
+  }
+}
+
 /** Fills the gaps in `results`. Clauses that have no result afterwards ran out of time; but for where no child began: then false. */
 async function evaluateInChildren(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
   request: EvaluationRequest & { readonly evidence: ReachedEvidence },
+  claimedBytes: number,
   results: (ClauseResult | undefined)[],
 ): Promise<boolean> {
   const { clauses, evidence, now } = request;
@@ -130,12 +159,14 @@ async function evaluateInChildren(
       schemas: named(request.schemas, asked),
       now,
     };
-    const limits = { ...options, endsAt };
+    const limits = { ...options, endsAt, claimedBytes };
     const end = await exchange(pool, child, ask, limits, asked.length, (answer, position) => {
       const at = open[position];
       if (at && answer.say === "clause")
         results[at.index] = resultOf(at.clause, answer.code, answer.observed);
     });
+    // A body that takes too much memory when it is read does so every time: that is a verdict on all that read it.
+    if (!end.begun && end.endedFor === "memory") return true;
     begun ||= end.begun;
     const unfinished = open[end.answered];
     if (end.begun && unfinished) results[unfinished.index] ??= resultOf(unfinished.clause, "clause_timeout");
@@ -174,26 +205,44 @@ const named = (schemas: Schemas, clauses: readonly Clause[]): Schemas =>
     }),
   );
 
-async function parseSchemaIn(
+const parseSchemaIn = (
+  pool: EvaluatorPool,
+  memory: EvaluatorMemory,
+  options: EvaluatorOptions,
+  schema: unknown,
+): Promise<{ readonly schema: JsonSchema } | Refusal> =>
+  withMemory(memory, 0, "schemas", false, (claimed) => parseSchemaWith(pool, options, claimed, schema));
+
+async function parseSchemaWith(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
+  claimedBytes: number,
   schema: unknown,
 ): Promise<{ readonly schema: JsonSchema } | Refusal> {
   const child = await pool.acquire(null, options.waitTimeoutMs);
   let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
-  const limits = { ...options, endsAt: Number.POSITIVE_INFINITY };
+  const limits = { ...options, endsAt: Number.POSITIVE_INFINITY, claimedBytes };
   await exchange(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {
     if (answer.say === "schema") outcome = answer.outcome;
   });
   return outcome;
 }
 
-type Limits = { readonly clauseTimeoutMs: number; readonly endsAt: number };
-type End = { readonly begun: boolean; readonly answered: number };
+type Limits = {
+  readonly clauseTimeoutMs: number;
+  readonly endsAt: number;
+  readonly claimedBytes: number;
+};
+type End = {
+  readonly begun: boolean;
+  readonly answered: number;
+  readonly endedFor: PoolChild["endedFor"];
+};
 
 /**
  * Sends a request, receives `count` answers, and gives the child back. Resolves when all have come, or when the child has
- * ended. Rejects with `EvaluatorUnavailable` where it ended because the pool was closed: no clause is to blame then.
+ * ended. Rejects with `EvaluatorUnavailable` where it ended because the pool was closed or somebody killed it, as the system does
+ * when it has no memory left; with `EvaluatorBusy` where others needed its memory. No clause is to blame then.
  */
 async function exchange(
   pool: EvaluatorPool,
@@ -203,9 +252,13 @@ async function exchange(
   count: number,
   onAnswer: (answer: ChildAnswer, position: number) => void,
 ): Promise<End> {
+  child.claimedBytes = limits.claimedBytes;
   const end = await receiveAnswers(child, request, limits, count, onAnswer);
   pool.release(child);
-  if (end.answered < count && pool.isClosed) throw new EvaluatorUnavailable("closed");
+  if (end.answered === count) return end;
+  if (pool.isClosed) throw new EvaluatorUnavailable("closed");
+  if (end.endedFor === "outside") throw new EvaluatorUnavailable("the child was killed from outside");
+  if (end.endedFor === "displaced") throw new EvaluatorBusy("all evaluations together use too much memory");
   return end;
 }
 
@@ -224,7 +277,7 @@ function receiveAnswers(
     const finish = (): void => {
       if (timer) clearTimeout(timer);
       child.listener = null;
-      resolve({ begun, answered });
+      resolve({ begun, answered, endedFor: child.endedFor });
     };
     const wait = (timeoutMs: number): void => {
       if (timer) clearTimeout(timer);

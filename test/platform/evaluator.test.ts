@@ -6,6 +6,12 @@ import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evide
 import type { Clause } from "../../src/core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../../src/core/clauses/schema.ts";
 import { createEvaluator, type Evaluator, type EvaluatorOptions } from "../../src/platform/evaluator.ts";
+import {
+  claimFor,
+  EvaluatorMemory,
+  MEMORY_LIMITS,
+  type MemoryLimits,
+} from "../../src/platform/evaluator-memory.ts";
 import { EvaluatorBusy, EvaluatorUnavailable } from "../../src/platform/evaluator-pool.ts";
 import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 import { evaluate } from "../support/evaluate.ts";
@@ -14,6 +20,7 @@ import { until } from "../support/until.ts";
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
 const COMMAND = [process.execPath, MAIN];
 const NOW = Date.parse("2026-03-01T12:00:00Z");
+const MIB = 1024 * 1024;
 /** A time limit longer than any test. */
 const MINUTE_MS = 60_000;
 
@@ -63,6 +70,8 @@ const EXPLOSION: Clause = {
 /** Looks at every pair of items: that takes some time, but is within the limit. */
 const PAIRS: Clause = { kind: "json.jsonpath", path: "$[?count($[?@.id > 1]) > 1]" };
 const ITEMS = Array.from({ length: 3_000 }, (_, id) => ({ id }));
+/** Makes a list of all nodes below for every item, and so garbage faster than it is collected. */
+const HUNGRY: Clause = { kind: "json.jsonpath", path: "$[?count($..*) > 4]", equals: 5 };
 const object: Clause = { kind: "json.schema", schema: "object" };
 const array: Clause = { kind: "json.schema", schema: "array" };
 const status200: Clause = { kind: "http.status", equals: 200 };
@@ -147,11 +156,11 @@ describe("an evaluation", () => {
     expect(before.length).toBeGreaterThan(0);
   });
 
-  test("gets no environment, and no folder of the server's", async () => {
+  test("gets nothing of the server's environment, and no folder of its", async () => {
     const program =
       'process.send({ say: "begun" }); process.send({ say: "clause", code: null, observed: [process.env, process.cwd()] });';
     const evaluation = await evaluatorOf({ command: childOf(program) }).evaluate(work([object], {}));
-    expect(evaluation.details[0]?.observed).toEqual([{}, "/"]);
+    expect(evaluation.details[0]?.observed).toEqual([{ BUN_JSC_forceRAMSize: "134217728" }, "/"]);
   });
 });
 
@@ -257,12 +266,34 @@ describe("a process that fails", () => {
     expect(evaluator.evaluate(work([object, status200], {}))).rejects.toThrow("no child began to evaluate");
   });
 
-  test("by using too much memory is killed", async () => {
-    const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memoryBytesMax: 1 });
-    const [evaluation, durationMs] = await elapsed(evaluator.evaluate(work([EXPLOSION], ITEMS)));
-    expect(codes(evaluation)).toEqual(["clause_timeout"]);
-    expect(durationMs).toBeLessThan(5_000);
+  const memoryOf = (limits: Partial<MemoryLimits>) => new EvaluatorMemory({ ...MEMORY_LIMITS, ...limits });
+
+  test("by using more memory than an evaluation may: that clause is clause_timeout, and the rest is evaluated", async () => {
+    const memory = memoryOf({ ownBytesMax: () => 60 * MIB });
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memory });
+    const [evaluation, durationMs] = await elapsed(
+      evaluator.evaluate(work([object, HUNGRY, array], Array(300_000).fill({}))),
+    );
+    expect(codes(evaluation)).toEqual(["schema_mismatch", "clause_timeout", null]);
+    expect(durationMs).toBeLessThan(15_000);
+  }, 20_000);
+
+  test("by using too much memory to read a body: that is a verdict at once, the same each time", async () => {
+    const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000, memory: memoryOf({ ownBytesMax: () => 1 }) });
+    const evaluation = await evaluator.evaluate(work([object, status200, array], Array(1_000_000).fill({})));
+    expect(codes(evaluation)).toEqual(["clause_timeout", null, "clause_timeout"]);
+    expect(evaluator.stats().restarts).toBe(1);
   });
+
+  test("because all together use too much memory: there is no verdict, and a retry may pass", async () => {
+    const evaluator = evaluatorOf({
+      clauseTimeoutMs: 20_000,
+      memory: memoryOf({ bytesMax: 60 * MIB, liveBytes: 0 }),
+    });
+    const running = evaluator.evaluate(work([HUNGRY], Array(300_000).fill({})));
+    expect(await running.catch((error) => error)).toBeInstanceOf(EvaluatorBusy);
+    expect(codes(await evaluator.evaluate(work([array], [])))).toEqual([null]);
+  }, 20_000);
 
   test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
     "does not end by %s, which only its parent obeys",
@@ -277,7 +308,7 @@ describe("a process that fails", () => {
     },
   );
 
-  test("by being killed from outside", async () => {
+  test("by being killed from outside, as where the system has no memory left: there is no verdict", async () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
     await evaluator.evaluate(work([object], {}));
     const running = evaluator.evaluate(work([EXPLOSION, array], ITEMS));
@@ -286,7 +317,8 @@ describe("a process that fails", () => {
     // Long enough for it to begin with them. Only the pool hears when it does.
     await Bun.sleep(50);
     for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
-    expect(codes(await running)).toEqual(["clause_timeout", null]);
+    const error = await running.catch((error) => error);
+    expect([error instanceof EvaluatorUnavailable, error instanceof EvaluatorBusy]).toEqual([true, false]);
   });
 
   test.each([["/nonexistent/executable"], ["/bin/false"]])(
@@ -368,7 +400,7 @@ describe("the pool", () => {
       ]);
     expect(evaluator.stats()).toMatchObject({ busy: 1, waiting: 0 });
     for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
-    await burning;
+    await Promise.allSettled([burning]);
   });
 
   test("is unavailable, not busy, where no child starts in time", async () => {
@@ -421,6 +453,46 @@ describe("the pool", () => {
     evaluator.close();
     for (const one of await Promise.allSettled(all))
       expect(one).toMatchObject({ status: "rejected", reason: expect.any(EvaluatorUnavailable) });
+  });
+});
+
+describe("the memory of all evaluations", () => {
+  const SMALL = 1_000;
+  const LARGE = 10 * MIB;
+
+  test("lets one document of 10 MiB be evaluated at a time, and a small one of a live warrant beside it", () => {
+    const { budget } = new EvaluatorMemory();
+    const isGranted = (bytes: number, party: string, live: boolean) =>
+      budget.claim({ bytes: claimFor(bytes), party, live })?.isGranted;
+    expect([isGranted(LARGE, "a", false), isGranted(SMALL, "b", false)]).toEqual([true, false]);
+    expect(isGranted(SMALL, "c", true)).toBe(true);
+    expect(claimFor(LARGE) + claimFor(SMALL)).toBeLessThan(MEMORY_LIMITS.bytesMax);
+  });
+
+  test("is shared by pools: the one waits for what the other uses", async () => {
+    const memory = new EvaluatorMemory();
+    const [first, second] = [evaluatorOf({ memory }), evaluatorOf({ memory })];
+    await Promise.all([first.evaluate(work([object], {})), second.evaluate(work([object], {}))]);
+    const claim = memory.budget.claim({ bytes: claimFor(LARGE), party: "large", live: false });
+    const waiting = second.evaluate({ ...work([object], {}), callerKey: "waits" });
+    expect(codes(await first.evaluate({ ...work([object], {}), callerKey: "live", live: true }))).toEqual([
+      null,
+    ]);
+    expect(second.stats().busy).toBe(0);
+    claim?.end();
+    expect(codes(await waiting)).toEqual([null]);
+    expect(memory.budget.heldBytes).toBe(0);
+  });
+
+  test("is refused, and nothing decided, where too many wait for it", async () => {
+    const memory = new EvaluatorMemory({ ...MEMORY_LIMITS, waitingMax: 0 });
+    const evaluator = evaluatorOf({ memory });
+    memory.budget.claim({ bytes: claimFor(LARGE), party: "large", live: false });
+    const error = await evaluator.evaluate(work([object], {})).catch((error) => error);
+    expect(error).toBeInstanceOf(EvaluatorBusy);
+    expect(error).toMatchObject({ refused: "rate_limit_exceeded", retryAfterSeconds: 1 });
+    // What needs no document needs no memory.
+    expect(codes(await evaluator.evaluate(work([status200], {})))).toEqual([null]);
   });
 });
 

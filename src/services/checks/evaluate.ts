@@ -9,7 +9,7 @@ import type { Context } from "../context.ts";
  */
 export async function evaluateEvidence(
   ctx: Context,
-  { organisationId, spec: { clauses } }: Warrant,
+  { organisationId, mode, spec: { clauses } }: Warrant,
   evidence: Evidence,
   now: number,
 ): Promise<Evaluation> {
@@ -24,5 +24,6 @@ export async function evaluateEvidence(
     ),
     now,
     callerKey: organisationId,
+    live: mode === "live",
   });
 }
