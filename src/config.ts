@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { BackupSchedule } from "./core/backup-schedule.ts";
+import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
@@ -29,6 +30,8 @@ export type Config = {
   readonly rateLimits: RateLimits;
   /** How long an Idempotency-Key is remembered. */
   readonly idempotencyDays: number;
+  /** How many bytes of what was bought are kept, of each organisation and mode. */
+  readonly contentBytes: number;
   /** Private networks that a seller of x402 may be on, besides every public one. */
   readonly x402AllowNetworks: readonly string[];
   /** Tokens that may be paid with, besides the built-in ones. */
@@ -80,7 +83,7 @@ type Parse<Value> = (text: string) => Value | { readonly problem: string };
 const integer =
   (minimum: number, maximum: number): Parse<number> =>
   (text) => {
-    const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN;
     return value >= minimum && value <= maximum
       ? value
       : { problem: `must be an integer from ${minimum} to ${maximum}` };
@@ -159,6 +162,7 @@ const SETTINGS = {
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
   IDEMPOTENCY_DAYS: integer(1, 3_650),
+  CONTENT_BYTES: integer(EVIDENCE_BYTES_MAX, Number.MAX_SAFE_INTEGER),
   X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: assets,
   EVM_RPC: endpoints,
@@ -303,6 +307,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
     bench: values.RATE_BENCH ?? 30,
   },
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
+  contentBytes: values.CONTENT_BYTES ?? 1024 ** 3,
   x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
   x402Assets: values.X402_ASSETS ?? [],
   evmRpc: values.EVM_RPC ?? new Map(),

@@ -67,6 +67,7 @@ export function buyingWith(
     },
     pause: Bun.sleep,
     underWay: new Set(),
+    contentBytesMax: config.contentBytes,
   };
 }
 

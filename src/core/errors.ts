@@ -43,6 +43,10 @@ export const ERRORS = {
   session_expired: [403, "The spend session has expired."],
   session_revoked: [403, "The spend session was revoked."],
   x402_quote_above_max: [403, "The seller asks more than max_amount."],
+  content_quota_exceeded: [
+    403,
+    "What was bought already takes the space that there is for it; nothing is held.",
+  ],
   worker_secret_unset: [403, "No worker secret is configured: the route is closed."],
   restore_unacknowledged: [
     403,

@@ -43,10 +43,12 @@ export const warrant = (result: { readonly version: number } | Refusal): Result 
 /** The result of a purchase, or the refusal. A purchase has no version, so there is no ETag. */
 export function payment(result: PaymentAnswer | Refusal): Result {
   if (isRefusal(result)) return result;
-  const { status, body, bodyEncoding, replayed } = result;
-  return bodyEncoding === null
-    ? { status, body, replayed }
-    : { status, body, replayed, headers: { "Service-Body-Encoding": bodyEncoding } };
+  const { status, body, bodyEncoding, bodyGone, replayed } = result;
+  const headers = {
+    ...(bodyEncoding === null ? {} : { "Service-Body-Encoding": bodyEncoding }),
+    ...(bodyGone ? { "Service-Body-Gone": "true" } : {}),
+  };
+  return { status, body, replayed, headers };
 }
 
 /** 204: done, without a body. */

@@ -2,6 +2,7 @@ import { isRefusal } from "../core/errors.ts";
 import { addMark, recordedBefore } from "../core/retention.ts";
 import { DAY_MS } from "../core/time.ts";
 import type { Context } from "../services/context.ts";
+import { forgetContents } from "../services/x402/content.ts";
 
 /** How many rows of a kind one step deletes. A step is one transaction; requests get their turn between steps. */
 const STEP = 100;
@@ -64,8 +65,8 @@ export async function countRunningTime(
 }
 
 /**
- * Deletes what nobody needs any more (README, "Retention"): idempotency keys after so many days, unless one is in flight,
- * with the bodies that only they replay; ended sign-ins, one-time links and unused approvals after a day; finished webhook
+ * Deletes what nobody needs any more (README, "Retention"): idempotency keys after so many days, unless one is in flight, and
+ * what was bought under them; what sellers gave for nothing, within an hour; ended sign-ins, one-time links and unused approvals after a day; finished webhook
  * deliveries after 30 days. How much time has passed is what the server has counted, and for how long keys are kept is its
  * setting.
  *
@@ -82,7 +83,10 @@ export async function forgetOld(ctx: Context): Promise<number> {
   };
   let forgotten = 0;
   for (let step = 0; step < STEPS_MAX; step++) {
-    const deleted = await ctx.store.forget(retention, STEP);
+    // Contents come after all keys: while one is remembered, so is what it replays.
+    const deleted =
+      (await ctx.store.forget(retention, STEP)) ||
+      (await forgetContents(ctx, retention.idempotencyKeysBefore));
     forgotten += deleted;
     if (deleted === 0) break;
     await new Promise(setImmediate);

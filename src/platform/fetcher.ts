@@ -4,6 +4,7 @@ import {
   reachedEvidence,
   unreachedEvidence,
 } from "../core/clauses/evidence.ts";
+import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
@@ -34,7 +35,6 @@ export type Fetched = {
 /** Fetches a deliverable. It never throws: where something went wrong, the evidence says so. */
 export type Fetcher = { fetch(url: string): Promise<Fetched> };
 
-export const EVIDENCE_BYTES_MAX = 10 * 1024 * 1024;
 export const REDIRECTS_MAX = 5;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);

@@ -1,4 +1,5 @@
 import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
@@ -7,7 +8,7 @@ import { CHALLENGE_BYTES_MAX, CHALLENGE_TOO_LONG, challengeHeaderOf } from "../c
 import type { PaymentHeader } from "../core/x402/purchase.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING } from "./content-coding.ts";
-import { EVIDENCE_BYTES_MAX, type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
+import { type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
 import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
 /**

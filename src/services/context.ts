@@ -70,6 +70,8 @@ export type Buying = X402Client & {
    * recovery.
    */
   readonly underWay: Set<string>;
+  /** How many bytes an organisation and mode may have bought. */
+  readonly contentBytesMax: number;
 };
 
 /** The chains for which the operator has configured an endpoint. No function here throws. */

@@ -137,6 +137,9 @@ export const LOOK_UPS: LookUps = {
   balance: (view, { organisationId, mode }, asset) =>
     view.row("balance", balanceRowKey(organisationId, mode, asset)),
   hasPasskey: (view, { organisationId }) => view.index("countingPasskey", organisationId),
+  contentBytes: (view, { organisationId, mode }, of) => view.index("contentBytes", organisationId, mode, of),
+  oldestFree: (view, { organisationId, mode }) =>
+    rowsOf(view, "purchase", view.index("oldestFree", organisationId, mode)),
   openAuthorizations: (view, _, { payer, chainId, contract, since }) =>
     view.index("openAuthorizations", payer, chainId, contract, since),
 

@@ -88,6 +88,10 @@ export type NeedTable = {
   readonly balance: Need<string, Balance | null>;
   /** Whether anybody of the organisation has a passkey that counts for the threshold. */
   readonly hasPasskey: Need<true, boolean>;
+  /** The sum of what is bought, or free, in the stored content of the organisation and mode. */
+  readonly contentBytes: Need<"bought" | "free", number>;
+  /** The purchases that have kept free content for longest, at most OLDEST_FREE_MAX of them. */
+  readonly oldestFree: Need<true, readonly Purchase[]>;
   /**
    * How much of a token the wallet has signed authorizations for that may still be used, in the token's
    * smallest unit.
@@ -127,6 +131,9 @@ export type NeedTable = {
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 };
+
+/** How many purchases `oldestFree` finds: one commit may give up the content of so many. */
+export const OLDEST_FREE_MAX = 100;
 
 export type NeedName = keyof NeedTable;
 

@@ -150,6 +150,14 @@ export interface Reader {
      */
     toCheck(now: number, latest: number, limit: number): Promise<readonly Purchase[]>;
     /**
+     * Purchases that have ended and keep content that is old: bought before a time, or free and ended before a
+     * time or (by a clock that was ahead) after now.
+     */
+    withOldContent(
+      old: { readonly boughtBefore: number; readonly freeBefore: number; readonly now: number },
+      limit: number,
+    ): Promise<readonly Purchase[]>;
+    /**
      * How many purchases are unfinished, how many payments are unknown and when the next question about them
      * is due, epoch milliseconds; and of how many the chain contradicts the person who attested them.
      */

@@ -58,6 +58,8 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   schemaNamed: { schema: always },
   countingPasskey: { passkey: madeOrDeleted, user: always },
   keyHeldBy: { idempotencyKey: always },
+  contentBytes: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
+  oldestFree: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   openAuthorizations: { purchase: always },
   userByEmail: { user: always },
   otherOwner: { user: always },

@@ -85,6 +85,8 @@ export type IndexTable = {
   readonly schemaNamed: Index<[organisationId: string, name: string], Id>;
   readonly countingPasskey: Index<[organisationId: string], boolean>;
   readonly keyHeldBy: Index<[holder: string], Id>;
+  readonly contentBytes: Index<[organisationId: string, mode: string, of: "bought" | "free"], number>;
+  readonly oldestFree: Index<[organisationId: string, mode: string], Ids>;
   readonly openAuthorizations: Index<
     [payer: string, chainId: number, contract: string, since: number],
     bigint

@@ -34,6 +34,7 @@ export type TestContext = Context & {
 
 /** Buys on this machine with vouchers: there is no wallet, and no chain to ask. */
 export const NO_MONEY: Context["x402"] = {
+  contentBytesMax: 1024 ** 3,
   ...createX402Client({ allowNetworks: ["127.0.0.0/8"] }),
   wallets: { sandbox: null, live: null },
   assets: KNOWN_ASSETS,

@@ -213,6 +213,11 @@ export type Purchase = {
    * SHA-256 of that answer's body. The body is stored under this hash for as long as the answer is replayed.
    */
   readonly responseHash: string | null;
+  /**
+   * What it counts for in the stored content of its organisation and mode: what it has reserved, then what its
+   * body counts. 0 where no body is stored for it, or not any more.
+   */
+  readonly contentBytes: number;
   /** `Last-Modified` of that answer. */
   readonly responseLastModifiedAt: number | null;
   readonly createdAt: number;

@@ -45,24 +45,38 @@ export function finishPurchase(
 export type PaymentAnswer = Answer & {
   /** The encoding of bytes that are not UTF-8; null where `body` is text. */
   readonly bodyEncoding: "base64" | null;
+  /** Whether `body` is empty because the bytes are not kept any more. */
+  readonly bodyGone: boolean;
 };
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const EMPTY_BODY = '""}';
 
-/** Fills the bought content into the answer, byte for byte the same at every replay. */
-export async function withBody(ctx: Context, answer: Answer): Promise<PaymentAnswer> {
-  const { contentHash } = answer;
-  if (contentHash === null) return { ...answer, bodyEncoding: null };
-  const bytes = await ctx.store.read((reader) => reader.contents.get(contentHash));
-  if (!bytes || !answer.body.endsWith(EMPTY_BODY)) throw new Error("an answer whose content is missing");
+/**
+ * Fills the seller's answer into ours, byte for byte the same at every replay for as long as it is kept.
+ *
+ * @param bytes null where they are not kept any more
+ */
+export function withBody(answer: Answer, bytes: Uint8Array | null): PaymentAnswer {
+  if (answer.contentHash === null) return { ...answer, bodyEncoding: null, bodyGone: false };
+  if (bytes === null) return { ...answer, bodyEncoding: null, bodyGone: true };
+  if (!answer.body.endsWith(EMPTY_BODY)) throw new Error("an answer without a place for its body");
   const text = textOf(bytes);
   const body = JSON.stringify(text ?? Buffer.from(bytes).toString("base64"));
   return {
     ...answer,
     body: `${answer.body.slice(0, -EMPTY_BODY.length)}${body}}`,
     bodyEncoding: text === null ? "base64" : null,
+    bodyGone: false,
   };
+}
+
+/** A replay, with its body where that is kept. */
+export async function replayWithBody(ctx: Context, replay: Answer): Promise<PaymentAnswer> {
+  const { contentHash } = replay;
+  const bytes =
+    contentHash === null ? null : await ctx.store.read((reader) => reader.contents.get(contentHash));
+  return withBody(replay, bytes);
 }
 
 function textOf(bytes: Uint8Array): string | null {

@@ -1,9 +1,10 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller } from "../../core/roles.ts";
 import { chargeSession } from "../../core/session.ts";
+import { countedBytes, FREE_BYTES_MAX } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
-import type { Change } from "../../store/change.ts";
+import type { Change, Put } from "../../store/change.ts";
 import type { IdempotencyKey } from "../../store/rows.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
@@ -11,7 +12,7 @@ import { type Answer, claim, executeKeyed, free, type Idempotency } from "../ide
 import { TOO_MANY_CHECKS } from "../in-place.ts";
 import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE, finishPurchase } from "./answer.ts";
-import { keptContent } from "./content.ts";
+import { givenUp, keptContent } from "./content.ts";
 import { type Order, openingFor } from "./order.ts";
 
 /**
@@ -41,7 +42,7 @@ export function beginPurchase(
       const session = agentSession && chargeSession(agentSession, 0n, opening.asset, now);
       if (isRefusal(session)) return { answer: session };
       if (!hasPlace) return { answer: TOO_MANY_CHECKS };
-      const purchase = newPurchase(present, order, id, now);
+      const purchase = newPurchase(present, order, id, key.createdAt);
       return {
         answer: purchase,
         change: { put: [{ kind: "purchase", before: null, row: purchase }, claim(key, purchase.id)] },
@@ -50,7 +51,8 @@ export function beginPurchase(
   });
 }
 
-const newPurchase = (caller: Caller, order: Order, id: string, now: number): Purchase => ({
+/** It is as old as its key, by which the key and what was bought are forgotten together. */
+const newPurchase = (caller: Caller, order: Order, id: string, recordedAt: number): Purchase => ({
   id,
   organisationId: caller.organisationId,
   mode: caller.mode,
@@ -73,7 +75,8 @@ const newPurchase = (caller: Caller, order: Order, id: string, now: number): Pur
   responseStatus: null,
   responseHash: null,
   responseLastModifiedAt: null,
-  createdAt: now,
+  contentBytes: 0,
+  createdAt: recordedAt,
   answeredAt: null,
   endedAt: null,
   nextCheckAt: null,
@@ -105,31 +108,59 @@ export function forgetPurchase(ctx: Context, quoting: Purchase): Promise<boolean
 
 /**
  * Ends a purchase whose seller asked for no payment: nothing was held, and the seller's first answer is the
- * answer.
+ * answer. The oldest free content goes where there is no room for this one.
  */
-export function passThrough(
+export async function passThrough(
   ctx: Context,
   quoting: Purchase,
-  { status, evidence }: FirstAnswer,
+  first: FirstAnswer,
 ): Promise<Answer | Refusal> {
+  for (;;) {
+    const passed = await endPassed(ctx, quoting, first);
+    if (passed !== "more room is needed") return passed;
+  }
+}
+
+function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstAnswer) {
   const content = keptContent(evidence);
+  const contentBytes = countedBytes(content.bytes.length);
   return ctx.store.execute({
     scope: quoting,
-    needs: { purchase: quoting.id, heldKey: quoting.id },
-    decide({ purchase, heldKey }, now): Decision<Answer> {
+    needs: { purchase: quoting.id, heldKey: quoting.id, contentBytes: "free", oldestFree: true },
+    decide(
+      { purchase, heldKey, contentBytes: kept, oldestFree },
+      now,
+    ): Decision<Answer | "more room is needed"> {
       if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
+      const { puts, bytes } = makeRoom(kept, oldestFree, contentBytes);
+      if (bytes + contentBytes > FREE_BYTES_MAX)
+        return { answer: "more room is needed", change: { put: puts } };
       const ended: Purchase = {
         ...purchase,
         phase: "ended",
         responseStatus: status,
         responseHash: content.hash,
+        contentBytes,
         answeredAt: now,
         endedAt: now,
       };
       return finishPurchase(heldKey, ended, null, { passed: false, reasonCodes: [] }, [
+        ...puts,
         { kind: "content", row: content },
         { kind: "purchase", before: purchase, row: ended },
       ]);
     },
   });
+}
+
+/** Gives up the oldest free content, until so much more fits or there is no more of it. Answers how much is kept then. */
+function makeRoom(kept: number, oldest: readonly Purchase[], more: number) {
+  let bytes = kept;
+  const puts: Put[] = [];
+  for (const purchase of oldest) {
+    if (bytes + more <= FREE_BYTES_MAX) break;
+    bytes -= purchase.contentBytes;
+    puts.push(givenUp(purchase));
+  }
+  return { puts, bytes };
 }

@@ -5,6 +5,7 @@ import { isoTime, MINUTE_MS, SECOND_MS } from "../../core/time.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import { caip2Of, isTestNetwork } from "../../core/x402/chains.ts";
 import { parseChallenge } from "../../core/x402/challenge.ts";
+import { RESERVED_BYTES, refuseFullQuota } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import { AUTHORIZATION_MS_MAX, chooseEntry, type ExactPayment, type Quote } from "../../core/x402/quote.ts";
 import type { TokenBalance } from "../../platform/evm-chain.ts";
@@ -72,7 +73,8 @@ export async function holdQuote(
       if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
       const deadline = now + Math.max(DEADLINE_MS_MIN, timeoutMs);
       const opening = openingFor(order, { amount, payee, deadline });
-      const held = decideQuoted(snapshot, caller, opening, wallet, ids, now);
+      const { contentBytesMax } = ctx.x402;
+      const held = decideQuoted(snapshot, caller, opening, { wallet, contentBytesMax }, ids, now);
       if (isRefusal(held)) return { answer: held, change: forgetting(purchase, heldKey) };
       const { warrant, change } = held;
       const row: Purchase = {
@@ -80,6 +82,7 @@ export async function holdQuote(
         phase: "held",
         quote,
         warrantId: warrant.id,
+        contentBytes: RESERVED_BYTES,
         payer,
         nonce,
         validBefore: payer === null ? null : now + Math.min(AUTHORIZATION_MS_MAX, timeoutMs),
@@ -99,18 +102,19 @@ const quotedNeeds = (caller: Caller, opening: Opening, { id }: Purchase, wallet:
   ...holdingNeeds(opening),
   purchase: id,
   heldKey: id,
+  contentBytes: "bought" as const,
   openAuthorizations: wallet?.authorizations ?? null,
 });
 
 /**
- * (none) → held, or the first refusal: by the caller's credential, by the checks of an open, or by the
- * wallet.
+ * (none) → held, or the first refusal: by the caller's credential, by the checks of an open, by the quota of
+ * what was bought, or by the wallet.
  */
 function decideQuoted(
   snapshot: Snapshot<ReturnType<typeof quotedNeeds>>,
   caller: Caller,
   opening: Opening,
-  wallet: WalletFunds | null,
+  { wallet, contentBytesMax }: { readonly wallet: WalletFunds | null; readonly contentBytesMax: number },
   ids: { readonly warrantId: string; readonly eventId: string },
   now: number,
 ): Moved | Refusal {
@@ -121,6 +125,7 @@ function decideQuoted(
   if (isRefusal(terms)) return terms;
   const held =
     refusePayAbove(snapshot.organisation.passkeyThreshold, opening) ??
+    refuseFullQuota(snapshot.contentBytes, contentBytesMax) ??
     decideHold(snapshot, present, opening, terms, ids, now);
   if (isRefusal(held) || wallet === null) return held;
   return (

@@ -4,7 +4,7 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
 import { inPlace } from "../in-place.ts";
-import { type PaymentAnswer, withBody } from "./answer.ts";
+import { type PaymentAnswer, replayWithBody, withBody } from "./answer.ts";
 import { beginPurchase, forgetPurchase, passThrough } from "./begin.ts";
 import { holdQuote, quoteOf } from "./hold.ts";
 import { moneyOf } from "./money.ts";
@@ -38,16 +38,24 @@ export async function payForUrl(
   try {
     return await inPlace(ctx, caller, gone, async (hasPlace) => {
       const begun = await beginPurchase(ctx, caller, order, idempotency, { id, hasPlace });
-      const isOver = isRefusal(begun) || "replayed" in begun;
-      const answer = isOver ? begun : await buy(ctx, caller, order, begun);
-      return isRefusal(answer) ? answer : withBody(ctx, answer);
+      if (isRefusal(begun)) return begun;
+      if ("replayed" in begun) return replayWithBody(ctx, begun);
+      const bought = await buy(ctx, caller, order, begun);
+      // From memory: what cost nothing may have made room for something newer already.
+      return isRefusal(bought) ? bought : withBody(bought.answer, bought.bytes);
     });
   } finally {
     ctx.x402.underWay.delete(id);
   }
 }
 
-async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase): Promise<Answer | Refusal> {
+/** The answer, and the seller's bytes for its body; null where the seller sent none. */
+type Bought = { readonly answer: Answer; readonly bytes: Uint8Array | null };
+
+const boughtOf = (answer: Answer | Refusal, bytes: Uint8Array | null): Bought | Refusal =>
+  isRefusal(answer) ? answer : { answer, bytes };
+
+async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase): Promise<Bought | Refusal> {
   const { url, method, headers } = order;
   const first = await ctx.x402.ask({ url, method, headers });
   if (isRefusal(first)) return refuseForgetting(ctx, quoting, first);
@@ -58,19 +66,22 @@ async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase
     );
     return refuseForgetting(ctx, quoting, unreachable);
   }
-  if (first.status !== PAYMENT_REQUIRED) return passThrough(ctx, quoting, first);
+  if (first.status !== PAYMENT_REQUIRED)
+    return boughtOf(await passThrough(ctx, quoting, first), first.evidence.body);
   const quote = quoteOf(ctx, caller, order, first);
   if (isRefusal(quote)) return refuseForgetting(ctx, quoting, quote);
   const held = await holdQuote(ctx, caller, order, quoting, quote);
   if (isRefusal(held)) return held;
   const signed = await signPayment(ctx, held, first.url);
-  if (isRefusal(signed) || "replayed" in signed) return signed;
+  if (isRefusal(signed)) return signed;
+  if ("replayed" in signed) return { answer: signed, bytes: null };
   // The payment is sent once and never repeated: if the request breaks off, the seller may still have taken
   // it.
   const answered = await sendPayment(ctx, signed, { url: first.url, method, headers });
   if (isRefusal(answered)) return answered;
   const { purchase, evidence } = answered;
-  return settlePurchase(ctx, purchase, evidence, await moneyOf(ctx, purchase));
+  const settled = await settlePurchase(ctx, purchase, evidence, await moneyOf(ctx, purchase));
+  return boughtOf(settled, evidence.reached ? evidence.body : null);
 }
 
 async function refuseForgetting(ctx: Context, quoting: Purchase, refusal: Refusal): Promise<Refusal> {

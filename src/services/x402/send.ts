@@ -1,6 +1,7 @@
 import { isStopped } from "../../core/agent.ts";
 import type { Refusal } from "../../core/errors.ts";
 import { SECOND_MS } from "../../core/time.ts";
+import { countedBytes } from "../../core/x402/content.ts";
 import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.ts";
 import { readReceipt } from "../../core/x402/receipt.ts";
 import { VOUCHER_TYPE, voucherClaims, voucherHeader } from "../../core/x402/voucher.ts";
@@ -122,6 +123,7 @@ function keepAnswer(
         phase: "answered",
         responseStatus: evidence.reached ? evidence.status : null,
         responseHash: content?.hash ?? null,
+        contentBytes: content ? countedBytes(content.bytes.length) : 0,
         responseLastModifiedAt: evidence.reached ? evidence.lastModifiedAt : null,
         answeredAt,
       };

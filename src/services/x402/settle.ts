@@ -205,6 +205,8 @@ const endedPurchase = (purchase: Purchase, money: Money, now: number): Purchase 
   ...purchase,
   ...money,
   phase: "ended",
+  // What was reserved for an answer that never came is given back.
+  contentBytes: purchase.responseHash === null ? 0 : purchase.contentBytes,
   endedAt: now,
   nextCheckAt: money.known === "unknown" ? nextCheckAt(purchase, now) : null,
 });

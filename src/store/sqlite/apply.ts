@@ -1,7 +1,10 @@
 import type { Legs } from "../../core/postings.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
+import { isBought } from "../../core/x402/content.ts";
+import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Write } from "../batch.ts";
 import type { Deletion, Put } from "../change.ts";
+import { lazily } from "./lazily.ts";
 import type { Connection } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { prepareWrites } from "./prepared-write.ts";
@@ -15,6 +18,7 @@ import {
   warrantRowOf,
 } from "./rows.ts";
 import {
+  contentSumsOf,
   deletionsOf,
   finalRows,
   movesOf,
@@ -30,6 +34,14 @@ export type Apply = (writes: readonly Write[]) => void;
 export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
   const moves = prepareWrites(raw, movesOf(tables));
   const deletions = prepareWrites(raw, deletionsOf(tables));
+  const contentSums = prepareWrites(raw, contentSumsOf(tables));
+  const deleteUnkept = lazily(() => {
+    const statement = raw.prepare<unknown, [string]>(
+      `DELETE FROM contents WHERE hash = ?1
+         AND NOT EXISTS (SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0)`,
+    );
+    return (hash: string) => statement.run(hash);
+  });
   const rows = prepareWrites(raw, {
     ...spendingRows(tables),
     ...peopleRows(tables),
@@ -71,6 +83,8 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
         break;
       case "purchase":
         rows.purchase(purchaseRowOf(put.row));
+        figures.keep(put.before, put.row);
+        if (givesUpContent(put.before, put.row)) deleteUnkept(put.before.responseHash);
         break;
       default:
         rows[put.kind](put.row);
@@ -107,19 +121,32 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       if (moved.count > 0) moves.countUp(moved);
       else if (moved.count < 0) moves.countDown(moved);
     }
+    for (const kept of figures.contents.values()) {
+      if (kept.bytes > 0) contentSums.addContent(kept);
+      else if (kept.bytes < 0) contentSums.subtractContent(kept);
+    }
   };
 }
 
+/** A content is deleted with the last purchase that keeps it, so every stored one has such a purchase. */
+const givesUpContent = (
+  before: Purchase | null,
+  after: Purchase,
+): before is Purchase & { readonly responseHash: string } =>
+  before !== null && before.responseHash !== null && before.contentBytes > 0 && after.contentBytes === 0;
+
 type MovedAccount = { account: number; posted: number } & { -readonly [Leg in keyof Legs]: bigint };
+type MovedContent = { scope: number; bought: boolean; bytes: number };
 type MovedCount = { scope: number; agent: number; state: State; count: number };
 
 /**
- * Figures that follow from rows: balances from postings, and counts from warrants. A batch writes each of
+ * Figures that follow from rows: balances from postings, counts from warrants, and sums of content from purchases. A batch writes each of
  * them once.
  */
 class Figures {
   readonly accounts = new Map<number, MovedAccount>();
   readonly counts = new Map<string, MovedCount>();
+  readonly contents = new Map<string, MovedContent>();
 
   constructor(private readonly positions: Positions) {}
 
@@ -142,6 +169,19 @@ class Figures {
     const agent = agentId === null ? 0 : this.positions.of("agent", agentId);
     if (before) this.count(scope, agent, before.state, -1);
     this.count(scope, agent, after.state, 1);
+  }
+
+  keep(before: Purchase | null, after: Purchase): void {
+    const scope = this.positions.ofScope(after);
+    if (before) this.content(scope, isBought(before), -before.contentBytes);
+    this.content(scope, isBought(after), after.contentBytes);
+  }
+
+  private content(scope: number, bought: boolean, bytes: number): void {
+    const key = `${scope} ${bought}`;
+    const moved = this.contents.get(key);
+    if (moved) moved.bytes += bytes;
+    else this.contents.set(key, { scope, bought, bytes });
   }
 
   private count(scope: number, agent: number, state: State, count: number): void {

@@ -2,6 +2,7 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { indexKeyOf } from "../batch.ts";
+import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { finding, keyed } from "./find-by-key.ts";
@@ -228,6 +229,20 @@ function indexesOf(raw: Database): Indexes {
         return row && `${row.organisation_id} ${row.mode} ${row.key}`;
       };
     }),
+    contentBytes: lazily(() => {
+      const statement = raw.prepare<{ bytes: bigint }, Asked>(
+        `SELECT bytes FROM content_sums JOIN scopes ON scopes.position = scope
+         WHERE organisation_id = ? AND mode = ? AND bought = ?`,
+      );
+      return ([organisationId = "", mode = "", of]) =>
+        Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
+    }),
+    // By rowid: in the order of commits.
+    oldestFree: all(
+      `SELECT id AS key FROM purchases
+       WHERE organisation_id = ? AND mode = ? AND content_bytes > 0 AND warrant_id IS NULL
+       ORDER BY rowid LIMIT ${OLDEST_FREE_MAX}`,
+    ),
     openAuthorizations: openAuthorizationsIn(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(

@@ -3,7 +3,7 @@ import type { Tables } from "./open.ts";
 import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
-import { contents, purchases } from "./tables/purchases.ts";
+import { contentSums, contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
 /** The statements that write, by name. `apply.ts` gives them their values. */
@@ -142,6 +142,7 @@ export function purchaseRows(tables: Tables) {
             "responseStatus",
             "responseHash",
             "responseLastModifiedAt",
+            "contentBytes",
             "answeredAt",
             "endedAt",
             "nextCheckAt",
@@ -280,6 +281,23 @@ export function movesOf(tables: Tables) {
         .where(
           and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),
         ),
+  };
+}
+
+/** The sums of stored content. */
+export function contentSumsOf(tables: Tables) {
+  const { scope, bought, bytes } = contentSums;
+  return {
+    addContent: () =>
+      tables
+        .insert(contentSums)
+        .values(placeholdersOf(contentSums))
+        .onConflictDoUpdate({ target: [scope, bought], set: { bytes: sql`${bytes} + excluded.bytes` } }),
+    subtractContent: () =>
+      tables
+        .update(contentSums)
+        .set({ bytes: sql`${bytes} + ${placeholder("bytes")}` })
+        .where(and(eq(scope, placeholder("scope")), eq(bought, sql.param(placeholder("bought"), bought)))),
   };
 }
 

@@ -3,6 +3,7 @@ import { sha256 } from "../../../core/canonical.ts";
 import { SECOND_MS } from "../../../core/time.ts";
 import type { State, Warrant } from "../../../core/warrant.ts";
 import { isTestNetwork } from "../../../core/x402/chains.ts";
+import { countedBytes, RESERVED_BYTES } from "../../../core/x402/content.ts";
 import {
   isContradicted,
   isToBeAsked,
@@ -32,6 +33,7 @@ const CONTENTS_AT_ONCE = 8;
 export function* auditPurchases(database: Database): Generator<string> {
   const names = createNames(database);
   yield* auditOnce(database);
+  yield* auditContentSums(database);
   for (const slice of slicesOf(database, "purchases", BY_ID, PURCHASES_AT_ONCE))
     yield* inSnapshot(database, () => [...auditSlice(database, names, slice)]);
   for (const slice of slicesOf(database, "contents", BY_HASH, CONTENTS_AT_ONCE))
@@ -60,10 +62,8 @@ function* auditOnce(database: Database): Generator<string> {
 function* auditPurchase(database: Database, names: Names, what: string, row: Row): Generator<string> {
   const purchase = purchaseOf(row);
   const { quote, warrantId, phase } = purchase;
-  if (phase !== "ended") {
-    yield* auditKey(database, purchase, what);
-    yield* auditContent(database, purchase, what);
-  }
+  yield* auditContentBytes(database, purchase, what);
+  if (phase !== "ended") yield* auditKey(database, purchase, what);
   if (quote === null) {
     yield* expectSame(`${what}: has no quote: warrant_id`, warrantId, null);
     yield* expectSame(`${what}: has no quote: header`, purchase.header, null);
@@ -84,6 +84,46 @@ function* auditPurchase(database: Database, names: Names, what: string, row: Row
   yield* guarded(`${what}: its header`, () => auditHeader(quoted, what));
 }
 
+/** Checks that a purchase counts what it has reserved, or what its stored body counts. */
+function* auditContentBytes(
+  database: Database,
+  { phase, responseHash, contentBytes }: Purchase,
+  what: string,
+): Generator<string> {
+  const counted = `${what}: is ${phase}: content_bytes`;
+  if (responseHash === null) {
+    const isReserved = phase === "held" || phase === "signed";
+    yield* expectSame(counted, contentBytes, isReserved ? RESERVED_BYTES : 0);
+    return;
+  }
+  if (contentBytes === 0 && phase === "ended") return;
+  const stored = database
+    .query<{ length: bigint }, [string]>("SELECT length(bytes) AS length FROM contents WHERE hash = ?")
+    .get(responseHash);
+  if (stored === null)
+    yield `${what}: is ${phase}, and the content ${responseHash} of its answer is not stored`;
+  else yield* expectSame(counted, contentBytes, countedBytes(Number(stored.length)));
+}
+
+/** Checks the sums of content against what the purchases count. */
+function* auditContentSums(database: Database): Generator<string> {
+  const rows = database.query<
+    { organisation_id: string; mode: string; bought: bigint; kept: bigint; found: bigint },
+    []
+  >(
+    `SELECT organisation_id, mode, bought, kept, found FROM (
+       SELECT scope, bought, sum(kept) AS kept, sum(found) AS found FROM (
+         SELECT scope, bought, bytes AS kept, 0 AS found FROM content_sums
+         UNION ALL
+         SELECT position, warrant_id IS NOT NULL, 0, content_bytes
+         FROM purchases JOIN scopes USING (organisation_id, mode) WHERE content_bytes > 0
+       ) GROUP BY scope, bought HAVING sum(kept) <> sum(found)
+     ) LEFT JOIN scopes ON scopes.position = scope`,
+  );
+  for (const { organisation_id: organisation, mode, bought, kept, found } of rows.iterate())
+    yield `content of ${organisation}, ${mode}: ${kept} bytes are counted as ${bought === 1n ? "bought" : "free"}, and its purchases count ${found}`;
+}
+
 /** Checks that the key of an unfinished purchase is in flight: otherwise the same request could buy twice. */
 function* auditKey(
   database: Database,
@@ -97,17 +137,6 @@ function* auditKey(
     )
     .get(organisationId, mode, id);
   if (held === null) yield `${what}: is ${phase}, and its idempotency key is not in flight`;
-}
-
-/** Checks that what was delivered to an unfinished purchase is stored: it is still to be evaluated. */
-function* auditContent(
-  database: Database,
-  { phase, responseHash }: Purchase,
-  what: string,
-): Generator<string> {
-  if (responseHash === null) return;
-  const isStored = database.query("SELECT 1 FROM contents WHERE hash = ?").get(responseHash) !== null;
-  if (!isStored) yield `${what}: is ${phase}, and the content ${responseHash} of its answer is not stored`;
 }
 
 /** Checks that the warrant has the quoted terms, and that the price is within the ceiling. */
@@ -256,12 +285,16 @@ function* auditVoucher(
     yield* expectSame(`${what}: its voucher's ${name}`, claims[name], value);
 }
 
-/** Checks that each stored content has its hash. */
+/** Checks that each stored content has its hash, and a purchase that keeps it. */
 function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
+  const keeper = database.query<unknown, [string]>(
+    "SELECT 1 FROM purchases WHERE response_hash = ? AND content_bytes > 0 LIMIT 1",
+  );
   for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;
     yield* guarded(what, () =>
       expectSame(`${what}: the SHA-256 of its bytes`, sha256(read().bytes), raw.hash),
     );
+    if (keeper.get(String(raw.hash)) === null) yield `${what}: no purchase keeps it`;
   }
 }

@@ -15,6 +15,11 @@ export function createPurchasesReader({
     getTableColumns(purchases),
     "WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
   );
+  const withContent = (where: string) =>
+    selectRows(raw, getTableColumns(purchases), `WHERE content_bytes > 0 AND ${where} LIMIT ?`);
+  const bought = withContent("warrant_id IS NOT NULL AND phase = 'ended' AND created_at < ?");
+  const freeBefore = withContent("warrant_id IS NULL AND ended_at < ?");
+  const freeAfter = withContent("warrant_id IS NULL AND ended_at > ?");
   return {
     purchases: {
       get(id) {
@@ -47,6 +52,12 @@ export function createPurchasesReader({
           .limit(limit)
           .all()
           .map(purchaseOf),
+      withOldContent: (old, limit) =>
+        [
+          ...bought(old.boughtBefore, limit),
+          ...freeBefore(old.freeBefore, limit),
+          ...freeAfter(old.now, limit),
+        ].map(purchaseOf),
       waiting() {
         const open = tables
           .select({ count: count() })

@@ -282,9 +282,7 @@ export const idempotencyKeys = sqliteTable(
   (t) => [
     uniqueIndex("idempotency_keys_by_key").on(t.scope, t.key),
     index("idempotency_keys_by_creation").on(t.createdAt).where(sql`${t.contentHash} IS NULL`),
-    // Those whose answer has a body of its own are forgotten with it, fewer at a time.
     index("idempotency_keys_with_content").on(t.createdAt).where(sql`${t.contentHash} IS NOT NULL`),
-    index("idempotency_keys_of_content").on(t.contentHash).where(sql`${t.contentHash} IS NOT NULL`),
     uniqueIndex("idempotency_keys_in_flight").on(t.holder).where(sql`${t.status} IS NULL`),
     check("idempotency_keys_holder", sql`(${t.status} IS NULL) = (${t.holder} IS NOT NULL)`),
     check(

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { blob, check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, check, index, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
 import { TEST_NETWORKS } from "../../../core/x402/chains.ts";
 import {
@@ -12,7 +12,7 @@ import {
   WITNESSES,
 } from "../../../core/x402/purchase.ts";
 import type { Pays } from "../../../core/x402/quote.ts";
-import { amount, int, json, literals, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /** Purchases by x402: what was meant, what was signed, and what is known. Triggers keep a phase from going back. */
@@ -51,6 +51,7 @@ export const purchases = sqliteTable(
     responseStatus: int("response_status"),
     responseHash: text("response_hash"),
     responseLastModifiedAt: int("response_last_modified_at"),
+    contentBytes: int("content_bytes").notNull().default(0),
     createdAt: int("created_at").notNull(),
     answeredAt: int("answered_at"),
     endedAt: int("ended_at"),
@@ -72,9 +73,16 @@ export const purchases = sqliteTable(
       .on(t.payer, t.chainId, t.contract, t.answeredAt)
       .where(sql`${t.payer} IS NOT NULL AND ${t.known} = 'paid'`),
     index("purchases_that_chains_confirm").on(t.chainSaid, t.known).where(sql`${t.chainSaid} IS NOT NULL`),
-    index("purchases_that_need_content")
-      .on(t.responseHash)
-      .where(sql`${t.responseHash} IS NOT NULL AND ${t.phase} <> 'ended'`),
+    index("purchases_that_keep_content").on(t.responseHash).where(sql`${t.contentBytes} > 0`),
+    index("purchases_with_bought_content")
+      .on(t.createdAt)
+      .where(sql`${t.contentBytes} > 0 AND ${t.warrantId} IS NOT NULL AND ${t.phase} = 'ended'`),
+    index("purchases_with_free_content")
+      .on(t.endedAt)
+      .where(sql`${t.contentBytes} > 0 AND ${t.warrantId} IS NULL`),
+    index("purchases_with_free_content_of_scope")
+      .on(t.organisationId, t.mode)
+      .where(sql`${t.contentBytes} > 0 AND ${t.warrantId} IS NULL`),
     check("purchases_mode", oneOf(t.mode, MODES)),
     check(
       "purchases_network",
@@ -93,8 +101,22 @@ export const purchases = sqliteTable(
   ],
 );
 
-/** Bytes that are kept once, by their SHA-256: the paid answers, as long as they are replayed. */
+/** Bytes that are kept once, by their SHA-256: what sellers answered, as long as a purchase keeps it. */
 export const contents = sqliteTable("contents", {
   hash: text("hash").primaryKey(),
   bytes: blob("bytes", { mode: "buffer" }).notNull(),
 });
+
+/** The sums of what purchases count for in the stored content, kept with each batch of them. */
+export const contentSums = sqliteTable(
+  "content_sums",
+  {
+    scope: int("scope").notNull(),
+    bought: bool("bought").notNull(),
+    bytes: int("bytes").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.scope, t.bought] }),
+    check("content_sums_not_negative", sql`${t.bytes} >= 0`),
+  ],
+);
