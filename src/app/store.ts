@@ -1,6 +1,7 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { createIds } from "../core/ids.ts";
 import { withReserve } from "../platform/descriptors.ts";
+import { freeBytesOf } from "../platform/disk.ts";
 import { random40 } from "../platform/random.ts";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 
@@ -14,5 +15,6 @@ export const openStore = (
     version: packageJson.version,
     now: Date.now,
     opening: (open) => withReserve("this thread", open),
+    freeBytes: () => freeBytesOf(dataFolder),
     newInstanceId: () => createIds(Date.now, random40)("instance"),
   });

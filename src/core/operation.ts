@@ -54,6 +54,8 @@ export type Readiness = {
 
 /** With less free space, the write-ahead log and a backup of a small ledger may not fit. */
 export const FREE_BYTES_MIN = 100 * 1024 * 1024;
+/** With less, the sandbox begins nothing new, so that it does not take the space that live warrants need. */
+export const FREE_BYTES_MIN_OF_SANDBOX = 2 * FREE_BYTES_MIN;
 
 export function readinessOf(vitals: Vitals): Readiness {
   const checks = (

@@ -60,7 +60,7 @@ type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
 /**
  * Runs a command under the Idempotency-Key of its request. The first of these that applies gives the answer:
  * the caller's credential has ended · the request was answered before (a replay) · the body is wrong · the
- * key is in flight, or was used by another request · the command decides.
+ * key is in flight, or was used by another request · the disk is too full for the mode · the command decides.
  */
 export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
   store: Store,
@@ -72,6 +72,7 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
     replayedWarrant: OF_KEY,
     replayedStep: OF_KEY,
   };
+  const hasSpace = store.hasSpace(caller.mode);
   const command: ScopedCommand<N & KeyedNeeds, Answer | Next> = {
     scope: caller,
     // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
@@ -88,6 +89,7 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
       if (replay) return { answer: replay };
       const refused = refuseBody?.(snapshot, now) ?? refuseUsedKey(bound, idempotency);
       if (refused) return { answer: refused };
+      if (!hasSpace) return { answer: NO_SPACE };
       const { organisationId, mode } = caller;
       return decide(snapshot, {
         now,
@@ -99,6 +101,11 @@ export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
   };
   return store.execute(command);
 }
+
+const NO_SPACE: Refusal = refuse(
+  "internal_error",
+  "The service's disk is nearly full, and what space is left is kept for live warrants. Retry with the same Idempotency-Key once its operator has made space.",
+);
 
 /** A resource that is a warrant, or carries one. */
 type Versioned = { readonly version?: number; readonly warrant?: { readonly version: number } };

@@ -1,5 +1,6 @@
 import type { ApiKey } from "../core/api-key.ts";
 import type { Refusal } from "../core/errors.ts";
+import type { Mode } from "../core/roles.ts";
 import type { Change } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
 import type { Reader } from "./reader.ts";
@@ -40,6 +41,8 @@ export interface Store {
    * example on a full disk.
    */
   probe(): Promise<void>;
+  /** Whether the disk has space for something new in this mode. The sandbox is without it before live is. */
+  hasSpace(mode: Mode): boolean;
   /** Commits the queued commands, then closes. */
   close(): Promise<void>;
 }

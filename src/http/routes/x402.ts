@@ -24,6 +24,7 @@ export const x402Routes: readonly Route[] = [
           "200": "What came of it: paid or not, and the seller's answer.",
           "400": "upstream_unreachable, x402_challenge_invalid, …",
           "402": "insufficient_funds",
+          "403": "content_quota_exceeded, kill_switch_active, …",
         },
       }),
     },

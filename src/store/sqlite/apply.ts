@@ -35,13 +35,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   const moves = prepareWrites(raw, movesOf(tables));
   const deletions = prepareWrites(raw, deletionsOf(tables));
   const contentSums = prepareWrites(raw, contentSumsOf(tables));
-  const deleteUnkept = lazily(() => {
-    const statement = raw.prepare<unknown, [string]>(
-      `DELETE FROM contents WHERE hash = ?1
-         AND NOT EXISTS (SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0)`,
-    );
-    return (hash: string) => statement.run(hash);
-  });
+  const deleteUnkept = deletionOfUnkept(raw);
   const rows = prepareWrites(raw, {
     ...spendingRows(tables),
     ...peopleRows(tables),
@@ -127,6 +121,16 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     }
   };
 }
+
+/** Deletes a content that no purchase keeps. */
+const deletionOfUnkept = (raw: Connection["raw"]) =>
+  lazily(() => {
+    const statement = raw.prepare<unknown, [string]>(
+      `DELETE FROM contents WHERE hash = ?1
+         AND NOT EXISTS (SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0)`,
+    );
+    return (hash: string) => statement.run(hash);
+  });
 
 /** A content is deleted with the last purchase that keeps it, so every stored one has such a purchase. */
 const givesUpContent = (

@@ -1,3 +1,4 @@
+import { FREE_BYTES_MIN_OF_SANDBOX } from "../../core/operation.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import type { Store } from "../store.ts";
@@ -27,6 +28,8 @@ export type SqliteStoreOptions = {
   readonly onPending?: (changes: number) => void;
   /** Runs what opens files while the store is in use. By default it simply runs it. */
   readonly opening?: <Opened>(open: () => Opened) => Opened;
+  /** The free bytes on the disk; null where they are not known. */
+  readonly freeBytes?: () => number | null;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -45,7 +48,8 @@ export interface SqliteStore extends Store {
  * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
  */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
-  const { version, now, newInstanceId, onCommitted, onPending, opening = (open) => open() } = options;
+  const { version, now, newInstanceId, onCommitted, onPending } = options;
+  const { freeBytes = () => null, opening = (open) => open() } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   const writer = openLedger(dataFolder, version, newInstance, onPending);
   const snapshots = createReadSnapshots(() =>
@@ -114,6 +118,8 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     probe: () => commits.run(probe),
+    hasSpace: (mode) =>
+      mode === "live" || (freeBytes() ?? Number.POSITIVE_INFINITY) >= FREE_BYTES_MIN_OF_SANDBOX,
     finishWalCheckpoint() {
       // SQLite cannot copy the log beyond the oldest snapshot, so the present one ends first.
       snapshots.refresh();

@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
+
+/** Where the disk is short, the sandbox is refused before live is (README, "A full disk"). */
+
+const MIB = 1024 * 1024;
+
+let service: ShellService;
+beforeEach(() => {
+  service = startTestShell();
+});
+afterEach(() => service.close());
+
+test("the sandbox opens nothing new, and everything else goes on", async () => {
+  const home = await service.organisation();
+  const open = (mode: "live" | "sandbox", key: string) =>
+    service.post("/v1/warrants", service.body(), { as: home[mode].as, key });
+  const first = await open("sandbox", "first");
+  const hasSpace = service.ctx.store.hasSpace;
+  Object.assign(service.ctx.store, { hasSpace: (mode: string) => mode === "live" });
+  const before = service.allRows(home);
+  const refused = await open("sandbox", "second");
+  expect([refused.status, refused.code]).toEqual([500, "internal_error"]);
+  expect(refused.body.error.message).toContain("disk is nearly full");
+  expect(service.allRows(home)).toEqual(before);
+  expect((await open("sandbox", "first")).text).toBe(first.text);
+  expect((await service.get("/v1/warrants?limit=1&sort=created", { as: home.sandbox.as })).status).toBe(200);
+  expect((await open("live", "live")).status).toBe(201);
+  Object.assign(service.ctx.store, { hasSpace });
+  expect((await open("sandbox", "second")).status).toBe(201);
+});
+
+test("that begins below 200 MiB, and where the system does not say what is free it never does", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-short-disk-"));
+  let free: number | null = 200 * MIB;
+  const options = { version: "0.1.0", now: Date.now, newInstanceId: () => "ins_0", freeBytes: () => free };
+  const store = openSqliteStore(folder, options);
+  try {
+    const spaces = () => [store.hasSpace("sandbox"), store.hasSpace("live")];
+    expect(spaces()).toEqual([true, true]);
+    free = 200 * MIB - 1;
+    expect(spaces()).toEqual([false, true]);
+    free = null;
+    expect(spaces()).toEqual([true, true]);
+  } finally {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  }
+});
