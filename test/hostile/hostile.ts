@@ -8,7 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Row, tableOf } from "../bench/table.ts";
 import { measureConnections } from "./connections.ts";
+import { measureDisk } from "./disk.ts";
 import { measureFraming } from "./framing.ts";
+import { measureMemory } from "./memory.ts";
 import { measurePlaces } from "./places.ts";
 
 /** Each part gets an empty folder of its own. */
@@ -16,6 +18,8 @@ const PARTS: Readonly<Record<string, (folder: string) => Promise<Row[]>>> = {
   connections: measureConnections,
   framing: measureFraming,
   places: measurePlaces,
+  disk: measureDisk,
+  memory: measureMemory,
 };
 
 const named = process.argv.slice(2);

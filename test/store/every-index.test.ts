@@ -69,7 +69,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   escalations_by_warrant: () => needs({ escalation: "wrt" }),
   escalations_waiting: () => ctx.reader.escalations.waiting(0, null, 10),
   idempotency_keys_by_creation: forgets,
-  idempotency_keys_of_content: forgetsContent,
+
   idempotency_keys_with_content: forgets,
   passkeys_by_user: () => ctx.reader.passkeys.of("usr"),
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
@@ -80,7 +80,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   purchases_open_of_wallet: () => needs({ openAuthorizations: wallet }),
   purchases_paid_of_wallet: () => needs({ openAuthorizations: wallet }),
   purchases_that_chains_confirm: () => ctx.reader.purchases.waiting(),
-  purchases_that_need_content: forgetsContent,
+  purchases_that_keep_content: forgetsContent,
   purchases_to_check: () => ctx.reader.purchases.toCheck(0, 1, 10),
   purchases_unfinished: () => ctx.reader.purchases.unfinished("", 10),
   spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
