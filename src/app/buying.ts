@@ -1,4 +1,5 @@
 import type { Config, PrivateKey, Secrets } from "../config.ts";
+import type { ByteBudget } from "../core/byte-budget.ts";
 import type { Mode } from "../core/roles.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { KNOWN_ASSETS } from "../core/x402/assets.ts";
@@ -37,6 +38,7 @@ export function buyingWith(
   config: Config,
   secrets: Secrets,
   listeners: () => readonly { readonly address: string; readonly port: number }[],
+  budget: ByteBudget,
 ): Buying {
   let chains: EvmChains | null = null;
   const chainsOnce = (): EvmChains => {
@@ -45,7 +47,7 @@ export function buyingWith(
   };
   const { x402SandboxKey, x402LiveKey } = secrets;
   return {
-    ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners }),
+    ...createX402Client({ allowNetworks: config.x402AllowNetworks, ownListeners: listeners, budget }),
     wallets: {
       sandbox: x402SandboxKey && walletOf("sandbox", x402SandboxKey),
       live: x402LiveKey && walletOf("live", x402LiveKey),

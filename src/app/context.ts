@@ -4,6 +4,7 @@ import { SECOND_MS } from "../core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "../core/webhook.ts";
 import { createEvaluator } from "../platform/evaluator.ts";
 import { EvaluatorMemory } from "../platform/evaluator-memory.ts";
+import { createEvidenceBudget } from "../platform/evidence-room.ts";
 import { createFetcher } from "../platform/fetcher.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
 import { createPasskeyVerifier } from "../platform/passkeys.ts";
@@ -74,7 +75,9 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     sizeMax: 4,
   });
   opened.defer(benchEvaluator.close);
+  const budget = createEvidenceBudget();
   const fetcher = createFetcher({
+    budget,
     allowNetworks: config.allowNetworks,
     timeoutMs: config.fetchSeconds * SECOND_MS,
     ownListeners: listeners,
@@ -100,7 +103,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
     ...keys,
-    x402: buyingWith(config, secrets, listeners),
+    x402: buyingWith(config, secrets, listeners, budget),
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);

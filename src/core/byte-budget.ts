@@ -22,10 +22,12 @@ export type ByteBudgetLimits = {
   /** How many claims may wait, and how many of one party. */
   readonly waitingMax: number;
   readonly partyWaitingMax: number;
+  /** How many bytes may be waited for, and half of that by one party: what waits takes memory elsewhere. */
+  readonly waitingBytesMax: number;
 };
 
 /** Of a party that holds or waits. The numbers of grants rise, so the lower one has gone longer without. */
-type Party = { held: number; waiting: number; lastGrant: number };
+type Party = { held: number; waiting: number; waitingBytes: number; lastGrant: number };
 
 /**
  * A bounded number of bytes that many parties share. Who asks for bytes that are not free waits; live parties come before
@@ -34,6 +36,7 @@ type Party = { held: number; waiting: number; lastGrant: number };
 export class ByteBudget {
   private readonly parties = new Map<string, Party>();
   private waiting: HeldClaim[] = [];
+  private waitingBytes = 0;
   private held = 0;
   private heldByOthers = 0;
   private grants = 0;
@@ -47,19 +50,18 @@ export class ByteBudget {
 
   /** Null where too many wait already. */
   claim(asked: Asked): Claim | null {
-    const { waitingMax, partyWaitingMax } = this.limits;
     const party = this.partyOf(asked.party);
     if (this.waiting.length === 0 && this.isWithinShare(asked) && this.fits(asked)) {
       this.take(asked);
       return new HeldClaim(this, asked, true);
     }
-    if (this.waiting.length >= waitingMax || party.waiting >= partyWaitingMax) {
+    if (!this.mayWait(asked.bytes, party)) {
       this.forgetIfDone(asked.party);
       return null;
     }
     const claim = new HeldClaim(this, asked, false);
     this.waiting.push(claim);
-    party.waiting++;
+    this.countWaiting(claim, 1);
     this.serve();
     return claim;
   }
@@ -74,7 +76,7 @@ export class ByteBudget {
       own.held -= bytes;
     } else {
       this.waiting = this.waiting.filter((one) => one !== claim);
-      own.waiting--;
+      this.countWaiting(claim, -1);
     }
     this.forgetIfDone(party);
     if (this.waiting.length > 0) this.serve();
@@ -83,7 +85,7 @@ export class ByteBudget {
   private partyOf(name: string): Party {
     let party = this.parties.get(name);
     if (party === undefined) {
-      party = { held: 0, waiting: 0, lastGrant: -1 };
+      party = { held: 0, waiting: 0, waitingBytes: 0, lastGrant: -1 };
       this.parties.set(name, party);
     }
     return party;
@@ -92,6 +94,23 @@ export class ByteBudget {
   private forgetIfDone(name: string): void {
     const party = this.parties.get(name);
     if (party?.held === 0 && party.waiting === 0) this.parties.delete(name);
+  }
+
+  private mayWait(bytes: number, own: Party): boolean {
+    const { waitingMax, partyWaitingMax, waitingBytesMax } = this.limits;
+    return (
+      this.waiting.length < waitingMax &&
+      own.waiting < partyWaitingMax &&
+      this.waitingBytes + bytes <= waitingBytesMax &&
+      own.waitingBytes + bytes <= waitingBytesMax / 2
+    );
+  }
+
+  private countWaiting({ asked }: HeldClaim, sign: 1 | -1): void {
+    const own = this.partyOf(asked.party);
+    own.waiting += sign;
+    own.waitingBytes += sign * asked.bytes;
+    this.waitingBytes += sign * asked.bytes;
   }
 
   private isWithinShare({ bytes, party }: Asked): boolean {
@@ -128,7 +147,7 @@ export class ByteBudget {
     for (let turn = this.next(); turn && this.fits(turn.asked); turn = this.next()) {
       const served = turn;
       this.waiting = this.waiting.filter((one) => one !== served);
-      this.partyOf(served.asked.party).waiting--;
+      this.countWaiting(served, -1);
       this.take(served.asked);
       served.grant();
     }

@@ -34,6 +34,7 @@ export const createBodyBudget = (bytesMax = BODIES_BYTES_MAX): ByteBudget =>
     partyBytesMax: bytesMax / 4,
     waitingMax: WAITING_MAX,
     partyWaitingMax: WAITING_MAX / 4,
+    waitingBytesMax: Number.POSITIVE_INFINITY,
   });
 
 export const NO_ROOM = refuseBusy("The bodies of other requests fill the memory that there is for them.");

@@ -21,6 +21,9 @@ const OWN_BYTES_MORE = 32 * MIB;
 /** How often memory is measured while a child works. One can take 10 MiB and more in that time. */
 const MEASURE_MS = 20;
 
+/** What evaluations may wait for together: it stands for 120 MiB of documents. */
+const WAITING_BYTES_MAX = 12 * BYTES_MAX;
+
 /** How long an evaluation may wait for its memory. */
 export const MEMORY_WAIT_MS = 5_000;
 
@@ -42,6 +45,7 @@ export type MemoryLimits = {
   readonly bytesMax: number;
   readonly liveBytes: number;
   readonly waitingMax: number;
+  readonly waitingBytesMax: number;
   /** What one evaluation may use, by what it claims. */
   readonly ownBytesMax: (claimedBytes: number) => number;
 };
@@ -50,6 +54,7 @@ export const MEMORY_LIMITS: MemoryLimits = {
   bytesMax: BYTES_MAX,
   liveBytes: LIVE_BYTES,
   waitingMax: 256,
+  waitingBytesMax: WAITING_BYTES_MAX,
   ownBytesMax: (claimedBytes) => Math.max(OWN_BYTES_MIN, claimedBytes + OWN_BYTES_MORE),
 };
 
@@ -64,13 +69,14 @@ export class EvaluatorMemory {
   private timer: Timer | null = null;
 
   constructor(private readonly limits: MemoryLimits = MEMORY_LIMITS) {
-    const { bytesMax, liveBytes, waitingMax } = limits;
+    const { bytesMax, liveBytes, waitingMax, waitingBytesMax } = limits;
     this.budget = new ByteBudget({
       bytesMax,
       liveBytes,
       partyBytesMax: bytesMax / 2,
       waitingMax,
       partyWaitingMax: Math.ceil(waitingMax / 2),
+      waitingBytesMax,
     });
   }
 

@@ -1,3 +1,4 @@
+import type { ByteBudget } from "../core/byte-budget.ts";
 import {
   type Evidence,
   type ReachedEvidence,
@@ -9,6 +10,7 @@ import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
+import { createEvidenceBudget, EvidenceBusy, type EvidenceOwner, EvidenceRoom } from "./evidence-room.ts";
 import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } from "./safe-request.ts";
 
 export type FetcherOptions = {
@@ -21,6 +23,8 @@ export type FetcherOptions = {
   readonly bytesMax?: number;
   readonly redirectsMax?: number;
   readonly ownListeners?: OwnListeners;
+  /** The memory for all bodies that are being fetched. */
+  readonly budget?: ByteBudget;
 } & Omit<SafeRequestOptions, "rules">;
 
 export type Fetched = {
@@ -32,8 +36,11 @@ export type Fetched = {
   readonly durationMs: number;
 };
 
-/** Fetches a deliverable. It never throws: where something went wrong, the evidence says so. */
-export type Fetcher = { fetch(url: string): Promise<Fetched> };
+/**
+ * Fetches a deliverable. Where something went wrong, the evidence says so. It rejects only with `EvidenceBusy`, where other bodies
+ * take the memory that this one needs.
+ */
+export type Fetcher = { fetch(url: string, owner?: EvidenceOwner): Promise<Fetched> };
 
 export const REDIRECTS_MAX = 5;
 
@@ -50,19 +57,26 @@ export function createFetcher(options: FetcherOptions): Fetcher {
     bytesMax: options.bytesMax ?? EVIDENCE_BYTES_MAX,
     redirectsMax: options.redirectsMax ?? REDIRECTS_MAX,
   };
+  const budget = options.budget ?? createEvidenceBudget();
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
   return {
-    async fetch(url) {
+    async fetch(url, owner) {
+      const room = new EvidenceRoom(budget, owner);
       const startedAt = performance.now();
       const controller = new AbortController();
       const timer = setTimeout(() => controller.abort(), options.timeoutMs);
       const progress: Progress = { status: null };
       let evidence: Evidence;
       try {
-        evidence = await fetchEvidence(safe, limits, url, controller.signal, progress);
+        evidence = await fetchEvidence(safe, limits, url, controller.signal, progress, room);
       } catch (error) {
-        evidence = unreachedEvidence(codeOf(error, controller.signal));
+        const code = codeOf(error, controller.signal);
+        if (error instanceof EvidenceBusy) throw error;
+        if (room.hasWaited && code === "source_timeout")
+          throw new EvidenceBusy("it waited for memory too long");
+        evidence = unreachedEvidence(code);
       } finally {
+        room.end();
         clearTimeout(timer);
         // This closes whatever is still open, such as a body that is not read to its end.
         controller.abort();
@@ -92,6 +106,7 @@ async function fetchEvidence(
   url: string,
   signal: AbortSignal,
   progress: Progress,
+  room: EvidenceRoom,
 ): Promise<Evidence> {
   if (checkSourceUrl(url) !== null) return fail("source_blocked", "not a URL that is fetched");
   let target = new URL(url);
@@ -99,7 +114,7 @@ async function fetchEvidence(
     const response = await requestSafely(safe, { url: target, headers: HEADERS, signal });
     progress.status = response.status;
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return readEvidence(response, limits.bytesMax, signal);
+    if (location === null) return readEvidence(response, limits.bytesMax, signal, room);
     // Not awaited, since nobody needs this body and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
@@ -122,9 +137,13 @@ export async function readEvidence(
   response: Response,
   bytesMax: number,
   signal: AbortSignal,
+  room: EvidenceRoom | null,
 ): Promise<ReachedEvidence> {
-  const wire = await readBody(response, bytesMax, signal);
-  const decoding = decodeContent(wire, response.headers.get("content-encoding"), bytesMax);
+  const coding = response.headers.get("content-encoding");
+  const wire = await readBody(response, bytesMax, signal, room);
+  // A few bytes may decode to very many.
+  if (coding !== null) await room?.take(bytesMax);
+  const decoding = decodeContent(wire, coding, bytesMax);
   const decoded = await untilAborted(decoding, signal);
   if ("problem" in decoded) {
     const code = decoded.problem === "too_large" ? "source_too_large" : "source_unreachable";
@@ -138,10 +157,16 @@ export async function readEvidence(
 }
 
 /** The bytes as they were sent, at most `bytesMax`, and no fewer than `Content-Length` announced. */
-async function readBody(response: Response, bytesMax: number, signal: AbortSignal): Promise<Uint8Array> {
+async function readBody(
+  response: Response,
+  bytesMax: number,
+  signal: AbortSignal,
+  room: EvidenceRoom | null,
+): Promise<Uint8Array> {
   const announced = announcedLength(response);
   if (announced !== null && announced > bytesMax)
     fail("source_too_large", "an announced length above the limit");
+  const isCoded = response.headers.has("content-encoding");
   const chunks: Uint8Array[] = [];
   let length = 0;
   const reader = response.body?.getReader();
@@ -151,6 +176,7 @@ async function readBody(response: Response, bytesMax: number, signal: AbortSigna
     length += value.length;
     if (length > bytesMax) fail("source_too_large", "more bytes than the limit");
     chunks.push(value);
+    if (length > EvidenceRoom.SMALL_BYTES) await room?.take(isCoded ? bytesMax : (announced ?? bytesMax));
   }
   if (announced !== null && length < announced) fail("source_unreachable", "the body was cut off");
   const body = new Uint8Array(length);

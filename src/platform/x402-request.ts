@@ -1,13 +1,15 @@
+import type { ByteBudget } from "../core/byte-budget.ts";
 import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
-import { isRefusal, type Refusal } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuseBusy } from "../core/errors.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { CHALLENGE_BYTES_MAX, CHALLENGE_TOO_LONG, challengeHeaderOf } from "../core/x402/challenge.ts";
 import type { PaymentHeader } from "../core/x402/purchase.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING } from "./content-coding.ts";
+import { createEvidenceBudget, EvidenceBusy, type EvidenceOwner, EvidenceRoom } from "./evidence-room.ts";
 import { type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
 import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
@@ -17,7 +19,10 @@ import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-r
  */
 export type X402Client = {
   /** The first request, without payment. It follows redirects within the origin. A 402 that is too long is refused. */
-  ask(request: SellerRequest): Promise<FirstAnswer | Refusal | { readonly problem: string }>;
+  ask(
+    request: SellerRequest,
+    owner?: EvidenceOwner,
+  ): Promise<FirstAnswer | Refusal | { readonly problem: string }>;
   /** The paid request. It is sent once, and follows no redirect. */
   pay(request: SellerRequest, payment: PaymentHeader): Promise<PaidAnswer>;
 };
@@ -54,6 +59,8 @@ export type X402ClientOptions = {
   readonly payTimeoutMs?: number;
   readonly bytesMax?: number;
   readonly ownListeners?: OwnListeners;
+  /** The memory for all bodies that are being fetched. The paid answer is read in any case: it cannot be asked for again. */
+  readonly budget?: ByteBudget;
 } & Omit<SafeRequestOptions, "rules">;
 
 /** The default time limits (README, "The two requests"). */
@@ -68,14 +75,18 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const REDIRECTS_OF_POST = new Set([307, 308]);
 const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
 
+const NO_ROOM = refuseBusy("The seller's answer needs memory that other answers use. Nothing is held.");
+
 /** Throws on a malformed CIDR. */
 export function createX402Client(options: X402ClientOptions): X402Client {
   const { askTimeoutMs = ASK_TIMEOUT_MS, payTimeoutMs = PAY_TIMEOUT_MS } = options;
   const bytesMax = options.bytesMax ?? EVIDENCE_BYTES_MAX;
+  const budget = options.budget ?? createEvidenceBudget();
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
   return {
-    ask: (request) =>
+    ask: (request, owner) =>
       within(askTimeoutMs, async (signal) => {
+        const room = new EvidenceRoom(budget, owner);
         try {
           const { response, url } = await requestInOrigin(safe, request, signal);
           const { status } = response;
@@ -83,10 +94,13 @@ export function createX402Client(options: X402ClientOptions): X402Client {
           const evidence =
             status === PAYMENT_REQUIRED
               ? await readChallenge(response, headers, signal)
-              : await readEvidence(response, bytesMax, signal);
+              : await readEvidence(response, bytesMax, signal, room);
           return isRefusal(evidence) ? evidence : { url, status, headers, evidence };
         } catch (error) {
+          if (error instanceof EvidenceBusy) return NO_ROOM;
           return { problem: problemOf(error) };
+        } finally {
+          room.end();
         }
       }),
     pay: (request, payment) =>
@@ -100,7 +114,7 @@ export function createX402Client(options: X402ClientOptions): X402Client {
             signal,
           });
           headers = headersOf(response);
-          return { connected: true, headers, evidence: await readEvidence(response, bytesMax, signal) };
+          return { connected: true, headers, evidence: await readEvidence(response, bytesMax, signal, null) };
         } catch (error) {
           const connected = !(error instanceof RequestFailure) || error.connected;
           return { connected, headers, evidence: unreachedEvidence(codeOf(error, signal)) };
@@ -135,7 +149,7 @@ async function readChallenge(
     return reachedEvidence({ status: response.status, body: new Uint8Array() });
   }
   try {
-    return await readEvidence(response, CHALLENGE_BYTES_MAX, signal);
+    return await readEvidence(response, CHALLENGE_BYTES_MAX, signal, null);
   } catch (error) {
     const isTooLong = error instanceof RequestFailure && error.code === "source_too_large";
     if (isTooLong) return CHALLENGE_TOO_LONG;

@@ -7,6 +7,7 @@ const LIMITS: ByteBudgetLimits = {
   partyBytesMax: 50,
   waitingMax: 6,
   partyWaitingMax: 4,
+  waitingBytesMax: 1_000,
 };
 
 function open(limits: Partial<ByteBudgetLimits> = {}) {
@@ -98,6 +99,17 @@ describe("a budget of bytes", () => {
     // Who gives up makes room for another.
     waiting.end();
     expect(budget.claim({ bytes: 1, party: "d", live: true })).not.toBeNull();
+  });
+
+  test("refuses at once where too many bytes are waited for, of which one party may have half", () => {
+    const { budget, ask } = open({ liveBytes: 0, partyBytesMax: 100, waitingBytesMax: 100 });
+    ask(100, "a");
+    const waiting = ask(50, "b");
+    expect(budget.claim({ bytes: 1, party: "b", live: true })).toBeNull();
+    ask(50, "c");
+    expect(budget.claim({ bytes: 1, party: "d", live: true })).toBeNull();
+    waiting.end();
+    expect(budget.claim({ bytes: 50, party: "d", live: true })).not.toBeNull();
   });
 
   test("lets go of a claim that has waited for too long", async () => {

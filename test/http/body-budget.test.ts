@@ -30,6 +30,7 @@ function serveWith(bytesMax: number) {
     partyBytesMax: bytesMax,
     waitingMax: 0,
     partyWaitingMax: 0,
+    waitingBytesMax: 0,
   });
   const shell = createShell(service.ctx, {
     docsUrl: "http://localhost/docs",

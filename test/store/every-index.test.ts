@@ -1,10 +1,14 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import type { KeyCaller } from "../../src/core/roles.ts";
+import { forgetContents } from "../../src/services/x402/content.ts";
+import { payForUrl } from "../../src/services/x402/pay.ts";
 import type { Needs } from "../../src/store/needs.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
-import { createCaller, createStage } from "../support/stage.ts";
+import { givesAway, openMarket, SELLER_URL } from "../support/market.ts";
+import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
 import { tellStatements } from "../support/watched-statements.ts";
 
 /** Each index of the tables serves a read. Without it, that read would go through a whole table. */
@@ -15,13 +19,17 @@ let ctx: TestContext;
 let database: Database;
 let live: { readonly organisationId: string; readonly mode: "live" };
 let agentId: string;
+let caller: KeyCaller;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
   watching = tellStatements((sql) => ran.push(sql));
-  ctx = createTestContext();
+  const market = openMarket();
+  market.first = givesAway("for nothing");
+  ctx = createTestContext({ x402: market.x402 });
   const stage = await createStage(ctx);
   live = { organisationId: stage.organisationId, mode: "live" };
-  agentId = (await createCaller(stage)).agentId;
+  caller = await createCaller(stage);
+  agentId = caller.agentId;
   database = new Database(join(ctx.folder, "holdfast.db"), { readonly: true });
 });
 afterAll(async () => {
@@ -33,16 +41,16 @@ afterAll(async () => {
 const needs = (asked: Needs): Promise<unknown> =>
   ctx.store.execute({ scope: live, needs: asked, decide: () => ({ answer: true }) });
 const forgets = () => ctx.store.forget({ idempotencyKeysBefore: 0, endedBefore: 0, deliveriesBefore: 0 }, 10);
-/** Forgets a key with a content, which nothing else needs. */
-function forgetsContent(): Promise<unknown> {
-  const writer = new Database(join(ctx.folder, "holdfast.db"));
-  writer.run("INSERT OR IGNORE INTO contents VALUES ('hash', x'00')");
-  writer.run(
-    `INSERT INTO idempotency_keys (scope, key, fingerprint, status, body, content_hash, created_at)
-     SELECT position, 'key', x'00', 200, '{}', 'hash', -1 FROM scopes LIMIT 1`,
-  );
-  writer.close();
-  return forgets();
+/** Passes on what a seller gives for nothing, and gives it up an hour later. */
+async function givesUpContent(): Promise<void> {
+  const order = {
+    url: SELLER_URL,
+    max_amount: "1",
+    spec: { clauses: [{ kind: "http.status", equals: 200 }] },
+  } as const;
+  must(await payForUrl(ctx, caller, order, idempotencyOf("free")));
+  ctx.clock.now += 3_600_000;
+  expect(await forgetContents(ctx, 0)).toBe(1);
 }
 
 /** What the trigger of an account adds up at each write, which the plan of the write does not show. */
@@ -69,7 +77,6 @@ const READS: Readonly<Record<string, () => unknown>> = {
   escalations_by_warrant: () => needs({ escalation: "wrt" }),
   escalations_waiting: () => ctx.reader.escalations.waiting(0, null, 10),
   idempotency_keys_by_creation: forgets,
-
   idempotency_keys_with_content: forgets,
   passkeys_by_user: () => ctx.reader.passkeys.of("usr"),
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
@@ -80,9 +87,12 @@ const READS: Readonly<Record<string, () => unknown>> = {
   purchases_open_of_wallet: () => needs({ openAuthorizations: wallet }),
   purchases_paid_of_wallet: () => needs({ openAuthorizations: wallet }),
   purchases_that_chains_confirm: () => ctx.reader.purchases.waiting(),
-  purchases_that_keep_content: forgetsContent,
+  purchases_that_keep_content: givesUpContent,
   purchases_to_check: () => ctx.reader.purchases.toCheck(0, 1, 10),
   purchases_unfinished: () => ctx.reader.purchases.unfinished("", 10),
+  purchases_with_bought_content: () => forgetContents(ctx, 0),
+  purchases_with_free_content: () => forgetContents(ctx, 0),
+  purchases_with_free_content_of_scope: () => needs({ oldestFree: true }),
   spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
   users_by_organisation: () => ctx.reader.users.list("org"),
   verifiers_by_organisation: () => ctx.reader.verifiers.list("org"),

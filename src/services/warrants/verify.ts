@@ -48,7 +48,10 @@ export async function verifyWarrant(
 /** Fetches and evaluates, and completes a check that has begun. */
 async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promise<Answer | Refusal> {
   try {
-    const fetched = await ctx.fetchEvidence(sourceUrl);
+    const fetched = await ctx.fetchEvidence(sourceUrl, {
+      party: begun.organisationId,
+      live: begun.mode === "live",
+    });
     const evaluation = await evaluateEvidence(ctx, begun, fetched.evidence, ctx.now());
     return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation);
   } catch (error) {

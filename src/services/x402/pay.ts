@@ -57,7 +57,10 @@ const boughtOf = (answer: Answer | Refusal, bytes: Uint8Array | null): Bought | 
 
 async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase): Promise<Bought | Refusal> {
   const { url, method, headers } = order;
-  const first = await ctx.x402.ask({ url, method, headers });
+  const first = await ctx.x402.ask(
+    { url, method, headers },
+    { party: caller.organisationId, live: caller.mode === "live" },
+  );
   if (isRefusal(first)) return refuseForgetting(ctx, quoting, first);
   if ("problem" in first) {
     const unreachable = refuse(
