@@ -235,6 +235,15 @@ describe("the body of a purchase", () => {
     expect(purchase).toMatchObject({ responseHash: sha256(Buffer.from('{"ok":1}')), phase: "ended" });
   });
 
+  test("is replayed as long as its key, though the clock was behind when it was bought", async () => {
+    shop.clock.now -= 40 * DAY_MS;
+    market.paid = () => delivers({ ok: 1 });
+    await buy("one");
+    shop.clock.now += 40 * DAY_MS;
+    await forgetAll();
+    expect((await buy("one")).body.body).toBe('{"ok":1}');
+  });
+
   test("that two purchases share stays while one of them is replayed", async () => {
     market.paid = () => delivers({ ok: 1 });
     await buy("one");

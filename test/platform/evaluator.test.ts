@@ -288,9 +288,10 @@ describe("a process that fails", () => {
   test("because all together use too much memory: there is no verdict, and a retry may pass", async () => {
     const evaluator = evaluatorOf({
       clauseTimeoutMs: 20_000,
-      memory: memoryOf({ bytesMax: 60 * MIB, liveBytes: 0 }),
+      memory: memoryOf({ bytesMax: 45 * MIB, liveBytes: 0 }),
     });
-    const running = evaluator.evaluate(work([HUNGRY], Array(300_000).fill({})));
+    // It claims less than there is, and uses more.
+    const running = evaluator.evaluate(work([HUNGRY], Array(100_000).fill({})));
     expect(await running.catch((error) => error)).toBeInstanceOf(EvaluatorBusy);
     expect(codes(await evaluator.evaluate(work([array], [])))).toEqual([null]);
   }, 20_000);

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { sha256 } from "../../../src/core/canonical.ts";
 import type { Mode } from "../../../src/core/roles.ts";
 import { FREE_BYTES_MAX, FREE_MS_MAX, RESERVED_BYTES } from "../../../src/core/x402/content.ts";
+import { recoverPurchases } from "../../../src/jobs/purchases.ts";
 import { forgetOld } from "../../../src/jobs/retention.ts";
 import {
   asksVoucher,
@@ -12,6 +13,7 @@ import {
   SELLER_URL,
   silence,
 } from "../../support/market.ts";
+import { noFault } from "../../support/no-fault.ts";
 import type { TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
@@ -145,6 +147,22 @@ describe("what was bought", () => {
       market.paid = () => silence(connected);
       expect((await pay(`connected ${connected}`)).body).toMatchObject({ state: "refunded", body: "" });
     }
+    expect(sums()).toEqual([[true, 0]]);
+  });
+
+  test("gives it back after a crash too, when recovery ends the purchase", async () => {
+    const { tokens } = shop.ctx;
+    const cutOff = async (): Promise<never> => {
+      throw new Error("cut off before anything is signed");
+    };
+    Object.assign(shop.ctx, { tokens: { ...tokens, sign: cutOff } });
+    const silenced = spyOn(console, "error").mockImplementation(() => {});
+    expect((await pay("one")).status).toBe(500);
+    silenced.mockRestore();
+    expect(sums()).toEqual([[true, RESERVED_BYTES]]);
+    Object.assign(shop.ctx, { tokens });
+    await recoverPurchases(shop.ctx, noFault);
+    expect((await pay("one")).body.state).toBe("refunded");
     expect(sums()).toEqual([[true, 0]]);
   });
 
