@@ -89,12 +89,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 /** A refusal is a value: nothing moved. `message` is for people and carries no secret. */
-export type Refusal = {
-  readonly refused: ErrorCode;
-  readonly message: string;
-  /** When a retry may pass, of a 429 that does not wait for the window of the rate limit. */
-  readonly retryAfterSeconds?: number;
-};
+export type Refusal = { readonly refused: ErrorCode; readonly message: string };
 
 /** A message may repeat what was sent, so it is cut where it is longer. */
 const MESSAGE_LENGTH_MAX = 1_000;
@@ -103,13 +98,6 @@ export const refuse = (refused: ErrorCode, message: string): Refusal => ({
   refused,
   message: message.length > MESSAGE_LENGTH_MAX ? `${message.slice(0, MESSAGE_LENGTH_MAX)}…` : message,
 });
-
-/** A refusal because a place or memory is taken that will be free soon (README, "Limits"). */
-export const refuseBusy = (message: string): Refusal => ({
-  ...refuse("rate_limit_exceeded", message),
-  retryAfterSeconds: BUSY_RETRY_SECONDS,
-});
-export const BUSY_RETRY_SECONDS = 1;
 
 /** A refusal of one field: the message starts with its path, such as `spec.clauses.0.schema`. */
 export const refuseField = (path: string, problem: string): Refusal =>

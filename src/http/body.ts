@@ -1,5 +1,5 @@
 import { type Asked, ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
-import { isRefusal, type Refusal, refuseBusy, refuseField } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
@@ -37,7 +37,10 @@ export const createBodyBudget = (bytesMax = BODIES_BYTES_MAX): ByteBudget =>
     waitingBytesMax: Number.POSITIVE_INFINITY,
   });
 
-export const NO_ROOM = refuseBusy("The bodies of other requests fill the memory that there is for them.");
+export const NO_ROOM = refuse(
+  "rate_limit_exceeded",
+  "The bodies of other requests fill the memory that there is for them.",
+);
 
 /**
  * The bytes that a body may take, from the head of its request: its length, else the most that it may have. Refused with

@@ -7,13 +7,8 @@ import type { Call } from "./call.ts";
 /** The one place that turns refusals and faults into the error envelope (README, "Errors"). */
 
 /** A refusal as an answer. */
-export function errorAnswer({ requestId, setup }: Call, refusal: Refusal): Answer {
-  const { refused, retryAfterSeconds } = refusal;
-  const answer = json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refused));
-  return retryAfterSeconds === undefined
-    ? answer
-    : { ...answer, headers: { "Retry-After": String(retryAfterSeconds) } };
-}
+export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answer =>
+  json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
 
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);

@@ -1,6 +1,6 @@
 import { parse as parsePath } from "node:path";
 import type { Subprocess } from "bun";
-import { BUSY_RETRY_SECONDS, type Refusal } from "../core/errors.ts";
+import type { Refusal } from "../core/errors.ts";
 import { withReserve } from "./descriptors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 import { type EndedFor, type EvaluatorMemory, type MeasuredChild, memoryOf } from "./evaluator-memory.ts";
@@ -11,7 +11,6 @@ export class EvaluatorUnavailable extends Error {}
 /** All children are busy. It is a `Refusal` too: the caller may retry, since one will be free soon. */
 export class EvaluatorBusy extends EvaluatorUnavailable implements Refusal {
   readonly refused = "rate_limit_exceeded";
-  readonly retryAfterSeconds = BUSY_RETRY_SECONDS;
 }
 
 export type PoolOptions = {

@@ -1,5 +1,5 @@
 import { ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
-import { BUSY_RETRY_SECONDS, type Refusal } from "../core/errors.ts";
+import type { Refusal } from "../core/errors.ts";
 
 /** The memory for bodies that are being fetched (README, "Memory"). */
 
@@ -27,7 +27,6 @@ export type EvidenceOwner = { readonly party: string; readonly live: boolean };
 /** Other bodies take all memory, or took it for so long that this one came too late: nothing is said about its source. */
 export class EvidenceBusy extends Error implements Refusal {
   readonly refused = "rate_limit_exceeded";
-  readonly retryAfterSeconds = BUSY_RETRY_SECONDS;
 }
 
 /** The memory that one fetch takes. A body of at most SMALL_BYTES as it comes needs none: checks are limited in their number. */

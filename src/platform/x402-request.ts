@@ -2,7 +2,7 @@ import type { ByteBudget } from "../core/byte-budget.ts";
 import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
-import { isRefusal, type Refusal, refuseBusy } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
 import { checkSourceUrl } from "../core/source-url.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { CHALLENGE_BYTES_MAX, CHALLENGE_TOO_LONG, challengeHeaderOf } from "../core/x402/challenge.ts";
@@ -75,7 +75,10 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const REDIRECTS_OF_POST = new Set([307, 308]);
 const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
 
-const NO_ROOM = refuseBusy("The seller's answer needs memory that other answers use. Nothing is held.");
+const NO_ROOM = refuse(
+  "rate_limit_exceeded",
+  "The seller's answer needs memory that other answers use. Nothing is held.",
+);
 
 /** Throws on a malformed CIDR. */
 export function createX402Client(options: X402ClientOptions): X402Client {

@@ -18,7 +18,9 @@ export async function measureDisk(folder: string): Promise<Row[]> {
   let peak = 0;
   let gone = 0;
   {
-    await using server = await startServer(data, { settings: { HOLDFAST_X402_ALLOW_NETWORKS: "127.0.0.0/8" } });
+    await using server = await startServer(data, {
+      settings: { HOLDFAST_X402_ALLOW_NETWORKS: "127.0.0.0/8" },
+    });
     const pay = (key: number) =>
       fetch(`${server.url}/v1/x402/pay`, {
         method: "POST",

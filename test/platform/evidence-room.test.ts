@@ -55,7 +55,7 @@ describe("where other bodies take all memory", () => {
         .fetch(url(path), OWNER)
         .catch((error) => error);
       expect(error).toBeInstanceOf(EvidenceBusy);
-      expect(error).toMatchObject({ refused: "rate_limit_exceeded", retryAfterSeconds: 1 });
+      expect(error).toMatchObject({ refused: "rate_limit_exceeded" });
     });
   }
 
@@ -85,7 +85,7 @@ describe("where other bodies take all memory", () => {
     const { budget } = taken(0);
     const client = createX402Client({ allowNetworks: ["127.0.0.0/8"], budget });
     const first = await client.ask({ url: url("/large"), method: "GET", headers: {} }, OWNER);
-    expect(first).toMatchObject({ refused: "rate_limit_exceeded", retryAfterSeconds: 1 });
+    expect(first).toMatchObject({ refused: "rate_limit_exceeded" });
     // What is paid for cannot be asked for again.
     const paid = await client.pay(
       { url: url("/large"), method: "GET", headers: {} },

@@ -666,6 +666,11 @@ describe("raw SQL of a buggy caller", () => {
     ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
     ["a key of another request", () => "UPDATE idempotency_keys SET fingerprint = x'00'", /one request/],
+    [
+      "content below nothing",
+      () => "INSERT INTO content_sums SELECT position, 0, -1 FROM scopes LIMIT 1",
+      /content_sums_not_negative/,
+    ],
     ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
     [
       "a score above all",
@@ -809,6 +814,11 @@ describe("raw SQL of a buggy caller", () => {
     twice("audit_entries", "id"),
     twice("auth_sessions", "token_hash"),
     twice("contents", "hash"),
+    [
+      "two sums of the same content",
+      () => "INSERT INTO content_sums VALUES (1, 0, 1), (1, 0, 2)",
+      /UNIQUE constraint failed: content_sums.scope, content_sums.bought$/,
+    ],
     twice("deposits", "id", { reference: "NULL" }),
     twice("escalations", "id", { status: "'resolved'", resolved_at: "1" }),
     twice("idempotency_keys", "scope key", { holder: "'another'" }, "status IS NULL"),

@@ -115,10 +115,8 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       if (moved.count > 0) moves.countUp(moved);
       else if (moved.count < 0) moves.countDown(moved);
     }
-    for (const kept of figures.contents.values()) {
-      if (kept.bytes > 0) contentSums.addContent(kept);
-      else if (kept.bytes < 0) contentSums.subtractContent(kept);
-    }
+    for (const kept of figures.contents.values())
+      if (kept.bytes !== 0) contentSums[kept.bytes > 0 ? "addContent" : "subtractContent"](kept);
   };
 }
 

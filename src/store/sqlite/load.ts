@@ -229,14 +229,7 @@ function indexesOf(raw: Database): Indexes {
         return row && `${row.organisation_id} ${row.mode} ${row.key}`;
       };
     }),
-    contentBytes: lazily(() => {
-      const statement = raw.prepare<{ bytes: bigint }, Asked>(
-        `SELECT bytes FROM content_sums JOIN scopes ON scopes.position = scope
-         WHERE organisation_id = ? AND mode = ? AND bought = ?`,
-      );
-      return ([organisationId = "", mode = "", of]) =>
-        Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
-    }),
+    contentBytes: contentBytesIn(raw),
     // By rowid: in the order of commits.
     oldestFree: all(
       `SELECT id AS key FROM purchases
@@ -258,6 +251,17 @@ function indexesOf(raw: Database): Indexes {
     ),
   };
 }
+
+/** The sum of what is stored of a scope, bought or free. */
+const contentBytesIn = (raw: Database): Ask<"contentBytes"> =>
+  lazily(() => {
+    const statement = raw.prepare<{ bytes: bigint }, Asked>(
+      `SELECT bytes FROM content_sums JOIN scopes ON scopes.position = scope
+       WHERE organisation_id = ? AND mode = ? AND bought = ?`,
+    );
+    return ([organisationId, mode, of]) =>
+      Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
+  });
 
 /**
  * The sum of a wallet's authorizations for a token that the balance does not show: those that may still be
