@@ -84,8 +84,15 @@ const texts = fc
   .array(fc.constantFrom(...CHARACTERS, "α", ".", "[", ":", "\u00a0"), { maxLength: 5 })
   .map((all) => all.join(""));
 
-/** A random class may be invalid, such as one with a range from high to low. Those are left out. */
+/** JavaScript's engine may try every way to share a text among the loops of a pattern, for many seconds where there are dozens. */
+const LOOPS_MAX = 8;
+
+/**
+ * A random class may be invalid, such as one with a range from high to low. Those are left out, and what has too many loops for
+ * JavaScript's engine.
+ */
 function nativeOf(source: string): RegExp | null {
+  if ((source.match(/[*+{]/g) ?? []).length > LOOPS_MAX) return null;
   try {
     return new RegExp(source, "u");
   } catch {
