@@ -289,7 +289,11 @@ describe("a chain that comes back after a person has attested a payment", () => 
 
   test("that agrees: it says so, and is asked no more", async () => {
     await cli.json("x402", "resolve", id, "--unpaid");
+    await ask("away");
+    const silentSince = () => ctx.reader.purchases.list(stage, null, 1)[0]?.chainSilentSince;
+    expect(silentSince()).toBe(ctx.clock.now);
     await ask("expired");
+    expect(silentSince()).toBeNull();
     expect(await cli.json("x402", "show", id)).toMatchObject({
       ...{ known_by: "person", chain_said: "unpaid", contradicted: false, next_check_at: null },
     });
