@@ -3,6 +3,7 @@ import type { ByteBudget } from "../core/byte-budget.ts";
 import type { Mode } from "../core/roles.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { KNOWN_ASSETS } from "../core/x402/assets.ts";
+import { FREE_BYTES_MAX } from "../core/x402/content.ts";
 import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "../jobs/purchases.ts";
 import type { Job } from "../jobs/scheduler.ts";
 import type { EvmChains } from "../platform/evm-chain.ts";
@@ -70,6 +71,7 @@ export function buyingWith(
     pause: Bun.sleep,
     underWay: new Set(),
     contentBytesMax: config.contentBytes,
+    freeBytesMax: FREE_BYTES_MAX,
   };
 }
 

@@ -72,6 +72,8 @@ export type Buying = X402Client & {
   readonly underWay: Set<string>;
   /** How many bytes an organisation and mode may have bought. */
   readonly contentBytesMax: number;
+  /** How many bytes it may have of what cost nothing. */
+  readonly freeBytesMax: number;
 };
 
 /** The chains for which the operator has configured an endpoint. No function here throws. */

@@ -4,6 +4,7 @@ import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
+import { FREE_BYTES_MAX } from "../../src/core/x402/content.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
@@ -35,6 +36,7 @@ export type TestContext = Context & {
 /** Buys on this machine with vouchers: there is no wallet, and no chain to ask. */
 export const NO_MONEY: Context["x402"] = {
   contentBytesMax: 1024 ** 3,
+  freeBytesMax: FREE_BYTES_MAX,
   ...createX402Client({ allowNetworks: ["127.0.0.0/8"] }),
   wallets: { sandbox: null, live: null },
   assets: KNOWN_ASSETS,

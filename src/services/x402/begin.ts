@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { ACCESS, type Caller } from "../../core/roles.ts";
 import { chargeSession } from "../../core/session.ts";
-import { countedBytes, FREE_BYTES_MAX } from "../../core/x402/content.ts";
+import { countedBytes } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { FirstAnswer } from "../../platform/x402-request.ts";
 import type { Change, Put } from "../../store/change.ts";
@@ -124,6 +124,7 @@ export async function passThrough(
 function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstAnswer) {
   const content = keptContent(evidence);
   const contentBytes = countedBytes(content.bytes.length);
+  const { freeBytesMax } = ctx.x402;
   return ctx.store.execute({
     scope: quoting,
     needs: { purchase: quoting.id, heldKey: quoting.id, contentBytes: "free", oldestFree: true },
@@ -132,8 +133,8 @@ function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstA
       now,
     ): Decision<Answer | "more room is needed"> {
       if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
-      const { puts, bytes } = makeRoom(kept, oldestFree, contentBytes);
-      if (bytes + contentBytes > FREE_BYTES_MAX)
+      const { puts, bytes } = makeRoom(kept, oldestFree, freeBytesMax - contentBytes);
+      if (bytes + contentBytes > freeBytesMax)
         return { answer: "more room is needed", change: { put: puts } };
       const ended: Purchase = {
         ...purchase,
@@ -153,12 +154,12 @@ function endPassed(ctx: Context, quoting: Purchase, { status, evidence }: FirstA
   });
 }
 
-/** Gives up the oldest free content, until so much more fits or there is no more of it. Answers how much is kept then. */
-function makeRoom(kept: number, oldest: readonly Purchase[], more: number) {
+/** Gives up the oldest free content, until at most so much is kept or there is no more of it. Answers how much is kept then. */
+function makeRoom(kept: number, oldest: readonly Purchase[], bytesMax: number) {
   let bytes = kept;
   const puts: Put[] = [];
   for (const purchase of oldest) {
-    if (bytes + more <= FREE_BYTES_MAX) break;
+    if (bytes <= bytesMax) break;
     bytes -= purchase.contentBytes;
     puts.push(givenUp(purchase));
   }
