@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Debian's libfaketime, which gives a program another time than the machine's. */
@@ -12,6 +12,12 @@ export const fakeTimeBy = (file: string): Readonly<Record<string, string>> => ({
   // Timers use a clock that never jumps.
   FAKETIME_DONT_FAKE_MONOTONIC: "1",
 });
+
+/** Sets the clock of the programs of `fakeTimeBy`, at once: from a file that is half written they would read another time. */
+export function writeOffset(file: string, offset: string): void {
+  writeFileSync(`${file}.next`, offset);
+  renameSync(`${file}.next`, file);
+}
 
 /**
  * The clock of the machine on which the server runs, and which a test lets jump; and the right time, by which everybody else
@@ -40,7 +46,7 @@ export function createClock(folder: string): Clock {
   const set = (ms: number): void => {
     serverAheadMs = ms;
     everAheadMs.add(ms);
-    writeFileSync(file, `${ms < 0 ? "-" : "+"}${(Math.abs(ms) / 1_000).toFixed(3)}`);
+    writeOffset(file, `${ms < 0 ? "-" : "+"}${(Math.abs(ms) / 1_000).toFixed(3)}`);
   };
   set(0);
   return {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/core/time.ts";
@@ -9,7 +9,7 @@ import { deliverWebhooks } from "../../src/jobs/webhooks.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
-import { FAKETIME, fakeTimeBy } from "../crash/clock.ts";
+import { FAKETIME, fakeTimeBy, writeOffset } from "../crash/clock.ts";
 import { createProgram, type Program, SOURCE } from "../crash/program.ts";
 import { createClient, type Json } from "../support/client.ts";
 import { noFault } from "../support/no-fault.ts";
@@ -187,7 +187,7 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
   const TEST_MS = 120_000;
   let folder: string;
   let program: Program;
-  const jumpTo = (offset: string) => writeFileSync(join(folder, "offset"), offset);
+  const jumpTo = (offset: string) => writeOffset(join(folder, "offset"), offset);
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-clock-"));
     mkdirSync(join(folder, "data"));
@@ -235,7 +235,9 @@ describe.skipIf(!existsSync(FAKETIME))("a server whose machine's clock jumps (De
       };
       expect(await clock()).toBeNull();
       jumpTo("+1h");
-      expect(await clock()).toMatch(/^The clock has jumped 3600 s forwards since the service started: /);
+      expect(await clock()).toMatch(
+        /^The clock has jumped 3(600|599) s forwards since the service started: /,
+      );
       // Longer than the time between two sweeps.
       await Bun.sleep(1_200);
       expect((await read(short.id)).state).toBe("held");
