@@ -61,6 +61,7 @@ test.skipIf(process.getuid?.() !== 0)(
 
 test("a command waits for another process's transaction without holding up the event loop", async () => {
   const store = openSqliteStore(folder, {
+    freeBytes: () => null,
     version: "0.1.0",
     now: Date.now,
     newInstanceId: () => "ins_beside",

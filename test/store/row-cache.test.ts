@@ -64,6 +64,7 @@ test("what another process wrote is seen", async () => {
   await write(before);
   expect(await seen(before)).toEqual(before);
   const other = openSqliteStore(ctx.folder, {
+    freeBytes: () => null,
     version: "0.1.0",
     now: ctx.now,
     newInstanceId: () => "ins_none",

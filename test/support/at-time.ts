@@ -10,6 +10,7 @@ export function atTime(
   now: () => number,
 ): { readonly ctx: Context; close(): Promise<void> } {
   const store = openSqliteStore(dataFolder, {
+    freeBytes: () => null,
     version: "0.1.0",
     now,
     newInstanceId: () => createIds(now, random40)("instance"),

@@ -56,6 +56,7 @@ export function createTestContext(
   const now = () => clock.now;
   const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
   const store = openSqliteStore(folder, {
+    freeBytes: () => null,
     version: "0.1.0",
     now,
     newInstanceId: () => createIds(now, random40)("instance"),

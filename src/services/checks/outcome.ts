@@ -89,7 +89,7 @@ export const checkOf = (
  * How a check moves its warrant: verifying → what was decided. The move writes the check's record and, where
  * a person has to decide, an escalation.
  *
- * @param isNobodys whether no failure count changes: the service itself interrupted the work, or a seller that
+ * @param countsForNobody whether no failure count changes: the service itself interrupted the work, or a seller that
  *   passed took no money
  */
 export function moveOfCheck(
@@ -98,7 +98,7 @@ export function moveOfCheck(
   decision: PolicyDecision,
   { escalationId, eventId }: OutcomeIds,
   now: number,
-  isNobodys: boolean,
+  countsForNobody: boolean,
 ): { readonly move: Move; readonly details: MoveDetails } {
   const escalates = decision.outcome === "escalate";
   const puts: Put[] = [{ kind: "check", row: check }];
@@ -107,7 +107,7 @@ export function moveOfCheck(
     const row = openEscalation(warrant, escalationId, { checkId, score, reasonCodes }, now);
     puts.push({ kind: "escalation", before: null, row });
   }
-  const verdict = isNobodys ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
+  const verdict = countsForNobody ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
   return {
     move: {
       to: STATE_OF[decision.outcome],

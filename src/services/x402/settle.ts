@@ -112,8 +112,8 @@ function completeSettlement(
       const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, outcome);
       const ended = endedPurchase(purchase, money, now);
       // A purchase without a stored answer was cut off.
-      const isNobodys = purchase.phase !== "answered" || outcome.reasonCodes.includes("payment_unused");
-      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, isNobodys);
+      const countsForNobody = purchase.phase !== "answered" || outcome.reasonCodes.includes("payment_unused");
+      const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, countsForNobody);
       const moved = moveBought(snapshot, ended, move, details);
       if (isRefusal(moved)) return { answer: moved };
       return endWith(snapshot, ended, moved, { passed: check.passed, reasonCodes: outcome.reasonCodes });

@@ -142,8 +142,8 @@ type MovedContent = { scope: number; bought: boolean; bytes: number };
 type MovedCount = { scope: number; agent: number; state: State; count: number };
 
 /**
- * Figures that follow from rows: balances from postings, counts from warrants, and sums of content from purchases. A batch writes each of
- * them once.
+ * Figures that follow from rows: balances from postings, counts from warrants, and sums of content from purchases. A batch
+ * writes each of them once.
  */
 class Figures {
   readonly accounts = new Map<number, MovedAccount>();

@@ -29,7 +29,7 @@ export type SqliteStoreOptions = {
   /** Runs what opens files while the store is in use. By default it simply runs it. */
   readonly opening?: <Opened>(open: () => Opened) => Opened;
   /** The free bytes on the disk; null where they are not known. */
-  readonly freeBytes?: () => number | null;
+  readonly freeBytes: () => number | null;
   /** Called when the commands of a transaction are on disk. */
   readonly onCommitted?: (commands: number, durationMs: number) => void;
 };
@@ -49,7 +49,7 @@ export interface SqliteStore extends Store {
  */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
   const { version, now, newInstanceId, onCommitted, onPending } = options;
-  const { freeBytes = () => null, opening = (open) => open() } = options;
+  const { freeBytes, opening = (open) => open() } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   const writer = openLedger(dataFolder, version, newInstance, onPending);
   const snapshots = createReadSnapshots(() =>

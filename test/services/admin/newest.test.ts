@@ -30,6 +30,7 @@ afterEach(async () => {
 /** The same ledger, in a process that starts now. */
 function nextProcess(): Context {
   const store = openSqliteStore(ctx.folder, {
+    freeBytes: () => null,
     version: "0.1.0",
     now: ctx.now,
     newInstanceId: () => "ins_none",
