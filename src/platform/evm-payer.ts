@@ -4,7 +4,7 @@ import { AMOUNT_MAX } from "../core/money.ts";
 import type { Mode } from "../core/roles.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { caip2Of, chainOfNetwork, isTestNetwork } from "../core/x402/chains.ts";
-import { AUTHORIZATION_MS_MAX, type ExactPayment } from "../core/x402/quote.ts";
+import { AUTHORIZATION_MS_MAX, type ExactPayment, maySignUntil } from "../core/x402/quote.ts";
 import type { ExactScheme } from "./exact-scheme.ts";
 
 /** The wallet of a mode. It only signs; it has no connection to a chain. */
@@ -163,10 +163,8 @@ function checkOrder(mode: Mode, order: PaymentOrder, now: number) {
   }
   if (!isHex(nonce) || !/^0x[0-9a-fA-F]{64}$/.test(nonce))
     throw new SigningRefused("not a nonce of 32 bytes");
-  // Written so that NaN is refused too.
-  if (!(validBefore > now && validBefore <= now + AUTHORIZATION_MS_MAX)) {
+  if (!maySignUntil(validBefore, now))
     throw new SigningRefused("an authorization holds for a minute at most");
-  }
   if (!(validAfter >= 0 && validAfter < validBefore))
     throw new SigningRefused("an authorization that never holds");
   return { nonce, contract, payTo };

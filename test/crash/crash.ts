@@ -35,8 +35,8 @@ const JUMPS_MS = [MINUTE_MS * 30, DAY_MS, DAY_MS * 40] as const;
 const JUMPED_MS = 1_200;
 const IDLE = 3;
 const KEYS_DAYS = 30;
-/** A clock that jumps back between a hold and its signature would make the payment good for longer. So nothing is signed. */
-const FAULT_OF_A_JUMP = /an authorization holds for a minute at most/;
+/** How many of the server's last faults a failure shows: its folder is gone with the machine on which a CI runs. */
+const FAULTS_SHOWN = 5;
 /** How many answers of earlier rounds are asked for again in every round. */
 const EARLIER_MAX = 60;
 
@@ -112,12 +112,12 @@ async function crashLedger(lastRound: number): Promise<void> {
     count("events received more than once", duplicates);
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
-    const faults = program.faults().filter((line) => !FAULT_OF_A_JUMP.test(line));
-    assert.deepEqual(faults, [], "faults in the server's log");
+    assert.deepEqual(program.faults(), [], "faults in the server's log");
   } catch (error) {
     await program.killAll();
     console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
     console.error(error);
+    console.error(program.faults().slice(-FAULTS_SHOWN).join("\n"));
     process.exit(1);
   }
   receiver.forget();

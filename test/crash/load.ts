@@ -96,9 +96,7 @@ export function startLoad(url: string, parties: Parties, knowledge: Knowledge, o
     const answer = await send(url, sent).catch((error: unknown) => {
       if (!stopping) throw error;
     });
-    // Nothing is signed where the clock jumps back after the hold. Recovery ends the purchase, as one that was cut off.
-    const isUnsigned = hasJumped && sent.path === PAY && answer?.status === 500;
-    if (answer === undefined || isUnsigned) {
+    if (answer === undefined) {
       load.unanswered.push(sent);
       return;
     }

@@ -12,6 +12,10 @@ export type Pays = { readonly kind: "voucher" } | ExactPayment;
 /** How long an authorization may be valid at most (README, "Buying by x402"). */
 export const AUTHORIZATION_MS_MAX = MINUTE_MS;
 
+/** Whether an authorization that is valid until then (epoch milliseconds) may be signed now. False for NaN too. */
+export const maySignUntil = (validBefore: number, now: number): boolean =>
+  validBefore > now && validBefore <= now + AUTHORIZATION_MS_MAX;
+
 export type ExactPayment = {
   readonly kind: "exact";
   readonly protocol: 1 | 2;

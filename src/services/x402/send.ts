@@ -3,6 +3,7 @@ import type { Refusal } from "../../core/errors.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import { countedBytes } from "../../core/x402/content.ts";
 import type { Attempt, PaymentHeader, Purchase } from "../../core/x402/purchase.ts";
+import { maySignUntil } from "../../core/x402/quote.ts";
 import { readReceipt } from "../../core/x402/receipt.ts";
 import { VOUCHER_TYPE, voucherClaims, voucherHeader } from "../../core/x402/voucher.ts";
 import type { PaidAnswer, SellerRequest } from "../../platform/x402-request.ts";
@@ -14,7 +15,7 @@ import { STOPPING } from "../transition.ts";
 import { ENDED_MEANWHILE } from "./answer.ts";
 import { keptContent } from "./content.ts";
 import type { Held } from "./hold.ts";
-import { decideRefund, endingNeeds } from "./settle.ts";
+import { decideRefund, endingNeeds, refundPurchase } from "./settle.ts";
 
 /**
  * How far before our time an authorization begins to be valid: the clocks of sellers and chains may be slow.
@@ -25,8 +26,8 @@ const KEEP_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 4 * SECOND_MS, 8 * SECOND_MS];
 
 /**
  * Signs the payment, and stores the header before anything is sent. From here on it counts as sent. Where an
- * agent of the warrant was killed meanwhile, nothing is signed and the hold returns. Only the caller that gets
- * the purchase back from here may send it.
+ * agent of the warrant was killed meanwhile, or the authorization's time is over, nothing is signed and the
+ * hold returns. Only the caller that gets the purchase back from here may send it.
  *
  * @param url the URL that will be requested with the payment
  */
@@ -35,7 +36,12 @@ export async function signPayment(
   held: Held,
   url: string,
 ): Promise<Purchase | Answer | Refusal> {
-  const header = await headerOf(ctx, held, url);
+  const now = ctx.now();
+  const { validBefore } = held.purchase;
+  // The hold took longer than the seller allows for the payment, or the clock has jumped since.
+  if (validBefore !== null && !maySignUntil(validBefore, now))
+    return refundPurchase(ctx, held.purchase, { reasonCode: "source_unreachable" });
+  const header = await headerOf(ctx, held, url, now);
   const eventId = ctx.newId("event");
   return ctx.store.execute({
     scope: held.purchase,
@@ -56,10 +62,10 @@ async function headerOf(
   ctx: Context,
   { purchase, warrant, instanceId }: Held,
   url: string,
+  now: number,
 ): Promise<PaymentHeader> {
   const { quote, nonce, validBefore, mode } = purchase;
   if (!quote) throw new Error("nothing is signed without a quote");
-  const now = ctx.now();
   if (quote.pays.kind === "voucher") {
     const promised = { ...warrant, warrantId: warrant.id, url };
     const claims = voucherClaims(promised, ctx.baseUrl, now, warrant.deadline);

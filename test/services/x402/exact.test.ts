@@ -219,6 +219,30 @@ describe("what is signed", () => {
     },
   );
 
+  test.each([
+    ["a hold that takes longer than the seller allows", 60_000],
+    ["a clock that jumps back after the hold", -1],
+  ])("nothing, after %s: the hold returns", async (_, jump) => {
+    const { store } = service.ctx;
+    const execute = async (command: never) => {
+      const answer: unknown = await store.execute(command);
+      if (Object(answer).purchase?.phase === "held") service.clock.now += jump;
+      return answer;
+    };
+    Object.assign(service.ctx, { store: { ...store, execute } });
+    const before = service.balance(home, "sandbox");
+    const options = { key: "late" };
+    const reply = await pay({}, options);
+    expect(reply.body).toMatchObject({
+      ...{ state: "refunded", paid: false, passed: false, status: 0 },
+      reason_codes: ["source_unreachable"],
+    });
+    expect(purchases()).toMatchObject([{ phase: "ended", known: "unpaid", header: null }]);
+    expect(market.sent).toEqual([]);
+    expect(service.balance(home, "sandbox")).toEqual(before);
+    expect((await pay({}, options)).body).toEqual(reply.body);
+  });
+
   test("no two payments have the same nonce", async () => {
     await Promise.all([pay(), pay(), pay()]);
     expect(new Set(purchases().map(({ nonce }) => nonce)).size).toBe(3);
