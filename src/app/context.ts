@@ -71,8 +71,10 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     memory,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
     runTimeoutMs: BENCH_RUN_TIMEOUT_MS,
+    waitTimeoutMs: CHECK_WAIT_MS_MAX,
     size: Math.min(warmChildren, 1),
-    sizeMax: 4,
+    // All runs of the bench count as sandbox, which has half of them.
+    sizeMax: 8,
   });
   opened.defer(benchEvaluator.close);
   const budget = createEvidenceBudget();

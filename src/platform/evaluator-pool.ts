@@ -1,9 +1,11 @@
 import { parse as parsePath } from "node:path";
 import type { Subprocess } from "bun";
 import type { Refusal } from "../core/errors.ts";
+import type { Party } from "../core/places.ts";
 import { withReserve } from "./descriptors.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 import { type EndedFor, type EvaluatorMemory, type MeasuredChild, memoryOf } from "./evaluator-memory.ts";
+import { createPlaces, type Place, type Places } from "./places.ts";
 
 /** No child could do the work, so nothing was evaluated or decided. */
 export class EvaluatorUnavailable extends Error {}
@@ -18,8 +20,9 @@ export type PoolOptions = {
   readonly command: readonly string[];
   /** How many children are kept running, once `warmUp` has started them. */
   readonly size: number;
+  /** How many children there may be. They are shared by the rule of core/places.ts, so the sandbox may have half of them. */
   readonly sizeMax: number;
-  /** How many evaluations may wait for a child. One caller may have half of them. */
+  /** How many evaluations may wait for a child. They share this room by the same rule. */
   readonly queueMax: number;
   /** An idle child beyond `size` is ended after this time. */
   readonly idleMs: number;
@@ -47,8 +50,9 @@ const START_FAILURES_MAX = 3;
 
 type ChildState = "starting" | "idle" | "busy" | "gone";
 
+/** One that has its place among the children, and waits until one of them is there. */
 type Waiter = {
-  readonly callerKey: string | null;
+  readonly place: Place;
   readonly resolve: (child: PoolChild) => void;
   readonly reject: (error: Error) => void;
 };
@@ -56,7 +60,7 @@ type Waiter = {
 /** A child process of the pool. */
 export class PoolChild implements MeasuredChild {
   state: ChildState = "starting";
-  callerKey: string | null = null;
+  place: Place | null = null;
   idleTimer: Timer | null = null;
   /** Receives the answers to the current request, and null when the child has ended. */
   listener: ((answer: ChildAnswer | null) => void) | null = null;
@@ -112,9 +116,9 @@ export class PoolChild implements MeasuredChild {
     this.onChange(this, was);
   }
 
-  take(callerKey: string | null): void {
+  take(place: Place): void {
     this.state = "busy";
-    this.callerKey = callerKey;
+    this.place = place;
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.idleTimer = null;
     this.process.ref();
@@ -122,7 +126,6 @@ export class PoolChild implements MeasuredChild {
 
   becomeIdle(): void {
     this.state = "idle";
-    this.callerKey = null;
     this.listener = null;
     this.claimedBytes = null;
     this.process.unref();
@@ -148,17 +151,20 @@ export class PoolChild implements MeasuredChild {
 }
 
 /**
- * Children that evaluate. A few are kept running. While all are busy more are started, up to `sizeMax`; one caller gets at most
- * half of them. Whoever has waited longest is served first, except callers that have their share.
+ * Children that evaluate. A few are kept running. While all are busy more are started, up to `sizeMax`. Live comes before
+ * sandbox, and organisations take turns.
  */
 export class EvaluatorPool {
   private readonly children = new Set<PoolChild>();
+  private readonly places: Places;
   private readonly waiters: Waiter[] = [];
   private startFailures = 0;
   private restarts = 0;
   private closed = false;
 
-  constructor(private readonly options: PoolOptions) {}
+  constructor(private readonly options: PoolOptions) {
+    this.places = createPlaces({ max: options.sizeMax, waitingMax: options.queueMax });
+  }
 
   /** Starts the children that are kept warm. Before that, work starts a child when it comes. */
   warmUp(): void {
@@ -168,26 +174,28 @@ export class EvaluatorPool {
 
   /**
    * A child for one piece of work; give it back with `release`. Rejects with `EvaluatorBusy` where too many wait, or where no
-   * child is free within `waitTimeoutMs`; with `EvaluatorUnavailable` where children do not start, or the pool is closed.
+   * child is free within `waitMsMax`; with `EvaluatorUnavailable` where children do not start, or the pool is closed.
    */
-  acquire(callerKey: string | null, waitTimeoutMs = Number.POSITIVE_INFINITY): Promise<PoolChild> {
-    if (this.closed) return Promise.reject(new EvaluatorUnavailable("closed"));
-    const { queueMax } = this.options;
-    const own =
-      callerKey === null ? 0 : this.waiters.filter((waiter) => waiter.callerKey === callerKey).length;
-    if (this.waiters.length >= queueMax || own >= Math.ceil(queueMax / 2))
-      return Promise.reject(new EvaluatorBusy("too many evaluations are waiting"));
+  async acquire(party: Party, waitMsMax: number): Promise<PoolChild> {
+    const endsAt = performance.now() + waitMsMax;
     this.startFailures = 0;
+    const place = await this.places.wait(party, null, waitMsMax);
+    if (this.closed) throw new EvaluatorUnavailable("closed");
+    if (place === null)
+      throw new EvaluatorBusy("too many evaluations are waiting, or no child was free in time");
     const { promise, resolve, reject } = Promise.withResolvers<PoolChild>();
-    const waiter: Waiter = { callerKey, resolve, reject };
+    const waiter: Waiter = { place, resolve, reject };
     this.waiters.push(waiter);
     this.dispatch();
-    if (this.waiters.includes(waiter) && waitTimeoutMs !== Number.POSITIVE_INFINITY) {
-      const timer = setTimeout(() => this.giveUp(waiter), waitTimeoutMs);
-      const stop = (): void => clearTimeout(timer);
-      promise.then(stop, stop);
+    const timer = setTimeout(() => this.giveUp(waiter), endsAt - performance.now());
+    try {
+      return await promise;
+    } catch (error) {
+      place.leave();
+      throw error;
+    } finally {
+      clearTimeout(timer);
     }
-    return promise;
   }
 
   private giveUp(waiter: Waiter): void {
@@ -199,21 +207,25 @@ export class EvaluatorPool {
 
   /** Gives a child back, whether it still runs or has ended. */
   release(child: PoolChild): void {
-    if (child.state !== "busy") return;
-    if (memoryOf(child.pid) > MEMORY_BYTES_REPLACE) {
-      child.kill();
-    } else {
-      child.becomeIdle();
-      this.dispatch();
-      this.endLaterIfIdle(child);
+    if (child.state === "busy") {
+      if (memoryOf(child.pid) > MEMORY_BYTES_REPLACE) {
+        child.kill();
+      } else {
+        child.becomeIdle();
+        this.dispatch();
+        this.endLaterIfIdle(child);
+      }
     }
+    child.place?.leave();
   }
 
   stats(): PoolStats {
     const busy = [...this.children].filter((child) => child.state === "busy").length;
     const processIds = [...this.children].map((child) => child.pid);
     const { restarts } = this;
-    return { size: this.children.size, busy, waiting: this.waiters.length, restarts, processIds };
+    const { live, sandbox } = { live: this.places.figures("live"), sandbox: this.places.figures("sandbox") };
+    const waiting = this.waiters.length + live.waiting + sandbox.waiting;
+    return { size: this.children.size, busy, waiting, restarts, processIds };
   }
 
   /** Whether the pool was closed. Its children end then, and no clause may be blamed for that. */
@@ -224,6 +236,7 @@ export class EvaluatorPool {
   /** Ends every child. The listener of a busy child gets null. */
   close(): void {
     this.closed = true;
+    this.places.close();
     for (const child of [...this.children]) child.kill();
     for (const waiter of this.waiters.splice(0)) waiter.reject(new EvaluatorUnavailable("closed"));
   }
@@ -258,33 +271,18 @@ export class EvaluatorPool {
     this.dispatch();
   }
 
+  /** Gives the idle children to those who wait, and starts one for each other. There are at least as many as places are taken. */
   private dispatch(): void {
-    const share = Math.max(1, Math.floor(this.options.sizeMax / 2));
-    const held = new Map<string, number>();
-    let starting = 0;
     for (const child of this.children) {
-      if (child.state === "starting") starting++;
-      if (child.state === "busy" && child.callerKey !== null)
-        held.set(child.callerKey, (held.get(child.callerKey) ?? 0) + 1);
+      if (child.state !== "idle") continue;
+      const waiter = this.waiters.shift();
+      if (!waiter) return;
+      child.take(waiter.place);
+      waiter.resolve(child);
     }
-    for (const waiter of [...this.waiters]) {
-      const own = waiter.callerKey === null ? 0 : (held.get(waiter.callerKey) ?? 0);
-      if (own >= share) continue;
-      const idles = [...this.children].filter((child) => child.state === "idle");
-      // A caller that has a child already leaves the last idle one to others, since a new child needs time to
-      // start.
-      const idle = own > 0 && idles.length === 1 ? undefined : idles[0];
-      if (waiter.callerKey !== null) held.set(waiter.callerKey, own + 1);
-      if (idle) {
-        this.waiters.splice(this.waiters.indexOf(waiter), 1);
-        idle.take(waiter.callerKey);
-        waiter.resolve(idle);
-      } else if (starting > 0) {
-        starting--;
-      } else if (this.children.size < this.options.sizeMax) {
-        this.spawn();
-      }
-    }
+    const starting = [...this.children].filter((child) => child.state === "starting").length;
+    const room = this.options.sizeMax - this.children.size;
+    for (let count = Math.min(room, this.waiters.length - starting); count > 0; count--) this.spawn();
   }
 
   private endLaterIfIdle(child: PoolChild): void {

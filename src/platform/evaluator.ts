@@ -12,6 +12,7 @@ import {
 import { type Clause, schemaNamesOf } from "../core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
+import type { Party } from "../core/places.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 import { claimFor, EvaluatorMemory, MEMORY_WAIT_MS } from "./evaluator-memory.ts";
 import {
@@ -29,8 +30,8 @@ export type EvaluatorOptions = {
   readonly clauseTimeoutMs: number;
   /** The time for all clauses of one evaluation, from when it has a child. No limit by default. */
   readonly runTimeoutMs?: number;
-  /** How long to wait for a free child, before `EvaluatorBusy`. No limit by default; `runTimeoutMs` may end the wait earlier. */
-  readonly waitTimeoutMs?: number;
+  /** How long to wait for a free child, before `EvaluatorBusy`. `runTimeoutMs` may end the wait earlier. */
+  readonly waitTimeoutMs: number;
 } & Partial<Omit<PoolOptions, "command">>;
 
 export type EvaluationRequest = {
@@ -40,10 +41,8 @@ export type EvaluationRequest = {
   readonly schemas: Schemas;
   /** Epoch ms. */
   readonly now: number;
-  /** Who asks: one caller may hold only a share of the pool. Without it there is no such limit. */
-  readonly callerKey?: string;
-  /** Whether a live warrant depends on it: these get memory first. */
-  readonly live?: boolean;
+  /** Who asks: each may hold only a share of the children and of the memory, and live comes before sandbox. */
+  readonly party: Party;
 };
 
 export type Evaluator = {
@@ -62,7 +61,7 @@ export type Evaluator = {
   close(): void;
 };
 
-/** There may be more children than cores: they run at a low priority, and one caller has at most half of them. */
+/** There may be more children than cores: they run at a low priority. */
 const SIZE_MAX = Math.min(32, Math.max(4, 4 * availableParallelism()));
 
 const POOL_DEFAULTS = {
@@ -103,8 +102,7 @@ async function evaluateIn(
     needsDocument(clause, evidence) ? undefined : evaluateClause(clause, evidence, schemas, now),
   );
   if (evidence.reached && results.includes(undefined)) {
-    const { callerKey = "", live = false } = request;
-    const begun = await withMemory(memory, evidence.body.length, callerKey, live, (claimed) =>
+    const begun = await withMemory(memory, evidence.body.length, request.party, (claimed) =>
       evaluateInChildren(pool, options, { ...request, evidence }, claimed, results),
     );
     // No clause is to blame for a child that never came to the first one.
@@ -118,12 +116,11 @@ async function evaluateIn(
 async function withMemory<Result>(
   { budget }: EvaluatorMemory,
   bodyBytes: number,
-  party: string,
-  live: boolean,
+  { organisationId, mode }: Party,
   work: (claimedBytes: number) => Promise<Result>,
 ): Promise<Result> {
   const bytes = claimFor(bodyBytes);
-  const claim: Claim | null = budget.claim({ bytes, party, live });
+  const claim: Claim | null = budget.claim({ bytes, party: organisationId, live: mode === "live" });
   if (!claim || !(claim.isGranted || (await grantedWithin(claim, MEMORY_WAIT_MS))))
     throw new EvaluatorBusy("other evaluations use all memory");
   try {
@@ -145,7 +142,7 @@ async function evaluateInChildren(
   let endsAt: number | null = null;
   let begun = false;
   for (let lost = 0; lost < LOST_CHILDREN_MAX && results.includes(undefined); lost++) {
-    const child = await childBefore(pool, options, request.callerKey ?? null, endsAt);
+    const child = await childBefore(pool, options, request.party, endsAt);
     if (child === null) break;
     endsAt ??= performance.now() + (options.runTimeoutMs ?? Number.POSITIVE_INFINITY);
     const open = clauses.flatMap((clause, index) =>
@@ -178,15 +175,14 @@ async function evaluateInChildren(
 /** A free child; null where the run's time ends before one is free. */
 async function childBefore(
   pool: EvaluatorPool,
-  options: EvaluatorOptions,
-  callerKey: string | null,
+  { waitTimeoutMs }: EvaluatorOptions,
+  party: Party,
   endsAt: number | null,
 ): Promise<PoolChild | null> {
-  const { waitTimeoutMs = Number.POSITIVE_INFINITY } = options;
-  if (endsAt === null) return pool.acquire(callerKey, waitTimeoutMs);
+  if (endsAt === null) return pool.acquire(party, waitTimeoutMs);
   try {
     // A timer may fire a little early. One more millisecond ensures that the run's time is really over.
-    return await pool.acquire(callerKey, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
+    return await pool.acquire(party, Math.min(waitTimeoutMs, endsAt - performance.now() + 1));
   } catch (error) {
     if (performance.now() >= endsAt && !pool.isClosed) return null;
     throw error;
@@ -205,13 +201,16 @@ const named = (schemas: Schemas, clauses: readonly Clause[]): Schemas =>
     }),
   );
 
+/** Schemas are registered by administrators, whoever they are, so they share as one party. */
+const SCHEMAS: Party = { organisationId: "schemas", mode: "sandbox" };
+
 const parseSchemaIn = (
   pool: EvaluatorPool,
   memory: EvaluatorMemory,
   options: EvaluatorOptions,
   schema: unknown,
 ): Promise<{ readonly schema: JsonSchema } | Refusal> =>
-  withMemory(memory, 0, "schemas", false, (claimed) => parseSchemaWith(pool, options, claimed, schema));
+  withMemory(memory, 0, SCHEMAS, (claimed) => parseSchemaWith(pool, options, claimed, schema));
 
 async function parseSchemaWith(
   pool: EvaluatorPool,
@@ -219,7 +218,7 @@ async function parseSchemaWith(
   claimedBytes: number,
   schema: unknown,
 ): Promise<{ readonly schema: JsonSchema } | Refusal> {
-  const child = await pool.acquire(null, options.waitTimeoutMs);
+  const child = await pool.acquire(SCHEMAS, options.waitTimeoutMs);
   let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
   const limits = { ...options, endsAt: Number.POSITIVE_INFINITY, claimedBytes };
   await exchange(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {

@@ -13,7 +13,7 @@ export type Places = {
   /** A place at once; null where none is free for this party. */
   take(party: Party): Place | null;
   /** Waits for a place; null where none became free in time, where too many wait, and where the caller has gone. */
-  wait(party: Party, gone: AbortSignal | null): Promise<Place | null>;
+  wait(party: Party, gone: AbortSignal | null, waitMsMax?: number): Promise<Place | null>;
   figures(mode: Mode): { readonly taken: number; readonly waiting: number };
   /** Lets nobody wait any more. */
   close(): void;
@@ -23,6 +23,7 @@ export type PlacesOptions = {
   /** Each check may hold a deliverable of 10 MiB twice: as it was sent, and decoded. */
   readonly max?: number;
   readonly waitingMax?: number;
+  /** How long one waits at most, where it does not say so itself. */
   readonly waitMsMax?: number;
 };
 
@@ -50,7 +51,7 @@ export function createPlaces({
 
   return {
     take: (party) => (schedule.take(party) ? placeOf(party) : null),
-    wait({ organisationId, mode }, gone) {
+    wait({ organisationId, mode }, gone, ownMsMax = waitMsMax) {
       const { promise, resolve } = Promise.withResolvers<Place | null>();
       const waiter: Waiter = {
         organisationId,
@@ -65,7 +66,7 @@ export function createPlaces({
       const giveUp = (): void => {
         if (schedule.giveUp(waiter)) waiter.serve(null);
       };
-      const timer = setTimeout(giveUp, waitMsMax);
+      const timer = setTimeout(giveUp, ownMsMax);
       if (closed || gone?.aborted) {
         waiter.serve(null);
       } else if (schedule.take(waiter)) {

@@ -13,7 +13,7 @@ export type BenchInput = Wire<typeof benchBody>;
 const RAW_BYTES_MAX = 128 * 1024;
 
 /** Evaluates clauses against a described deliverable. The ledger is neither read nor written. */
-export async function runBench(ctx: Context, input: BenchInput, callerKey: string) {
+export async function runBench(ctx: Context, input: BenchInput, address: string) {
   const clauses = parseClauses(input.clauses, "clauses");
   if (isRefusal(clauses)) return clauses;
   const { deliverable } = input;
@@ -32,7 +32,7 @@ export async function runBench(ctx: Context, input: BenchInput, callerKey: strin
         : unreachedEvidence("source_unreachable", supplied),
       schemas: benchSchemas,
       now: now ?? ctx.now(),
-      callerKey,
+      party: { organisationId: address, mode: "sandbox" },
     })
     .catch(refusedBusy);
   if (isRefusal(evaluation)) return evaluation;

@@ -26,11 +26,17 @@ function namesOfTheirOwn(): string {
 /** Of many that were tried, these two take the most memory: 360 and 450 MiB. */
 for (const make of [smallObjects, namesOfTheirOwn]) {
   test(`10 MiB of JSON are evaluated within the memory of evaluators: ${make.name}`, async () => {
-    const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 60_000, size: 0 });
+    const evaluator = createEvaluator({
+      command: COMMAND,
+      clauseTimeoutMs: 60_000,
+      waitTimeoutMs: 60_000,
+      size: 0,
+    });
     try {
       const body = new TextEncoder().encode(make());
       expect(body.length).toBeGreaterThan(LENGTH - 5_000);
       const { passed, reasonCodes } = await evaluator.evaluate({
+        party: { organisationId: "acme", mode: "live" },
         clauses: [{ kind: "json.schema", schema: "array" }],
         evidence: reachedEvidence({ status: 200, body }),
         schemas: benchSchemas,

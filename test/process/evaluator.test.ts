@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
 import type { Clause } from "../../src/core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../../src/core/clauses/schema.ts";
+import type { Party } from "../../src/core/places.ts";
+import type { Mode } from "../../src/core/roles.ts";
 import { createEvaluator, type Evaluator, type EvaluatorOptions } from "../../src/platform/evaluator.ts";
 import {
   claimFor,
@@ -24,6 +26,8 @@ const MIB = 1024 * 1024;
 /** A time limit longer than any test. */
 const MINUTE_MS = 60_000;
 
+const LIMITS = { clauseTimeoutMs: 1_000, waitTimeoutMs: MINUTE_MS };
+
 const evaluators: Evaluator[] = [];
 afterAll(() => {
   for (const evaluator of evaluators) evaluator.close();
@@ -32,7 +36,7 @@ afterAll(() => {
 function evaluatorOf(options: Partial<EvaluatorOptions> = {}): Evaluator {
   const evaluator = createEvaluator({
     command: COMMAND,
-    clauseTimeoutMs: 1_000,
+    ...LIMITS,
     size: 1,
     sizeMax: 2,
     ...options,
@@ -54,7 +58,9 @@ const json = (value: unknown) =>
     status: 200,
     body: new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value)),
   });
+const liveOf = (organisationId: string): Party => ({ organisationId, mode: "live" });
 const work = (clauses: readonly Clause[], value: unknown, schemas: Schemas = benchSchemas) => ({
+  party: liveOf("acme"),
   clauses,
   evidence: json(value),
   schemas,
@@ -121,7 +127,7 @@ describe("an evaluation", () => {
       );
     }
     const evidence = unreachedEvidence("source_timeout");
-    const request = { clauses, evidence, schemas: benchSchemas, now: NOW };
+    const request = { ...work(clauses, null), evidence };
     expect(await evaluator.evaluate(request)).toEqual(evaluate(clauses, evidence, benchSchemas, NOW));
   });
 
@@ -129,7 +135,7 @@ describe("an evaluation", () => {
     const buffer = new TextEncoder().encode('secret{"a":1}secret');
     const evidence = reachedEvidence({ body: buffer.subarray(6, 13) });
     const clauses: Clause[] = [{ kind: "json.jsonpath", path: "$.a", equals: 1 }];
-    expect((await evaluator.evaluate({ clauses, evidence, schemas: {}, now: NOW })).passed).toBe(true);
+    expect((await evaluator.evaluate({ ...work(clauses, null), evidence })).passed).toBe(true);
   });
 
   test("uses the schema of the request's hash, not another of that name", async () => {
@@ -302,7 +308,7 @@ describe("a process that fails", () => {
       const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
       await evaluator.evaluate(work([object], {}));
       const running = evaluator.evaluate(work([PAIRS, PAIRS, object], ITEMS.slice(0, 500)));
-      expect(evaluator.stats().busy).toBe(1);
+      await until("a child has the clauses", () => evaluator.stats().busy === 1);
       for (const processId of evaluator.stats().processIds) process.kill(processId, signal);
       expect(codes(await running)).toEqual([null, null, "schema_mismatch"]);
       expect(evaluator.stats().restarts).toBe(0);
@@ -313,8 +319,7 @@ describe("a process that fails", () => {
     const evaluator = evaluatorOf({ clauseTimeoutMs: 20_000 });
     await evaluator.evaluate(work([object], {}));
     const running = evaluator.evaluate(work([EXPLOSION, array], ITEMS));
-    // A busy child has received the clauses.
-    expect(evaluator.stats().busy).toBe(1);
+    await until("a child has the clauses", () => evaluator.stats().busy === 1);
     // Long enough for it to begin with them. Only the pool hears when it does.
     await Bun.sleep(50);
     for (const processId of evaluator.stats().processIds) process.kill(processId, "SIGKILL");
@@ -335,7 +340,7 @@ describe("a process that fails", () => {
 
 describe("the pool", () => {
   test("has no child before its warm-up, and serves work that comes earlier", async () => {
-    const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 1_000, size: 2, sizeMax: 4 });
+    const evaluator = createEvaluator({ command: COMMAND, ...LIMITS, size: 2, sizeMax: 4 });
     evaluators.push(evaluator);
     expect(evaluator.stats().size).toBe(0);
     expect((await evaluator.evaluate(work([object], {}))).passed).toBe(true);
@@ -347,7 +352,7 @@ describe("the pool", () => {
   });
 
   test("that is closed does not warm up", () => {
-    const evaluator = createEvaluator({ command: COMMAND, clauseTimeoutMs: 1_000, size: 2, sizeMax: 4 });
+    const evaluator = createEvaluator({ command: COMMAND, ...LIMITS, size: 2, sizeMax: 4 });
     evaluator.close();
     evaluator.warmUp();
     expect(evaluator.stats().size).toBe(0);
@@ -357,15 +362,50 @@ describe("the pool", () => {
     const evaluator = evaluatorOf({ size: 2, sizeMax: 4, clauseTimeoutMs: MINUTE_MS });
     await Promise.all([1, 2].map(() => evaluator.evaluate(work([object], {}))));
     const burning = Array.from({ length: 6 }, () =>
-      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), callerKey: "hostile" }),
+      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), party: liveOf("hostile") }),
     );
     const innocents = Array.from({ length: 20 }, (_, index) =>
-      evaluator.evaluate({ ...work([object], { index }), callerKey: `innocent ${index}` }),
+      evaluator.evaluate({ ...work([object], { index }), party: liveOf(`innocent ${index}`) }),
     );
     for (const evaluation of await Promise.all(innocents)) expect(evaluation.passed).toBe(true);
     // Nobody waited for that caller: all six of its evaluations still run, or wait.
     const { busy, waiting } = evaluator.stats();
     expect([busy === 1 || busy === 2, busy + waiting]).toEqual([true, 6]);
+    evaluator.close();
+    await Promise.allSettled(burning);
+  });
+
+  test("serves live before sandbox, whoever came first", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 1, clauseTimeoutMs: MINUTE_MS });
+    await evaluator.evaluate(work([object], {}));
+    const served: string[] = [];
+    const evaluate = async (mode: Mode, organisationId: string) => {
+      await evaluator.evaluate({ ...work([object], {}), party: { organisationId, mode } });
+      served.push(`${mode} ${organisationId}`);
+    };
+    await Promise.all([
+      evaluate("sandbox", "first"),
+      ...["many", "many", "many"].map((name) => evaluate("sandbox", name)),
+      evaluate("sandbox", "other"),
+      evaluate("live", "late"),
+    ]);
+    expect(served).toEqual([
+      ...["sandbox first", "live late"],
+      ...["sandbox many", "sandbox other", "sandbox many", "sandbox many"],
+    ]);
+  });
+
+  test("never gives the sandbox all children", async () => {
+    const evaluator = evaluatorOf({ size: 1, sizeMax: 4, clauseTimeoutMs: MINUTE_MS });
+    const burning = ["a", "b", "c", "d"].map((organisationId) =>
+      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), party: { organisationId, mode: "sandbox" } }),
+    );
+    await until("the sandbox has its share", () => evaluator.stats().busy === 2);
+    for (const name of ["e", "f"]) {
+      const { passed } = await evaluator.evaluate({ ...work([object], {}), party: liveOf(name) });
+      expect(passed).toBe(true);
+    }
+    expect(evaluator.stats()).toMatchObject({ busy: 2, waiting: 2 });
     evaluator.close();
     await Promise.allSettled(burning);
   });
@@ -414,10 +454,10 @@ describe("the pool", () => {
 
   test("lets one caller wait in half of the queue only", async () => {
     const evaluator = evaluatorOf({ size: 1, sizeMax: 1, queueMax: 4, clauseTimeoutMs: 200 });
-    const hostile = Array.from({ length: 4 }, () =>
-      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), callerKey: "hostile" }),
+    const hostile = Array.from({ length: 5 }, () =>
+      evaluator.evaluate({ ...work([EXPLOSION], ITEMS), party: liveOf("hostile") }),
     );
-    const innocent = evaluator.evaluate({ ...work([object], {}), callerKey: "innocent" });
+    const innocent = evaluator.evaluate({ ...work([object], {}), party: liveOf("innocent") });
     const settled = await Promise.allSettled(hostile);
     expect(settled.filter((one) => one.status === "rejected").length).toBe(2);
     expect((await innocent).passed).toBe(true);
@@ -475,10 +515,11 @@ describe("the memory of all evaluations", () => {
     const [first, second] = [evaluatorOf({ memory }), evaluatorOf({ memory })];
     await Promise.all([first.evaluate(work([object], {})), second.evaluate(work([object], {}))]);
     const claim = memory.budget.claim({ bytes: claimFor(LARGE), party: "large", live: false });
-    const waiting = second.evaluate({ ...work([object], {}), callerKey: "waits" });
-    expect(codes(await first.evaluate({ ...work([object], {}), callerKey: "live", live: true }))).toEqual([
-      null,
-    ]);
+    const waiting = second.evaluate({
+      ...work([object], {}),
+      party: { organisationId: "waits", mode: "sandbox" },
+    });
+    expect(codes(await first.evaluate({ ...work([object], {}), party: liveOf("live") }))).toEqual([null]);
     expect(second.stats().busy).toBe(0);
     claim?.end();
     expect(codes(await waiting)).toEqual([null]);
@@ -489,7 +530,8 @@ describe("the memory of all evaluations", () => {
     const memory = new EvaluatorMemory({ ...MEMORY_LIMITS, waitingMax: 0 });
     const evaluator = evaluatorOf({ memory });
     memory.budget.claim({ bytes: claimFor(LARGE), party: "large", live: false });
-    const error = await evaluator.evaluate(work([object], {})).catch((error) => error);
+    const party: Party = { organisationId: "sandboxed", mode: "sandbox" };
+    const error = await evaluator.evaluate({ ...work([object], {}), party }).catch((error) => error);
     expect(error).toBeInstanceOf(EvaluatorBusy);
     expect(error).toMatchObject({ refused: "rate_limit_exceeded" });
     // What needs no document needs no memory.
@@ -518,10 +560,11 @@ describe("the children's lives", () => {
   const script = (rest: string): string => `
     import { createEvaluator } from ${JSON.stringify(join(import.meta.dir, "../../src/platform/evaluator.ts"))};
     import { reachedEvidence } from ${JSON.stringify(join(import.meta.dir, "../../src/core/clauses/evidence.ts"))};
-    const evaluator = createEvaluator({ command: ${JSON.stringify(COMMAND)}, clauseTimeoutMs: 1_000 });
+    const evaluator = createEvaluator({ command: ${JSON.stringify(COMMAND)}, ...${JSON.stringify(LIMITS)} });
     const evidence = reachedEvidence({ body: new TextEncoder().encode("{}") });
     const clauses = [{ kind: "json.jsonpath", path: "$" }];
-    const { passed } = await evaluator.evaluate({ clauses, evidence, schemas: {}, now: 0 });
+    const party = { organisationId: "acme", mode: "live" };
+    const { passed } = await evaluator.evaluate({ party, clauses, evidence, schemas: {}, now: 0 });
     console.log(JSON.stringify({ passed, ids: evaluator.stats().processIds }));
     ${rest}`;
   const spawnParent = (rest: string) =>

@@ -23,7 +23,6 @@ export async function evaluateEvidence(
       schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
     ),
     now,
-    callerKey: organisationId,
-    live: mode === "live",
+    party: { organisationId, mode },
   });
 }
