@@ -24,6 +24,8 @@ export function listen(config: Config) {
     hostname: config.host,
     port: config.port,
     idleTimeout: IDLE_SECONDS,
+    // Otherwise Bun prints to stderr that an answer broke off. The log has its own form.
+    development: false,
     maxRequestBodySize: BODY_BYTES_MAX,
     async fetch(request, server) {
       running.set(request, false);

@@ -1,5 +1,8 @@
+import { isUtf8 } from "node:buffer";
+import type { Claim } from "../core/byte-budget.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
+import { type LongBody, PIECE_BYTES, type Room } from "./sending.ts";
 
 /**
  * What a handler answers. The shell makes the response and adds the headers that every response has. The answers of the
@@ -8,7 +11,7 @@ import type { PaymentAnswer } from "../services/x402/answer.ts";
 export type Answer = {
   readonly status: number;
   /** Null for 204, which has no body. */
-  readonly body: string | null;
+  readonly body: string | LongBody | null;
   /** The body's media type; `application/json` by default. */
   readonly contentType?: string;
   /** The version of a warrant. It is sent as ETag. */
@@ -26,7 +29,10 @@ export type Result = Answer | Refusal;
 type Settled<Value> = Value & (Value extends PromiseLike<unknown> ? never : unknown);
 
 /** A value as JSON. */
-export const json = <Value extends object>(value: Settled<Value>, status = 200): Answer => ({
+export const json = <Value extends object>(
+  value: Settled<Value>,
+  status = 200,
+): Answer & { readonly body: string } => ({
   status,
   body: JSON.stringify(value),
   contentType: "application/json;charset=utf-8",
@@ -40,15 +46,50 @@ export const resource = <Value extends object>(result: Settled<Value>, status = 
 export const warrant = (result: { readonly version: number } | Refusal): Result =>
   isRefusal(result) ? result : { ...json(result), version: result.version };
 
-/** The result of a purchase, or the refusal. A purchase has no version, so there is no ETag. */
-export function payment(result: PaymentAnswer | Refusal): Result {
+/**
+ * The result of a purchase with the seller's answer in it, or the refusal. The seller's bytes are the same at every replay, as
+ * text or, where they are not UTF-8, as base64. A purchase has no version, so there is no ETag.
+ */
+export async function payment(result: PaymentAnswer | Refusal, room: Room): Promise<Result> {
   if (isRefusal(result)) return result;
-  const { status, body, bodyEncoding, bodyGone, replayed } = result;
-  const headers = {
-    ...(bodyEncoding === null ? {} : { "Service-Body-Encoding": bodyEncoding }),
-    ...(bodyGone ? { "Service-Body-Gone": "true" } : {}),
+  const { status, body, content, isGone, replayed } = result;
+  const gone = { status, body, replayed, headers: { "Service-Body-Gone": "true" } };
+  if (isGone) return gone;
+  if (content === null) return { status, body, replayed };
+  const claim = await room(content.length);
+  if (isRefusal(claim)) return claim;
+  const bytes = await content.read();
+  if (bytes === null) {
+    claim?.end();
+    return gone;
+  }
+  const isText = isUtf8(bytes);
+  const headers = isText ? {} : { "Service-Body-Encoding": "base64" };
+  return { status, body: filled(body, bytes, isText, claim), replayed, headers };
+}
+
+const EMPTY = '""}';
+
+/** JSON that ends with an empty string, with the content in the string's place. */
+function filled(json: string, content: Uint8Array, isText: boolean, claim: Claim | null): LongBody {
+  if (!json.endsWith(EMPTY)) throw new Error("an answer without a place for its body");
+  return {
+    claim,
+    *pieces() {
+      yield Buffer.from(json.slice(0, 1 - EMPTY.length));
+      const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+      for (let at = 0; at < content.length; at += PIECE_BYTES) {
+        const piece = content.subarray(at, at + PIECE_BYTES);
+        // A character that is cut by the end of a piece comes with the next one.
+        const isLast = at + PIECE_BYTES >= content.length;
+        const text = isText
+          ? decoder.decode(piece, { stream: !isLast })
+          : Buffer.from(piece).toString("base64");
+        yield Buffer.from(JSON.stringify(text).slice(1, -1));
+      }
+      yield Buffer.from(EMPTY.slice(1));
+    },
   };
-  return { status, body, replayed, headers };
 }
 
 /** 204: done, without a body. */

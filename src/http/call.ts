@@ -1,14 +1,15 @@
 import type { AuthSession } from "../core/auth-session.ts";
-import type { Claim } from "../core/byte-budget.ts";
+import type { Asked, ByteBudget, Claim } from "../core/byte-budget.ts";
 import type { Network } from "../core/networks.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
 import type { User } from "../core/user.ts";
 import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
-import { clientAddress } from "./limits.ts";
+import { type Counted, clientAddress } from "./limits.ts";
 import type { Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
+import { type Room, roomIn } from "./sending.ts";
 
 /** What all requests to a shell share. */
 export type Setup = {
@@ -21,6 +22,8 @@ export type Setup = {
   readonly operation: Operation | null;
   /** Proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly Network[];
+  /** The bytes of all long answers that are being sent. */
+  readonly answers: ByteBudget;
   /** Logs an unexpected error with the request's id. */
   readonly onFault: (error: unknown, requestId: string) => void;
 };
@@ -69,6 +72,26 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
 };
+
+/** The caller that a request counts for: a person, a key, otherwise the address (README, "Limits"). */
+export function countedAs(call: Call): Counted {
+  const { caller, worker } = call;
+  // Strangers at the worker's address must not use up its budget.
+  if (worker) return { kind: "account", id: "worker" };
+  if (caller === null) return countedByAddress(call);
+  return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
+}
+
+const countedByAddress = (call: Call): Counted => ({ kind: "address", id: addressOf(call) });
+
+/** Who takes memory, for a body or an answer. */
+export function partyOf(call: Call): Omit<Asked, "bytes"> {
+  const { kind, id } = countedAs(call);
+  return { party: `${kind} ${id}`, live: call.caller?.mode === "live" };
+}
+
+/** Memory for a long answer to this request. */
+export const roomOf = (call: Call): Room => roomIn(call.setup.answers, partyOf(call));
 
 /** The client's address; for IPv6, its /64 network. */
 export const addressOf = ({ socketAddress, headers, setup }: Call): string =>

@@ -7,7 +7,10 @@ import type { Call } from "./call.ts";
 /** The one place that turns refusals and faults into the error envelope (README, "Errors"). */
 
 /** A refusal as an answer. */
-export const errorAnswer = ({ requestId, setup }: Call, refusal: Refusal): Answer =>
+export const errorAnswer = (
+  { requestId, setup }: Call,
+  refusal: Refusal,
+): Answer & { readonly body: string } =>
   json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
 
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>

@@ -4,9 +4,14 @@ import type { Answer } from "./answers.ts";
 /** Where not the window is used up, but a place is waited for: it may be free at any moment. */
 const RETRY_SECONDS = "1";
 
+/** An answer whose body is ready to be sent. */
+export type SentAnswer = Omit<Answer, "body"> & {
+  readonly body: string | Uint8Array | ReadableStream | null;
+};
+
 /** The response of an answer. All its headers are given at construction: setting them later is slower. */
 export function responseOf(
-  { status, body, contentType = "application/json", version, replayed, headers: own }: Answer,
+  { status, body, contentType = "application/json", version, replayed, headers: own }: SentAnswer,
   budget: Budget,
   requestId: string,
   isHead: boolean,

@@ -20,17 +20,18 @@ import {
   readJsonBody,
   TOOK_TOO_LONG,
 } from "./body.ts";
-import { addressOf, type Call, callerOf, reportFault, type Setup } from "./call.ts";
+import { type Call, callerOf, countedAs, partyOf, reportFault, roomOf, type Setup } from "./call.ts";
 import { type Identity, identify } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
 import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
 import { idempotencyOfRequest, readIdempotencyKey } from "./idempotency.ts";
-import { type Counted, createRateCounters, type RateCounters } from "./limits.ts";
+import { createRateCounters, type RateCounters } from "./limits.ts";
 import type { Answered, Operation } from "./operation.ts";
 import type { Pages } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
-import { responseOf } from "./response.ts";
+import { responseOf, type SentAnswer } from "./response.ts";
 import type { RouteRule } from "./route.ts";
+import { createAnswerBudget, isShort, sendable } from "./sending.ts";
 import { isWorker, refuseStranger } from "./worker.ts";
 
 export type HttpOptions = {
@@ -46,6 +47,8 @@ export type HttpOptions = {
   readonly bodyMsMax?: number;
   /** The bytes of all bodies under way; 256 MiB by default. */
   readonly bodies?: ByteBudget;
+  /** The bytes of all long answers that are being sent; 128 MiB by default. */
+  readonly answers?: ByteBudget;
   readonly onFault: (error: unknown, requestId: string) => void;
   /** Without it there are no metrics, and /readyz always answers that the service is ready. */
   readonly operation?: Operation;
@@ -64,7 +67,8 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, operation = null, trustedProxies, onFault, onAnswered } = options;
   const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
-  const setup: Setup = { ctx, docsUrl, pages, operation, trustedProxies, onFault };
+  const { answers = createAnswerBudget() } = options;
+  const setup: Setup = { ctx, docsUrl, pages, operation, trustedProxies, answers, onFault };
   const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
 
@@ -72,10 +76,11 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     const startedAt = performance.now();
     const call = callOf(setup, request, socketAddress);
     const answer = await answerTo(call, request, checks);
+    const sent = isShort(answer) ? answer : await inPieces(call, answer);
     const budget = call.budget ?? checks.counters.peek("read", countedAs(call), ctx.now());
     const requestId = echoedRequestId(call.headers, call.requestId);
-    onAnswered?.(answeredOf(call, request.method, requestId, answer.status, startedAt));
-    return responseOf(answer, budget, requestId, request.method === "HEAD", call.closes);
+    onAnswered?.(answeredOf(call, request.method, requestId, sent.status, startedAt));
+    return responseOf(sent, budget, requestId, request.method === "HEAD", call.closes);
   };
 }
 
@@ -131,6 +136,12 @@ async function answerTo(call: Call, request: Request, checks: Checks): Promise<A
   } finally {
     call.bodyClaim?.end();
   }
+}
+
+/** A long answer as it is sent, or a refusal where there is no memory for it. */
+async function inPieces(call: Call, answer: Answer): Promise<SentAnswer> {
+  const body = await sendable(answer.body, roomOf(call));
+  return isRefusal(body) ? errorAnswer(call, body) : { ...answer, body };
 }
 
 /** The refusal; a 404 also says where the caller's organisation has what was named in its other mode. */
@@ -204,12 +215,7 @@ async function readBody(
   const bytes = bodyBytesOf(request, bodyBytesMax);
   if (isRefusal(bytes)) return bytes;
   if (bytes === 0) return NO_BODY;
-  const { kind, id } = countedAs(call);
-  const claim = await claimBody(bodies, {
-    bytes,
-    party: `${kind} ${id}`,
-    live: call.caller?.mode === "live",
-  });
+  const claim = await claimBody(bodies, { bytes, ...partyOf(call) });
   if (isRefusal(claim)) return claim;
   call.bodyClaim = claim;
   return readJsonBody(request, bodyBytesMax, bodyMsMax);
@@ -252,17 +258,6 @@ async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> 
   setIdentity(call, await identify(call));
   return refuseCaller(call, rule);
 }
-
-/** The caller that a request counts for: a person, a key, otherwise the address (README, "Limits"). */
-function countedAs(call: Call): Counted {
-  const { caller, worker } = call;
-  // Strangers at the worker's address must not use up its budget.
-  if (worker) return { kind: "account", id: "worker" };
-  if (caller === null) return countedByAddress(call);
-  return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
-}
-
-const countedByAddress = (call: Call): Counted => ({ kind: "address", id: addressOf(call) });
 
 const answeredOf = (
   { requestId, route, caller, worker }: Call,

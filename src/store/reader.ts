@@ -159,7 +159,7 @@ export interface Reader {
     ): Promise<readonly Purchase[]>;
     /**
      * How many purchases are unfinished, how many payments are unknown and when the next question about them
-     * is due, epoch milliseconds; and of how many the chain contradicts the person who attested them.
+     * is due, epoch milliseconds; and of how many the chain contradicts the person who attested them, and nobody has acknowledged it.
      */
     waiting(): Promise<{
       readonly unfinished: number;
@@ -168,7 +168,11 @@ export interface Reader {
       readonly contradicted: number;
     }>;
   };
-  readonly contents: { get(hash: string): Promise<Uint8Array | null> };
+  readonly contents: {
+    get(hash: string): Promise<Uint8Array | null>;
+    /** Its length in bytes, at the cost of a look-up. */
+    length(hash: string): Promise<number | null>;
+  };
   readonly deliveries: {
     get(id: string): Promise<WebhookDelivery | null>;
     /** The most recent ones, of all endpoints or of one, newest first. */

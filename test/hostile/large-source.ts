@@ -11,6 +11,8 @@ Bun.serve({
   fetch(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/objects.json") return new Response(SMALL_OBJECTS);
+    // Each of these bytes is six in JSON.
+    if (pathname === "/control") return new Response(Buffer.alloc(BYTES, 1));
     if (pathname === "/text") return new Response(Buffer.alloc(BYTES, `text ${answers++} `));
     return new Response("a source");
   },

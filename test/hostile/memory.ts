@@ -15,7 +15,9 @@ export async function measureMemory(folder: string): Promise<Row[]> {
   const data = join(folder, "data");
   const secret = prepareLedger(data);
   await using source = await startBeside(join(import.meta.dir, "large-source.ts"), SOURCE_PORT);
-  await using server = await startServer(data, { settings: { HOLDFAST_RATE_BENCH: "100000000" } });
+  await using server = await startServer(data, {
+    settings: { HOLDFAST_RATE_BENCH: "100000000", HOLDFAST_X402_ALLOW_NETWORKS: "127.0.0.0/8" },
+  });
   const rows: Row[] = [noted("memory of all processes, idle", `${memoryOf(server.pid)} MiB`)];
   for (const [bodies, addresses] of [
     [128, 1],
@@ -27,6 +29,7 @@ export async function measureMemory(folder: string): Promise<Row[]> {
   const { peak } = await peakWhile(server, () => halfSent(server, 32, 8, piecesOfAByte));
   rows.push(judged("32 bodies in chunks of a byte each", peak));
   for (const checks of [8, 64]) rows.push(...(await largeChecks(server, secret, source.url, checks)));
+  rows.push(...(await slowReaders(server, secret, source.url, 100)));
   return rows;
 }
 
@@ -93,6 +96,41 @@ async function halfSent(server: RunningServer, bodies: number, addresses: number
   });
   await Bun.sleep(HELD_MS);
   for (const socket of sockets) socket.destroy();
+}
+
+/** Callers who ask for an answer of 60 MiB again, and take nothing of it. */
+async function slowReaders(server: RunningServer, secret: string, source: string, readers: number) {
+  const body = JSON.stringify({ url: `${source}/control`, max_amount: "1", spec: SPEC });
+  const head = [
+    "POST /v1/x402/pay HTTP/1.1",
+    ...["Host: a", `Authorization: Bearer ${secret}`, "Idempotency-Key: large"],
+    ...["Content-Type: application/json", `Content-Length: ${body.length}`],
+  ];
+  const ask = async () => {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    const status = Promise.withResolvers<number>();
+    socket.on("error", () => {});
+    socket.once("data", (start) => {
+      socket.pause();
+      status.resolve(Number(start.toString("latin1").slice(9, 12)));
+    });
+    socket.once("close", () => status.resolve(0));
+    socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
+    return { socket, status: await status.promise };
+  };
+  (await ask()).socket.destroy();
+  const { peak, result } = await peakWhile(server, async () => {
+    const asked = await Promise.all(Array.from({ length: readers }, ask));
+    await Bun.sleep(HELD_MS);
+    for (const { socket } of asked) socket.destroy();
+    return asked;
+  });
+  const answered = result.filter(({ status }) => status === 200).length;
+  const refused = result.filter(({ status }) => status === 429).length;
+  return under(`${readers} callers who take nothing of an answer of 60 MiB`, [
+    judged("memory of all processes", peak),
+    noted("answered, refused with 429", `${answered}, ${refused}`),
+  ]);
 }
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$[*].a" }] };

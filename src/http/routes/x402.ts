@@ -3,7 +3,7 @@ import { noQuery } from "../../resources/input.ts";
 import { payBody, paymentForm } from "../../resources/purchase.ts";
 import { payForUrl } from "../../services/x402/pay.ts";
 import { payment } from "../answers.ts";
-import { callerOf, idempotencyOf } from "../call.ts";
+import { callerOf, idempotencyOf, roomOf } from "../call.ts";
 import { post, type Route, route } from "../route.ts";
 
 /** `/v1/x402` (README, "Buying by x402"). */
@@ -29,6 +29,9 @@ export const x402Routes: readonly Route[] = [
       }),
     },
     async (call) =>
-      payment(await payForUrl(call.ctx, callerOf(call), call.body, idempotencyOf(call), call.left())),
+      payment(
+        await payForUrl(call.ctx, callerOf(call), call.body, idempotencyOf(call), call.left()),
+        roomOf(call),
+      ),
   ),
 ];

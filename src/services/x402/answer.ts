@@ -41,48 +41,34 @@ export function finishPurchase(
   return finish(heldKey, 200, { resource, contentHash: ended.responseHash }, puts);
 }
 
-/** An answer with its `body` filled in. */
+/** An answer, and what goes into its `body`, which ends the JSON. */
 export type PaymentAnswer = Answer & {
-  /** The encoding of bytes that are not UTF-8; null where `body` is text. */
-  readonly bodyEncoding: "base64" | null;
+  /** What the seller answered; null where it is not kept any more, or where there was nothing. Then `body` stays empty. */
+  readonly content: Content | null;
   /** Whether `body` is empty because the bytes are not kept any more. */
-  readonly bodyGone: boolean;
+  readonly isGone: boolean;
 };
 
-const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-const EMPTY_BODY = '""}';
+/** Bytes that are read only once there is memory for them. */
+export type Content = {
+  readonly length: number;
+  /** Null where they have been deleted meanwhile. */
+  read(): Promise<Uint8Array | null>;
+};
 
-/**
- * Fills the seller's answer into ours, byte for byte the same at every replay for as long as it is kept.
- *
- * @param bytes null where they are not kept any more
- */
-export function withBody(answer: Answer, bytes: Uint8Array | null): PaymentAnswer {
-  if (answer.contentHash === null) return { ...answer, bodyEncoding: null, bodyGone: false };
-  if (bytes === null) return { ...answer, bodyEncoding: null, bodyGone: true };
-  if (!answer.body.endsWith(EMPTY_BODY)) throw new Error("an answer without a place for its body");
-  const text = textOf(bytes);
-  const body = JSON.stringify(text ?? Buffer.from(bytes).toString("base64"));
-  return {
-    ...answer,
-    body: `${answer.body.slice(0, -EMPTY_BODY.length)}${body}}`,
-    bodyEncoding: text === null ? "base64" : null,
-    bodyGone: false,
-  };
+/** @param bytes what the seller has just answered; null where it answered nothing */
+export const withContent = (answer: Answer, bytes: Uint8Array | null): PaymentAnswer =>
+  filled(answer, bytes && { length: bytes.length, read: async () => bytes });
+
+/** A replay, with its content where that is kept. */
+export async function replayWithContent({ store }: Context, replay: Answer): Promise<PaymentAnswer> {
+  const { contentHash: hash } = replay;
+  const length = hash === null ? null : await store.read((reader) => reader.contents.length(hash));
+  if (hash === null || length === null) return filled(replay, null);
+  return filled(replay, { length, read: () => store.read((reader) => reader.contents.get(hash)) });
 }
 
-/** A replay, with its body where that is kept. */
-export async function replayWithBody(ctx: Context, replay: Answer): Promise<PaymentAnswer> {
-  const { contentHash } = replay;
-  const bytes =
-    contentHash === null ? null : await ctx.store.read((reader) => reader.contents.get(contentHash));
-  return withBody(replay, bytes);
-}
-
-function textOf(bytes: Uint8Array): string | null {
-  try {
-    return UTF_8.decode(bytes);
-  } catch {
-    return null;
-  }
+function filled(answer: Answer, content: Content | null): PaymentAnswer {
+  const isExpected = answer.contentHash !== null;
+  return { ...answer, content: isExpected ? content : null, isGone: isExpected && content === null };
 }

@@ -4,7 +4,7 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
 import { inPlace } from "../in-place.ts";
-import { type PaymentAnswer, replayWithBody, withBody } from "./answer.ts";
+import { type PaymentAnswer, replayWithContent, withContent } from "./answer.ts";
 import { beginPurchase, forgetPurchase, passThrough } from "./begin.ts";
 import { holdQuote, quoteOf } from "./hold.ts";
 import { moneyOf } from "./money.ts";
@@ -39,10 +39,10 @@ export async function payForUrl(
     return await inPlace(ctx, caller, gone, async (hasPlace) => {
       const begun = await beginPurchase(ctx, caller, order, idempotency, { id, hasPlace });
       if (isRefusal(begun)) return begun;
-      if ("replayed" in begun) return replayWithBody(ctx, begun);
+      if ("replayed" in begun) return replayWithContent(ctx, begun);
       const bought = await buy(ctx, caller, order, begun);
       // From memory: what cost nothing may have made room for something newer already.
-      return isRefusal(bought) ? bought : withBody(bought.answer, bought.bytes);
+      return isRefusal(bought) ? bought : withContent(bought.answer, bought.bytes);
     });
   } finally {
     ctx.x402.underWay.delete(id);

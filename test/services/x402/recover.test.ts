@@ -79,9 +79,10 @@ const failures = () => {
 const onFault = (error: unknown): never => {
   throw error;
 };
-const answerOf = (answer: Awaited<ReturnType<typeof pay>>) => {
+const answerOf = async (answer: Awaited<ReturnType<typeof pay>>) => {
   if (isRefusal(answer)) throw new Error(answer.message);
-  return JSON.parse(answer.body);
+  const bytes = await answer.content?.read();
+  return { ...JSON.parse(answer.body), body: Buffer.from(bytes ?? []).toString() };
 };
 
 type Row = readonly [
@@ -111,12 +112,12 @@ function walk(kind: "voucher" | "exact", findings: readonly Finding[], rows: rea
       expect(market.sent).toHaveLength(sent);
       if (state === null) {
         expect(purchases()).toEqual([]);
-        expect(answerOf(await pay())).toMatchObject({ state: "released" });
+        expect(await answerOf(await pay())).toMatchObject({ state: "released" });
         expect(market.sent).toHaveLength(sent + 1);
         return;
       }
       const replayed = await pay();
-      expect(answerOf(replayed)).toMatchObject({ ...answer, state });
+      expect(await answerOf(replayed)).toMatchObject({ ...answer, state });
       expect(replayed).toMatchObject({ replayed: true, status: 200 });
       expect([market.sent.length, purchases().length]).toEqual([sent, 1]);
       expect(purchases()[0]!.phase).toBe("ended");
@@ -179,21 +180,21 @@ describe("a crash", () => {
   test("before the first commit leaves nothing", async () => {
     await expect(pay(endingAfter(ctx, 0))).rejects.toThrow("crashed");
     expect([purchases(), market.asked]).toEqual([[], []]);
-    expect(answerOf(await pay())).toMatchObject({ state: "escalated" });
+    expect(await answerOf(await pay())).toMatchObject({ state: "escalated" });
   });
 
   test("with nothing to pay leaves nothing", async () => {
     market.first = { ...asksVoucher("100"), status: 200 };
     await expect(pay(endingAfter(ctx, 1))).rejects.toThrow("crashed");
     expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
-    expect(answerOf(await pay())).toMatchObject({ state: null, status: 200 });
+    expect(await answerOf(await pay())).toMatchObject({ state: null, status: 200 });
   });
 
   test("where no answer came: the hold returns, or waits until the payment is known", async () => {
     market.paid = () => silence(true);
     await expect(pay(endingAfter(ctx, 4))).rejects.toThrow("crashed");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
-    expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
+    expect(await answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
     market.first = asksExact("100");
     market.findings = ["open"];
     await expect(pay(endingAfter(ctx, 5), idempotencyOf("another"))).rejects.toThrow("crashed");
@@ -219,7 +220,7 @@ describe("a crash", () => {
       await expect(fresh(endingAfter(ctx, 4))).rejects.toThrow("crashed");
       ctx.clock.now += 7 * 24 * 3_600_000;
       expect(await recoverPurchases(ctx, onFault)).toBe(1);
-      expect(answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
+      expect(await answerOf(await fresh(ctx))).toMatchObject({ state: "released", passed: true });
     },
   );
 });
@@ -265,7 +266,7 @@ describe("a copy that was restored", () => {
         expect(await recoverPurchasesAtStart(ctx, onFault)).toBe(1);
         expect(warrant()?.state).toBe("escalated");
         expect(purchases()).toMatchObject([{ phase: "ended", known: "unknown", header: null }]);
-        expect(answerOf(await pay()).reason_codes).toContain("payment_unknown");
+        expect((await answerOf(await pay())).reason_codes).toContain("payment_unknown");
         expect([market.sent, balance().held]).toEqual([[], 100n]);
         market.findings = [finding];
         ctx.clock.now += 120_000;
@@ -297,7 +298,7 @@ describe("a fault", () => {
     expect(codeOf(await pay())).toBe("idempotency_in_flight");
     expect(market.x402.underWay.size).toBe(0);
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
-    expect(answerOf(await pay())).toMatchObject({ state: "refunded" });
+    expect(await answerOf(await pay())).toMatchObject({ state: "refunded" });
   });
 
   /** The same service, but its ledger fails so many times to store the seller's answer. */
@@ -313,7 +314,7 @@ describe("a fault", () => {
   test("of the ledger when the answer comes loses no answer: it is stored as soon as that is possible", async () => {
     const pauses: number[] = [];
     market.paid = () => delivers({ ok: 1 });
-    expect(answerOf(await pay(failingToKeep(2, pauses)))).toMatchObject(RELEASED);
+    expect(await answerOf(await pay(failingToKeep(2, pauses)))).toMatchObject(RELEASED);
     expect(pauses).toEqual([1_000, 2_000]);
     expect(market.sent).toHaveLength(1);
   });
@@ -325,7 +326,7 @@ describe("a fault", () => {
     expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000]);
     expect(market.sent).toHaveLength(1);
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
-    expect(answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
+    expect(await answerOf(await pay())).toMatchObject({ ...REFUNDED, state: "refunded" });
   });
 
   test("of one purchase does not stop the others", async () => {
@@ -352,7 +353,7 @@ describe("a fault", () => {
     expect(warrant()?.state).toBe("verifying");
     expect(codeOf(await pay())).toBe("idempotency_in_flight");
     expect(await recoverPurchases(ctx, onFault)).toBe(1);
-    expect(answerOf(await pay())).toMatchObject({ state: "released", body: '{"ok":1}' });
+    expect(await answerOf(await pay())).toMatchObject({ state: "released", body: '{"ok":1}' });
     expect(market.sent).toHaveLength(1);
   });
 });
@@ -466,7 +467,7 @@ describe("while a purchase is under way, nothing comes between", () => {
         },
       };
       const order = isNamed ? { ...ORDER, agent_id: caller.agentId } : ORDER;
-      expect(answerOf(await payForUrl(slow, payer(), order, idempotencyOf("killed")))).toMatchObject({
+      expect(await answerOf(await payForUrl(slow, payer(), order, idempotencyOf("killed")))).toMatchObject({
         ...REFUNDED,
         state: "refunded",
         reason_codes: ["agent_killed"],
