@@ -80,7 +80,7 @@ const onPurchaseFault = (error: unknown, purchaseId: string): void =>
 
 const onContradiction = (purchaseId: string): void =>
   logWarning(
-    "a chain contradicts what a person said of a payment; nothing was moved, `holdfast x402 show` has both",
+    "a chain contradicts what a person said of a payment; nothing was moved, `holdfast x402 show` has both, `holdfast x402 acknowledge` ends the alarm",
     { purchase_id: purchaseId },
   );
 

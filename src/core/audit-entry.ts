@@ -23,6 +23,7 @@ export const AUDIT_ACTIONS = [
   "schema.created",
   "balance.funded",
   "purchase.resolved",
+  "purchase.acknowledged",
   "webhook.created",
   "webhook.disabled",
   "delivery.redelivered",

@@ -21,7 +21,7 @@ import { refuseUnacknowledged } from "./instance.ts";
 type WarrantAsk = string | From<"escalation"> | From<"purchase">;
 
 export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
-const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
+export const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
 export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
 
 /** The need of the kill rule (`isStopped`), besides the agent that every move of a warrant has. */

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import { sha256 } from "../../src/core/canonical.ts";
 import type { KeyCaller } from "../../src/core/roles.ts";
 import type { Finding } from "../../src/core/x402/purchase.ts";
@@ -280,11 +278,29 @@ describe("a chain that comes back after a person has attested a payment", () => 
     // It is said once.
     await ask(finding);
     expect(contradictions).toEqual([id]);
-    // So that the ledger, which every test audits at its end, agrees with itself.
-    const raw = new Database(join(ctx.folder, "holdfast.db"));
-    raw.run("DROP TRIGGER purchases_keep_what_the_chain_said");
-    raw.run("UPDATE purchases SET chain_said = known WHERE chain_said IS NOT NULL");
-    raw.close();
+    // Once somebody has acknowledged it, it alarms nobody. Nothing has moved, and it stays what it was.
+    const acknowledged = await cli.json("x402", "acknowledge", id, "--note", "the seller sent it back");
+    expect(acknowledged).toMatchObject({ known, chain_said: said, contradicted: true });
+    expect(acknowledged.acknowledged_at).toBe(new Date(ctx.clock.now).toISOString());
+    expect(await ctx.store.audit()).toEqual([]);
+    expect((await ledgerFigures(ctx)).purchases.contradicted).toBe(0);
+    expect((await cli.run("x402", "show", id)).out).toContain(`SAYS ${said}, acknowledged 20`);
+    expect(allWarrantsAndMoney()).toEqual(before);
+    ctx.clock.now += HOUR_MS;
+    expect(await cli.json("x402", "acknowledge", id)).toEqual(acknowledged);
+    const { data } = await cli.json("audit-log", "--organisation", stage.organisationId, "--limit", "1");
+    expect(data).toMatchObject([
+      { action: "purchase.acknowledged", subject: id, after: { note: "the seller sent it back" } },
+    ]);
+  });
+
+  test("is acknowledged only where it contradicts somebody", async () => {
+    await cli.json("x402", "resolve", id, "--unpaid");
+    await ask("expired");
+    expect(await cli.run("x402", "acknowledge", id)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("No chain contradicts what is known of its payment."),
+    });
   });
 
   test("that agrees: it says so, and is asked no more", async () => {

@@ -164,6 +164,11 @@ const STATES: readonly Corruption[] = [
     /: a person said that its payment is unpaid, and its chain says paid$/,
   ],
   [
+    "an acknowledged payment that no chain contradicts",
+    set("unpaid", "acknowledged_at = 1"),
+    /: is acknowledged, and its chain contradicts nobody$/,
+  ],
+  [
     "a person's word that is not compared with the chain",
     set("unpaid", "known_by = 'person'"),
     /: next_check_at is null, and its payment is unpaid$/,

@@ -783,6 +783,11 @@ describe("raw SQL of a buggy caller", () => {
       changed("known_by = 'person', chain_said = 'unknown'", "ended"),
       /the chain answers once what a person has attested/,
     ],
+    [
+      "an acknowledged payment that no chain contradicts",
+      changed("acknowledged_at = 1", "ended"),
+      /only what a chain contradicts is acknowledged, and once/,
+    ],
     ["a deleted purchase", () => "DELETE FROM purchases WHERE id = 'pur_held'", /purchases are kept/],
   ];
 

@@ -2,7 +2,12 @@ import type { Command } from "commander";
 import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
-import { listPurchases, resolvePurchase, showPurchase } from "../../services/x402/purchases.ts";
+import {
+  acknowledgePurchase,
+  listPurchases,
+  resolvePurchase,
+  showPurchase,
+} from "../../services/x402/purchases.ts";
 import { type Answer, examples, group, modeOption, runsOnLedger } from "../command.ts";
 import { optionFailure } from "../failure.ts";
 import { given, wholeNumberIfGiven } from "../input.ts";
@@ -16,6 +21,7 @@ export function addX402(program: Command, tools: CommandLineTools): void {
   addList(x402, tools);
   addShow(x402, tools);
   addResolve(x402, tools);
+  addAcknowledge(x402, tools);
 }
 
 function addList(x402: Command, tools: CommandLineTools): void {
@@ -99,6 +105,23 @@ function addResolve(x402: Command, tools: CommandLineTools): void {
   });
 }
 
+function addAcknowledge(x402: Command, tools: CommandLineTools): void {
+  const acknowledge = x402
+    .command("acknowledge")
+    .summary("acknowledge that the chain contradicts what a person said")
+    .description(
+      "Records that you know of a payment of which its chain says otherwise than the person who attested it, and have set it right outside of Holdfast. Nothing moves. From then on neither the audit nor /readyz alarms because of it.",
+    )
+    .argument("<purchase>", "the purchase's id")
+    .option("--note <text>", "what you did about it; it is kept in the audit log (default: none)");
+  examples(acknowledge, 'holdfast x402 acknowledge pur_… --note "the seller sent it back"');
+  runsOnLedger(acknowledge, tools, {
+    input: ({ note }: { note?: string }, [id = ""]) => ({ purchase_id: id, ...given({ note }) }),
+    verb: (ctx, input) => acknowledgePurchase(ctx, MACHINE, input),
+    print: (purchase) => report("Acknowledged. Nothing has moved.", fieldsOf(purchase)),
+  });
+}
+
 const quoteOf = ({ quoted }: Purchase): string =>
   quoted === null ? "none" : displayAmount(BigInt(quoted.amount), quoted.asset);
 
@@ -109,14 +132,20 @@ function knownOf({
   known_by,
   chain_said,
   contradicted,
+  acknowledged_at,
   attempt,
   transaction,
 }: Purchase): string {
   if (pays?.kind === "voucher") return "a voucher, paid in the ledger";
   if (known === null) return "none";
   const source = known_by === null ? "" : `, by ${known_by}`;
+  const seen = acknowledged_at === null ? "" : `, acknowledged ${acknowledged_at}`;
   const chain =
-    chain_said === null ? "" : contradicted ? `, BUT THE CHAIN SAYS ${chain_said}` : ", the chain agrees";
+    chain_said === null
+      ? ""
+      : contradicted
+        ? `, BUT THE CHAIN SAYS ${chain_said}${seen}`
+        : ", the chain agrees";
   const never = attempt === "never_connected" ? ", the seller was never reached" : "";
   return `${known}${source}${chain}${never}${transaction === null ? "" : `, ${transaction}`}`;
 }

@@ -119,6 +119,10 @@ export const isToBeAsked = ({ known, knownBy, chainSaid }: Purchase): boolean =>
 export const isContradicted = ({ known, chainSaid }: Purchase): boolean =>
   chainSaid !== null && chainSaid !== known;
 
+/** Whether that is still a disagreement: once an administrator has acknowledged it, it alarms nobody any more. */
+export const isOpenContradiction = (purchase: Purchase): boolean =>
+  isContradicted(purchase) && purchase.acknowledgedAt === null;
+
 /**
  * How much later than the expiry a person may attest where no chain is asked. The authorization expires by
  * the time of the chain's blocks, which may be behind our clock: the chain had an outage, or our clock is
@@ -205,6 +209,8 @@ export type Purchase = {
   readonly knownBy: (typeof WITNESSES)[number] | null;
   /** What the chain said after a person had; null where it has not, or no person was asked. */
   readonly chainSaid: Exclude<Known, "unknown"> | null;
+  /** When an administrator acknowledged that the chain contradicts the person; null where nobody has. */
+  readonly acknowledgedAt: number | null;
   /** The transaction that the seller's receipt names. */
   readonly transaction: string | null;
   /** Status of the answer to the paid request; null where no answer came. */

@@ -71,6 +71,7 @@ const newPurchase = (caller: Caller, order: Order, id: string, recordedAt: numbe
   known: null,
   knownBy: null,
   chainSaid: null,
+  acknowledgedAt: null,
   transaction: null,
   responseStatus: null,
   responseHash: null,

@@ -2,7 +2,13 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
 import { isoTime } from "../../core/time.ts";
 import { caip2Of } from "../../core/x402/chains.ts";
-import { decideAttestation, type Known, type Purchase } from "../../core/x402/purchase.ts";
+import {
+  decideAttestation,
+  isContradicted,
+  isOpenContradiction,
+  type Known,
+  type Purchase,
+} from "../../core/x402/purchase.ts";
 import { listResource } from "../../resources/list.ts";
 import { purchaseResource } from "../../resources/purchase.ts";
 import type { Reader } from "../../store/reader.ts";
@@ -16,6 +22,7 @@ import {
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
+import { OF_PURCHASE } from "../transition.ts";
 import { decideLearnt, learningNeeds, newLearningIds } from "./reconcile.ts";
 
 export type ListPurchasesInput = {
@@ -103,6 +110,47 @@ export async function resolvePurchase(
         answer: after,
         put: learnt.change.put,
         entries: [{ action: "purchase.resolved", subject: purchase.id, before, after }],
+      };
+    },
+  });
+}
+
+export type AcknowledgePurchaseInput = {
+  readonly purchase_id: string;
+  /** What was done about it. It is kept in the audit log. */
+  readonly note?: string;
+};
+
+/**
+ * An administrator acknowledges that the chain contradicts what a person said of a payment. No money moves: what
+ * was paid or lost outside is set right outside. From then on it is no disagreement of the audit. Refused with
+ * `illegal_transition` where nothing is contradicted. Acknowledged again, it stays as it is.
+ */
+export async function acknowledgePurchase(
+  ctx: Context,
+  authority: Authority,
+  { purchase_id: id, note }: AcknowledgePurchaseInput,
+): Promise<PurchaseResource | Refusal> {
+  const refused =
+    refuseAuthority(authority, "admin") ?? (note === undefined ? null : refuseText("note", note));
+  if (refused) return refused;
+  const found = await ctx.store.read((reader) => findPurchase(reader, authority, id));
+  if (isRefusal(found)) return found;
+  return administer(ctx, authority, "admin", {
+    scope: found,
+    needs: { purchase: id, warrant: OF_PURCHASE },
+    decide({ purchase, warrant }, now): Audited<PurchaseResource> {
+      if (!purchase) return { answer: purchaseNotFound() };
+      const state = warrant?.state ?? null;
+      if (!isContradicted(purchase))
+        return { answer: refuse("illegal_transition", "No chain contradicts what is known of its payment.") };
+      const row: Purchase = { ...purchase, acknowledgedAt: purchase.acknowledgedAt ?? now };
+      const [before, after] = [purchaseResource(purchase, state), purchaseResource(row, state)];
+      if (!isOpenContradiction(purchase)) return { answer: before };
+      return {
+        answer: after,
+        put: [{ kind: "purchase", before: purchase, row }],
+        entries: [{ action: "purchase.acknowledged", subject: id, before, after: { ...after, note } }],
       };
     },
   });

@@ -139,6 +139,7 @@ export function decideLearnt(
     ...escalation,
     status: "resolved",
     decision: known === "unpaid" ? "refund" : null,
+    reasonCodes: known === "unpaid" ? unusedCodes(escalation.reasonCodes) : escalation.reasonCodes,
     note: note ?? escalation.note,
     resolvedAt: now,
   };
@@ -169,6 +170,10 @@ export function decideLearnt(
   );
   return isRefusal(moved) ? moved : { ...moved, purchase };
 }
+
+/** Why the hold returned: a clean pass that nobody took money for is `payment_unused`. */
+const unusedCodes = (codes: Escalation["reasonCodes"]): Escalation["reasonCodes"] =>
+  codes.every((code) => code === "payment_unknown") ? ["payment_unused"] : codes;
 
 /** The new escalation for a payment that was made. A person can only release the hold. */
 const irrevocableAfter = (closed: Escalation, id: string, now: number): Escalation => ({

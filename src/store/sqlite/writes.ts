@@ -47,6 +47,7 @@ export function spendingRows(tables: Tables) {
           target: escalations.id,
           set: excludedOf(
             escalations,
+            "reasonCodes",
             "status",
             "decision",
             "releasedBps",
@@ -148,6 +149,7 @@ export function purchaseRows(tables: Tables) {
             "nextCheckAt",
             "chainSilentSince",
             "chainSaid",
+            "acknowledgedAt",
           ),
         }),
     content: () => tables.insert(contents).values(placeholdersOf(contents)).onConflictDoNothing(),

@@ -316,7 +316,12 @@ describe("an unknown payment", () => {
     const { body } = await service.get(`/v1/warrants/${id}`, { as: home.sandbox.as });
     expect(body.state).toBe("refunded");
     expect(purchases()).toMatchObject([{ known: "unpaid", knownBy: "chain", nextCheckAt: null }]);
-    expect(escalations()).toMatchObject([{ status: "resolved", decision: "refund", resolvedBy: null }]);
+    expect(escalations()).toMatchObject([
+      {
+        ...{ status: "resolved", decision: "refund", resolvedBy: null },
+        reasonCodes: ["source_timeout", "payment_unknown"],
+      },
+    ]);
     expect(service.ctx.reader.trace.of(id).at(-1)).toMatchObject({
       to: "refunded",
       actor: { kind: "system" },
@@ -324,6 +329,13 @@ describe("an unknown payment", () => {
     expect(service.balance(home, "sandbox").held).toBe(0n);
     expect(await reconcile()).toBe(0);
     expect(await waiting()).toEqual({ unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 });
+  });
+
+  test("good goods, and later expired: the refund says that nobody took the money", async () => {
+    await unknown(["open", "expired"], delivers(GOOD));
+    service.clock.now += 60_000;
+    expect(await reconcile()).toBe(1);
+    expect(escalations()).toMatchObject([{ decision: "refund", reasonCodes: ["payment_unused"] }]);
   });
 
   test("the chain says used: it can only be released, by a person", async () => {

@@ -6,6 +6,7 @@ import { isTestNetwork } from "../../../core/x402/chains.ts";
 import { countedBytes, RESERVED_BYTES } from "../../../core/x402/content.ts";
 import {
   isContradicted,
+  isOpenContradiction,
   isToBeAsked,
   PHASES_WITH_HEADER,
   PHASES_WITHOUT_WARRANT,
@@ -197,14 +198,16 @@ function* auditState(
 
 /** Checks that the chain is asked as long as it has something to say, and that it agrees with what a person has said. */
 function* auditChainsWord(purchase: Quoted, what: string): Generator<string> {
-  const { phase, known, knownBy, chainSaid, nextCheckAt } = purchase;
+  const { phase, known, knownBy, chainSaid, acknowledgedAt, nextCheckAt } = purchase;
   const isAsked = phase === "ended" && isToBeAsked(purchase);
   if (isAsked !== (nextCheckAt !== null))
     yield `${what}: next_check_at is ${nextCheckAt}, and its payment is ${known}`;
   if (chainSaid !== null && knownBy !== "person")
     yield `${what}: chain_said is ${chainSaid}, and known_by is ${knownBy}`;
-  if (isContradicted(purchase))
+  if (isOpenContradiction(purchase))
     yield `${what}: a person said that its payment is ${known}, and its chain says ${chainSaid}`;
+  if (acknowledgedAt !== null && !isContradicted(purchase))
+    yield `${what}: is acknowledged, and its chain contradicts nobody`;
 }
 
 /**

@@ -1,4 +1,20 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, isNotNull, lt, lte, min, ne, or } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  min,
+  ne,
+  or,
+  sql,
+} from "drizzle-orm";
 import type { Connection } from "../open.ts";
 import { purchaseOf } from "../rows.ts";
 import { selectRows } from "../select-rows.ts";
@@ -58,32 +74,43 @@ export function createPurchasesReader({
           ...freeBefore(old.freeBefore, limit),
           ...freeAfter(old.now, limit),
         ].map(purchaseOf),
-      waiting() {
-        const open = tables
-          .select({ count: count() })
-          .from(purchases)
-          .where(ne(purchases.phase, "ended"))
-          .get();
-        const unknown = tables
-          .select({ count: count(), next: min(purchases.nextCheckAt) })
-          .from(purchases)
-          .where(and(isNotNull(purchases.nextCheckAt), eq(purchases.known, "unknown")))
-          .get();
-        const contradicted = tables
-          .select({ count: count() })
-          .from(purchases)
-          .where(and(isNotNull(purchases.chainSaid), ne(purchases.chainSaid, purchases.known)))
-          .get();
-        return {
-          unfinished: open?.count ?? 0,
-          unknown: unknown?.count ?? 0,
-          nextCheckAt: unknown?.next ?? null,
-          contradicted: contradicted?.count ?? 0,
-        };
-      },
+      waiting: () => waitingPurchases(tables),
     },
     contents: {
       get: (hash) => tables.select().from(contents).where(eq(contents.hash, hash)).get()?.bytes ?? null,
+      length: (hash) =>
+        tables
+          .select({ length: sql<bigint>`length(${contents.bytes})`.mapWith(Number) })
+          .from(contents)
+          .where(eq(contents.hash, hash))
+          .get()?.length ?? null,
     },
+  };
+}
+
+/** What the purchases of the whole ledger wait for. */
+function waitingPurchases(tables: Connection["tables"]): ReturnType<SqliteReader["purchases"]["waiting"]> {
+  const open = tables.select({ count: count() }).from(purchases).where(ne(purchases.phase, "ended")).get();
+  const unknown = tables
+    .select({ count: count(), next: min(purchases.nextCheckAt) })
+    .from(purchases)
+    .where(and(isNotNull(purchases.nextCheckAt), eq(purchases.known, "unknown")))
+    .get();
+  const contradicted = tables
+    .select({ count: count() })
+    .from(purchases)
+    .where(
+      and(
+        isNotNull(purchases.chainSaid),
+        ne(purchases.chainSaid, purchases.known),
+        isNull(purchases.acknowledgedAt),
+      ),
+    )
+    .get();
+  return {
+    unfinished: open?.count ?? 0,
+    unknown: unknown?.count ?? 0,
+    nextCheckAt: unknown?.next ?? null,
+    contradicted: contradicted?.count ?? 0,
   };
 }

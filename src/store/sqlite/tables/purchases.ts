@@ -58,6 +58,7 @@ export const purchases = sqliteTable(
     nextCheckAt: int("next_check_at"),
     chainSilentSince: int("chain_silent_since"),
     chainSaid: text("chain_said", { enum: SAID }),
+    acknowledgedAt: int("acknowledged_at"),
   },
   (t) => [
     index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),

@@ -1,0 +1,1 @@
+ALTER TABLE `purchases` ADD `acknowledged_at` integer;
