@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from "commander";
 import { type ErrorCode, isRefusal, type Refusal, rootMessage, statusOf } from "../core/errors.ts";
+import { printable } from "../core/hidden-characters.ts";
 import { pathOf } from "./command.ts";
 import { CommandFailure } from "./failure.ts";
-import { printable } from "./printable.ts";
 
 /**
  * A failure as people read it on stderr. It is one line: what is wrong and, where there is one, the next step. An example is

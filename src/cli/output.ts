@@ -1,5 +1,5 @@
 import { columns } from "../core/columns.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../core/hidden-characters.ts";
 
 /** What people see without `--json`. Names, URLs and answers were written by others: they are made printable. */
 

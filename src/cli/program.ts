@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { isRefusal, type Refusal, refuse, rootMessage } from "../core/errors.ts";
+import { printableLines } from "../core/hidden-characters.ts";
 import { pathOf } from "./command.ts";
 import { addAgents } from "./commands/agents.ts";
 import { addAudit } from "./commands/audit.ts";
@@ -108,7 +109,8 @@ function usageOf(command: Command): string {
  * @param args what follows the executable's name
  * @returns the exit code: 0, or 1 with what is wrong on stderr, as a sentence or with `--json` as the error's body
  */
-export async function runCommandLine(tools: CommandLineTools, args: readonly string[]): Promise<number> {
+export async function runCommandLine(givenTools: CommandLineTools, args: readonly string[]): Promise<number> {
+  const tools = printingSafely(givenTools);
   const program = buildProgram(tools, args[0]);
   let command = program;
   forEachCommand(program, (each) => {
@@ -136,6 +138,13 @@ export async function runCommandLine(tools: CommandLineTools, args: readonly str
     return 1;
   }
 }
+
+/** Whatever a command prints, in words or as JSON: what others wrote cannot control the terminal, even where a command forgets it. */
+const printingSafely = (tools: CommandLineTools): CommandLineTools => ({
+  ...tools,
+  print: (text) => tools.print(printableLines(text)),
+  printError: (text) => tools.printError(printableLines(text)),
+});
 
 function forEachCommand(command: Command, visit: (command: Command) => void): void {
   visit(command);

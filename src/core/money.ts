@@ -1,3 +1,5 @@
+import { HIDDEN_CHARACTERS } from "./hidden-characters.ts";
+
 /** Amounts are whole numbers of an asset's smallest unit: bigint inside, digit strings outside (README, "Amounts"). */
 
 /** 2^63 - 1: the largest amount, balance and ceiling. */
@@ -11,8 +13,7 @@ export const BPS_WHOLE = 10_000;
  * units; the payee's pattern counts the pair as one of its 512 characters.
  */
 export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
-export const PAYEE_PATTERN =
-  "^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$";
+export const PAYEE_PATTERN = `^(?:[^${HIDDEN_CHARACTERS}\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,512}$`;
 
 const DIGITS = /^[0-9]+$/;
 const DECIMALS: ReadonlyMap<string, number> = new Map([["USDC", 6]]);

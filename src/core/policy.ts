@@ -3,6 +3,7 @@ import { Errors, type ValueError, ValueErrorType } from "@sinclair/typebox/error
 import { hashJson } from "./canonical.ts";
 import { REASON_CODES, type ReasonCode } from "./clauses/reason-codes.ts";
 import { type ErrorCode, type Refusal, refuse, refuseField } from "./errors.ts";
+import { NOTHING_HIDDEN, PLAIN_TEXT_PATTERN } from "./hidden-characters.ts";
 import { BPS_WHOLE, parseAmount } from "./money.ts";
 
 /** What a policy can decide. */
@@ -79,7 +80,8 @@ const bandOf = (outcome: Outcome) =>
       label: Type.Optional(
         Type.String({
           maxLength: LABEL_LENGTH_MAX,
-          description: `must be a string of at most ${LABEL_LENGTH_MAX} characters`,
+          pattern: PLAIN_TEXT_PATTERN,
+          description: `must be a string of at most ${LABEL_LENGTH_MAX} characters, ${NOTHING_HIDDEN}`,
         }),
       ),
     },

@@ -1,9 +1,14 @@
-/** Structured log lines on stderr: one JSON object each. Fields carry ids, never secrets. */
+import { printable } from "../core/hidden-characters.ts";
+
+/**
+ * Structured log lines on stderr: one JSON object each. Fields carry ids, never secrets. What strangers wrote, such as a message
+ * of a source, is in a string of the object; its hidden characters are escaped there.
+ */
 type Fields = Readonly<Record<string, string | number | null>>;
 
 function write(level: "error" | "warning" | "info", message: string, fields: Fields): void {
   const line = { time: new Date().toISOString(), level, message, ...fields };
-  process.stderr.write(`${JSON.stringify(line)}\n`);
+  process.stderr.write(`${printable(JSON.stringify(line))}\n`);
 }
 
 /** Logs a fault. */

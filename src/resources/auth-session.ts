@@ -5,7 +5,7 @@ import type { Organisation } from "../core/organisation.ts";
 import { MODES, ROLES } from "../core/roles.ts";
 import { isoTime } from "../core/time.ts";
 import type { User } from "../core/user.ts";
-import { closed, literals, password } from "./input.ts";
+import { closed, literals, password, plainText } from "./input.ts";
 
 /** A sign-in as its person sees it. */
 
@@ -33,7 +33,7 @@ export const authSessionResource = (
 
 export const signInBody = Type.Object(
   {
-    email: Type.String({ minLength: 1, maxLength: 254, description: "an e-mail address" }),
+    email: plainText({ lengthMin: 1, lengthMax: 254, description: "an e-mail address" }),
     password,
     mode: Type.Optional(literals(MODES)),
   },

@@ -3,7 +3,7 @@ import type { Evaluation, SuppliedValues } from "../core/clauses/evidence.ts";
 import { arrayOf, boolean, form, fraction, hash, object, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
 import { clauseResultForm, reasonCodesForm } from "./clause.ts";
-import { clauses, closed } from "./input.ts";
+import { clauses, closed, plainText } from "./input.ts";
 
 /** The answer of the bench (README, "Bench"). Its score is from 0 to 1, as the engine computes it. */
 
@@ -42,7 +42,7 @@ export const benchBody = Type.Object(
         reached: Type.Boolean({ description: "true or false" }),
         status: Type.Optional(Type.Integer({ description: "an integer" })),
         raw: Type.Optional(Type.String({ description: "a string of at most 128 kB" })),
-        generated_at: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+        generated_at: Type.Optional(plainText({ lengthMax: 64, description: "an ISO 8601 time" })),
         uptime_ratio: Type.Optional(Type.Number({ description: "a number" })),
         emitted_topics: Type.Optional(
           Type.Array(Type.String({ maxLength: 512 }), {
@@ -54,7 +54,7 @@ export const benchBody = Type.Object(
       },
       { ...closed, description: "an object with reached" },
     ),
-    now: Type.Optional(Type.String({ maxLength: 64, description: "an ISO 8601 time" })),
+    now: Type.Optional(plainText({ lengthMax: 64, description: "an ISO 8601 time" })),
   },
   closed,
 );

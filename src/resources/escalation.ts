@@ -4,7 +4,7 @@ import { form, is, object, oneOf, orNull, score, share, text, time, type Wire } 
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { reasonCodesForm } from "./clause.ts";
-import { closed, literals, releasedBps } from "./input.ts";
+import { closed, literals, plainText, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 import { warrantForm, warrantResource } from "./warrant.ts";
 
@@ -64,9 +64,7 @@ export const resolveBody = Type.Object(
   {
     decision: literals(DECISIONS),
     released_bps: Type.Optional(releasedBps),
-    note: Type.Optional(
-      Type.String({ maxLength: 2_000, description: "a string of at most 2000 characters" }),
-    ),
+    note: Type.Optional(plainText({ lengthMax: 2_000, description: "a string of at most 2000 characters" })),
   },
   closed,
 );

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { NOTHING_HIDDEN, PLAIN_TEXT_PATTERN } from "../core/hidden-characters.ts";
 import { ASSET_PATTERN, BPS_WHOLE } from "../core/money.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 import { clauseForm } from "./clause.ts";
@@ -17,13 +18,38 @@ export const literals = <const Value extends string>(values: readonly Value[]) =
     { description: `one of ${values.join(", ")}` },
   ) as unknown as ReturnType<typeof Type.Unsafe<Value>>;
 
+/**
+ * Text that a caller gives and that people read later. Every text of a body or a query is made by this, or has a pattern of
+ * its own: a test walks all forms and finds those that would take hidden characters.
+ */
+export const plainText = ({ lengthMin = 0, lengthMax, description }: PlainText) =>
+  Type.String({
+    ...(lengthMin > 0 && { minLength: lengthMin }),
+    maxLength: lengthMax,
+    pattern: PLAIN_TEXT_PATTERN,
+    description: `${description}, ${NOTHING_HIDDEN}`,
+  });
+type PlainText = {
+  readonly lengthMin?: number;
+  readonly lengthMax: number;
+  readonly description: string;
+};
+
+/** The service that takes it checks the rest (`src/core/source-url.ts`). */
+export const urlInput = plainText({ lengthMax: 8_192, description: "an http or https URL" });
+
 export const amountInput = Type.String({
   pattern: "^[0-9]+$",
   maxLength: 256,
   description: "a string of digits, the amount in the asset's smallest unit",
 });
 
-export const id = Type.String({ minLength: 1, maxLength: 64, description: "an id" });
+export const id = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: PLAIN_TEXT_PATTERN,
+  description: "an id",
+});
 
 /** Each clause is checked by the rule of its kind, whose refusal names the path. `x-items` is for the API's description. */
 export const clauses = Type.Unsafe<readonly unknown[]>(

@@ -4,7 +4,7 @@ import { ALGORITHMS, type Passkey, SETTLEMENTS, userHandleOf } from "../core/pas
 import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { User } from "../core/user.ts";
-import { closed, id, literals, password, releasedBps } from "./input.ts";
+import { closed, id, literals, password, plainText, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 
 /**
@@ -146,7 +146,10 @@ const registrationResponse = Type.Object(
         clientDataJSON: base64url(16_384),
         attestationObject: base64url(65_536),
         transports: Type.Optional(
-          Type.Array(Type.String({ maxLength: 32 }), { maxItems: 16, description: "an array of strings" }),
+          Type.Array(plainText({ lengthMax: 32, description: "a transport" }), {
+            maxItems: 16,
+            description: "an array of strings",
+          }),
         ),
       },
       { description: "an AuthenticatorAttestationResponse as JSON" },
@@ -173,7 +176,7 @@ const assertionResponse = Type.Object(
 export const passkeyBody = Type.Object(
   {
     name: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "a string of 1 to 200 characters" }),
+      plainText({ lengthMin: 1, lengthMax: 200, description: "a string of 1 to 200 characters" }),
     ),
     response: registrationResponse,
   },

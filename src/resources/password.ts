@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { closed, newPassword, password } from "./input.ts";
+import { closed, newPassword, password, plainText } from "./input.ts";
 
 /** The bodies with which a person changes a password. Their answers are empty. */
 
@@ -7,7 +7,7 @@ export const passwordBody = Type.Object({ current_password: password, new_passwo
 
 export const passwordResetBody = Type.Object(
   {
-    token: Type.String({ minLength: 1, maxLength: 256, description: "the text after the link's #" }),
+    token: plainText({ lengthMin: 1, lengthMax: 256, description: "the text after the link's #" }),
     new_password: newPassword,
   },
   closed,

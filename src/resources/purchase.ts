@@ -21,7 +21,7 @@ import { caip2Of } from "../core/x402/chains.ts";
 import { ATTEMPTS, isContradicted, KNOWN, PHASES, type Purchase, WITNESSES } from "../core/x402/purchase.ts";
 import type { Pays, Quote } from "../core/x402/quote.ts";
 import { reasonCodesForm } from "./clause.ts";
-import { amountInput, assetInput, closed, id, literals, specInput } from "./input.ts";
+import { amountInput, assetInput, closed, id, literals, specInput, urlInput } from "./input.ts";
 
 /** A purchase: as `POST /v1/x402/pay` answers it, and as the operator sees it. */
 
@@ -160,14 +160,17 @@ export const purchaseResource = (
 
 export const payBody = Type.Object(
   {
-    url: Type.String({ maxLength: 8_192, description: "an http or https URL" }),
+    url: urlInput,
     method: Type.Optional(literals(["GET", "POST"])),
     headers: Type.Optional(
       Type.Unsafe<Readonly<Record<string, string>>>(
         Type.Object(
           {},
           {
-            additionalProperties: Type.String({ description: "a string" }),
+            additionalProperties: Type.String({
+              pattern: "^[\\x20-\\x7e]{0,4096}$",
+              description: "at most 4096 printable ASCII characters",
+            }),
             description: "an object of names and strings",
           },
         ),

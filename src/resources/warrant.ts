@@ -14,13 +14,25 @@ import {
   time,
   type Wire,
 } from "../core/form.ts";
+import { NOTHING_HIDDEN } from "../core/hidden-characters.ts";
 import { PAYEE_PATTERN } from "../core/money.ts";
 import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { HOUR_MS, isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { WarrantThen } from "../core/trace.ts";
 import { heldWarrant, NOTHING_CHOSEN, STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
 import { specForm } from "./clause.ts";
-import { amountInput, assetInput, closed, id, literals, pageLimit, releasedBps, specInput } from "./input.ts";
+import {
+  amountInput,
+  assetInput,
+  closed,
+  id,
+  literals,
+  pageLimit,
+  plainText,
+  releasedBps,
+  specInput,
+  urlInput,
+} from "./input.ts";
 import { listForm } from "./list.ts";
 
 /** A warrant (README, "Warrants"), and a page of them. */
@@ -126,9 +138,9 @@ export const openBody = Type.Object(
     asset: assetInput,
     payee: Type.String({
       pattern: PAYEE_PATTERN,
-      description: "1 to 512 characters, none of them a control character",
+      description: `1 to 512 characters, ${NOTHING_HIDDEN}`,
     }),
-    deadline: Type.String({ maxLength: 64, description: "an ISO 8601 time with a zone" }),
+    deadline: plainText({ lengthMax: 64, description: "an ISO 8601 time with a zone" }),
     spec: specInput,
     agent_id: Type.Optional(id),
     verifier_id: Type.Optional(id),
@@ -137,10 +149,7 @@ export const openBody = Type.Object(
   closed,
 );
 
-export const verifyBody = Type.Object(
-  { source_url: Type.String({ maxLength: 8_192, description: "an http or https URL" }) },
-  closed,
-);
+export const verifyBody = Type.Object({ source_url: urlInput }, closed);
 
 export const partialBody = Type.Object({ released_bps: releasedBps }, closed);
 

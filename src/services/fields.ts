@@ -1,4 +1,5 @@
 import { type Refusal, refuseField } from "../core/errors.ts";
+import { hasHiddenCharacters, NOTHING_HIDDEN } from "../core/hidden-characters.ts";
 import { ASSET_PATTERN } from "../core/money.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
 
@@ -8,14 +9,13 @@ const TEXT_LENGTH_MAX = 200;
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 const EMAIL_LENGTH_MAX = 254;
 const ASSET = new RegExp(ASSET_PATTERN);
-const CONTROL = /\p{Cc}/u;
 
 /** A name or a reference: one line that a person can read. */
 export function refuseText(path: string, value: unknown): Refusal | null {
   if (typeof value !== "string" || value.trim() === "" || value.length > TEXT_LENGTH_MAX)
     return refuseField(path, `must be a string of 1 to ${TEXT_LENGTH_MAX} characters`);
-  return CONTROL.test(value) || !value.isWellFormed()
-    ? refuseField(path, "must be one line of well-formed text")
+  return hasHiddenCharacters(value) || !value.isWellFormed()
+    ? refuseField(path, `must be one line of well-formed text, ${NOTHING_HIDDEN}`)
     : null;
 }
 
@@ -40,8 +40,9 @@ export const normaliseEmail = (email: string): string => email.trim().toLowerCas
 export function refuseEmail(path: string, value: unknown): Refusal | null {
   if (typeof value !== "string") return refuseField(path, "must be an e-mail address");
   const email = normaliseEmail(value);
-  const isSane =
-    EMAIL.test(email) && email.length <= EMAIL_LENGTH_MAX && !CONTROL.test(email) && email.isWellFormed();
+  // The address as it was sent is looked at: what is trimmed from it may be hidden.
+  if (hasHiddenCharacters(value)) return refuseField(path, `must be an e-mail address, ${NOTHING_HIDDEN}`);
+  const isSane = EMAIL.test(email) && email.length <= EMAIL_LENGTH_MAX && email.isWellFormed();
   return isSane ? null : refuseField(path, "must be an e-mail address, such as ada@example.com");
 }
 

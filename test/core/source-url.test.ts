@@ -19,6 +19,7 @@ for (const url of GOOD) {
 }
 
 const NOT_HTTP = "must be an http or https URL";
+const HIDDEN = "must be an http or https URL, without control or invisible characters";
 const CREDENTIALS = "must not carry credentials";
 const BAD: readonly (readonly [url: string, problem: string])[] = [
   ["", NOT_HTTP],
@@ -41,12 +42,14 @@ const BAD: readonly (readonly [url: string, problem: string])[] = [
   // The parser would remove these: the URL that is fetched would not be the one that was written.
   [" http://x.example", NOT_HTTP],
   ["http://x.example ", NOT_HTTP],
-  ["http://x.example/\n", NOT_HTTP],
-  ["ht\ntp://x.example/", NOT_HTTP],
-  ["http://x.ex\tample/", NOT_HTTP],
-  ["http://x.example/\r\nHost: y", NOT_HTTP],
-  ["http://x.example/\u0000", NOT_HTTP],
-  ["http://x.example/\u007f", NOT_HTTP],
+  ["http://x.example/\n", HIDDEN],
+  ["ht\ntp://x.example/", HIDDEN],
+  ["http://x.ex\tample/", HIDDEN],
+  ["http://x.example/\r\nHost: y", HIDDEN],
+  ["http://x.example/\u0000", HIDDEN],
+  ["http://x.example/\u007f", HIDDEN],
+  ["http://x.example/\u202efdp.exe", HIDDEN],
+  ["http://x.ex\u200bample/", HIDDEN],
   ["http://user:password@x.example/", CREDENTIALS],
   ["http://user@x.example/", CREDENTIALS],
   ["http://:password@x.example/", CREDENTIALS],

@@ -73,7 +73,6 @@ describe("signing in", () => {
       await signIn(email, `${PASSWORD} `),
       await signIn(email, PASSWORD.toUpperCase()),
       await signIn("nobody@example.com", PASSWORD),
-      await signIn(`${email}\u0000`, PASSWORD),
     ];
     for (const { status, code, body, headers } of replies) {
       expect([status, code, body.error.message]).toEqual([
@@ -94,6 +93,7 @@ describe("signing in", () => {
       [{ email, password: "" }, "password: "],
       [{ email, password: "x".repeat(257) }, "password: "],
       [{ email: "x".repeat(255), password: PASSWORD }, "email: "],
+      [{ email: `\ufeff${email}`, password: PASSWORD }, "email: must be an e-mail address, without control"],
       [{ email: [email], password: PASSWORD }, "email: "],
       [{ email, password: PASSWORD, mode: "test" }, "mode: must be one of sandbox, live"],
       [{ email, password: PASSWORD, role: "owner" }, "role: unknown field"],
@@ -143,7 +143,7 @@ describe("guessing", () => {
 
   test("an e-mail with blanks around it is the same one, and is counted with it", async () => {
     const { email } = home.people.owner;
-    expect((await signIn(` ${email.toUpperCase()}\t`, PASSWORD)).status).toBe(201);
+    expect((await signIn(` ${email.toUpperCase()} `, PASSWORD)).status).toBe(201);
     for (let count = 0; count < 10; count++)
       expect((await signIn(`${" ".repeat(count)}${email}`, "wrong")).status).toBe(401);
     expect((await signIn(`${email}  `, PASSWORD)).status).toBe(429);

@@ -80,10 +80,11 @@ describe("the body", () => {
     ],
     ["an unknown field", { amount: "1" }, "amount: unknown field"],
     ["headers in a list", { headers: ["a"] }, "headers: must be an object"],
-    ["a header that is no text", { headers: { a: 1 } }, "headers.a: must be a string"],
+    ["a header that is no text", { headers: { a: 1 } }, "headers.a: must be at most 4096 printable"],
     ["a header without a name", { headers: { "": "x" } }, "headers.: is not the name of a header"],
     ["a name with a space", { headers: { "a b": "x" } }, "headers.a b: is not the name of a header"],
     ["a value with a line", { headers: { a: "x\r\nHost: y" } }, "headers.a: must be at most 4096 printable"],
+    ["a value with a tab", { headers: { a: "x\ty" } }, "headers.a: must be at most 4096 printable"],
     ["a long value", { headers: { a: "x".repeat(4_097) } }, "headers.a"],
     ["a name twice", { headers: { Accept: "a", accept: "b" } }, "headers.accept: is there twice"],
     [

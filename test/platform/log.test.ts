@@ -1,5 +1,5 @@
-import { beforeEach, expect, test } from "bun:test";
-import { createFaultLog } from "../../src/platform/log.ts";
+import { beforeEach, expect, spyOn, test } from "bun:test";
+import { createFaultLog, logError, logWarning } from "../../src/platform/log.ts";
 
 let now: number;
 let logged: unknown[];
@@ -106,4 +106,20 @@ test("a flood of one message hides no other: each is logged about once a minute,
   allLines.push(...(lines() as typeof allLines));
   for (const [name, count] of given)
     expect(of(name).reduce((sum, [, , { unlogged = 0 }]) => sum + 1 + unlogged, 0)).toBe(count);
+});
+
+test("what strangers wrote is escaped in a line, and has the same value for who parses it", () => {
+  const said = "no\u001b[2J\u009b31m \u202e\u200b\ufeff\n";
+  const written: string[] = [];
+  const write = spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  try {
+    logError("request failed", new Error(said), { agent: said });
+    logWarning("a source answered", { message: said });
+  } finally {
+    write.mockRestore();
+  }
+  for (const line of written) expect(line).toMatch(/^[\x20-\x7e]+\n$/);
+  const [error, warning] = written.map((line) => JSON.parse(line));
+  expect([error.agent, warning.message]).toEqual([said, said]);
+  expect(error.error).toContain(said);
 });

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import { printable } from "../../core/hidden-characters.ts";
 import { examples, runsOnLedger } from "../command.ts";
-import { printable } from "../printable.ts";
 import type { CommandLineTools } from "../tools.ts";
 
 export function addAudit(program: Command, tools: CommandLineTools): void {

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
+import { printable } from "../../core/hidden-characters.ts";
 import { acknowledgeRestore, type RestoreInput, type RestoreResource } from "../../services/admin/backup.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
 import { given } from "../input.ts";
 import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
-import { printable } from "../printable.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
 
 /** This word is a command, not the name of a file. A file with this name can be given as `./acknowledge`. */

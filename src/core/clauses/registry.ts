@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isRefusal, type Refusal, refuseField } from "../errors.ts";
+import { NOTHING_HIDDEN, PLAIN_TEXT_PATTERN } from "../hidden-characters.ts";
 import { JSONPATH_LENGTH_MAX } from "./limits.ts";
 
 export const CLAUSES_MAX = 64;
@@ -15,12 +16,14 @@ const positiveSeconds = Type.Integer({
   description: "an integer greater than 0",
 });
 const fraction = Type.Number({ minimum: 0, maximum: 1, description: "a number from 0 to 1" });
-const text = (lengthMax: number) =>
+const name = (lengthMax: number) =>
   Type.String({
     minLength: 1,
     maxLength: lengthMax,
-    description: `a string of 1 to ${lengthMax} characters`,
+    pattern: PLAIN_TEXT_PATTERN,
+    description: `a string of 1 to ${lengthMax} characters, ${NOTHING_HIDDEN}`,
   });
+const RUBRIC_LENGTH_MAX = 8_192;
 
 /** The closed registry of clauses: what each kind asserts, its fields besides `kind`, and the reason codes that it fails with. */
 const REGISTRY = {
@@ -37,7 +40,7 @@ const REGISTRY = {
   },
   "json.schema": {
     description: "The body is JSON and validates against the named schema.",
-    fields: { schema: text(SCHEMA_NAME_LENGTH_MAX) },
+    fields: { schema: name(SCHEMA_NAME_LENGTH_MAX) },
     codes: ["body_not_json", "schema_mismatch", "schema_not_found"],
   },
   "json.jsonpath": {
@@ -69,12 +72,19 @@ const REGISTRY = {
   },
   "chain.event": {
     description: "Coming soon: the supplied event log contains `topic`.",
-    fields: { topic: text(512) },
+    fields: { topic: name(512) },
     codes: ["event_not_emitted", "no_event_log"],
   },
   "llm.judge": {
     description: "Coming soon: a supplied judgement of the rubric reaches `minScore`.",
-    fields: { rubric: text(8_192), minScore: fraction },
+    fields: {
+      rubric: Type.String({
+        minLength: 1,
+        maxLength: RUBRIC_LENGTH_MAX,
+        description: `a string of 1 to ${RUBRIC_LENGTH_MAX} characters`,
+      }),
+      minScore: fraction,
+    },
     codes: ["score_below_minimum", "no_judgement"],
   },
 } as const satisfies Record<

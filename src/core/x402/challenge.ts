@@ -1,4 +1,5 @@
 import { type Refusal, refuse } from "../errors.ts";
+import { hasHiddenCharacters, NOTHING_HIDDEN } from "../hidden-characters.ts";
 import { ASSET_PATTERN, PAYEE_PATTERN } from "../money.ts";
 import { isJsonObject, type JsonObject, readJson, readJsonHeader } from "./json-header.ts";
 
@@ -113,7 +114,7 @@ function parseSimple(value: JsonObject, path: string): Challenge | Refusal {
   return { kind: "simple", amount: units, asset, payee };
 }
 
-const NOT_A_PAYEE = "must be 1 to 512 characters, none of them a control character";
+const NOT_A_PAYEE = `must be 1 to 512 characters, ${NOTHING_HIDDEN}`;
 
 function parseProtocol(value: JsonObject, protocol: 1 | 2, path: string): Challenge | Refusal {
   const { x402Version = protocol, accepts, resource } = value;
@@ -162,8 +163,11 @@ const isText = (value: unknown, pattern: RegExp): value is string =>
   typeof value === "string" && pattern.test(value);
 
 const isName = (value: unknown): value is string =>
-  typeof value === "string" && value.length > 0 && value.length <= NAME_LENGTH_MAX;
-const NOT_A_NAME = `must be a string of 1 to ${NAME_LENGTH_MAX} characters`;
+  typeof value === "string" &&
+  value.length > 0 &&
+  value.length <= NAME_LENGTH_MAX &&
+  !hasHiddenCharacters(value);
+const NOT_A_NAME = `must be a string of 1 to ${NAME_LENGTH_MAX} characters, ${NOTHING_HIDDEN}`;
 
 const isTimeout = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= TIMEOUT_SECONDS_MAX;

@@ -23,7 +23,6 @@ export type Order = {
 
 const HEADERS_MAX = 64;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
-const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
 
 /**
  * Headers that the caller may not send: those of a connection (RFC 9110, 7.6.1), those of a body, since the
@@ -63,8 +62,6 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
     if (HEADERS_OF_OURS.has(lower)) return refuseField(path, "is not for the caller to send");
     if (seen.has(lower)) return refuseField(path, "is there twice");
     seen.add(lower);
-    if (!HEADER_VALUE.test(headers[name] ?? ""))
-      return refuseField(path, "must be at most 4096 printable ASCII characters");
   }
   return null;
 }

@@ -76,7 +76,7 @@ describe("the simple form", () => {
 
   const DIGITS = "amount must be a string of digits";
   const ASSET_RULE = "asset must be 1 to 32 characters of A-Z a-z 0-9 . _ : -";
-  const PAYEE_RULE = "payee must be 1 to 512 characters, none of them a control character";
+  const PAYEE_RULE = "payee must be 1 to 512 characters, without control or invisible characters";
   const WRONG: readonly (readonly [changed: object, problem: string])[] = [
     [{ amount: 250_000 }, DIGITS],
     [{ amount: 0.25 }, DIGITS],
@@ -106,6 +106,7 @@ describe("the simple form", () => {
     [{ payee: "" }, PAYEE_RULE],
     [{ payee: "a\u0000b" }, PAYEE_RULE],
     [{ payee: "a\nb" }, PAYEE_RULE],
+    [{ payee: "acme\u202e" }, PAYEE_RULE],
     [{ payee: "x".repeat(513) }, PAYEE_RULE],
     [{ payee: { id: 1 } }, PAYEE_RULE],
   ];
@@ -220,17 +221,20 @@ describe("version 2, in the header", () => {
 });
 
 describe("an entry", () => {
-  const NAME = "must be a string of 1 to 128 characters";
+  const NAME = "must be a string of 1 to 128 characters, without control or invisible characters";
   const TIMEOUT = "must be an integer from 1 to 157680000";
   const WRONG: readonly (readonly [changed: object, problem: string])[] = [
     [{ scheme: undefined }, `.scheme ${NAME}`],
     [{ scheme: "" }, `.scheme ${NAME}`],
     [{ scheme: "x".repeat(129) }, `.scheme ${NAME}`],
+    [{ scheme: "exact\u009b" }, `.scheme ${NAME}`],
+    [{ network: "base\u200b" }, `.network ${NAME}`],
+    [{ asset: "\u2066USDC" }, `.asset ${NAME}`],
     [{ network: 84_532 }, `.network ${NAME}`],
     [{ asset: undefined }, `.asset ${NAME}`],
     [{ asset: null }, `.asset ${NAME}`],
-    [{ payTo: undefined }, ".payTo must be 1 to 512 characters, none of them a control character"],
-    [{ payTo: "\u007f" }, ".payTo must be 1 to 512 characters, none of them a control character"],
+    [{ payTo: undefined }, ".payTo must be 1 to 512 characters, without control or invisible characters"],
+    [{ payTo: "\u007f" }, ".payTo must be 1 to 512 characters, without control or invisible characters"],
     ...[undefined, null, "60", 0, -1, 1.5, 157_680_001, 1e12].map(
       (maxTimeoutSeconds) => [{ maxTimeoutSeconds }, `.maxTimeoutSeconds ${TIMEOUT}`] as const,
     ),
