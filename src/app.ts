@@ -7,6 +7,7 @@ import { composeContext } from "./app/context.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
+import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -74,6 +75,7 @@ async function startLocked(
   opened.defer(close);
   const port = listener.port ?? config.port;
   const baseUrl = baseUrlOf(config, port);
+  warnOfPlainHttp(config, baseUrl);
   const metrics = createMetrics();
   const store = openStore(config.data, {
     onCommitted: metrics.committed,

@@ -1,5 +1,6 @@
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Caller } from "../core/roles.ts";
+import { isHttps } from "../core/source-url.ts";
 import type { User } from "../core/user.ts";
 import { callerOfApiKey, signedInBy } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
@@ -66,6 +67,6 @@ export const sessionCookie = (token: string | null, baseUrl: string, maxAgeSecon
     httpOnly: true,
     sameSite: "lax",
     path: "/",
-    secure: baseUrl.startsWith("https:"),
+    secure: isHttps(baseUrl),
     maxAge: token === null ? 0 : maxAgeSeconds,
   }).toString();

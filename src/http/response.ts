@@ -9,13 +9,25 @@ export type SentAnswer = Omit<Answer, "body"> & {
   readonly body: string | Uint8Array | ReadableStream | null;
 };
 
+/**
+ * A year, in which a browser asks this host by https alone (RFC 6797). Other hosts of the domain are their owners' business: no
+ * includeSubDomains.
+ */
+const ONLY_HTTPS = `max-age=${365 * 24 * 60 * 60}`;
+
+type Around = {
+  readonly budget: Budget;
+  readonly requestId: string;
+  readonly isHead: boolean;
+  readonly closes: boolean;
+  /** Whether people reach the service by https. */
+  readonly onlyHttps: boolean;
+};
+
 /** The response of an answer. All its headers are given at construction: setting them later is slower. */
 export function responseOf(
   { status, body, contentType = "application/json", version, replayed, headers: own }: SentAnswer,
-  budget: Budget,
-  requestId: string,
-  isHead: boolean,
-  closes: boolean,
+  { budget, requestId, isHead, closes, onlyHttps }: Around,
 ): Response {
   const resetSeconds = String(budget.resetSeconds);
   const headers: Record<string, string> = body === null ? {} : { "Content-Type": contentType };
@@ -25,6 +37,7 @@ export function responseOf(
   headers["X-Request-Id"] = requestId;
   headers["Cache-Control"] = "no-store";
   headers["X-Content-Type-Options"] = "nosniff";
+  if (onlyHttps) headers["Strict-Transport-Security"] = ONLY_HTTPS;
   headers["RateLimit-Limit"] = String(budget.limit);
   headers["RateLimit-Remaining"] = String(budget.remaining);
   headers["RateLimit-Reset"] = resetSeconds;

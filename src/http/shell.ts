@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuse, statusOf } from "../core/errors.ts";
 import type { Network } from "../core/networks.ts";
 import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
+import { isHttps } from "../core/source-url.ts";
 import type { Context } from "../services/context.ts";
 import { fromOneSnapshot } from "../services/one-snapshot.ts";
 import { sayOtherMode } from "../services/other-mode.ts";
@@ -71,6 +72,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   const setup: Setup = { ctx, docsUrl, pages, operation, trustedProxies, answers, onFault };
   const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
+  const onlyHttps = isHttps(ctx.baseUrl);
 
   return async (request, socketAddress) => {
     const startedAt = performance.now();
@@ -80,7 +82,11 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     const budget = call.budget ?? checks.counters.peek("read", countedAs(call), ctx.now());
     const requestId = echoedRequestId(call.headers, call.requestId);
     onAnswered?.(answeredOf(call, request.method, requestId, sent.status, startedAt));
-    return responseOf(sent, budget, requestId, request.method === "HEAD", call.closes);
+    return responseOf(sent, {
+      ...{ budget, requestId, onlyHttps },
+      isHead: request.method === "HEAD",
+      closes: call.closes,
+    });
   };
 }
 

@@ -7,7 +7,7 @@ import {
 } from "../core/clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
-import { checkSourceUrl } from "../core/source-url.ts";
+import { checkSourceUrl, isHttps } from "../core/source-url.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
 import { createEvidenceBudget, EvidenceBusy, type EvidenceOwner, EvidenceRoom } from "./evidence-room.ts";
@@ -126,6 +126,9 @@ function redirectTarget(location: string, from: URL): URL {
   const target = URL.parse(location, from.href);
   if (target === null) return fail("source_unreachable", "a redirect to something that is not a URL");
   if (checkSourceUrl(target.href) !== null) return fail("source_blocked", "a redirect that is not followed");
+  // Whoever is on the way could change what https protected.
+  if (isHttps(from.href) && !isHttps(target.href))
+    return fail("source_blocked", "a redirect from https to http");
   return target;
 }
 

@@ -337,6 +337,28 @@ describe("TLS", () => {
     );
     expect(source.requests).toEqual([]);
   });
+
+  test("a redirect from https to http is blocked before anything is asked there", async () => {
+    const plain = await sourceOf(respond("200 OK", "", "plain"));
+    const toPlain = redirect(`http://example.test:${plain.port}/`);
+    const { port } = await sourceOf(toPlain, { tls: true });
+    const fetched = await fetcherOf(trusting).fetch(`https://example.test:${port}/`);
+    expect([outcome(fetched), fetched.status]).toEqual(["source_blocked", 302]);
+    // The same by a detour: what counts is each step, not where the fetch began.
+    const detour = await sourceOf(redirect(`https://example.test:${port}/`));
+    const led = await fetcherOf(trusting).fetch(`http://example.test:${detour.port}/`);
+    expect(outcome(led)).toBe("source_blocked");
+    expect(plain.requests).toEqual([]);
+  });
+
+  test("a redirect to https is followed, from https and from http", async () => {
+    const { port } = await secure();
+    for (const tls of [true, false]) {
+      const source = await sourceOf(redirect(`https://example.test:${port}/`), { tls });
+      const url = `${tls ? "https" : "http"}://example.test:${source.port}/`;
+      expect(outcome(await fetcherOf(trusting).fetch(url))).toBe("secure");
+    }
+  });
 });
 
 test.each([

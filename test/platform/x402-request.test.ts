@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { isRefusal } from "../../src/core/errors.ts";
 import { CHALLENGE_BYTES_MAX } from "../../src/core/x402/challenge.ts";
 import { createX402Client, type SellerRequest } from "../../src/platform/x402-request.ts";
+import { CERTIFICATE, CERTIFICATE_AUTHORITY, PRIVATE_KEY } from "../support/tls.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
 /** The requests of a purchase: where they go, what they carry, and what is known when no answer comes. */
@@ -106,6 +107,25 @@ describe("the first request", () => {
     ["and answers more than the cap", "/large", "its answer is larger than 10 MiB"],
   ])("fails where the seller redirects or answers %s", async (_, path, problem) => {
     expect(await client.ask(at(path))).toEqual({ problem });
+  });
+
+  test("does not follow a redirect from https to http", async () => {
+    const secure = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: { cert: CERTIFICATE, key: PRIVATE_KEY },
+      fetch: () => redirect(`http://example.test:${new URL(seller.url).port}/goods`),
+    });
+    const trusting = createX402Client({
+      allowNetworks: ["127.0.0.0/8"],
+      resolve: async () => ["127.0.0.1"],
+      certificateAuthorities: [CERTIFICATE_AUTHORITY],
+    });
+    const before = requests.length;
+    const answer = await trusting.ask(at("", { url: `https://example.test:${secure.port}/goods` }));
+    expect(answer).toEqual({ problem: "it redirects to another origin" });
+    expect(requests.length).toBe(before);
+    await secure.stop(true);
   });
 
   const TOO_LONG = {
