@@ -16,6 +16,7 @@ import { addOpenApi } from "./commands/openapi.ts";
 import { addOrganisations } from "./commands/organisations.ts";
 import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
 import { addPolicies } from "./commands/policies.ts";
+import { addReceiptSpecs } from "./commands/receipt-specs.ts";
 import { addRestore } from "./commands/restore.ts";
 import { addSchemas } from "./commands/schemas.ts";
 import { addServe } from "./commands/serve.ts";
@@ -47,7 +48,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
   ["What stops them:", { "kill-switch": addKillSwitch, "passkey-threshold": addPasskeyThreshold }],
   ["What decides:", { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas }],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
-  ["Who hears of it:", { webhooks: addWebhooks }],
+  ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],
   ["Keep it safe:", { backup: addBackup, restore: addRestore }],
   ["Reference:", { openapi: addOpenApi }],
 ];

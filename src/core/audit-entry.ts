@@ -31,6 +31,7 @@ export const AUDIT_ACTIONS = [
   "webhook.example_sent",
   "kill_switch.changed",
   "passkey_threshold.changed",
+  "receipt_specs.changed",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -8,6 +8,8 @@ export type Organisation = {
   readonly killSwitch: boolean;
   /** Units of USDC above which a person signs with a passkey; null where there is no threshold. */
   readonly passkeyThreshold: bigint | null;
+  /** Whether public receipts leave the specs of its warrants out, and show their hashes alone. */
+  readonly hidesSpecs: boolean;
   readonly createdAt: number;
 };
 

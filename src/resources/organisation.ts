@@ -1,4 +1,4 @@
-import { amount, boolean, form, is, object, orNull, text, time, type Wire } from "../core/form.ts";
+import { amount, boolean, form, is, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
 import type { Organisation } from "../core/organisation.ts";
 import { isoTime } from "../core/time.ts";
 
@@ -9,6 +9,7 @@ const organisationForm = form("Organisation", () =>
     name: text,
     kill_switch: boolean,
     passkey_threshold: orNull(amount),
+    receipt_specs: oneOf(["shown", "hidden"]),
     created_at: time,
   }),
 );
@@ -19,5 +20,6 @@ export const organisationResource = (organisation: Organisation): Wire<typeof or
   name: organisation.name,
   kill_switch: organisation.killSwitch,
   passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
+  receipt_specs: organisation.hidesSpecs ? "hidden" : "shown",
   created_at: isoTime(organisation.createdAt),
 });

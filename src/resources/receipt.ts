@@ -23,6 +23,7 @@ import {
   time,
   type Wire,
 } from "../core/form.ts";
+import type { Organisation } from "../core/organisation.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { MODES } from "../core/roles.ts";
 import { isoTime } from "../core/time.ts";
@@ -103,6 +104,7 @@ export function receiptResource(
   warrant: Warrant,
   checks: readonly Check[],
   trace: readonly TraceEntry[],
+  { hidesSpecs }: Pick<Organisation, "hidesSpecs">,
 ): Wire<typeof receiptForm> {
   const { state, settledAt } = settlementOf(warrant);
   return {
@@ -116,7 +118,7 @@ export function receiptResource(
       released_bps: warrant.releasedBps,
       payee: warrant.payee,
       spec_hash: warrant.specHash,
-      spec: warrant.spec,
+      spec: hidesSpecs ? null : warrant.spec,
       policy_version: warrant.policyVersion,
       rules_hash: warrant.rulesHash,
       opened_at: isoTime(warrant.openedAt),

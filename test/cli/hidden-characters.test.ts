@@ -113,7 +113,8 @@ describe("text that is given", () => {
     "schemas create --name": ["--organisation", "ORG", "--name", "TEXT", "--schema", "{}"],
     "webhooks create --url": [...ACCOUNT, "--url", "https://hook.example/TEXT"],
     "balances fund --reference": [...ACCOUNT, "--amount", "1", "--reference", "TEXT"],
-    // No purchase waits for a person here; the note is looked at first.
+    // There is no purchase here; the note is looked at first.
+    "x402 acknowledge --note": ["pur_none", "--note", "TEXT"],
     "x402 resolve --note": ["pur_none", "--paid", "--note", "TEXT"],
   };
   /** A JSON Schema is a document: what is hidden in it is compared with what is hidden in others. */
@@ -158,8 +159,8 @@ describe("text that is given", () => {
         }
       }
       const plain = await run(option === "schemas create --name" ? "plain" : "می\u200cخواهم");
-      // An e-mail and a purchase are refused for other reasons, if at all.
-      if (option !== "x402 resolve --note") expect([plain.code, plain.err]).toEqual([0, ""]);
+      if (line[0] === "pur_none") expect(plain.err).toContain("There is no such purchase.");
+      else expect([plain.code, plain.err]).toEqual([0, ""]);
     });
   }
 });

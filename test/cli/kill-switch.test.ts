@@ -22,6 +22,7 @@ test("the kill switch is on, and off again", async () => {
     name: "Acme",
     kill_switch: true,
     passkey_threshold: null,
+    receipt_specs: "shown",
     created_at: NOW,
   });
   expect(await printed("kill-switch", "on", ...whose)).toContain("Acme opens no new warrants");

@@ -88,7 +88,14 @@ test("a read after a command's answer sees what the command wrote", async () => 
   const { execute, read } = service.ctx.store;
   const find = () => read((reader) => reader.organisations.get("org_new"));
   const before = await find();
-  const row = { id: "org_new", name: "New", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
+  const row = {
+    id: "org_new",
+    name: "New",
+    killSwitch: false,
+    passkeyThreshold: null,
+    hidesSpecs: false,
+    createdAt: 1,
+  };
   const answered = execute({
     scope: null,
     needs: {},

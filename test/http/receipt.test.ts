@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { setReceiptSpecs } from "../../src/services/admin/switches.ts";
 import type { Json } from "../support/client.ts";
+import { must } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
@@ -82,6 +85,41 @@ test("a settled warrant's receipt needs no credential, and has exactly these fie
   expect(text).not.toContain(`${new URL(source_url).host}${pathname}`);
   expect(text).not.toContain('"observed"');
   expect(text).not.toContain(home.id);
+});
+
+test("where the organisation hides its specs, receipts show their hashes alone, until it shows them again", async () => {
+  const [home, other] = [await service.organisation(), await service.organisation()];
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.secret-path", equals: "secret-value" }] };
+  const settled = async (of: typeof home) => {
+    const { id } = await service.opened(of, { spec });
+    const source_url = source.gives({ "secret-path": "secret-value" });
+    await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: of.live.as });
+    return id as string;
+  };
+  const set = (hidden: boolean) =>
+    setReceiptSpecs(service.ctx, MACHINE, { organisation_id: home.id, hidden });
+  const [old, others] = [await settled(home), await settled(other)];
+  const before = await service.get(`/t/${old}`);
+  expect(before.body.warrant.spec).toEqual(spec);
+
+  must(await set(true));
+  for (const id of [old, await settled(home)]) {
+    const { status, body, text } = await service.get(`/t/${id}`);
+    expect([status, body.warrant.spec, body.warrant.spec_hash]).toEqual([
+      200,
+      null,
+      sha256(canonicalize(spec)!),
+    ]);
+    expect(text).not.toContain("secret");
+    // Who may read the warrant still reads what it asks for.
+    expect((await service.get(`/v1/warrants/${id}`, { as: home.live.as })).body.spec).toEqual(spec);
+  }
+  const { body: hidden } = await service.get(`/t/${old}`);
+  expect({ ...hidden, warrant: { ...hidden.warrant, spec } }).toEqual(before.body);
+  expect((await service.get(`/t/${others}`)).body.warrant.spec).toEqual(spec);
+
+  must(await set(false));
+  expect((await service.get(`/t/${old}`)).text).toBe(before.text);
 });
 
 test("its trace is a chain that anyone can compute again", async () => {

@@ -48,7 +48,14 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
     {
       kind: "organisation",
       before: null,
-      row: { id: organisationId, name: "Simulation", killSwitch: false, passkeyThreshold: null, createdAt },
+      row: {
+        id: organisationId,
+        name: "Simulation",
+        killSwitch: false,
+        passkeyThreshold: null,
+        hidesSpecs: false,
+        createdAt,
+      },
     },
     ...roles.map((role) => userRow(organisationId, userIds[role], role, createdAt)),
     ...agents.map((row) => ({ kind: "agent" as const, before: null, row })),

@@ -69,7 +69,14 @@ test("a command waits for another process's transaction without holding up the e
   const other = new Database(join(folder, "holdfast.db"));
   other.run("BEGIN IMMEDIATE");
   let answered = false;
-  const row = { id: "org_1", name: "One", killSwitch: false, passkeyThreshold: null, createdAt: 1 };
+  const row = {
+    id: "org_1",
+    name: "One",
+    killSwitch: false,
+    passkeyThreshold: null,
+    hidesSpecs: false,
+    createdAt: 1,
+  };
   const command = store
     .execute({
       scope: null,

@@ -30,6 +30,7 @@ describe("the store", () => {
     name,
     killSwitch: false,
     passkeyThreshold: null,
+    hidesSpecs: false,
     createdAt: 0,
   });
   const scopeOf = ({ id }: Organisation): Scope => ({ organisationId: id, mode: "live" });

@@ -19,6 +19,7 @@ const organisation = (name: string): Organisation => ({
   name,
   killSwitch: false,
   passkeyThreshold: null,
+  hidesSpecs: false,
   createdAt: 0,
 });
 

@@ -16,6 +16,7 @@ type Organisation = {
   readonly name: string;
   readonly kill_switch: boolean;
   readonly passkey_threshold: string | null;
+  readonly receipt_specs: "shown" | "hidden";
 };
 
 /** An organisation and its switches, for `report`. */
@@ -25,6 +26,7 @@ export const organisationFields = (organisation: Organisation) =>
     ["name", organisation.name],
     ["kill switch", organisation.kill_switch ? "on" : "off"],
     ["passkey threshold", thresholdOf(organisation)],
+    ["specs on receipts", organisation.receipt_specs],
   ] as const;
 
 /** The passkey threshold for people: an amount, or off. */

@@ -37,6 +37,7 @@ export async function createOrganisation(
     name: input.name,
     killSwitch: false,
     passkeyThreshold: null,
+    hidesSpecs: false,
     createdAt: ctx.now(),
   };
   const owner = await newUser(ctx, {

@@ -42,6 +42,21 @@ export async function setPasskeyThreshold(
   });
 }
 
+/** Leaves the specs of all warrants out of their public receipts, settled ones among them, or shows them there again. */
+export async function setReceiptSpecs(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string; readonly hidden: boolean },
+): Promise<OrganisationResource | Refusal> {
+  return (
+    refuseAuthority(authority, "admin") ??
+    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
+      action: "receipt_specs.changed",
+      changed: { hidesSpecs: input.hidden },
+    })
+  );
+}
+
 /** Changes a setting. Where it has this value already, nothing is written. */
 function changeOrganisation(
   ctx: Context,
@@ -53,7 +68,7 @@ function changeOrganisation(
     changed,
   }: {
     readonly action: AuditAction;
-    readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold">>;
+    readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold" | "hidesSpecs">>;
   },
 ): Promise<OrganisationResource | Refusal> {
   return administer(ctx, authority, role, {
@@ -62,9 +77,7 @@ function changeOrganisation(
     decide: ({ organisation: before }): Audited<OrganisationResource> => {
       const row = { ...before, ...changed };
       const answer = organisationResource(row);
-      if (row.killSwitch === before.killSwitch && row.passkeyThreshold === before.passkeyThreshold) {
-        return { answer };
-      }
+      if (Bun.deepEquals(row, before)) return { answer };
       return {
         answer,
         put: [{ kind: "organisation", before, row }],

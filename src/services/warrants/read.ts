@@ -53,9 +53,11 @@ export function readChecks(ctx: Context, caller: Caller, id: string) {
 
 /** The public receipt of a settled warrant. It needs no credentials. */
 export function readReceipt(ctx: Context, id: string) {
-  return ctx.store.read(async ({ warrants, checks, trace }) => {
+  return ctx.store.read(async ({ warrants, checks, organisations, trace }) => {
     const warrant = await warrants.find(id);
     if (!warrant || !isSettled(warrant.state)) return warrantNotFound();
-    return receiptResource(warrant, await checks.of(id), await trace.of(id));
+    const organisation = await organisations.get(warrant.organisationId);
+    if (!organisation) throw new Error(`the warrant ${id} belongs to no organisation`);
+    return receiptResource(warrant, await checks.of(id), await trace.of(id), organisation);
   });
 }

@@ -70,7 +70,7 @@ export function peopleRows(tables: Tables) {
         .values(placeholdersOf(organisations))
         .onConflictDoUpdate({
           target: organisations.id,
-          set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold"),
+          set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold", "hidesSpecs"),
         }),
     user: () =>
       tables

@@ -4,7 +4,7 @@ import { createAgent, setAgentStatus } from "../../../src/services/admin/agents.
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createKey, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
 import { createSession, revokeSession } from "../../../src/services/admin/sessions.ts";
-import { setKillSwitch, setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
+import { setKillSwitch, setPasskeyThreshold, setReceiptSpecs } from "../../../src/services/admin/switches.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { createStage, must, type Stage } from "../../support/stage.ts";
 
@@ -153,6 +153,7 @@ describe("an audit entry in the commit of", () => {
       name: "Stage",
       kill_switch: false,
       passkey_threshold: null,
+      receipt_specs: "shown",
       created_at: NOW,
     };
     const on = { ...is, kill_switch: true };
@@ -169,5 +170,11 @@ describe("an audit entry in the commit of", () => {
         after: { ...on, passkey_threshold: amount },
       },
     ]);
+    const hide = () => setReceiptSpecs(ctx, stage.admin, { organisation_id, hidden: true });
+    const set = { ...on, passkey_threshold: amount };
+    expect(await entriesOf(hide)).toEqual([
+      byAdmin("receipt_specs.changed", organisation_id, set, { ...set, receipt_specs: "hidden" }),
+    ]);
+    expect(await entriesOf(hide)).toEqual([]);
   });
 });

@@ -46,6 +46,7 @@ describe("createOrganisation", () => {
       name: "Acme",
       kill_switch: false,
       passkey_threshold: null,
+      receipt_specs: "shown",
       created_at,
     });
     expect(organisation.id).toStartWith("org_");

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { PersonCaller } from "../../../src/core/roles.ts";
 import { type Authority, MACHINE } from "../../../src/services/admin/authority.ts";
-import { setKillSwitch, setPasskeyThreshold } from "../../../src/services/admin/switches.ts";
+import { setKillSwitch, setPasskeyThreshold, setReceiptSpecs } from "../../../src/services/admin/switches.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { createStage, must, type Stage } from "../../support/stage.ts";
@@ -38,6 +38,7 @@ describe("setKillSwitch", () => {
       name: "Stage",
       kill_switch: true,
       passkey_threshold: null,
+      receipt_specs: "shown",
       created_at: new Date(TEST_NOW).toISOString(),
     });
     expect(kept()).toMatchObject({ killSwitch: true, passkeyThreshold: null });
@@ -102,5 +103,37 @@ describe("setPasskeyThreshold", () => {
     ];
     for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
     expect(kept().passkeyThreshold).toBe(100n);
+  });
+});
+
+describe("setReceiptSpecs", () => {
+  const hide = (hidden: boolean, authority: Authority = MACHINE, organisation_id = stage.organisationId) =>
+    setReceiptSpecs(ctx, authority, { organisation_id, hidden });
+
+  test("hides specs and shows them again, and leaves the other switches", async () => {
+    must(await set(true));
+    must(await threshold("7"));
+    const hidden = must(await hide(true, stage.admin));
+    expect([hidden.receipt_specs, hidden.kill_switch, hidden.passkey_threshold]).toEqual([
+      "hidden",
+      true,
+      "7",
+    ]);
+    expect(kept()).toMatchObject({ hidesSpecs: true, killSwitch: true, passkeyThreshold: 7n });
+    must(await set(false));
+    expect(kept().hidesSpecs).toBeTrue();
+    expect(must(await hide(false)).receipt_specs).toBe("shown");
+    expect(kept().hidesSpecs).toBeFalse();
+  });
+
+  test("is for admins of the same organisation; a refusal changes nothing", async () => {
+    must(await hide(true));
+    const cases: readonly (readonly [() => Promise<unknown>, Expected])[] = [
+      [() => hide(false, stage.operator), ["insufficient_role", ""]],
+      [() => hide(false, elsewhere), ["organisation_not_found", ""]],
+      [() => hide(false, MACHINE, "org_none"), ["organisation_not_found", ""]],
+    ];
+    for (const [verb, expected] of cases) await expectRefused(ctx, verb, expected);
+    expect(kept().hidesSpecs).toBeTrue();
   });
 });

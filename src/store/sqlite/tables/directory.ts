@@ -32,6 +32,7 @@ export const organisations = sqliteTable("organisations", {
   name: text("name").notNull(),
   killSwitch: bool("kill_switch").notNull(),
   passkeyThreshold: amount("passkey_threshold"),
+  hidesSpecs: bool("hides_specs").notNull().default(false),
   createdAt: int("created_at").notNull(),
 });
 

@@ -1,0 +1,1 @@
+ALTER TABLE `organisations` ADD `hides_specs` integer DEFAULT false NOT NULL;
