@@ -62,7 +62,7 @@ const ACCOUNT = `<section id="signed-out" hidden>
 <h2>Password</h2>
 <form id="change-password">
 <label>Current password <input name="current_password" type="password" autocomplete="current-password" required></label>
-<label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required></label>
+<label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="12" maxlength="256" required></label>
 <p><button>Change the password</button></p>
 </form>
 <h2>Sign out</h2>
@@ -70,8 +70,8 @@ const ACCOUNT = `<section id="signed-out" hidden>
 </section>`;
 
 const RESET_PASSWORD = `<form id="reset-password" hidden>
-<p>At least 8 characters. You are signed out everywhere then.</p>
-<label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required></label>
+<p>At least 12 characters, and hard to guess: several words that have nothing to do with you or each other. You are signed out everywhere then.</p>
+<label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="12" maxlength="256" required></label>
 <p><button>Set the password</button></p>
 </form>
 <p><a href="/account">Sign in</a></p>`;

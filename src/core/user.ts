@@ -17,5 +17,5 @@ export type User = {
 };
 
 /** In characters, of a password that is chosen now. */
-export const PASSWORD_LENGTH_MIN = 8;
+export const PASSWORD_LENGTH_MIN = 12;
 export const PASSWORD_LENGTH_MAX = 256;

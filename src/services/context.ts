@@ -8,6 +8,7 @@ import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
+import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
 import type { Places } from "../platform/places.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
@@ -88,6 +89,10 @@ export type Chains = {
 
 export type Passwords = {
   hash(password: string): Promise<string>;
+  /** Whether the hash is easier to try passwords against than those that are made now. */
+  isOutdated(hash: string): boolean;
+  /** Why a password is too easy to guess and what would help, in words; null where it is good enough. */
+  weaknessOf(question: JudgeQuestion): Promise<Weakness>;
   /** Without a hash the answer is false, and takes just as long. */
   verify(password: string, hash: string | null): Promise<boolean>;
 };

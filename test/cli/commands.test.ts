@@ -63,7 +63,7 @@ const SUCCESSES: readonly Success[] = [
       "--email",
       "U#@x.org",
       "--password",
-      "12345678",
+      "correct horse",
       "--role",
       "operator",
     ],
@@ -229,10 +229,10 @@ test("JSON and passwords may come from files", async () => {
   expect(policy.rules).toEqual(JSON.parse(RULES));
 
   const password = join(ctx.folder, "password");
-  await Bun.write(password, "from a file\n");
+  await Bun.write(password, "a line of a file\n");
   const flags = ["--organisation", organisation, "--role", "viewer", "--password-file", password];
   const user = await cli.json("users", "create", ...flags, "--email", "file@example.com");
-  expect(ctx.reader.users.get(idOf(user))?.passwordHash).toBe("test:from a file");
+  expect(ctx.reader.users.get(idOf(user))?.passwordHash).toBe("test:a line of a file");
 
   const huge = join(ctx.folder, "huge.json");
   await Bun.write(huge, `"${"x".repeat(1024 * 1024)}"`);

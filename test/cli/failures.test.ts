@@ -111,7 +111,7 @@ const BAD_LINES: readonly Failure[] = [
     says: "--password: give it, or --password-file. See holdfast users create --help",
   },
   {
-    line: [...organisation, "--owner-password", "12345678", "--owner-password-file", "f"],
+    line: [...organisation, "--owner-password", "correct horse", "--owner-password-file", "f"],
     start: "--owner-password: ",
     says: "--owner-password: give it, or --owner-password-file. See holdfast organisations create --help",
   },
@@ -232,7 +232,7 @@ const REFUSED: readonly Failure[] = [
   {
     line: [
       ...["organisations", "create", "--name", "N"],
-      ...["--owner-email", "ADA1@example.com", "--owner-password", "12345678"],
+      ...["--owner-email", "ADA1@example.com", "--owner-password", "correct horse"],
     ],
     code: "already_exists",
     start: "owner_email: ",

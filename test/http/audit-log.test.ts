@@ -112,7 +112,7 @@ describe("an entry in the commit of", () => {
     const own = (action: string) => entry(action, viewer.id, null, null, actor);
     const post = (path: string, body: object) => service.post(path, body, { as: viewer.as, key: null });
     const changed = await entriesOf(() =>
-      post("/auth/password", { current_password: PASSWORD, new_password: "another one" }),
+      post("/auth/password", { current_password: PASSWORD, new_password: "another long one" }),
     );
     expect(changed).toEqual([own("user.password_changed")]);
     let link: Json;
@@ -130,7 +130,9 @@ describe("an entry in the commit of", () => {
     );
     expect(out).toEqual([own("user.signed_out_everywhere")]);
     const token = link.url.split("#")[1];
-    const reset = await entriesOf(() => post("/auth/password/reset", { token, new_password: "a third one" }));
+    const reset = await entriesOf(() =>
+      post("/auth/password/reset", { token, new_password: "a third long one" }),
+    );
     expect(reset).toEqual([own("user.password_reset")]);
   });
 

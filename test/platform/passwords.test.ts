@@ -24,3 +24,18 @@ test("nothing is hashed at the start; where there is no hash, one of the same co
   expect(shapeOf(decoy?.[1])).toBe(shapeOf(real));
   expect(shapeOf(real)).toStartWith("$argon2id$v=19$m=19456,");
 });
+
+test("a hash is outdated where it has less memory or fewer passes than today's", async () => {
+  const passwords = createPasswords();
+  expect(passwords.isOutdated(await passwords.hash("secret"))).toBe(false);
+  const hashed = (memoryCost: number, timeCost: number) =>
+    Bun.password.hash("secret", { algorithm: "argon2id", memoryCost, timeCost });
+  for (const [memoryCost, timeCost, isOutdated] of [
+    [12_288, 3, true],
+    [19_456, 1, true],
+    [19_456, 3, false],
+    [47_104, 2, false],
+  ] as const) {
+    expect(passwords.isOutdated(await hashed(memoryCost, timeCost))).toBe(isOutdated);
+  }
+});

@@ -16,6 +16,7 @@ import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
 import { evaluate } from "./evaluate.ts";
 import { newLedgerFolder } from "./new-ledger.ts";
 import { openReader, type TestReader } from "./reader.ts";
@@ -70,10 +71,7 @@ export function createTestContext(
     now,
     newId: createIds(now, random40, store.newestIdTime),
     randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
-    passwords: {
-      hash: async (password) => `test:${password}`,
-      verify: async (password, hash) => hash === `test:${password}`,
-    },
+    passwords: OPEN_PASSWORDS,
     signInThrottle: createSignInThrottle(),
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),

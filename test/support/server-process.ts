@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { type Given, readConfig } from "../../src/config.ts";
 import type { Context } from "../../src/services/context.ts";
+import { cheapPasswords } from "./cheap-passwords.ts";
 import { type Client, createClient } from "./client.ts";
 import { must } from "./organisations.ts";
 import { openReader, type TestReader } from "./reader.ts";
@@ -42,10 +43,7 @@ export async function openServerFolder(): Promise<ServerFolder> {
     ctx: {
       ...real,
       reader: reading.reader,
-      passwords: {
-        ...real.passwords,
-        hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
-      },
+      passwords: cheapPasswords(real.passwords),
     },
     async start(fetchSeconds, secrets = {}, ownGroup = false) {
       const environment = { ...settings, FETCH_SECONDS: fetchSeconds, ...secrets };

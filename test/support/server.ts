@@ -8,6 +8,7 @@ import type { RateLimits } from "../../src/core/rate.ts";
 import { createShell, type HttpOptions } from "../../src/http/shell.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type AllRows, openAllRows } from "./all-rows.ts";
+import { cheapPasswords } from "./cheap-passwords.ts";
 import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
 import { createTestContext } from "./context.ts";
 import { newLedgerFolder } from "./new-ledger.ts";
@@ -119,15 +120,11 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   if (isRefusal(started)) throw new Error(started.message);
   const { url, ctx: real, stop } = started;
   const { port } = new URL(url);
-  // The algorithm is read from the hash, so a test may store a cheap hash.
   const reading = openReader(folder);
   const ctx: Service["ctx"] = {
     ...real,
     reader: reading.reader,
-    passwords: {
-      ...real.passwords,
-      hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
-    },
+    passwords: cheapPasswords(real.passwords),
   };
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
   return serviceOf(client, url, ctx, folder, async () => {

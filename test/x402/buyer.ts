@@ -11,6 +11,7 @@ import { newSigningKey } from "../../src/platform/tokens.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import type { Chains, Context } from "../../src/services/context.ts";
 import { atTime } from "../support/at-time.ts";
+import { cheapPasswords } from "../support/cheap-passwords.ts";
 import {
   type Client,
   type Credentials,
@@ -74,10 +75,7 @@ export async function startBuyer(chain: Chain, walletFunds = FUNDS): Promise<Buy
   const { ctx: real, close } = atTime(opened.ctx, folder, () => Date.now() + aheadMs);
   const ctx: Context = {
     ...real,
-    passwords: {
-      ...real.passwords,
-      hash: (password) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
-    },
+    passwords: cheapPasswords(real.passwords),
     x402: {
       ...real.x402,
       ...createX402Client({ allowNetworks: config.x402AllowNetworks, payTimeoutMs: PAY_TIMEOUT_MS }),

@@ -2,6 +2,7 @@
  * A SIGKILL at every phase of a purchase, on the disk, with official sellers and a chain; then a real server starts on what is left:
  * no second payment, nothing called refunded that was paid, nothing held that no job or person can end.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { openForCommands } from "../../src/app/ledger.ts";
 import { docsUrlOf } from "../../src/app/urls.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Phase } from "../../src/core/x402/purchase.ts";
+import { cheapPasswords } from "../support/cheap-passwords.ts";
 import { type Client, type Credentials, createClient } from "../support/client.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
 import { openReader } from "../support/reader.ts";
@@ -254,10 +256,7 @@ async function openMachine(chain: Chain, wallet: Wallet) {
   const ctx = {
     ...real,
     reader: reading.reader,
-    passwords: {
-      ...real.passwords,
-      hash: (password: string) => Bun.password.hash(password, { algorithm: "bcrypt", cost: 4 }),
-    },
+    passwords: cheapPasswords(real.passwords),
   };
   const children: Bun.Subprocess[] = [];
   const spawn = (args: readonly string[]) => {

@@ -49,7 +49,10 @@ function addCreate(organisations: Command, tools: CommandLineTools): void {
     )
     .requiredOption("--name <name>", "the organisation's name")
     .requiredOption("--owner-email <email>", "the address with which the owner signs in")
-    .option("--owner-password <password>", "8 to 256 characters; this or --owner-password-file")
+    .option(
+      "--owner-password <password>",
+      "12 to 256 characters, hard to guess; this or --owner-password-file",
+    )
     .option("--owner-password-file <file>", "a file that holds the password; - is the standard input");
   examples(
     create,

@@ -35,7 +35,7 @@ function addCreate(users: Command, tools: CommandLineTools): void {
     .description("Creates a person who can sign in. Each role may do what the ones before it may.")
     .requiredOption("--organisation <id>", "whose person it is")
     .requiredOption("--email <email>", "the address with which they sign in; no other person here has it")
-    .option("--password <password>", "8 to 256 characters; this or --password-file")
+    .option("--password <password>", "12 to 256 characters, hard to guess; this or --password-file")
     .option("--password-file <file>", "a file that holds the password; - is the standard input")
     .addOption(new Option("--role <role>", "what they may do").choices([...ROLES]).makeOptionMandatory())
     .option("--name <name>", "what they are called (default: the part of the e-mail before the @)");

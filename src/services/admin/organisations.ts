@@ -4,6 +4,7 @@ import { listResource } from "../../resources/list.ts";
 import { organisationResource } from "../../resources/organisation.ts";
 import { userResource } from "../../resources/user.ts";
 import { type Audited, executeAuditedOfNew } from "../audited.ts";
+import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
 import { refuseEmail, refusePassword, refuseText } from "../fields.ts";
 import { type Authority, administratorOf, MACHINE, reaches, refuseAuthority } from "./authority.ts";
@@ -32,6 +33,12 @@ export async function createOrganisation(
     refuseEmail("owner_email", input.owner_email) ??
     refusePassword("owner_password", input.owner_password);
   if (refused) return refused;
+  const weak = await refuseWeakPassword(ctx, "owner_password", input.owner_password, {
+    email: input.owner_email,
+    name: "",
+    organisation: input,
+  });
+  if (weak) return weak;
   const organisation: Organisation = {
     id: ctx.newId("organisation"),
     name: input.name,

@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
+import { organisationNotFound } from "../../core/organisation.ts";
 import type { Passkey } from "../../core/passkey.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
@@ -8,6 +9,7 @@ import type { Deletion } from "../../store/change.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
 import { type Audited, executeAudited } from "../audited.ts";
+import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
@@ -49,6 +51,12 @@ export async function createUser(
     refusePassword("password", input.password) ??
     (input.name === undefined ? null : refuseText("name", input.name));
   if (refused) return refused;
+  const organisation = await ctx.store.read(({ organisations }) => organisations.get(input.organisation_id));
+  if (!organisation || !reaches(authority, { organisationId: organisation.id }))
+    return organisationNotFound();
+  const { email, name = "" } = input;
+  const weak = await refuseWeakPassword(ctx, "password", input.password, { email, name, organisation });
+  if (weak) return weak;
   const user = await newUser(ctx, input);
   return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(user),

@@ -10,6 +10,7 @@ import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { refusePassword } from "../fields.ts";
 import { confirmPassword } from "./confirm-password.ts";
 import { attemptSignIn } from "./throttle.ts";
+import { type Known, refuseWeakPassword } from "./weak-password.ts";
 
 /** The body of `POST /auth/password`. */
 export type PasswordChange = { readonly current_password: string; readonly new_password: string };
@@ -26,7 +27,8 @@ export async function changePassword(
 ): Promise<Refusal | null> {
   const refused =
     refusePassword("new_password", input.new_password) ??
-    (await confirmPassword(ctx, user, input.current_password, address));
+    (await confirmPassword(ctx, user, input.current_password, address)) ??
+    (await refuseWeakPassword(ctx, "new_password", input.new_password, await knownOf(ctx, user)));
   if (refused) return refused;
   const passwordHash = await ctx.passwords.hash(input.new_password);
   return executeAudited(
@@ -69,7 +71,7 @@ export type PasswordResetInput = Wire<typeof passwordResetBody>;
 
 /**
  * The holder of a one-time link chooses a new password. All sign-ins of the person end, and the link is used
- * up in the same commit. A link that is unknown, used, void or expired is `not_authenticated`, always the
+ * up in the same commit. A weak password is refused, and the link stays good. A link that is unknown, used, void or expired is `not_authenticated`, always the
  * same, and counts as a failed sign-in of the address. Null on success.
  */
 export async function resetPassword(
@@ -95,6 +97,8 @@ async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<Use
     return reset && reset.usedAt === null && reset.expiresAt > ctx.now() ? users.get(reset.userId) : null;
   });
   if (!user) return uselessLink();
+  const weak = await refuseWeakPassword(ctx, "new_password", input.new_password, await knownOf(ctx, user));
+  if (weak) return weak;
   const passwordHash = await ctx.passwords.hash(input.new_password);
   return executeAudited(
     ctx,
@@ -118,6 +122,12 @@ async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<Use
       },
     },
   );
+}
+
+async function knownOf({ store }: Context, { email, name, organisationId }: User): Promise<Known> {
+  const organisation = await store.read(({ organisations }) => organisations.get(organisationId));
+  if (!organisation) throw new Error("a person without an organisation");
+  return { email, name, organisation };
 }
 
 const uselessLink = (): Refusal =>

@@ -5,6 +5,7 @@ import type { Wire } from "../../core/form.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
 import { authSessionResource, type signInBody } from "../../resources/auth-session.ts";
+import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
@@ -42,16 +43,20 @@ async function signInAs(
   const wrong = refuse("not_authenticated", "The e-mail or the password is wrong.");
   if (!user || !matches) return wrong;
   const token = newToken(ctx);
+  // Only now is the password known, so that its hash can be made harder.
+  const harder = ctx.passwords.isOutdated(user.passwordHash) ? await ctx.passwords.hash(password) : null;
   return ctx.store.execute({
     scope: { organisationId: user.organisationId, mode },
     needs: { user: user.id },
     decide({ user: person, organisation }, now): Decision<NewSession> {
       // Comparing takes time. The password may have been changed meanwhile, or the person removed.
       if (person?.passwordHash !== user.passwordHash) return { answer: wrong };
+      const raised: readonly Put[] =
+        harder === null ? [] : [{ kind: "user", before: person, row: { ...person, passwordHash: harder } }];
       const session = newAuthSession(token, person, mode, now);
       return {
         answer: { token, resource: authSessionResource(organisation, person, session) },
-        change: { put: [{ kind: "authSession", before: null, row: session }] },
+        change: { put: [{ kind: "authSession", before: null, row: session }, ...raised] },
       };
     },
   });

@@ -5,6 +5,7 @@ import { type SignedIn, signedInBy } from "../../../src/services/auth/callers.ts
 import { changePassword } from "../../../src/services/auth/password.ts";
 import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { OPEN_PASSWORDS } from "../../support/cheap-passwords.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createStage, must, type Stage } from "../../support/stage.ts";
 
@@ -24,7 +25,7 @@ beforeEach(async () => {
   meanwhile = nothing;
   ctx = createTestContext({
     passwords: {
-      hash: async (password) => `test:${password}`,
+      ...OPEN_PASSWORDS,
       async verify(password, hash) {
         const run = meanwhile;
         meanwhile = nothing;
@@ -50,14 +51,75 @@ describe("a sign-in whose password was right when it was sent", () => {
     const { token } = must(await signInAs());
     const person = await signedIn(token);
     meanwhile = () =>
-      changePassword(ctx, person, { current_password: PASSWORD, new_password: "another one" }, "192.0.2.2");
+      changePassword(
+        ctx,
+        person,
+        { current_password: PASSWORD, new_password: "another long one" },
+        "192.0.2.2",
+      );
     expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
-    expect(await signInAs("another one")).toHaveProperty("token");
+    expect(await signInAs("another long one")).toHaveProperty("token");
   });
 
   test("fails where the person was removed meanwhile", async () => {
     meanwhile = () => removeUser(ctx, MACHINE, { user_id: stage.operator.userId });
     expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
+  });
+});
+
+describe("a hash that is easier to try passwords against than today's", () => {
+  const OLD = `old:${PASSWORD}`;
+  /** Runs once, while a password is hashed. */
+  let whileHashing: () => Promise<unknown>;
+
+  beforeEach(async () => {
+    whileHashing = nothing;
+    ctx = Object.assign(ctx, {
+      passwords: {
+        ...OPEN_PASSWORDS,
+        async hash(password: string) {
+          const run = whileHashing;
+          whileHashing = nothing;
+          await run();
+          return OPEN_PASSWORDS.hash(password);
+        },
+        verify: async (password: string, hash: string | null) =>
+          [`old:${password}`, `test:${password}`].includes(hash ?? ""),
+        isOutdated: (hash: string) => hash.startsWith("old:"),
+      },
+    });
+  });
+
+  const keepOldHash = () =>
+    ctx.store.execute({
+      scope: stage.operator,
+      needs: { user: stage.operator.userId },
+      decide({ user }) {
+        if (!user) throw new Error("no operator");
+        const row = { ...user, passwordHash: OLD };
+        return { answer: row, change: { put: [{ kind: "user", before: user, row }] } };
+      },
+    });
+  const hashNow = () => ctx.reader.users.get(stage.operator.userId)?.passwordHash;
+
+  test("is replaced at the next sign-in, and not by a wrong password", async () => {
+    await keepOldHash();
+    expect(await signInAs("wrong")).toMatchObject({ refused: "not_authenticated" });
+    expect(hashNow()).toBe(OLD);
+    must(await signInAs());
+    expect(hashNow()).toBe(`test:${PASSWORD}`);
+    whileHashing = () => Promise.reject(new Error("hashed again"));
+    must(await signInAs());
+  });
+
+  test("is not put back over a password that was changed meanwhile", async () => {
+    const person = await signedIn(must(await signInAs()).token);
+    const user = must(await keepOldHash());
+    const input = { current_password: PASSWORD, new_password: "another long one" };
+    whileHashing = async () =>
+      expect(await changePassword(ctx, { ...person, user }, input, "192.0.2.2")).toBeNull();
+    expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
+    expect(hashNow()).toBe("test:another long one");
   });
 });
 
