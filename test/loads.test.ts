@@ -57,7 +57,16 @@ test("an audit and a checkpoint need the ledger, and nothing of the server", () 
 test("a server does not wait for what only some requests need", () => {
   const packages = packagesOf("app.ts");
   expect(packages).toContain("elysia");
-  const later = ["@zxcvbn-ts/core", "ajv", "ajv-formats", "commander", "json-p3", "prom-client", "re2js", "viem"];
+  const later = [
+    "@zxcvbn-ts/core",
+    "ajv",
+    "ajv-formats",
+    "commander",
+    "json-p3",
+    "prom-client",
+    "re2js",
+    "viem",
+  ];
   const ofPayments = ["@simplewebauthn/server", "@x402/core", "@x402/evm"];
   expect(packages.filter((name) => [...later, ...ofPayments].includes(name))).toEqual([]);
 });

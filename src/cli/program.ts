@@ -19,6 +19,7 @@ import { addPolicies } from "./commands/policies.ts";
 import { addReceiptSpecs } from "./commands/receipt-specs.ts";
 import { addRestore } from "./commands/restore.ts";
 import { addSchemas } from "./commands/schemas.ts";
+import { addSecondFactor } from "./commands/second-factor.ts";
 import { addServe } from "./commands/serve.ts";
 import { addSessions } from "./commands/sessions.ts";
 import { addUsers } from "./commands/users.ts";
@@ -45,7 +46,14 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       "audit-log": addAuditLog,
     },
   ],
-  ["What stops them:", { "kill-switch": addKillSwitch, "passkey-threshold": addPasskeyThreshold }],
+  [
+    "What stops them:",
+    {
+      "kill-switch": addKillSwitch,
+      "passkey-threshold": addPasskeyThreshold,
+      "second-factor": addSecondFactor,
+    },
+  ],
   ["What decides:", { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas }],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
   ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],

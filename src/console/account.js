@@ -80,12 +80,11 @@ function needPasskeys() {
   );
 }
 
-async function signInByPasskey() {
+async function signInByPasskey(mode) {
   needPasskeys();
   const options = await send("POST", "/auth/passkey/sign-in/options", {});
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
   const credential = await navigator.credentials.get({ publicKey });
-  const mode = byId("sign-in").elements.mode.value;
   await send("POST", "/auth/passkey/sign-in", { response: credential.toJSON(), mode });
   await showAccount();
 }
@@ -96,7 +95,7 @@ async function addPasskey({ name, password }) {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options);
   const credential = await navigator.credentials.create({ publicKey });
   const passkey = await send("POST", "/auth/passkeys", { name, response: credential.toJSON() });
-  await showPasskeys();
+  await showAccount();
   return passkey.counts_for_threshold
     ? `“${passkey.name}” is registered.`
     : `“${passkey.name}” is registered for sign-in. It does not count for the threshold: your password was reset less than 24 hours ago. Add it again after that.`;
@@ -117,23 +116,53 @@ function passkeyItem({ id, name, counts_for_threshold, created_at, last_used_at 
   button.type = "button";
   button.textContent = "Remove";
   button.setAttribute("aria-label", `Remove ${name}`);
-  button.addEventListener("click", () =>
-    attempt(button, async () => {
-      if (!confirm(`Remove the passkey “${name}”? It signs you in no more.`)) return "";
-      await send("DELETE", `/auth/passkeys/${encodeURIComponent(id)}`);
-      await showPasskeys();
-      return `“${name}” is removed.`;
-    }),
-  );
+  button.addEventListener("click", () => {
+    removed = { id, name };
+    byId("remove-passkey-title").textContent = `Remove the passkey “${name}”? It signs you in no more.`;
+    byId("remove-passkey").reset();
+    byId("remove-passkey-dialog").showModal();
+  });
   about.append(details);
   item.append(about, button);
   return item;
 }
 
+/** The passkey that the open dialog asks about. */
+let removed = null;
+
+async function removePasskey({ password }) {
+  const { id, name } = removed;
+  byId("remove-passkey-dialog").close();
+  await send("POST", `/auth/passkeys/${encodeURIComponent(id)}/remove`, { password });
+  await showPasskeys();
+  return `“${name}” is removed.`;
+}
+
+function listPasskeys(passkeys) {
+  byId("passkeys").replaceChildren(...passkeys.map(passkeyItem));
+  byId("no-passkeys").hidden = passkeys.length > 0;
+}
+
 async function showPasskeys() {
   const { data } = await send("GET", "/auth/passkeys");
-  byId("passkeys").replaceChildren(...data.map(passkeyItem));
-  byId("no-passkeys").hidden = data.length > 0;
+  listPasskeys(data);
+}
+
+/** What to do first, where the organisation asks for a passkey that this sign-in has not proved. */
+const OWED = {
+  passkey: "asks you for your passkey beside the password. Until you use it, nothing else is open to you.",
+  first_passkey:
+    "asks you for a passkey beside the password, and you have none yet. Add one now; until then nothing else is open to you.",
+};
+let mode = "live";
+
+function showOwed(owed, organisation) {
+  byId("owed").textContent = owed === null ? "" : `${organisation.name} ${OWED[owed]}`;
+  byId("owed").hidden = owed === null;
+  byId("prove").hidden = owed !== "passkey";
+  byId("own-passkeys").hidden = owed === "passkey";
+  byId("own-password").hidden = owed !== null;
+  byId("sign-out-everywhere").hidden = owed !== null;
 }
 
 /** The account where somebody is signed in, else the sign-in. */
@@ -143,10 +172,13 @@ async function showAccount() {
     throw error;
   });
   if (session) {
-    const { user, organisation, mode } = session;
+    const { user, organisation, second_factor_owed: owed } = session;
+    mode = session.mode;
     byId("who").textContent =
       `${user.name} (${user.email}), ${user.role} of ${organisation.name}, in ${mode}.`;
-    await showPasskeys();
+    showOwed(owed, organisation);
+    if (owed === null) await showPasskeys();
+    else listPasskeys([]);
   }
   byId("signed-out").hidden = session !== null;
   byId("signed-in").hidden = session === null;
@@ -157,8 +189,11 @@ function startAccount() {
     await send("POST", "/auth/session", fields);
     await showAccount();
   });
-  onClick("sign-in-by-passkey", signInByPasskey);
+  onClick("sign-in-by-passkey", () => signInByPasskey(byId("sign-in").elements.mode.value));
+  onClick("prove-passkey", () => signInByPasskey(mode));
   onSubmit("add-passkey", addPasskey);
+  onSubmit("remove-passkey", removePasskey);
+  onClick("keep-passkey", async () => byId("remove-passkey-dialog").close());
   onSubmit("change-password", async (fields) => {
     await send("POST", "/auth/password", fields);
     return "The password is changed; everywhere else you are signed out.";

@@ -50,6 +50,9 @@ const ACCOUNT = `<section id="signed-out" hidden>
 </section>
 <section id="signed-in" hidden>
 <p id="who"></p>
+<p class="message" id="owed" hidden></p>
+<p id="prove" hidden><button type="button" id="prove-passkey">Use your passkey</button></p>
+<div id="own-passkeys">
 <h2 id="passkeys-title">Passkeys</h2>
 <p>A passkey signs you in, and signs what you decide above the organisation's threshold.</p>
 <ul id="passkeys" aria-labelledby="passkeys-title"></ul>
@@ -59,15 +62,25 @@ const ACCOUNT = `<section id="signed-out" hidden>
 <label>Your password <input name="password" type="password" autocomplete="current-password" required></label>
 <p><button>Add a passkey</button></p>
 </form>
+</div>
+<div id="own-password">
 <h2>Password</h2>
 <form id="change-password">
 <label>Current password <input name="current_password" type="password" autocomplete="current-password" required></label>
 <label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="12" maxlength="256" required></label>
 <p><button>Change the password</button></p>
 </form>
+</div>
 <h2>Sign out</h2>
 <p><button type="button" id="sign-out">Sign out here</button> <button type="button" id="sign-out-everywhere">Sign out everywhere</button></p>
-</section>`;
+</section>
+<dialog id="remove-passkey-dialog" aria-labelledby="remove-passkey-title">
+<form id="remove-passkey">
+<p id="remove-passkey-title"></p>
+<label>Your password <input name="password" type="password" autocomplete="current-password" required></label>
+<p><button>Remove it</button> <button type="button" id="keep-passkey">Keep it</button></p>
+</form>
+</dialog>`;
 
 const RESET_PASSWORD = `<form id="reset-password" hidden>
 <p>At least 12 characters, and hard to guess: several words that have nothing to do with you or each other. You are signed out everywhere then.</p>

@@ -32,6 +32,7 @@ export const AUDIT_ACTIONS = [
   "kill_switch.changed",
   "passkey_threshold.changed",
   "receipt_specs.changed",
+  "second_factor.changed",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -30,6 +30,10 @@ export const ERRORS = {
   invalid_worker_secret: [401, "The X-Service-Worker header is absent or wrong."],
   insufficient_funds: [402, "The available balance does not cover the hold."],
   insufficient_role: [403, "The person's role is below what the route needs."],
+  second_factor_required: [
+    403,
+    "The organisation asks this person for a passkey, and the sign-in has proved none.",
+  ],
   user_session_required: [403, "An API key attempted what only a signed-in person may do."],
   kill_switch_active: [403, "The organisation has stopped new warrants; open ones go on."],
   agent_not_active: [403, "The agent is paused or killed."],

@@ -10,6 +10,8 @@ export type Organisation = {
   readonly passkeyThreshold: bigint | null;
   /** Whether public receipts leave the specs of its warrants out, and show their hashes alone. */
   readonly hidesSpecs: boolean;
+  /** Whether people from operator up must prove a passkey when they sign in. */
+  readonly secondFactor: boolean;
   readonly createdAt: number;
 };
 

@@ -29,12 +29,17 @@ export type PersonCaller = {
   readonly mode: Mode;
   /** Hash of the cookie's token. Each commit checks by it that this sign-in has not ended. */
   readonly signInHash: string;
+  /** Whether they must prove a passkey before anything else. */
+  readonly owesPasskey: boolean;
 };
 
 export type Caller = KeyCaller | PersonCaller;
 
-/** Who may do a thing: a person from `role` up, and API keys where `keys` says so. */
-export type Access = { readonly role: Role; readonly keys: boolean };
+/**
+ * Who may do a thing: a person from `role` up, and API keys where `keys` says so. A person who owes a passkey may do
+ * only what says `whileOwing`.
+ */
+export type Access = { readonly role: Role; readonly keys: boolean; readonly whileOwing?: true };
 
 /** What each verb asks of its caller (README, "Roles"). */
 export const ACCESS = {
@@ -45,6 +50,10 @@ export const ACCESS = {
   resolveEscalation: { role: "operator", keys: false },
   readConsole: { role: "viewer", keys: false },
   keepOwnSignIn: { role: "viewer", keys: false },
+  /** To see one's sign-in, and to sign out. */
+  endOwnSignIn: { role: "viewer", keys: false, whileOwing: true },
+  /** A person who owes a passkey may register the first one only: the verb refuses another. */
+  registerPasskey: { role: "viewer", keys: false, whileOwing: true },
   administer: { role: "admin", keys: false },
 } as const satisfies Record<string, Access>;
 
@@ -58,10 +67,17 @@ export function refuseAccess(caller: Caller, access: Access): Refusal | null {
       ? null
       : refuse("user_session_required", "An API key cannot do this; a signed-in person can.");
   }
+  if (caller.owesPasskey && !access.whileOwing) return refuseOwing();
   return roleIsAtLeast(caller.role, access.role)
     ? null
     : refuse("insufficient_role", `This needs the role ${access.role} or above; yours is ${caller.role}.`);
 }
+
+export const refuseOwing = (): Refusal =>
+  refuse(
+    "second_factor_required",
+    "Your organisation asks you for a passkey beside the password. Sign in with your passkey at /account; if you have none yet, register one there. Until then only signing out is possible.",
+  );
 
 /** Who moved a warrant, as the trace records it. The id of an `agent` is that of its API key (README, "Trace"). */
 export const ACTOR_KINDS = ["agent", "user", "system"] as const;

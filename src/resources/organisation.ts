@@ -10,6 +10,7 @@ const organisationForm = form("Organisation", () =>
     kill_switch: boolean,
     passkey_threshold: orNull(amount),
     receipt_specs: oneOf(["shown", "hidden"]),
+    second_factor: boolean,
     created_at: time,
   }),
 );
@@ -21,5 +22,6 @@ export const organisationResource = (organisation: Organisation): Wire<typeof or
   kill_switch: organisation.killSwitch,
   passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
   receipt_specs: organisation.hidesSpecs ? "hidden" : "shown",
+  second_factor: organisation.secondFactor,
   created_at: isoTime(organisation.createdAt),
 });

@@ -127,7 +127,8 @@ export const approvalResource = (token: string, expiresAt: number): Approval => 
   expires_at: isoTime(expiresAt),
 });
 
-export const passkeyOptionsBody = Type.Object({ password }, closed);
+/** Whoever adds or removes a passkey shows the password again. */
+export const ownPasswordBody = Type.Object({ password }, closed);
 
 const base64url = (maxLength: number) =>
   Type.String({ pattern: "^[A-Za-z0-9_-]+$", maxLength, description: "base64url" });

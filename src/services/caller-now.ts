@@ -1,4 +1,5 @@
 import { endOf } from "../core/api-key.ts";
+import { owesPasskey } from "../core/auth-session.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
 import { type Access, type Caller, refuseAccess } from "../core/roles.ts";
 import type { Snapshot } from "../store/needs.ts";
@@ -47,10 +48,14 @@ function presentKey(caller: Caller, { callerKey }: Credential, now: number): Cal
 
 function presentPerson(
   caller: Extract<Caller, { kind: "person" }>,
-  { callerUser, callerSession }: Credential,
+  { callerUser, callerSession, organisation }: Credential,
   now: number,
 ): Caller | Refusal {
   return callerUser && callerSession && callerSession.expiresAt > now
-    ? { ...caller, role: callerUser.role }
+    ? {
+        ...caller,
+        role: callerUser.role,
+        owesPasskey: owesPasskey(organisation, callerUser.role, callerSession),
+      }
     : refuse("not_authenticated", "You were signed out. Sign in again.");
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { issuePasswordReset } from "../../src/services/admin/password-resets.ts";
+import { setSecondFactor } from "../../src/services/admin/switches.ts";
 import type { Json } from "../support/client.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { setThreshold } from "../support/passkeys.ts";
@@ -86,6 +87,13 @@ async function addPasskey(page: Page, name: string, password = PASSWORD): Promis
   await page.click("#add-passkey button");
 }
 
+async function removePasskey(page: Page, password = PASSWORD): Promise<void> {
+  await page.click("#passkeys button");
+  await page.getByText("Remove the passkey “Laptop”?").waitFor();
+  await page.fill("#remove-passkey [name=password]", password);
+  await page.click("#remove-passkey button:not([type])");
+}
+
 /** Signs a decision in the browser, as a client of the API does, and settles. Answers the settlement's status and state. */
 const signAndRelease = (page: Page, warrant: { readonly id: string; readonly version: number }) =>
   page.evaluate(async ({ id, version }) => {
@@ -149,7 +157,9 @@ test(
     expect(await signAndRelease(page, warrant)).toEqual([200, "released"]);
     expect(service.balance(home).paid).toBe(101n);
 
-    await page.click("#passkeys button");
+    await removePasskey(page, "wrong password");
+    await page.getByText("The password is wrong.").waitFor();
+    await removePasskey(page);
     await page.getByText("“Laptop” is removed.").waitFor();
     expect(await page.locator("#passkeys li").count()).toBe(0);
     expect(problems).toEqual([]);
@@ -163,6 +173,10 @@ test(
     const { viewer } = home.people;
     const { page, problems } = await openDesk("/account");
     await signIn(page, viewer.email, PASSWORD);
+    await page.fill("#change-password [name=current_password]", PASSWORD);
+    await page.fill("#change-password [name=new_password]", "password1234");
+    await page.click("#change-password button");
+    await page.getByText("must be harder to guess. This is similar to a commonly used password.").waitFor();
     await page.fill("#change-password [name=current_password]", PASSWORD);
     await page.fill("#change-password [name=new_password]", NEW_PASSWORD);
     await page.click("#change-password button");
@@ -184,6 +198,48 @@ test(
     }
     await signIn(page, viewer.email, PASSWORD);
     await page.locator("#who").waitFor();
+    expect(problems).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a person whom the organisation asks for a passkey adds the first one, and uses it the next time",
+  async () => {
+    const { page, problems } = await openDesk("/account");
+    const organisation = await service.organisation();
+    const { admin } = organisation.people;
+    const turn = (on: boolean) =>
+      setSecondFactor(service.ctx, MACHINE, { organisation_id: organisation.id, on });
+    must(await turn(true));
+    await signIn(page, admin.email, PASSWORD);
+    await page
+      .getByText(`${organisation.name} asks you for a passkey beside the password, and you have none yet.`)
+      .waitFor();
+    expect(await page.locator("form:visible").evaluateAll((forms) => forms.map(({ id }) => id))).toEqual([
+      "add-passkey",
+    ]);
+    expect(await page.locator("button:visible").allTextContents()).toEqual([
+      "Add a passkey",
+      "Sign out here",
+    ]);
+    await addPasskey(page, "Laptop");
+    await page.getByText("“Laptop” is registered.").waitFor();
+    await page.locator("#change-password").waitFor();
+    expect(await page.locator("#owed").isVisible()).toBeFalse();
+
+    await page.click("#sign-out");
+    await page.locator("#sign-in").waitFor();
+    await signIn(page, admin.email, PASSWORD);
+    await page.getByText(`${organisation.name} asks you for your passkey beside the password.`).waitFor();
+    expect(await page.locator("form:visible").count()).toBe(0);
+    expect(await page.locator("button:visible").allTextContents()).toEqual([
+      "Use your passkey",
+      "Sign out here",
+    ]);
+    await page.click("#prove-passkey");
+    await page.getByText("last used").waitFor();
+    await page.locator("#change-password").waitFor();
     expect(problems).toEqual([]);
   },
   TEST_MS,

@@ -23,6 +23,7 @@ test("the kill switch is on, and off again", async () => {
     kill_switch: true,
     passkey_threshold: null,
     receipt_specs: "shown",
+    second_factor: false,
     created_at: NOW,
   });
   expect(await printed("kill-switch", "on", ...whose)).toContain("Acme opens no new warrants");

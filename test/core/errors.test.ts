@@ -49,6 +49,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["agent_key_mismatch", 403, "forbidden"],
   ["agent_id_required", 403, "forbidden"],
   ["second_person_required", 403, "forbidden"],
+  ["second_factor_required", 403, "forbidden"],
   ["kill_switch_active", 403, "forbidden"],
   ["api_key_not_active", 409, "conflict"],
   ["agent_not_found", 404, "not_found"],

@@ -27,6 +27,7 @@ const person = (role: Role): PersonCaller => ({
   organisationId: "org_1",
   mode: "live",
   signInHash: "hash",
+  owesPasskey: false,
 });
 
 test("the roles are four, lowest first, and the modes two", () => {
@@ -65,6 +66,8 @@ describe("who may do what", () => {
     resolveEscalation: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     readConsole: [PEOPLE_ONLY, null, null, null, null],
     keepOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
+    endOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
+    registerPasskey: [PEOPLE_ONLY, null, null, null, null],
     administer: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
   };
   for (const verb of Object.keys(TABLE) as (keyof typeof ACCESS)[]) {
@@ -75,6 +78,13 @@ describe("who may do what", () => {
       });
     }
   }
+
+  test("a person who owes a passkey may see and end the sign-in, and register a passkey, and nothing else", () => {
+    const allowed = Object.entries(ACCESS)
+      .filter(([, access]) => refuseAccess({ ...person("owner"), owesPasskey: true }, access) === null)
+      .map(([verb]) => verb);
+    expect(allowed).toEqual(["endOwnSignIn", "registerPasskey"]);
+  });
 
   test("a key is refused where keys are not allowed, however low the role", () => {
     for (const role of ROLES) {

@@ -37,6 +37,7 @@ describe("signing in", () => {
         organisation: { id: home.id, name: home.name },
         mode: expected,
         expires_at: service.timeIn(12 * HOUR_MS),
+        second_factor_owed: null,
       });
       const cookie = reply.headers.get("set-cookie")!;
       const [pair, ...attributes] = cookie.split(/; ?/);

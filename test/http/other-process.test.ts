@@ -94,6 +94,7 @@ test("a read after a command's answer sees what the command wrote", async () => 
     killSwitch: false,
     passkeyThreshold: null,
     hidesSpecs: false,
+    secondFactor: false,
     createdAt: 1,
   };
   const answered = execute({

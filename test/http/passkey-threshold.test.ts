@@ -12,6 +12,7 @@ import {
   type Decision,
   enrol,
   passkeysOf,
+  removes,
   setThreshold,
   type TestPasskey,
 } from "../support/passkeys.ts";
@@ -81,9 +82,7 @@ describe("opening", () => {
     await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: ABOVE }));
     const { credential } = await enrol(service, home.people.viewer);
     expect((await open({ amount: ABOVE })).status).toBe(201);
-    await service.send("DELETE", `/auth/passkeys/${credential.id}`, undefined, {
-      as: home.people.viewer.as,
-    });
+    await removes(service, home.people.viewer, credential.id);
     await service.refuses(home, [403, "passkey_unavailable"], () => open({ amount: ABOVE }));
   });
 
@@ -351,7 +350,7 @@ describe("a person's settlement above it", () => {
     const warrant = await heldAbove();
     await enrol(service, person);
     const token = await approve(service, person, passkey, release(warrant));
-    await service.send("DELETE", `/auth/passkeys/${passkey.credential.id}`, undefined, { as: person.as });
+    await removes(service, person, passkey.credential.id);
     const reply = await service.refuses(home, [403, "passkey_required"], () =>
       settle(warrant.id, "release", { token }),
     );
@@ -364,7 +363,7 @@ describe("a person's settlement above it", () => {
     const unavailable = [403, "passkey_unavailable"] as const;
     await service.refuses(home, unavailable, () => settle(warrant.id, "release", { as: admin.as }));
     await service.refuses(home, unavailable, () => challenge(service, admin, release(warrant)));
-    await service.send("DELETE", `/auth/passkeys/${passkey.credential.id}`, undefined, { as: person.as });
+    await removes(service, person, passkey.credential.id);
     const uncounted = await enrolUncounted();
     await service.refuses(home, unavailable, () => settle(warrant.id, "release"));
     await service.refuses(home, unavailable, () => challenge(service, person, release(warrant)));

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createAuthenticator, type Twist } from "../support/authenticator.ts";
+import { OPEN_PASSWORDS } from "../support/cheap-passwords.ts";
 import type { Json, Reply } from "../support/client.ts";
 import { PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 import {
@@ -9,10 +10,10 @@ import {
   passkeysOf,
   registers,
   registrationOptions,
+  removes,
   type TestPasskey,
 } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
-import { together } from "../support/together.ts";
 
 /** Passkeys: how one is registered, listed and removed, and how one signs in (README, "Passkeys"). */
 
@@ -105,7 +106,7 @@ describe("registration", () => {
         ["POST", "/auth/passkeys/options"],
         ["POST", "/auth/passkeys"],
         ["GET", "/auth/passkeys"],
-        ["DELETE", "/auth/passkeys/x"],
+        ["POST", "/auth/passkeys/x/remove"],
         ["POST", "/auth/passkey/challenge"],
         ["POST", "/auth/passkey/assertion"],
       ] as const) {
@@ -284,9 +285,7 @@ test("a person who signs out everywhere while an answer is verified enrols and s
 describe("removal", () => {
   test("takes one's own passkey away, and says so in the audit log", async () => {
     const { authenticator, credential } = await enrol(service, person);
-    const removed = await service.send("DELETE", `/auth/passkeys/${credential.id}`, undefined, {
-      as: person.as,
-    });
+    const removed = await removes(service, person, credential.id);
     expect([removed.status, removed.text]).toEqual([204, ""]);
     expect(await passkeysOf(service, person)).toEqual([]);
     expect(auditEntriesOf()[0]).toMatchObject({
@@ -301,16 +300,25 @@ describe("removal", () => {
     expect([signIn.status, signIn.headers.get("set-cookie")]).toEqual([401, null]);
   });
 
-  test("whose sign-in ends while the request is on its way is refused, and the passkey stays", async () => {
-    const { credential } = await enrol(service, person);
-    const send = (path: string) => () => service.send("DELETE", path, undefined, { as: person.as });
-    const [signedOut, removed] = await together(
-      send("/auth/session"),
-      send(`/auth/passkeys/${credential.id}`),
-    );
-    expect([signedOut.status, removed.status, removed.code]).toEqual([204, 401, "not_authenticated"]);
-    expect(removed.body.error.message).toStartWith("You were signed out");
-    expect(service.ctx.reader.passkeys.get(credential.id)).not.toBeNull();
+  test("whose sign-in ends while the password is compared is refused, and the passkey stays", async () => {
+    let meanwhile = async (): Promise<unknown> => null;
+    const other = startTestShell({
+      passwords: {
+        ...OPEN_PASSWORDS,
+        verify: (password, hash) => meanwhile().then(() => OPEN_PASSWORDS.verify(password, hash)),
+      },
+    });
+    try {
+      const { operator } = (await other.organisation()).people;
+      const { credential } = await enrol(other, operator);
+      meanwhile = () => other.send("DELETE", "/auth/session", undefined, { as: operator.as });
+      const removed = await removes(other, operator, credential.id);
+      expect([removed.status, removed.code]).toEqual([401, "not_authenticated"]);
+      expect(removed.body.error.message).toStartWith("You were signed out");
+      expect(other.ctx.reader.passkeys.get(credential.id)).not.toBeNull();
+    } finally {
+      await other.close();
+    }
   });
 
   test("of somebody else's passkey, or of an unknown one, is 404", async () => {
@@ -321,10 +329,24 @@ describe("removal", () => {
       [credential.id, elsewhere.people.owner],
       ["none", person],
     ] as const) {
-      await service.refuses(home, [404, "passkey_not_found"], () =>
-        service.send("DELETE", `/auth/passkeys/${id}`, undefined, { as }),
-      );
+      await service.refuses(home, [404, "passkey_not_found"], () => removes(service, { as }, id));
     }
+  });
+
+  test("asks for the password again; wrong ones count as failed sign-ins", async () => {
+    const { credential } = await enrol(service, person);
+    await service.refuses(home, [400, "validation_failed", "body"], () =>
+      service.post(`/auth/passkeys/${credential.id}/remove`, undefined, { as: person.as, key: null }),
+    );
+    for (let count = 0; count < 10; count++)
+      await service.refuses(home, [401, "not_authenticated", "The password is wrong."], () =>
+        removes(service, person, credential.id, "wrong"),
+      );
+    const throttled = await service.refuses(home, [429, "rate_limit_exceeded"], () =>
+      removes(service, person, credential.id),
+    );
+    expect(throttled.headers.get("retry-after")).not.toBeNull();
+    expect(await passkeysOf(service, person)).toHaveLength(1);
   });
 });
 

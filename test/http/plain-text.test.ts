@@ -10,6 +10,7 @@ const ANY_CHARACTER = [
   "POST /auth/password new_password",
   "POST /auth/password/reset new_password",
   "POST /auth/passkeys/options password",
+  "POST /auth/passkeys/:id/remove password",
   // The bench keeps nothing. These two stand for what a source answered.
   "POST /bench/run deliverable.raw",
   "POST /bench/run deliverable.emitted_topics.*",

@@ -54,6 +54,7 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
         killSwitch: false,
         passkeyThreshold: null,
         hidesSpecs: false,
+        secondFactor: false,
         createdAt,
       },
     },
@@ -74,6 +75,7 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
     organisationId,
     mode,
     signInHash: signInOf(userIds[role]),
+    owesPasskey: false,
   });
   return {
     ctx,
@@ -174,7 +176,14 @@ const keyRow = ({ id, organisationId, mode }: Agent, createdAt: number): Put => 
 const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
   kind: "authSession",
   before: null,
-  row: { tokenHash: signInOf(userId), userId, mode, createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
+  row: {
+    tokenHash: signInOf(userId),
+    userId,
+    mode,
+    createdAt,
+    expiresAt: Number.MAX_SAFE_INTEGER,
+    passkeyProved: false,
+  },
 });
 
 /** More things of one kind than any history makes. */

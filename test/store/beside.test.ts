@@ -75,6 +75,7 @@ test("a command waits for another process's transaction without holding up the e
     killSwitch: false,
     passkeyThreshold: null,
     hidesSpecs: false,
+    secondFactor: false,
     createdAt: 1,
   };
   const command = store

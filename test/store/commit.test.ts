@@ -31,6 +31,7 @@ describe("the store", () => {
     killSwitch: false,
     passkeyThreshold: null,
     hidesSpecs: false,
+    secondFactor: false,
     createdAt: 0,
   });
   const scopeOf = ({ id }: Organisation): Scope => ({ organisationId: id, mode: "live" });

@@ -20,6 +20,7 @@ const organisation = (name: string): Organisation => ({
   killSwitch: false,
   passkeyThreshold: null,
   hidesSpecs: false,
+  secondFactor: false,
   createdAt: 0,
 });
 

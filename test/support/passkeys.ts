@@ -40,6 +40,14 @@ export async function enrol(client: Client, person: Person, origin?: string): Pr
   return { authenticator, credential: authenticator.credentials[0]! };
 }
 
+/** The answer to the removal of a passkey. */
+export const removes = (
+  client: Client,
+  { as }: Pick<Person, "as">,
+  id: string,
+  password = PASSWORD,
+): Promise<Reply> => client.post(`/auth/passkeys/${id}/remove`, { password }, { as, key: null });
+
 export const challenge = (client: Client, { as }: Pick<Person, "as">, decision: Decision): Promise<Reply> =>
   client.post("/auth/passkey/challenge", decision, { as, key: null });
 

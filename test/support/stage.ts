@@ -97,19 +97,19 @@ export async function createStage(
 /** The person as a caller, whose sign-in lasts however a test moves the clock. */
 export async function signedIn(
   ctx: Context,
-  person: Omit<PersonCaller, "signInHash">,
+  person: Omit<PersonCaller, "signInHash" | "owesPasskey">,
 ): Promise<PersonCaller> {
   const tokenHash = fresh(`sign-in of ${person.userId}`);
   const row = {
     ...{ tokenHash, userId: person.userId, mode: person.mode },
-    ...{ createdAt: ctx.now(), expiresAt: Number.MAX_SAFE_INTEGER },
+    ...{ createdAt: ctx.now(), expiresAt: Number.MAX_SAFE_INTEGER, passkeyProved: false },
   };
   await ctx.store.execute({
     scope: person,
     needs: {},
     decide: () => ({ answer: null, change: { put: [{ kind: "authSession", before: null, row }] } }),
   });
-  return { ...person, signInHash: tokenHash };
+  return { ...person, signInHash: tokenHash, owesPasskey: false };
 }
 
 /** An agent whose key is the caller. */

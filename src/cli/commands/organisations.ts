@@ -17,6 +17,7 @@ type Organisation = {
   readonly kill_switch: boolean;
   readonly passkey_threshold: string | null;
   readonly receipt_specs: "shown" | "hidden";
+  readonly second_factor: boolean;
 };
 
 /** An organisation and its switches, for `report`. */
@@ -27,6 +28,7 @@ export const organisationFields = (organisation: Organisation) =>
     ["kill switch", organisation.kill_switch ? "on" : "off"],
     ["passkey threshold", thresholdOf(organisation)],
     ["specs on receipts", organisation.receipt_specs],
+    ["second factor", organisation.second_factor ? "on" : "off"],
   ] as const;
 
 /** The passkey threshold for people: an amount, or off. */
@@ -88,12 +90,13 @@ function addList(organisations: Command, tools: CommandLineTools): void {
     verb: async (ctx) => listOrganisations(ctx),
     print: ({ data }) =>
       table(
-        ["id", "name", "kill switch", "passkey threshold", "created"],
+        ["id", "name", "kill switch", "passkey threshold", "second factor", "created"],
         data.map((organisation) => [
           organisation.id,
           organisation.name,
           organisation.kill_switch ? "on" : "off",
           thresholdOf(organisation),
+          organisation.second_factor ? "on" : "off",
           organisation.created_at,
         ]),
       ),

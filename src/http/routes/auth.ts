@@ -45,7 +45,7 @@ export function signedIn(call: Call, session: NewSession | Refusal): Result {
 const signedOut = ({ ctx }: Call): Answer => noContent({ "Set-Cookie": sessionCookie(null, ctx.baseUrl, 0) });
 
 /** 204, or the refusal. */
-const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>
+export const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>
   refusal ? refuseThrottled(call, refusal) : noContent();
 
 /** `/auth/session` and what belongs to it (README, "People and authority"). */
@@ -73,7 +73,7 @@ export const authRoutes: readonly Route[] = [
       detail: route({
         tags,
         summary: "Who is signed in",
-        access: ACCESS.keepOwnSignIn,
+        access: ACCESS.endOwnSignIn,
         bucket: "read",
         answers: authSessionForm,
         responses: { "200": "Who is signed in." },
@@ -92,7 +92,7 @@ export const authRoutes: readonly Route[] = [
       detail: route({
         tags,
         summary: "Sign out",
-        access: ACCESS.keepOwnSignIn,
+        access: ACCESS.endOwnSignIn,
         bucket: "write",
         answers: null,
         responses: { "204": "Signed out." },

@@ -7,10 +7,10 @@ import {
   assertionBody,
   creationOptionsForm,
   decisionBody,
+  ownPasswordBody,
   passkeyBody,
   passkeyForm,
   passkeyListForm,
-  passkeyOptionsBody,
   passkeySignInBody,
   requestOptionsForm,
 } from "../../resources/passkey.ts";
@@ -19,13 +19,14 @@ import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import { beginRegistration, finishRegistration } from "../../services/auth/passkeys/register.ts";
 import { removePasskey } from "../../services/auth/passkeys/remove.ts";
 import { beginPasskeySignIn, signInByPasskey } from "../../services/auth/passkeys/sign-in.ts";
-import { json, noContent, resource } from "../answers.ts";
+import { json, resource } from "../answers.ts";
 import { addressOf, callerOf } from "../call.ts";
-import { del, get, post, type Route, route } from "../route.ts";
-import { refuseThrottled, signedIn } from "./auth.ts";
+import { get, post, type Route, route } from "../route.ts";
+import { refuseThrottled, signedIn, unlessThrottled } from "./auth.ts";
 
 const tags = ["Passkeys"];
 const own = { tags, access: ACCESS.keepOwnSignIn } as const;
+const registers = { tags, access: ACCESS.registerPasskey, bucket: "write" } as const;
 const signsIn = { tags, access: null, bucket: "write" } as const;
 const approves = { tags, access: ACCESS.settleWarrant, bucket: "write" } as const;
 
@@ -34,11 +35,10 @@ export const passkeyRoutes: readonly Route[] = [
   post(
     "/auth/passkeys/options",
     {
-      body: passkeyOptionsBody,
+      body: ownPasswordBody,
       query: noQuery,
       detail: route({
-        ...own,
-        bucket: "write",
+        ...registers,
         summary: "Begin to register a passkey",
         answers: creationOptionsForm,
         responses: { "200": "Options for navigator.credentials.create.", "403": "passkey_unavailable" },
@@ -55,8 +55,7 @@ export const passkeyRoutes: readonly Route[] = [
       body: passkeyBody,
       query: noQuery,
       detail: route({
-        ...own,
-        bucket: "write",
+        ...registers,
         summary: "Register the passkey that the browser made",
         answers: passkeyForm,
         responses: { "201": "The passkey." },
@@ -78,20 +77,23 @@ export const passkeyRoutes: readonly Route[] = [
     },
     async (call) => resource(await listPasskeys(call.ctx, callerOf(call))),
   ),
-  del(
-    "/auth/passkeys/:id",
+  post(
+    "/auth/passkeys/:id/remove",
     {
-      body: noBody,
+      body: ownPasswordBody,
       query: noQuery,
       detail: route({
         ...own,
         bucket: "write",
         summary: "Remove a passkey",
         answers: null,
-        responses: { "204": "Removed.", "404": "passkey_not_found" },
+        responses: { "204": "Removed.", "401": "not_authenticated", "404": "passkey_not_found" },
       }),
     },
-    async (call) => (await removePasskey(call.ctx, callerOf(call), call.params.id)) ?? noContent(),
+    async (call) => {
+      const input = { id: call.params.id, password: call.body.password };
+      return unlessThrottled(call, await removePasskey(call.ctx, callerOf(call), input, addressOf(call)));
+    },
   ),
   post(
     "/auth/passkey/sign-in/options",

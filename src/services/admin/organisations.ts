@@ -45,6 +45,7 @@ export async function createOrganisation(
     killSwitch: false,
     passkeyThreshold: null,
     hidesSpecs: false,
+    secondFactor: false,
     createdAt: ctx.now(),
   };
   const owner = await newUser(ctx, {

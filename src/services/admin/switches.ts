@@ -1,7 +1,8 @@
 import type { AuditAction } from "../../core/audit-entry.ts";
-import { type Refusal, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import { AMOUNT_MAX, parseAmount } from "../../core/money.ts";
 import type { Organisation } from "../../core/organisation.ts";
+import { relyingPartyOf } from "../../core/passkey.ts";
 import type { Role } from "../../core/roles.ts";
 import { organisationResource } from "../../resources/organisation.ts";
 import type { Audited } from "../audited.ts";
@@ -57,6 +58,25 @@ export async function setReceiptSpecs(
   );
 }
 
+/**
+ * Asks people from operator up for a passkey, or no more. Refused where the service's address allows no passkeys, since
+ * nobody could enrol one.
+ */
+export async function setSecondFactor(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string; readonly on: boolean },
+): Promise<OrganisationResource | Refusal> {
+  const refused = refuseAuthority(authority, "owner");
+  if (refused) return refused;
+  const party = input.on ? relyingPartyOf(ctx.baseUrl) : null;
+  if (isRefusal(party)) return party;
+  return changeOrganisation(ctx, authority, "owner", input.organisation_id, {
+    action: "second_factor.changed",
+    changed: { secondFactor: input.on },
+  });
+}
+
 /** Changes a setting. Where it has this value already, nothing is written. */
 function changeOrganisation(
   ctx: Context,
@@ -68,7 +88,9 @@ function changeOrganisation(
     changed,
   }: {
     readonly action: AuditAction;
-    readonly changed: Partial<Pick<Organisation, "killSwitch" | "passkeyThreshold" | "hidesSpecs">>;
+    readonly changed: Partial<
+      Pick<Organisation, "killSwitch" | "passkeyThreshold" | "hidesSpecs" | "secondFactor">
+    >;
   },
 ): Promise<OrganisationResource | Refusal> {
   return administer(ctx, authority, role, {

@@ -1,5 +1,5 @@
 import { type ApiKey, endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
-import type { AuthSession } from "../../core/auth-session.ts";
+import { type AuthSession, owesPasskey } from "../../core/auth-session.ts";
 import { isRefusal } from "../../core/errors.ts";
 import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
@@ -41,21 +41,31 @@ export type SignedIn = { readonly caller: PersonCaller; readonly user: User; rea
 
 /** The person of a session cookie; null where the cookie is not valid. Each use renews the sign-in. */
 export async function signedInBy(ctx: Context, token: string): Promise<SignedIn | null> {
-  const found = await ctx.store.read(async ({ authSessions, users }) => {
+  const found = await ctx.store.read(async ({ authSessions, users, organisations }) => {
     const session = await authSessions.byHash(hashSecret(token));
     if (!session || session.expiresAt <= ctx.now()) return null;
     const user = await users.get(session.userId);
-    return user && user.removedAt === null ? { user, session } : null;
+    if (!user || user.removedAt !== null) return null;
+    const organisation = await organisations.get(user.organisationId);
+    if (!organisation) throw new Error("a person without an organisation");
+    return { user, session, organisation };
   });
   if (!found) return null;
-  const { user } = found;
+  const { user, organisation } = found;
   const session = renewedSession(found.session, ctx.now())
     ? await renewAuthSession(ctx, user, found.session)
     : found.session;
   if (!session) return null;
-  const { organisationId, id: userId, role } = user;
-  const { mode, tokenHash: signInHash } = session;
-  return { caller: { kind: "person", userId, role, organisationId, mode, signInHash }, user, session };
+  const caller: PersonCaller = {
+    kind: "person",
+    userId: user.id,
+    role: user.role,
+    organisationId: organisation.id,
+    mode: session.mode,
+    signInHash: session.tokenHash,
+    owesPasskey: owesPasskey(organisation, user.role, session),
+  };
+  return { caller, user, session };
 }
 
 /** The session with its expiry moved ahead by a use; null where that is not needed yet. */

@@ -47,15 +47,15 @@ async function signInAs(
   const harder = ctx.passwords.isOutdated(user.passwordHash) ? await ctx.passwords.hash(password) : null;
   return ctx.store.execute({
     scope: { organisationId: user.organisationId, mode },
-    needs: { user: user.id },
-    decide({ user: person, organisation }, now): Decision<NewSession> {
+    needs: { user: user.id, passkeys: user.id },
+    decide({ user: person, organisation, passkeys }, now): Decision<NewSession> {
       // Comparing takes time. The password may have been changed meanwhile, or the person removed.
       if (person?.passwordHash !== user.passwordHash) return { answer: wrong };
       const raised: readonly Put[] =
         harder === null ? [] : [{ kind: "user", before: person, row: { ...person, passwordHash: harder } }];
       const session = newAuthSession(token, person, mode, now);
       return {
-        answer: { token, resource: authSessionResource(organisation, person, session) },
+        answer: { token, resource: authSessionResource(organisation, person, session, passkeys) },
         change: { put: [{ kind: "authSession", before: null, row: session }, ...raised] },
       };
     },
@@ -74,6 +74,7 @@ export const newAuthSession = (
   mode,
   createdAt: now,
   expiresAt: now + SESSION_IDLE_MS,
+  passkeyProved: false,
 });
 
 /** Signs out: the session ends now, also for anybody else who has its cookie. */
@@ -107,7 +108,9 @@ export async function signOutEverywhere(ctx: Context, { id, organisationId }: Us
 
 /** Who is signed in, and for how long. */
 export async function readAuthSession(ctx: Context, user: User, session: AuthSession) {
-  const organisation = await ctx.store.read((reader) => reader.organisations.get(user.organisationId));
-  if (!organisation) throw new Error("a person without an organisation");
-  return authSessionResource(organisation, user, session);
+  return ctx.store.read(async ({ organisations, passkeys }) => {
+    const organisation = await organisations.get(user.organisationId);
+    if (!organisation) throw new Error("a person without an organisation");
+    return authSessionResource(organisation, user, session, await passkeys.of(user.id));
+  });
 }

@@ -70,7 +70,14 @@ export function peopleRows(tables: Tables) {
         .values(placeholdersOf(organisations))
         .onConflictDoUpdate({
           target: organisations.id,
-          set: excludedOf(organisations, "name", "killSwitch", "passkeyThreshold", "hidesSpecs"),
+          set: excludedOf(
+            organisations,
+            "name",
+            "killSwitch",
+            "passkeyThreshold",
+            "hidesSpecs",
+            "secondFactor",
+          ),
         }),
     user: () =>
       tables
@@ -84,7 +91,10 @@ export function peopleRows(tables: Tables) {
       tables
         .insert(authSessions)
         .values(placeholdersOf(authSessions))
-        .onConflictDoUpdate({ target: authSessions.tokenHash, set: excludedOf(authSessions, "expiresAt") }),
+        .onConflictDoUpdate({
+          target: authSessions.tokenHash,
+          set: excludedOf(authSessions, "expiresAt", "passkeyProved"),
+        }),
     passwordReset: () =>
       tables
         .insert(passwordResets)

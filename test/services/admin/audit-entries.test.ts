@@ -154,6 +154,7 @@ describe("an audit entry in the commit of", () => {
       kill_switch: false,
       passkey_threshold: null,
       receipt_specs: "shown",
+      second_factor: false,
       created_at: NOW,
     };
     const on = { ...is, kill_switch: true };

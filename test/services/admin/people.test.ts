@@ -47,6 +47,7 @@ describe("createOrganisation", () => {
       kill_switch: false,
       passkey_threshold: null,
       receipt_specs: "shown",
+      second_factor: false,
       created_at,
     });
     expect(organisation.id).toStartWith("org_");

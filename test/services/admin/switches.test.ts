@@ -39,6 +39,7 @@ describe("setKillSwitch", () => {
       kill_switch: true,
       passkey_threshold: null,
       receipt_specs: "shown",
+      second_factor: false,
       created_at: new Date(TEST_NOW).toISOString(),
     });
     expect(kept()).toMatchObject({ killSwitch: true, passkeyThreshold: null });

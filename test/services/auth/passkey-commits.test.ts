@@ -103,10 +103,13 @@ const release = (passkeyToken: string) =>
     idempotencyOf(),
   );
 
+const remove = (by: PersonCaller) =>
+  removePasskey(ctx, by, { id: passkey.id, password: "correct horse battery staple" }, "192.0.2.1");
+
 test("a decision queued behind the removal of the passkey that signed it moves nothing", async () => {
   await writes({ put: [{ kind: "passkeyApproval", before: null, row: approvalOf("signed") }] });
   const [removed, released] = await together(
-    () => removePasskey(ctx, caller, passkey.id),
+    () => remove(caller),
     () => release("signed"),
   );
   expect(removed).toBeNull();
@@ -115,7 +118,7 @@ test("a decision queued behind the removal of the passkey that signed it moves n
 });
 
 test("a decision queued behind the registration of a passkey finds it", async () => {
-  must((await removePasskey(ctx, caller, passkey.id)) ?? {});
+  must((await remove(caller)) ?? {});
   const [, released] = await together(
     () =>
       writes({
@@ -130,13 +133,13 @@ test("a decision queued behind the registration of a passkey finds it", async ()
 });
 
 test("of two removals of one passkey at once, one removes it", async () => {
-  const removals = await Promise.all([0, 1].map(() => removePasskey(ctx, caller, passkey.id)));
+  const removals = await Promise.all([0, 1].map(() => remove(caller)));
   expect(removals).toMatchObject([null, { refused: "passkey_not_found" }]);
   expect(ctx.reader.passkeys.of(caller.userId)).toEqual([]);
 });
 
 test("a passkey of somebody else is not removed", async () => {
-  expect(await removePasskey(ctx, stage.admin, passkey.id)).toMatchObject({ refused: "passkey_not_found" });
+  expect(await remove(stage.admin)).toMatchObject({ refused: "passkey_not_found" });
   expect(ctx.reader.passkeys.of(caller.userId)).toEqual([passkey]);
 });
 

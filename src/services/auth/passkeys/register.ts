@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/erro
 import type { Wire } from "../../../core/form.ts";
 import type { Passkey } from "../../../core/passkey.ts";
 import { countsForThreshold, PASSKEY_TTL_MS, relyingPartyOf } from "../../../core/passkey.ts";
-import { ACCESS, type Caller } from "../../../core/roles.ts";
+import { ACCESS, type Caller, refuseOwing } from "../../../core/roles.ts";
 import {
   type CreationOptions,
   creationOptions,
@@ -33,11 +33,13 @@ export async function beginRegistration(
   address: string,
 ): Promise<CreationOptions | Refusal> {
   const found = await ctx.store.read(async (reader) => {
-    const user = await personOf(reader, caller, ACCESS.keepOwnSignIn);
+    const user = await personOf(reader, caller, ACCESS.registerPasskey);
     return isRefusal(user) ? user : { user, passkeys: await reader.passkeys.of(user.id) };
   });
   if (isRefusal(found)) return found;
   const { user, passkeys } = found;
+  const another = refuseAnother(caller, passkeys);
+  if (another) return another;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
   const wrong = await confirmPassword(ctx, user, input.password, address);
@@ -57,7 +59,7 @@ export async function finishRegistration(
   caller: Caller,
   { name = "Passkey", response }: RegistrationInput,
 ): Promise<ReturnType<typeof passkeyResource> | Refusal> {
-  const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
+  const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.registerPasskey));
   if (isRefusal(user)) return user;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
@@ -88,10 +90,12 @@ function keep(
       scope: caller,
       needs: { ...credentialOf(caller), passkey: credential.id, passkeys: userId },
       decide(snapshot, now): Audited<ReturnType<typeof passkeyResource>> {
-        const present = callerNow(caller, ACCESS.keepOwnSignIn, snapshot, now);
+        const present = callerNow(caller, ACCESS.registerPasskey, snapshot, now);
         if (isRefusal(present)) return { answer: present };
-        const { callerUser: user } = snapshot;
-        if (!user) throw new Error("a person's command without its person");
+        const { callerUser: user, callerSession } = snapshot;
+        if (!user || !callerSession) throw new Error("a person's command without its person");
+        const another = refuseAnother(present, snapshot.passkeys);
+        if (another) return { answer: another };
         if (snapshot.passkey) return { answer: registeredAlready() };
         if (snapshot.passkeys.length >= PASSKEYS_MAX) return { answer: tooMany() };
         const passkey: Passkey = {
@@ -106,13 +110,20 @@ function keep(
         const after = { ...answer, user_id: userId };
         return {
           answer,
-          put: [{ kind: "passkey", before: null, row: passkey }],
+          put: [
+            { kind: "passkey", before: null, row: passkey },
+            { kind: "authSession", before: callerSession, row: { ...callerSession, passkeyProved: true } },
+          ],
           entries: [{ action: "passkey.registered", subject: passkey.id, before: null, after }],
         };
       },
     },
   );
 }
+
+/** Who owes a passkey registers the first one only: else the password would be enough to add one to those there are. */
+const refuseAnother = (caller: Caller, passkeys: readonly Passkey[]): Refusal | null =>
+  caller.kind === "person" && caller.owesPasskey && passkeys.length > 0 ? refuseOwing() : null;
 
 const tooMany = (): Refusal =>
   refuseField("response", `you have ${PASSKEYS_MAX} passkeys already; remove one first`);

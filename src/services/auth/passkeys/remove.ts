@@ -4,16 +4,24 @@ import { passkeyResource } from "../../../resources/passkey.ts";
 import { type Audited, executeAudited } from "../../audited.ts";
 import { callerNow, credentialOf } from "../../caller-now.ts";
 import type { Context } from "../../context.ts";
+import { confirmPassword } from "../confirm-password.ts";
 import { personOf } from "../person.ts";
 import { passkeyNotFound } from "./refusals.ts";
 
 /**
- * Removes one of the caller's own passkeys. Approvals that it signed and that are not used yet become void.
+ * Removes one of the caller's own passkeys. The password is asked for again, as when one is added. Approvals that it signed and that are not used yet become void.
  * Null on success.
  */
-export async function removePasskey(ctx: Context, caller: Caller, id: string): Promise<Refusal | null> {
+export async function removePasskey(
+  ctx: Context,
+  caller: Caller,
+  { id, password }: { readonly id: string; readonly password: string },
+  address: string,
+): Promise<Refusal | null> {
   const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
   if (isRefusal(user)) return user;
+  const wrong = await confirmPassword(ctx, user, password, address);
+  if (wrong) return wrong;
   return executeAudited(
     ctx,
     { kind: "user", id: user.id },

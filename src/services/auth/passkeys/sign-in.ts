@@ -61,9 +61,9 @@ async function signInAs(
       // The passkey or its owner may have been removed meanwhile. And a counter that has not risen since
       // shows that the authenticator was copied.
       if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
-      const session = newAuthSession(token, user, mode, now);
+      const session = { ...newAuthSession(token, user, mode, now), passkeyProved: true };
       return {
-        answer: { token, resource: authSessionResource(organisation, user, session) },
+        answer: { token, resource: authSessionResource(organisation, user, session, [kept]) },
         change: {
           put: [
             { kind: "passkey", before: kept, row: { ...kept, counter, lastUsedAt: now } },

@@ -33,6 +33,7 @@ export const organisations = sqliteTable("organisations", {
   killSwitch: bool("kill_switch").notNull(),
   passkeyThreshold: amount("passkey_threshold"),
   hidesSpecs: bool("hides_specs").notNull().default(false),
+  secondFactor: bool("second_factor").notNull().default(false),
   createdAt: int("created_at").notNull(),
 });
 
@@ -77,6 +78,7 @@ export const authSessions = sqliteTable(
     mode: modeColumn(),
     createdAt: int("created_at").notNull(),
     expiresAt: int("expires_at").notNull(),
+    passkeyProved: bool("passkey_proved").notNull().default(false),
   },
   (t) => [
     index("auth_sessions_by_user").on(t.userId),
