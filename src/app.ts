@@ -1,4 +1,5 @@
 import { uptime } from "node:os";
+import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
 import { SELF } from "./app/children.ts";
@@ -15,9 +16,10 @@ import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
-import { SECOND_MS } from "./core/time.ts";
+import { isoTime, SECOND_MS } from "./core/time.ts";
 import { createShell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
+import { warnOfOpenFolder } from "./platform/disk.ts";
 import { logError, logInfo, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import type { Context } from "./services/context.ts";
@@ -57,6 +59,7 @@ export async function startServer(
   opened.defer(lock.release);
   let server: RunningServer | Refusal | null = null;
   try {
+    warnOfOpenFolder(config.data);
     removeRestoreLeftover(config.data);
     server = await startLocked(config, secrets, plan, opened);
     return server;
@@ -85,6 +88,8 @@ async function startLocked(
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
   const keys = keysOfServer(config, secrets, endpoints);
   if (isRefusal(keys)) return keys;
+  const noBackupKey = ensureBackupKey(config, secrets);
+  if (noBackupKey) return noBackupKey;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     { config, secrets, store, keys, baseUrl, warmChildren: 2, listeners, metrics },
@@ -143,6 +148,12 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
   if (awaitsAcknowledgement(instance)) {
     logWarning("no live money moves until `holdfast restore acknowledge`", {
       instance_id: instance.id,
+    });
+  }
+  if (instance.restoredUnverifiedAt !== null) {
+    logWarning("the ledger was restored from a backup that no key verified", {
+      instance_id: instance.id,
+      restored_unverified_at: isoTime(instance.restoredUnverifiedAt),
     });
   }
   await recoverAtStart(ctx, onRecoveryFault);

@@ -51,6 +51,10 @@ export type Log = (typeof LOGS)[number];
 export type Secrets = {
   /** 32 bytes; null means the one in the data folder. */
   readonly masterKey: Uint8Array | null;
+  /** The same, of the key that authenticates backups. */
+  readonly backupKey: Uint8Array | null;
+  /** What backups are encrypted to; null where they are not encrypted. */
+  readonly backupPassphrase: string | null;
   /** The secret of `POST /internal/jobs/webhooks`; null closes the route. */
   readonly workerSecret: string | null;
   /** The bearer token of `/metrics`; null closes it. */
@@ -67,6 +71,8 @@ export type PrivateKey = `0x${string}`;
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
   masterKey: null,
+  backupKey: null,
+  backupPassphrase: null,
   workerSecret: null,
   metricsToken: null,
   signingKey: null,
@@ -146,6 +152,20 @@ const token: Parse<string> = (given) =>
   /^[\x21-\x7e]{16,256}$/.test(given)
     ? given
     : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
+
+const key: Parse<Uint8Array> = (text) =>
+  parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
+
+/** The 32 bytes that a text holds in base64; null where it holds none. */
+export const parseKey = (text: string): Uint8Array | null =>
+  /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
+
+/** One line, as it is typed. A guess costs a second and 256 MiB, so it needs to be no longer than a person can write down. */
+export const parsePassphrase: Parse<string> = (text) =>
+  /^[^\p{Cc}]{12,1024}$/u.test(text)
+    ? text
+    : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
+
 const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
@@ -185,10 +205,9 @@ const privateKey: Parse<PrivateKey> = (text) => {
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
-  MASTER_KEY: (text) => {
-    const bytes = /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
-    return bytes ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };
-  },
+  MASTER_KEY: key,
+  BACKUP_KEY: key,
+  BACKUP_PASSPHRASE: parsePassphrase,
   WORKER_SECRET: token,
   METRICS_TOKEN: token,
   SIGNING_KEY: (text) =>
@@ -265,6 +284,8 @@ export function readSecrets(
   if (isRefusal(values)) return values;
   return {
     masterKey: values.MASTER_KEY ?? null,
+    backupKey: values.BACKUP_KEY ?? null,
+    backupPassphrase: values.BACKUP_PASSPHRASE ?? null,
     workerSecret: values.WORKER_SECRET ?? null,
     signingKey: values.SIGNING_KEY ?? null,
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,

@@ -55,12 +55,18 @@ export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" |
   async backUp({ data, ...input }) {
     const config = ledgerConfig(data, false);
     if (isRefusal(config)) return config;
+    const secrets = readSecrets();
+    if (isRefusal(secrets)) return secrets;
     const ledger = await opened(config, NO_SECRETS);
-    return isRefusal(ledger) ? ledger : backUpFolder(config, ledger, input);
+    return isRefusal(ledger) ? ledger : backUpFolder(config, secrets, ledger, input);
   },
   async restore({ data, ...input }) {
     const config = readConfig({ DATA: data });
-    return isRefusal(config) ? config : restoreFolder(config, input);
+    if (isRefusal(config)) return config;
+    const usual = readConfig({});
+    if (isRefusal(usual)) return usual;
+    const secrets = readSecrets();
+    return isRefusal(secrets) ? secrets : restoreFolder(config, secrets, usual.data, input);
   },
   async runJob({ data, job }) {
     const config = ledgerConfig(data, false);

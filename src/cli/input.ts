@@ -32,8 +32,12 @@ export async function readSecret(
 ): Promise<string> {
   if (text !== undefined && file === undefined) return text;
   if (text !== undefined || file === undefined) throw optionFailure(option, `give it, or ${option}-file`);
-  return (await readText(`${option}-file`, file)).replace(/\r?\n$/, "");
+  return readSecretFile(`${option}-file`, file);
 }
+
+/** A secret in a file, without the file's last newline. */
+export const readSecretFile = async (option: string, file: string): Promise<string> =>
+  (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text; `-` is the standard input. */
 async function readText(option: string, path: string): Promise<string> {

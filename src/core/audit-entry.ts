@@ -33,6 +33,7 @@ export const AUDIT_ACTIONS = [
   "passkey_threshold.changed",
   "receipt_specs.changed",
   "second_factor.changed",
+  "ledger.restored_unverified",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -1,5 +1,8 @@
 import type { RetentionMark } from "./retention.ts";
 
+/** The file in the data folder whose key authenticates backups (README, "Back up"). It never goes into one. */
+export const BACKUP_KEY_FILE = "backup.key";
+
 /** This installation: one ledger and its keys. */
 export type Instance = {
   readonly id: string;
@@ -26,4 +29,9 @@ export type Instance = {
   readonly restoredAt: number | null;
   /** When the operator acknowledged the restore; until then live opens and payments are refused. */
   readonly acknowledgedAt: number | null;
+  /**
+   * When the ledger was last restored from a backup of which no key said who made it; null where it never was. It stays, also
+   * through later restores: what somebody may have changed is still in it.
+   */
+  readonly restoredUnverifiedAt: number | null;
 };

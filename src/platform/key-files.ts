@@ -10,11 +10,15 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { BACKUP_KEY_FILE } from "../core/instance.ts";
 
-/** The keys of an instance, each in a file of the data folder that only its owner may read (README, "The instance's keys"). */
+/** The keys of an instance that a backup may hold, each in a file of the data folder that only its owner may read (README, "The instance's keys"). */
 export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
 
 export type KeyFileName = (typeof KEY_FILES)[keyof typeof KEY_FILES];
+
+/** The names of all key files. The key of backups is in no backup: whoever had the file could make others. */
+type AnyKeyFileName = KeyFileName | typeof BACKUP_KEY_FILE;
 
 const NAMES: readonly KeyFileName[] = Object.values(KEY_FILES);
 
@@ -33,14 +37,23 @@ export const readKeyFiles = (folder: string): KeyTexts =>
     ]),
   );
 
-/** Writes key files into a folder that has none of them. Throws where a name is not a key file's: a backup gives the names. */
-export function writeKeyFiles(folder: string, keys: KeyTexts): void {
-  for (const [name, text] of Object.entries(keys)) {
+/**
+ * Writes the key files of a backup into a folder that has none of them, and answers their names. Throws where a name is not a
+ * key file's: the backup gives the names.
+ */
+export function writeKeyFiles(folder: string, keys: KeyTexts): readonly string[] {
+  const names = Object.keys(keys);
+  for (const name of names) {
     if (!NAMES.some((known) => known === name))
       throw new Error(`${JSON.stringify(name)} is not the name of a key file`);
-    writeDurably(join(folder, name), text, "wx");
+    writeDurably(join(folder, name), keys[name] ?? "", "wx");
   }
+  return names;
 }
+
+/** Writes the key of backups into a folder that has none. */
+export const writeBackupKey = (folder: string, key: Uint8Array): void =>
+  writeDurably(join(folder, BACKUP_KEY_FILE), `${Buffer.from(key).toString("base64")}\n`, "wx");
 
 function writeDurably(path: string, text: string, flags: "w" | "wx"): void {
   const file = openSync(path, flags, 0o600);
@@ -50,11 +63,12 @@ function writeDurably(path: string, text: string, flags: "w" | "wx"): void {
 }
 
 /** The text of a key's file; null where there is none. */
-export function readKeyFile(folder: string, name: KeyFileName): string | null {
+export function readKeyFile(folder: string, name: AnyKeyFileName): string | null {
   try {
     return readFileSync(join(folder, name), "utf8").trim();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
     return null;
   }
 }
@@ -64,7 +78,7 @@ export function readKeyFile(folder: string, name: KeyFileName): string | null {
  * together one makes it, and both read the same text. It is on disk when this returns: after a power cut, what was encrypted
  * with the key must still be readable.
  */
-export function keyFile(folder: string, name: KeyFileName, make: () => string): string {
+export function keyFile(folder: string, name: AnyKeyFileName, make: () => string): string {
   const known = readKeyFile(folder, name);
   if (known !== null) return known;
   const path = join(folder, name);

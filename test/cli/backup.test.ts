@@ -14,19 +14,19 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
+import { restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
-import { readConfig } from "../../src/config.ts";
+import { NO_SECRETS, parseKey } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
-import { appendChecksum, takeChecksum } from "../../src/store/sqlite/checksum.ts";
+import { appendLastLine, keyIdOf, takeLastLine } from "../../src/store/sqlite/last-line.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
 import { openAllRows } from "../support/all-rows.ts";
-import { type CommandLine, createCommandLine } from "../support/command-line.ts";
+import { commandsOn, configOf } from "../support/backups.ts";
+import type { CommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
-import { must } from "../support/organisations.ts";
 
 /** `holdfast backup` and `holdfast restore`, on a ledger with every kind of movement of money. */
 
@@ -41,21 +41,13 @@ let made: Record<string, unknown>;
 let work: string;
 let root: string;
 
-const configOf = (data = "missing") => must(readConfig({ DATA: data, PORT: "0" }, {}));
-const commandsOn = (context: TestContext): CommandLine =>
-  createCommandLine(context, {
-    backUp: async ({ data, ...input }) =>
-      backUpFolder(configOf(data), await openForCommands(configOf(data)), input),
-    restore: async ({ data, ...input }) => restoreFolder(configOf(data), input),
-  });
-
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), "holdfast-backup-"));
   ctx = createTestContext();
   await buildGoodLedger(ctx);
   keyFile(ctx.folder, KEY_FILES.master, () => KEY);
   keyFile(ctx.folder, KEY_FILES.signing, newSigningKey);
-  cli = commandsOn(ctx);
+  cli = commandsOn(ctx, ctx.folder);
   good = join(root, "good.backup");
   made = await cli.json("backup", good, "--data", ctx.folder);
 });
@@ -69,6 +61,9 @@ beforeEach(() => {
   mkdirSync(work);
 });
 
+/** The key that authenticates the backups of the folder, which the first of them made. */
+const backupKey = (): Uint8Array =>
+  parseKey(readFileSync(join(ctx.folder, "backup.key"), "utf8").trim()) ?? new Uint8Array();
 const permissions = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 const holdsKey = (path: string): boolean => readFileSync(path).includes(KEY);
 
@@ -97,6 +92,8 @@ describe("backup", () => {
       file: good,
       bytes: statSync(good).size,
       keys: ["master.key", "signing.key"],
+      encrypted: false,
+      backup_key_id: keyIdOf(backupKey()),
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: id,
       audit: "ok",
@@ -132,7 +129,7 @@ describe("backup", () => {
     const { out } = await cli.run("restore", file, "--data", again);
     expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
     expect(out).not.toContain("signing.key was not in it");
-    expect(readdirSync(again).sort()).toEqual(["holdfast.db", "signing.key"]);
+    expect(readdirSync(again).sort()).toEqual(["backup.key", "holdfast.db", "signing.key"]);
   });
 
   test("overwrites nothing", async () => {
@@ -208,7 +205,7 @@ describe("backup", () => {
       const restored = await cli.json("restore", file, "--despite-audit", "--data", into);
       expect(restored).toMatchObject({ audit: "disagrees", keys: ["master.key", "signing.key"] });
       expect(restored.problems).toContainEqual(expect.stringContaining("warrant counts of"));
-      expect(readdirSync(into).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+      expect(readdirSync(into).sort()).toEqual(["backup.key", "holdfast.db", "master.key", "signing.key"]);
       expect(ledgerIn(into).rest).toEqual(ledgerIn(folder).rest);
       const words = await cli.run("restore", file, "--despite-audit", "--data", join(work, "words"));
       expect(words.out).toContain("AND ITS AUDIT DISAGREES: warrant counts of");
@@ -228,15 +225,17 @@ describe("restore", () => {
       backed_up_at: made.created_at,
       restored_at: expect.stringMatching(/^\d{4}-.*Z$/),
       instance_id: made.instance_id,
+      verified: true,
+      backup_key_id: made.backup_key_id,
       audit: "ok",
       problems: [],
     });
-    expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+    expect(readdirSync(folder).sort()).toEqual(["backup.key", "holdfast.db", "master.key", "signing.key"]);
     expect(readFileSync(join(folder, "master.key"), "utf8").trim()).toBe(KEY);
     expect([
       permissions(folder),
       ...readdirSync(folder).map((name) => permissions(join(folder, name))),
-    ]).toEqual(["700", "600", "600", "600"]);
+    ]).toEqual(["700", "600", "600", "600", "600"]);
     expect(holdsKey(join(folder, "holdfast.db"))).toBeFalse();
 
     const [before, after] = [ledgerIn(ctx.folder), ledgerIn(folder)];
@@ -261,7 +260,7 @@ describe("restore", () => {
     await cli.run("backup", file, "--without-keys", "--data", ctx.folder);
     const folder = join(work, "data");
     const { code, out } = await cli.run("restore", file, "--data", folder);
-    expect([code, readdirSync(folder)]).toEqual([0, ["holdfast.db"]]);
+    expect([code, readdirSync(folder).sort()]).toEqual([0, ["backup.key", "holdfast.db"]]);
     expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
     expect(out).toContain("signing.key was not in it: put it into the folder, or set HOLDFAST_SIGNING_KEY");
     expect(out).toContain("vouchers that were signed before no longer verify");
@@ -271,7 +270,13 @@ describe("restore", () => {
     const folder = join(work, "data");
     mkdirSync(join(folder, "lost+found"), { recursive: true });
     await cli.json("restore", good, "--data", folder);
-    expect(readdirSync(folder).sort()).toEqual(["holdfast.db", "lost+found", "master.key", "signing.key"]);
+    expect(readdirSync(folder).sort()).toEqual([
+      "backup.key",
+      "holdfast.db",
+      "lost+found",
+      "master.key",
+      "signing.key",
+    ]);
   });
 
   test("works the same for a ledger that Litestream replicates", async () => {
@@ -280,7 +285,12 @@ describe("restore", () => {
     change(join(data, "holdfast.db"), "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)");
     await cli.json("backup", file, "--data", data);
     await cli.json("restore", file, "--data", join(work, "again"));
-    expect(readdirSync(join(work, "again")).sort()).toEqual(["holdfast.db", "master.key", "signing.key"]);
+    expect(readdirSync(join(work, "again")).sort()).toEqual([
+      "backup.key",
+      "holdfast.db",
+      "master.key",
+      "signing.key",
+    ]);
   });
 
   for (const name of ["holdfast.db", "master.key", "server.lock", "notes.txt", ".hidden"]) {
@@ -306,7 +316,8 @@ describe("restore", () => {
     const refused = { refused: "validation_failed", message: expect.stringContaining("was cut off") };
     expect(refuseHalfRestored(work)).toEqual(refused as never);
     expect(await startServer(configOf(work))).toEqual(refused as never);
-    expect(restoreFolder(configOf(work), { file: good, despiteAudit: false })).toMatchObject({
+    const input = { file: good, despiteAudit: false, unverified: false, key: null, passphrase: null };
+    expect(await restoreFolder(configOf(work), NO_SECRETS, ctx.folder, input)).toMatchObject({
       refused: "validation_failed",
     });
     expect(readdirSync(work).sort()).toEqual(["master.key", "restoring"]);
@@ -329,9 +340,9 @@ describe("restore refuses, with nothing in the folder,", () => {
     (...statements: readonly string[]) =>
     (file: string) => {
       copyFileSync(good, file);
-      takeChecksum(file);
+      takeLastLine(file, [backupKey()]);
       change(file, ...statements);
-      appendChecksum(file);
+      appendLastLine(file, backupKey());
     };
   const cut = (bytes: (size: number) => number) => (file: string) => {
     copyFileSync(good, file);
@@ -345,7 +356,7 @@ describe("restore refuses, with nothing in the folder,", () => {
   const newer = (file: string): void =>
     writeFileSync(
       file,
-      readFileSync(good).toString("latin1").replace("\nholdfast backup 1 ", "\nholdfast backup 2 "),
+      readFileSync(good).toString("latin1").replace("\nholdfast backup 2 ", "\nholdfast backup 3 "),
       "latin1",
     );
   const FILES: readonly (readonly [what: string, start: string, make: (file: string) => void])[] = [
@@ -356,7 +367,7 @@ describe("restore refuses, with nothing in the folder,", () => {
     ["a flipped bit", "file: it is damaged", flipped],
     ["another database", NO_BACKUP, (file) => new Database(file).run("CREATE TABLE t (a)")],
     ["a ledger that is no backup", NO_BACKUP, (file) => copyFileSync(join(ctx.folder, "holdfast.db"), file)],
-    ["a table of its own missing", "file: it is damaged", changed("DROP TABLE backup")],
+    ["a table of its own missing", TABLES, changed("DROP TABLE backup")],
     ["one cut after a page", NO_BACKUP, cut(() => 4_096)],
     ["one cut in the middle", NO_BACKUP, cut((size) => Math.floor(size / 2))],
     ["one that lacks its last page", NO_BACKUP, cut((size) => size - 4_096)],
@@ -384,7 +395,7 @@ describe("restore refuses, with nothing in the folder,", () => {
       changed("CREATE TRIGGER more AFTER UPDATE ON instances BEGIN DELETE FROM checks; END"),
     ],
     ["no instance", "file: it does not say of which instance", changed("DELETE FROM instances")],
-    ["no keys table", "file: it is damaged", changed("DROP TABLE backup_keys")],
+    ["no keys table", TABLES, changed("DROP TABLE backup_keys")],
   ];
   for (const [what, start, make] of FILES) {
     test(what, async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { type RunningServer, startServer } from "../../src/app.ts";
-import { readConfig } from "../../src/config.ts";
+import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { type Client, createClient, type Reply } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
@@ -41,12 +41,25 @@ async function stop(): Promise<void> {
 async function backup(name: string, file: string): Promise<void> {
   const config = configOf(name);
   must(
-    await backUpFolder(config, await openForCommands(config), {
+    await backUpFolder(config, NO_SECRETS, await openForCommands(config), {
       file: join(root, file),
       disagreesFile: join(root, file),
       withKeys: true,
+      passphrase: null,
     }),
   );
+}
+
+/** Restores with the key of the first folder, as on its own machine. */
+async function restore(file: string, name: string): Promise<void> {
+  const input = {
+    file: join(root, file),
+    despiteAudit: false,
+    unverified: false,
+    key: null,
+    passphrase: null,
+  };
+  must(await restoreFolder(configOf(name), NO_SECRETS, join(root, "original"), input));
 }
 
 /** Acknowledges as an operator does: by a process of its own, beside the server. */
@@ -78,7 +91,7 @@ test("no live money moves until the restore is acknowledged, and the sandbox goe
   expect((await open(home.live.as, "forgotten")).status).toBe(201);
   await stop();
 
-  must(restoreFolder(configOf("restored"), { file: join(root, "a.backup"), despiteAudit: false }));
+  await restore("a.backup", "restored");
   const { ctx: restored } = await start("restored");
   const live = { organisationId: home.id, mode: "live" } as const;
   const { reader, close } = openReader(join(root, "restored"));
@@ -114,6 +127,7 @@ test("no live money moves until the restore is acknowledged, and the sandbox goe
     created_at: expect.any(String),
     restored_at: expect.any(String),
     acknowledged_at: expect.any(String),
+    restored_unverified_at: null,
   });
   // The refusals moved nothing, so the same requests are decided anew.
   expect((await refund()).status).toBe(200);
@@ -129,7 +143,7 @@ test("a restart does not end the refusal, and a second restore needs a second ac
   const home = await makeOrganisation(ctx, client);
   await backup("original", "a.backup");
   await stop();
-  must(restoreFolder(configOf("first"), { file: join(root, "a.backup"), despiteAudit: false }));
+  await restore("a.backup", "first");
   for (let starts = 0; starts < 2; starts++) {
     await start("first");
     expect(outcome(await open(home.live.as))).toEqual([403, "restore_unacknowledged"]);
@@ -140,7 +154,7 @@ test("a restart does not end the refusal, and a second restore needs a second ac
   await start("first");
   expect((await open(home.live.as)).status).toBe(201);
   await stop();
-  must(restoreFolder(configOf("second"), { file: join(root, "b.backup"), despiteAudit: false }));
+  await restore("b.backup", "second");
   await start("second");
   expect(outcome(await open(home.live.as))).toEqual([403, "restore_unacknowledged"]);
 });

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { printable } from "../../core/hidden-characters.ts";
-import { acknowledgeRestore, type RestoreInput, type RestoreResource } from "../../services/admin/backup.ts";
+import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
 import { orFail } from "../failure.ts";
-import { given } from "../input.ts";
+import { given, readSecretFile } from "../input.ts";
 import { KEY_FILES, keyFileNames } from "../key-files.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools, DataFlag } from "../tools.ts";
@@ -17,20 +17,34 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
     .argument("<file>", "a backup; or the word acknowledge")
     .summary("put a backup into an empty data folder")
     .description(
-      "Puts a backup into an empty or missing data folder, and audits it. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
+      "Puts a backup into an empty or missing data folder, and audits it. First it is verified: with --key, else with HOLDFAST_BACKUP_KEY or the backup.key of a data folder, the one restored into or the usual one. The backup does not hold what happened after it was made, such as payments. So no live money moves until you have compared the ledger with what you know and run `holdfast restore acknowledge`.",
+    )
+    .option("--key <file>", "the backup.key of the folder that the backup was made of")
+    .option(
+      "--passphrase-file <file>",
+      "the passphrase of an encrypted backup (default: HOLDFAST_BACKUP_PASSPHRASE)",
+    )
+    .option(
+      "--unverified",
+      "restore a backup of which no key here says who made it, and mark the ledger so (default: refuse it)",
     )
     .option(
       "--despite-audit",
       "restore the backup as it is, even where its audit disagrees (default: refuse it)",
     );
-  examples(restore, "holdfast restore monday.backup --data ./data", "holdfast restore acknowledge");
+  examples(
+    restore,
+    "holdfast restore monday.backup --data ./data",
+    "holdfast restore monday.backup --key backup.key --passphrase-file passphrase.txt",
+    "holdfast restore acknowledge",
+  );
   withCommonFlags(restore).action(async (file: string) => {
-    const { data, json, despiteAudit = false } = restore.opts<CommonFlags & { despiteAudit?: boolean }>();
+    const { data, json, ...options } = restore.opts<CommonFlags & RestoreFlags>();
     const flags = given({ data });
     const acknowledges = file === ACKNOWLEDGE;
     const step = acknowledges ? "acknowledging the restore" : "checking the backup and restoring it";
     const { answer, text } = await showingProgress(tools, { step, json }, () =>
-      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, { file, despiteAudit, ...flags }),
+      acknowledges ? acknowledge(tools, flags) : restoreFile(tools, file, options, flags),
     );
     tools.print(json ? JSON.stringify(answer) : text);
   });
@@ -39,8 +53,28 @@ export function addRestore(program: Command, tools: CommandLineTools): void {
 /** The answer for programs, and the text for people. */
 type Printed = { readonly answer: object; readonly text: string };
 
-async function restoreFile(tools: CommandLineTools, options: DataFlag & RestoreInput): Promise<Printed> {
-  const answer = orFail(await tools.restore(options));
+type RestoreFlags = {
+  readonly despiteAudit?: boolean;
+  readonly unverified?: boolean;
+  readonly key?: string;
+  readonly passphraseFile?: string;
+};
+
+async function restoreFile(
+  tools: CommandLineTools,
+  file: string,
+  { despiteAudit = false, unverified = false, key, passphraseFile }: RestoreFlags,
+  flags: DataFlag,
+): Promise<Printed> {
+  const input = {
+    file,
+    despiteAudit,
+    unverified,
+    key: key === undefined ? null : await readSecretFile("--key", key),
+    passphrase:
+      passphraseFile === undefined ? null : await readSecretFile("--passphrase-file", passphraseFile),
+  };
+  const answer = orFail(await tools.restore({ ...input, ...flags }));
   const text = report(
     answer.audit === "ok"
       ? "The ledger is restored, and its audit found nothing wrong."
@@ -50,8 +84,14 @@ async function restoreFile(tools: CommandLineTools, options: DataFlag & RestoreI
       ["into", answer.data_folder],
       ["of", answer.instance_id],
       ["as it was", answer.backed_up_at],
+      ["verified", answer.backup_key_id === null ? "NO" : `with the key ${answer.backup_key_id}`],
     ],
     [
+      ...(answer.verified
+        ? []
+        : [
+            "NO KEY SAYS WHO MADE THIS BACKUP: anybody may have changed it. The ledger is marked so, and the audit log of each organisation says it.\n",
+          ]),
       ...missingKeyWarnings(answer.keys),
       "What came after the backup is lost: warrants, settlements, Idempotency-Keys, revoked keys. Live warrants are refused",
       "until you have looked at that and run `holdfast restore acknowledge`. The sandbox is open at once.",
@@ -73,10 +113,13 @@ async function acknowledge(tools: CommandLineTools, options: DataFlag): Promise<
   const { ctx, close } = orFail(await tools.open({ create: false, ...options }));
   try {
     const answer = orFail(await acknowledgeRestore(ctx));
-    const text =
-      answer.restored_at === null
-        ? "This ledger was never restored; there is nothing to acknowledge."
-        : `The restore of ${answer.restored_at} is acknowledged; live warrants open again.`;
+    if (answer.restored_at === null)
+      return { answer, text: "This ledger was never restored; there is nothing to acknowledge." };
+    const unverified =
+      answer.restored_unverified_at === null
+        ? ""
+        : `\nThe backup that was restored on ${answer.restored_unverified_at} was not verified; the ledger stays marked so.`;
+    const text = `The restore of ${answer.restored_at} is acknowledged; live warrants open again.${unverified}`;
     return { answer, text };
   } finally {
     await close();

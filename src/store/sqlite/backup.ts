@@ -1,17 +1,19 @@
 import { Database } from "bun:sqlite";
-import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { auditLedger } from "./audit.ts";
-import { appendChecksum } from "./checksum.ts";
+import { appendLastLine } from "./last-line.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
+import { schemaDifferences } from "./schema.ts";
 
 /** The texts of key files by their names. A backup contains them unencrypted. */
 export type BackupKeys = Readonly<Record<string, string>>;
 
 /** The tables that a backup has besides those of the ledger. */
-const BACKUP_TABLES = [
+export const BACKUP_TABLES = [
   "CREATE TABLE backup (created_at INTEGER NOT NULL) STRICT",
   "CREATE TABLE backup_keys (name TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
 ];
@@ -29,6 +31,16 @@ export type BackupFiles = {
   readonly disagreesFile: string;
 };
 
+/** What a backup is made with. */
+export type BackupMeans = {
+  /** The texts of the key files that go into it. */
+  readonly keys: BackupKeys;
+  /** The key that authenticates it: 32 bytes. It never goes into a backup. */
+  readonly backupKey: Uint8Array;
+  /** Encrypts a file into another one, which is there and empty; null where the backup is not encrypted. */
+  readonly encrypt: ((from: string, to: string) => Promise<void>) | null;
+};
+
 /**
  * Copies the ledger of a data folder into one file, mode 0600, while others go on writing. The copy is one
  * snapshot, with everything that was acknowledged before the call. The file gets its name only when it is
@@ -38,36 +50,65 @@ export type BackupFiles = {
  * @param createdAt epoch milliseconds
  * @returns the file's size in bytes
  */
-export function writeBackup(
+export async function writeBackup(
   dataFolder: string,
   { file, disagreesFile }: BackupFiles,
   createdAt: number,
-  keys: BackupKeys,
-): number | Refusal {
+  { keys, backupKey, encrypt }: BackupMeans,
+): Promise<number | Refusal> {
   const taken = [file, disagreesFile].find(existsSync);
   if (taken !== undefined) return refuseTaken(taken);
   const draft = `${file}.${process.pid}.part`;
+  // What is to be encrypted is never on the backup's disk in the clear: that disk may be somebody else's.
+  const copy = encrypt ? join(dataFolder, `backup.${process.pid}.part`) : draft;
+  removeCutOff(dataFolder);
   try {
-    // The file is created with its mode before anything is written, so that nobody else can ever read it.
-    closeSync(openSync(draft, "w", 0o600));
+    // The files are created with their mode before anything is written, so that nobody else can ever read them.
+    for (const path of new Set([draft, copy])) closeSync(openSync(path, "w", 0o600));
   } catch (error) {
     return refuseField("file", `${file} cannot be written (${(error as Error).message})`);
   }
   try {
-    const ledger = new Database(ledgerFile(dataFolder), { readonly: true, safeIntegers: true });
-    try {
-      ledger.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      ledger.query("VACUUM INTO ?").run(draft);
-    } finally {
-      ledger.close();
-    }
-    const problems = finishDraft(draft, createdAt, keys);
+    copyLedger(dataFolder, copy);
+    const problems = finishCopy(copy, createdAt, keys);
+    await encrypt?.(copy, draft);
+    appendLastLine(draft, backupKey);
+    syncPath(draft);
     const { size } = statSync(draft);
     const made = problems.length === 0 ? file : disagreesFile;
     if (!publishFile(draft, made)) return refuseTaken(made);
     return problems.length === 0 ? size : refuseDisagreeing(made, problems);
   } finally {
-    for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true });
+    for (const path of [draft, copy, `${copy}-journal`]) rmSync(path, { force: true });
+  }
+}
+
+/** The copy of a ledger that is to be encrypted, by the process that makes it. */
+const COPY = /^backup\.(\d+)\.part(-journal)?$/;
+
+/** Removes the copies of processes that were killed. */
+function removeCutOff(dataFolder: string): void {
+  for (const name of readdirSync(dataFolder)) {
+    const [, pid] = COPY.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(dataFolder, name), { force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+function copyLedger(dataFolder: string, copy: string): void {
+  const ledger = new Database(ledgerFile(dataFolder), { readonly: true, safeIntegers: true });
+  try {
+    ledger.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    ledger.query("VACUUM INTO ?").run(copy);
+  } finally {
+    ledger.close();
   }
 }
 
@@ -81,23 +122,23 @@ const refuseDisagreeing = (made: string, [problem, ...more]: readonly string[]):
   );
 
 /**
- * Adds the backup's own tables, audits the copy, and adds the checksum.
+ * Adds the backup's own tables, and audits the copy. A restore refuses a schema that is not a ledger's, so that is looked for now.
  *
  * @returns what disagrees
  */
-function finishDraft(draft: string, createdAt: number, keys: BackupKeys): readonly string[] {
-  const raw = new Database(draft, { readwrite: true, safeIntegers: true });
-  let problems: readonly string[];
+function finishCopy(copy: string, createdAt: number, keys: BackupKeys): readonly string[] {
+  const raw = new Database(copy, { readwrite: true, safeIntegers: true });
   try {
     for (const table of BACKUP_TABLES) raw.run(table);
     raw.query("INSERT INTO backup (created_at) VALUES (?)").run(createdAt);
     const insert = raw.query("INSERT INTO backup_keys (name, text) VALUES (?, ?)");
     for (const [name, text] of Object.entries(keys)) insert.run(name, text);
-    problems = auditLedger({ tables: drizzle(raw), raw });
+    const strange = schemaDifferences(raw, BACKUP_TABLES);
+    return [
+      ...(strange === "newer" ? [] : strange.map((object) => `${object} is not as Holdfast makes it`)),
+      ...auditLedger({ tables: drizzle(raw), raw }),
+    ];
   } finally {
     raw.close();
   }
-  appendChecksum(draft);
-  syncPath(draft);
-  return problems;
 }

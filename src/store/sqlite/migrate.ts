@@ -10,8 +10,8 @@ export type Migration = Pick<MigrationMeta, "sql" | "hash" | "folderMillis">;
 export const migrations = (): readonly Migration[] => embeddedMigrations() as MigrationMeta[];
 
 /** What drizzle's own migrator keeps, so that its tools can read it. */
-const APPLIED = "__drizzle_migrations";
-const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
+export const APPLIED = "__drizzle_migrations";
+export const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
 
 /**
  * Brings the tables up to date, all changes in one transaction; of a new database, makes them. drizzle's own migrator cannot

@@ -34,6 +34,8 @@ export function connect(file: string, options: { readonly readonly: boolean }): 
       : { create: true, readwrite: true, safeIntegers: true },
   );
   raw.run(`PRAGMA busy_timeout = ${OPENING_TIMEOUT_MS}`);
+  // What stands in the file itself may call no function that has effects outside of it.
+  raw.run("PRAGMA trusted_schema = OFF");
   if (!options.readonly) {
     raw.run("PRAGMA journal_mode = WAL");
     raw.run("PRAGMA synchronous = FULL");

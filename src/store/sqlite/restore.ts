@@ -11,21 +11,25 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { AuditAction } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal, refuse, refuseField, rootMessage } from "../../core/errors.ts";
+import { BACKUP_KEY_FILE } from "../../core/instance.ts";
+import { isoTime } from "../../core/time.ts";
 import { auditLedger } from "./audit.ts";
-import type { BackupKeys } from "./backup.ts";
-import { takeChecksum } from "./checksum.ts";
+import { BACKUP_TABLES, type BackupKeys } from "./backup.ts";
+import { type LastLine, takeLastLine } from "./last-line.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
-import { migrate, migrations } from "./migrate.ts";
+import { migrate } from "./migrate.ts";
 import { makeFolder, publishFile, syncPath } from "./new-file.ts";
+import { schemaDifferences } from "./schema.ts";
 
 /**
  * The folder in which a restore works until everything is checked. It exists while a restore runs, and after
  * one was cut off.
  */
 const STAGING = "restoring";
-/** A folder that the root of a disk may have. */
-const LOST_AND_FOUND = "lost+found";
+/** A folder that the root of a disk may have, and the key of backups, which may be there before what it verifies. */
+const MAY_BE_THERE = ["lost+found", BACKUP_KEY_FILE];
 
 /**
  * Refuses a folder in which a restore runs or was cut off: it has no ledger yet, and must not get a new one.
@@ -63,23 +67,45 @@ export type Restored = {
   readonly keys: BackupKeys;
   /** What its audit found. */
   readonly problems: readonly string[];
+  /** The id of the key that it was verified with; null where it was not verified. */
+  readonly verifiedBy: string | null;
+};
+
+/** What is restored, and what of it is accepted. */
+export type RestoreWhat = {
+  readonly file: string;
+  /** Whether a backup whose audit disagrees is restored too. */
+  readonly despiteAudit: boolean;
+  /** Whether a backup is restored too of which no key here says who made it. */
+  readonly unverified: boolean;
+};
+
+/** What a backup is restored with. */
+export type RestoreMeans = {
+  /** The keys that a backup may be verified with, 32 bytes each. */
+  readonly backupKeys: readonly Uint8Array[];
+  /** Decrypts a file in its place; leaves one as it is that is not encrypted. */
+  decrypt(file: string): Promise<Refusal | null>;
+  /** Writes the key files of a backup into a folder, and perhaps the key that verified it. Answers the names of those it wrote. */
+  keepKeys(folder: string, restored: Restored): readonly string[];
+  newAuditEntryId(): string;
 };
 
 /**
  * Puts a backup into an empty or missing data folder: its keys, then the ledger, which is marked as restored.
  * Refused where the folder contains anything; where the file is not a backup, is incomplete, or comes from a
- * newer version; and where its audit disagrees, unless that is accepted. After a refusal the folder is empty.
+ * newer version; where no key verifies it, or its audit disagrees, unless that is accepted. Nothing of the file is
+ * opened before it is verified, or that is accepted. After a refusal the folder is as it was.
  *
- * @param despiteAudit whether a backup whose audit disagrees is restored too
  * @param now epoch milliseconds
- * @param keepKeys writes key files into a folder
  */
-export function restoreBackup(
-  { file, despiteAudit }: { readonly file: string; readonly despiteAudit: boolean },
+export async function restoreBackup(
+  what: RestoreWhat,
   dataFolder: string,
   now: number,
-  keepKeys: (folder: string, keys: BackupKeys) => void,
-): Restored | Refusal {
+  means: RestoreMeans,
+): Promise<Restored | Refusal> {
+  const { file, unverified } = what;
   const occupied = refuseHalfRestored(dataFolder) ?? refuseOccupied(dataFolder);
   if (occupied) return occupied;
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
@@ -93,11 +119,15 @@ export function restoreBackup(
     const staged = ledgerFile(staging);
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
-    const found = refuseChecksum(takeChecksum(staged)) ?? prepareStaged(staged, despiteAudit, now);
+    const line = takeLastLine(staged, means.backupKeys);
+    const refused =
+      refuseLine(line, unverified, means.backupKeys.length > 0) ?? (await means.decrypt(staged));
+    if (refused) return refused;
+    const verifiedBy = line.is === "verified" ? line.keyId : null;
+    const found = prepareStaged(staged, what, { now, verifiedBy, newAuditEntryId: means.newAuditEntryId });
     if (isRefusal(found)) return found;
     syncPath(staged);
-    keepKeys(staging, found.keys);
-    publishAll(staging, dataFolder, [...Object.keys(found.keys), LEDGER_FILE]);
+    publishAll(staging, dataFolder, [...means.keepKeys(staging, found), LEDGER_FILE]);
     return found;
   } finally {
     rmSync(staging, { recursive: true, force: true });
@@ -108,7 +138,7 @@ function refuseOccupied(dataFolder: string): Refusal | null {
   const folder = statSync(dataFolder, { throwIfNoEntry: false });
   if (folder === undefined) return null;
   if (!folder.isDirectory()) return refuseField("HOLDFAST_DATA", `${dataFolder} is not a folder`);
-  const found = readdirSync(dataFolder).find((name) => name !== LOST_AND_FOUND);
+  const found = readdirSync(dataFolder).find((name) => !MAY_BE_THERE.includes(name));
   return found === undefined
     ? null
     : refuseField(
@@ -117,26 +147,31 @@ function refuseOccupied(dataFolder: string): Refusal | null {
       );
 }
 
+type Mark = { readonly now: number; readonly verifiedBy: string | null } & Pick<
+  RestoreMeans,
+  "newAuditEntryId"
+>;
+
 /**
  * Turns the copy of a backup into a ledger: migrates it, removes the backup's own tables, marks it as
  * restored, and audits it. After a refusal the copy is deleted.
  */
-function prepareStaged(staged: string, despiteAudit: boolean, now: number): Restored | Refusal {
+function prepareStaged(staged: string, { despiteAudit }: RestoreWhat, mark: Mark): Restored | Refusal {
   // The copy has no write-ahead log, so everything is in this one file.
   const raw = new Database(staged, { readwrite: true, safeIntegers: true });
   try {
-    if (isNewer(raw)) return refuseNewer();
-    const tables = drizzle(raw);
+    raw.run("PRAGMA trusted_schema = OFF");
+    // Before anything is written: what somebody planted would run then.
+    const differences = schemaDifferences(raw, BACKUP_TABLES);
+    if (differences === "newer") return refuseNewer();
+    if (differences.length > 0) return refuseSchema(differences);
     migrate(raw);
     const { backedUpAt, keys } = takeOwnTables(raw);
-    if (schemaOf(raw) !== schemaOfNewLedger()) {
-      return refuseField("file", "its tables or their guards are not those of a ledger");
-    }
-    const instanceId = markRestored(raw, now);
+    const instanceId = markRestored(raw, mark);
     if (instanceId === null) return refuseField("file", "it does not say of which instance it is");
-    const problems = auditLedger({ tables, raw });
+    const problems = auditLedger({ tables: drizzle(raw), raw });
     return problems.length === 0 || despiteAudit
-      ? { instanceId, backedUpAt, keys, problems }
+      ? { instanceId, backedUpAt, keys, problems, verifiedBy: mark.verifiedBy }
       : refuseDisagreeing(problems);
   } catch (error) {
     return refuseField("file", `it is damaged (${rootMessage(error)})`);
@@ -154,22 +189,48 @@ const refuseDisagreeing = ([problem, ...more]: readonly string[]): Refusal =>
 const refuseNewer = (): Refusal =>
   refuseField("file", "it was made by another, newer version of Holdfast; restore it with that one");
 
-function refuseChecksum(checksum: ReturnType<typeof takeChecksum>): Refusal | null {
-  if (checksum === "taken") return null;
-  if (checksum === "newer") return refuseNewer();
-  return refuseField(
+const refuseSchema = ([difference, ...more]: readonly string[]): Refusal =>
+  refuseField(
     "file",
-    checksum === "none"
-      ? "it is not one that `holdfast backup` made, or is not whole"
-      : "it is damaged: it is not as `holdfast backup` made it",
+    `its tables or their guards are not those of a ledger: ${difference} is not as Holdfast makes it; ${more.length} more`,
   );
+
+/** Why a file with this last line is not restored; null where it is. */
+function refuseLine(line: LastLine, unverified: boolean, hasKey: boolean): Refusal | null {
+  switch (line.is) {
+    case "verified":
+      return null;
+    case "unknown":
+      return unverified ? null : refuseUnverified(line.keyId, hasKey);
+    case "newer":
+      return refuseNewer();
+    case "missing":
+      return refuseField(
+        "file",
+        "it is not one that `holdfast backup` made, or is cut off: its last line is missing",
+      );
+    case "followed":
+      return refuseField(
+        "file",
+        "it is not as `holdfast backup` made it: something was added after its last line",
+      );
+    case "forged":
+      return refuseField("file", "it is not as `holdfast backup` made it: its last line is not of this key");
+    case "damaged":
+      return refuseField("file", "it is damaged, or was changed: it is not as `holdfast backup` made it");
+  }
 }
 
-const isNewer = (raw: Database): boolean => {
-  const known = new Set(migrations().map(({ hash }) => hash));
-  const applied = raw.query<{ hash: string }, []>("SELECT hash FROM __drizzle_migrations").all();
-  return applied.some(({ hash }) => !known.has(hash));
-};
+function refuseUnverified(keyId: string | null, hasKey: boolean): Refusal {
+  const next = "--unverified restores it all the same, and marks the ledger so";
+  if (keyId === null)
+    return refuseField("file", `it is of an older form, which does not say who made it; ${next}`);
+  const why = hasKey ? "and the key that is here is another" : "and that key is not here";
+  return refuseField(
+    "--key",
+    `the backup was made with the key ${keyId}, ${why}: give the ${BACKUP_KEY_FILE} of the folder that it was made of, as --key FILE; ${next}`,
+  );
+}
 
 /**
  * Takes the tables that only a backup has out of the file. `secure_delete` overwrites the keys in it, since a
@@ -188,39 +249,26 @@ function takeOwnTables(raw: Database): { readonly backedUpAt: number; readonly k
   };
 }
 
-/** The definitions of all tables, indexes and triggers. A ledger without its triggers would be unguarded. */
-const schemaOf = (raw: Database): string =>
-  JSON.stringify(
-    raw
-      .query<{ type: string; name: string; sql: string | null }, []>(
-        "SELECT type, name, sql FROM sqlite_master ORDER BY type, name",
-      )
-      .all()
-      .filter(({ type, name }) => !name.startsWith("sqlite_") && !isOfReplication(type, name)),
-  );
-
-/** Litestream adds two tables of its own to every database that it replicates. */
-const isOfReplication = (type: string, name: string): boolean =>
-  type === "table" && name.startsWith("_litestream_");
-
-function schemaOfNewLedger(): string {
-  const raw = new Database(":memory:", { safeIntegers: true });
-  try {
-    migrate(raw);
-    return schemaOf(raw);
-  } finally {
-    raw.close();
-  }
-}
-
 /** Marks the instance as restored, and gives its id; null unless there is exactly one instance. */
-function markRestored(raw: Database, now: number): string | null {
+function markRestored(raw: Database, { now, verifiedBy, newAuditEntryId }: Mark): string | null {
   const [instance, another] = raw
     .query<{ id: string }, [number]>(
       "UPDATE instances SET restored_at = ?, acknowledged_at = NULL RETURNING id",
     )
     .all(now);
-  return instance === undefined || another !== undefined ? null : instance.id;
+  if (instance === undefined || another !== undefined) return null;
+  if (verifiedBy !== null) return instance.id;
+  raw.query("UPDATE instances SET restored_unverified_at = ?").run(now);
+  const action: AuditAction = "ledger.restored_unverified";
+  const after = JSON.stringify({ object: "instance", id: instance.id, restored_unverified_at: isoTime(now) });
+  const insert = raw.query(
+    "INSERT INTO audit_entries (id, organisation_id, actor_kind, action, subject, after, recorded_at) VALUES (?, ?, 'machine', ?, ?, ?, ?)",
+  );
+  // It affects every organisation, and each sees its own audit log alone.
+  for (const { id } of raw.query<{ id: string }, []>("SELECT id FROM organisations").all()) {
+    insert.run(newAuditEntryId(), id, action, instance.id, after, now);
+  }
+  return instance.id;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { Database } from "bun:sqlite";
+import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type Refusal, refuseField } from "../../core/errors.ts";
 import { makeFolder } from "./new-file.ts";
@@ -17,6 +18,9 @@ export function lockForServer(dataFolder: string): ServerLock | Refusal {
   const file = join(dataFolder, "server.lock");
   let database: Database | null = null;
   try {
+    // Whoever can open it can lock it, and so keep a server from starting.
+    closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
     database = new Database(file, { create: true, readwrite: true });
     // Otherwise the write below would leave a journal file.
     database.run("PRAGMA journal_mode = MEMORY");

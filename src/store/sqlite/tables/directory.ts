@@ -25,6 +25,7 @@ export const instances = sqliteTable("instances", {
   idempotencyDays: int("idempotency_days"),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
+  restoredUnverifiedAt: int("restored_unverified_at"),
 });
 
 export const organisations = sqliteTable("organisations", {

@@ -1,0 +1,1 @@
+ALTER TABLE `instances` ADD `restored_unverified_at` integer;

@@ -1,0 +1,88 @@
+import { Database } from "bun:sqlite";
+import { APPLIED, MAKE_APPLIED, migrate, migrations } from "./migrate.ts";
+
+/** A table, index, view or trigger, as the schema of a database has it. */
+type SchemaObject = {
+  readonly type: string;
+  readonly name: string;
+  readonly tbl_name: string;
+  readonly sql: string | null;
+};
+
+/** Tables that others make in every ledger that they work on: SQLite's statistics, and Litestream's own two. */
+const OF_OTHERS: ReadonlySet<string> = new Set(
+  [
+    ["sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"],
+    ["sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"],
+    ["_litestream_seq", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)"],
+    ["_litestream_lock", "CREATE TABLE _litestream_lock (id INTEGER)"],
+  ].map(([name = "", sql = ""]) => textOf({ type: "table", name, tbl_name: name, sql })),
+);
+
+/** A ledger has nothing else. To read a view or a virtual table may run anything, and SQLite goes by this text, not by the type. */
+const PLAIN = /^CREATE (?:TABLE|INDEX|UNIQUE INDEX|TRIGGER) /;
+
+/** The list of changes. */
+const LIST = textOf({
+  ...{ type: "table", name: APPLIED, tbl_name: APPLIED },
+  sql: MAKE_APPLIED.replace("IF NOT EXISTS ", ""),
+});
+
+/**
+ * How the schema of a database differs from that of a ledger: each object that is missing, too many, or made with another text,
+ * whatever its name. The changes of the tables that it says it had are made in an empty database, and both are compared. It only
+ * reads, and no table but the list of changes, once no view is there: nothing that somebody planted runs.
+ *
+ * @param besides the statements that make what this file has besides a ledger
+ * @returns `newer` where it has had a change that this version does not know; else the differences
+ */
+export function schemaDifferences(raw: Database, besides: readonly string[]): "newer" | readonly string[] {
+  const found = objectsOf(raw);
+  const strange = found.filter(({ sql }) => sql !== null && !PLAIN.test(sql));
+  if (strange.length > 0) return strange.map(nameOf);
+  if (!found.some((object) => textOf(object) === LIST)) return [`table ${APPLIED}`];
+  const applied = raw
+    .query<{ hash: unknown; at: unknown }, []>(`SELECT hash, created_at AS at FROM ${APPLIED} ORDER BY rowid`)
+    .all();
+  const known = migrations();
+  if (applied.some(({ hash }) => known.every((each) => each.hash !== hash))) return "newer";
+  const isBeginning = applied.every(
+    ({ hash, at }, index) => hash === known[index]?.hash && String(at) === String(known[index]?.folderMillis),
+  );
+  if (!isBeginning) return [`the rows of ${APPLIED}`];
+  const expected = objectsMadeBy((fresh) => {
+    migrate(fresh, known.slice(0, applied.length));
+    for (const statement of besides) fresh.run(statement);
+  });
+  return differencesOf(found, expected);
+}
+
+function differencesOf(found: readonly SchemaObject[], expected: readonly SchemaObject[]): readonly string[] {
+  const [there, wanted] = [found, expected].map((objects) => new Set(objects.map(textOf)));
+  const differing = [
+    ...found.filter((object) => !wanted?.has(textOf(object)) && !OF_OTHERS.has(textOf(object))),
+    ...expected.filter((object) => !there?.has(textOf(object))),
+  ];
+  // Two objects of one name are not made by any statement, but may be written into a file.
+  const isDouble = new Set(found.map(textOf)).size !== found.length;
+  return [...new Set(differing.map(nameOf)), ...(isDouble ? ["an object that is there twice"] : [])];
+}
+
+const nameOf = ({ type, name }: SchemaObject): string => `${type} ${name}`;
+
+function textOf({ type, name, tbl_name, sql }: SchemaObject): string {
+  return JSON.stringify([type, name, tbl_name, sql]);
+}
+
+const objectsOf = (raw: Database): readonly SchemaObject[] =>
+  raw.query<SchemaObject, []>("SELECT type, name, tbl_name, sql FROM sqlite_schema").all();
+
+function objectsMadeBy(make: (raw: Database) => void): readonly SchemaObject[] {
+  const raw = new Database(":memory:", { safeIntegers: true });
+  try {
+    make(raw);
+    return objectsOf(raw);
+  } finally {
+    raw.close();
+  }
+}
