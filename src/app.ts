@@ -59,7 +59,6 @@ export async function startServer(
   opened.defer(lock.release);
   let server: RunningServer | Refusal | null = null;
   try {
-    warnOfOpenFolder(config.data);
     removeRestoreLeftover(config.data);
     server = await startLocked(config, secrets, plan, opened);
     return server;
@@ -130,6 +129,8 @@ async function startLocked(
       onAnswered,
     }),
   );
+  // Here at last: a start that is refused says nothing else.
+  warnOfOpenFolder(config.data);
   // Children start after the requests that came during the start, since both need the processor.
   setImmediate(warmUp);
   return {

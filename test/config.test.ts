@@ -258,6 +258,18 @@ describe("secrets", () => {
     });
   });
 
+  test("of backups are a key and a passphrase, which may have spaces", () => {
+    const environment = {
+      HOLDFAST_BACKUP_KEY: KEY,
+      HOLDFAST_BACKUP_PASSPHRASE: "five words drawn at random",
+    };
+    expect(read(environment)).toEqual({
+      ...NO_SECRETS,
+      backupKey: new Uint8Array(32).fill(7),
+      backupPassphrase: "five words drawn at random",
+    });
+  });
+
   test("of wallets are taken with and without 0x, in either case", () => {
     const digits = "aB".repeat(32);
     expect(read({ HOLDFAST_X402_SANDBOX_KEY: digits, HOLDFAST_X402_LIVE_KEY: `0x${digits}` })).toEqual({
@@ -280,6 +292,12 @@ describe("secrets", () => {
     ),
     [{ HOLDFAST_X402_SANDBOX_KEY: "0x" }, "HOLDFAST_X402_SANDBOX_KEY: must be a wallet's"],
     [{ HOLDFAST_MASTER_KEY: "c2hvcnQ=" }, "HOLDFAST_MASTER_KEY: must be 32 bytes"],
+    [{ HOLDFAST_BACKUP_KEY: "c2hvcnQ=" }, "HOLDFAST_BACKUP_KEY: must be 32 bytes"],
+    [
+      { HOLDFAST_BACKUP_PASSPHRASE: "eleven char" },
+      "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to 1024 characters",
+    ],
+    [{ HOLDFAST_BACKUP_PASSPHRASE: "in two lines\nof a file" }, "HOLDFAST_BACKUP_PASSPHRASE: must be 12 to"],
     [{ HOLDFAST_WORKER_SECRET: "tooshort" }, "HOLDFAST_WORKER_SECRET: must be 16 to 256"],
     [{ HOLDFAST_METRICS_TOKEN: "with spaces in it, long" }, "HOLDFAST_METRICS_TOKEN: must be 16 to 256"],
     [{ HOLDFAST_WORKER_SECRET_FILE: "/nowhere" }, "HOLDFAST_WORKER_SECRET_FILE: cannot be read (ENOENT)"],

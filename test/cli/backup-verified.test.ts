@@ -264,8 +264,8 @@ describe("--unverified", () => {
     expect(instance.restoredUnverifiedAt).toBe(Date.parse(String(answer.restored_at)));
     const organisations = openAllRows(folder);
     expect(audited(folder)).toEqual(
-      (organisations.all().organisations ?? []).map((organisation: Record<string, unknown>) => ({
-        organisation_id: organisation.id,
+      (organisations.all().organisations ?? []).map((organisation) => ({
+        organisation_id: (organisation as { id: string }).id,
         actor_kind: "machine",
         subject: instance.id,
       })),

@@ -110,7 +110,7 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
       const { problems } = await traced(dataIn("served"), async ({ serve }) => {
         expect(await (await serve()).stop()).toBe(0);
       });
-      expect(readdirSync(dataIn("served"))).toEqual(expect.arrayContaining(["master.key", "signing.key"]));
+      expect(readdirSync(dataIn("served"))).toEqual(expect.arrayContaining(["backup.key", "master.key", "signing.key"]));
       expect(problems).toEqual([]);
     },
     TEST_MS,
@@ -132,10 +132,10 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
     "a restore, with its keys, into new folders",
     async () => {
       const { problems } = await traced(dataIn("second"), ({ command }) =>
-        command("restore", join(files, "backups", "one.backup")),
+        command("restore", join(files, "backups", "one.backup"), "--key", join(DATA(), "backup.key")),
       );
       expect(readdirSync(dataIn("second"))).toEqual(
-        expect.arrayContaining(["holdfast.db", "master.key", "signing.key"]),
+        expect.arrayContaining(["backup.key", "holdfast.db", "master.key", "signing.key"]),
       );
       expect(problems).toEqual([]);
     },

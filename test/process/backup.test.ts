@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createBackupChild } from "../../src/platform/backup-child.ts";
 import { makeOrganisation } from "../support/organisations.ts";
@@ -71,7 +71,8 @@ test(
     expect(after).toBeGreaterThan(before.length);
     expect(backup).toMatchObject({ object: "backup", keys: ["master.key", "signing.key"], audit: "ok" });
 
-    await holdfast("restore", "a.backup", "--data", "restored");
+    const key = join(folder.folder, "backup.key");
+    await holdfast("restore", "a.backup", "--data", "restored", "--key", key);
     expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
     const { reader, close } = openReader(join(beside, "restored"));
     const lost = before.filter((id) => reader.warrants.find(id) === null);
@@ -87,6 +88,30 @@ test(
       paid: 0n,
     });
     expect(await folder.ctx.store.audit()).toEqual([]);
+  },
+  PROCESS_TIMEOUT_MS,
+);
+
+test(
+  "an encrypted backup holds nothing in the clear, and is restored with its passphrase and key alone",
+  async () => {
+    await createStage(folder.ctx);
+    await folder.start("1");
+    const passphrase = join(beside, "passphrase");
+    writeFileSync(passphrase, "five words drawn at random\n");
+    const made = await holdfast("backup", "a", "--passphrase-file", passphrase, "--data", folder.folder);
+    expect(made).toMatchObject({ encrypted: true, keys: ["master.key", "signing.key"] });
+    const bytes = readFileSync(join(beside, "a"));
+    // As the tools of age make it, so that a guess costs them a second and 256 MiB.
+    expect(bytes.toString("latin1", 0, 60)).toMatch(/^age-encryption\.org\/v1\n-> scrypt [A-Za-z0-9+/]{22} 18\n/);
+    for (const text of ["SQLite format 3", "CREATE TABLE", "PRIVATE KEY"])
+      expect([text, bytes.includes(text)]).toEqual([text, false]);
+    const key = ["--key", join(folder.folder, "backup.key")];
+    const restored = await holdfast(
+      ...["restore", "a", "--passphrase-file", passphrase, "--data", "restored", ...key],
+    );
+    expect(restored).toMatchObject({ verified: true, audit: "ok", keys: ["master.key", "signing.key"] });
+    expect(await holdfast("audit", "--data", "restored")).toMatchObject({ ok: true });
   },
   PROCESS_TIMEOUT_MS,
 );
