@@ -400,7 +400,7 @@ describe("what is not a ledger's is refused before it runs, whatever its name an
       oldForm(file);
       return file;
     };
-    const planted = old(join(work, "planted"), trigger("more", "AFTER UPDATE ON instances"));
+    const planted = old(join(work, "planted"), trigger("more", "AFTER INSERT ON __drizzle_migrations"));
     await refuses(
       planted,
       ["--unverified"],
