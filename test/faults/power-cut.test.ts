@@ -110,7 +110,9 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
       const { problems } = await traced(dataIn("served"), async ({ serve }) => {
         expect(await (await serve()).stop()).toBe(0);
       });
-      expect(readdirSync(dataIn("served"))).toEqual(expect.arrayContaining(["backup.key", "master.key", "signing.key"]));
+      expect(readdirSync(dataIn("served"))).toEqual(
+        expect.arrayContaining(["backup.key", "master.key", "signing.key"]),
+      );
       expect(problems).toEqual([]);
     },
     TEST_MS,

@@ -103,7 +103,9 @@ test(
     expect(made).toMatchObject({ encrypted: true, keys: ["master.key", "signing.key"] });
     const bytes = readFileSync(join(beside, "a"));
     // As the tools of age make it, so that a guess costs them a second and 256 MiB.
-    expect(bytes.toString("latin1", 0, 60)).toMatch(/^age-encryption\.org\/v1\n-> scrypt [A-Za-z0-9+/]{22} 18\n/);
+    expect(bytes.toString("latin1", 0, 60)).toMatch(
+      /^age-encryption\.org\/v1\n-> scrypt [A-Za-z0-9+/]{22} 18\n/,
+    );
     for (const text of ["SQLite format 3", "CREATE TABLE", "PRIVATE KEY"])
       expect([text, bytes.includes(text)]).toEqual([text, false]);
     const key = ["--key", join(folder.folder, "backup.key")];
