@@ -2,6 +2,7 @@ import { parentPort } from "node:worker_threads";
 import { ZxcvbnFactory } from "@zxcvbn-ts/core";
 import * as common from "@zxcvbn-ts/language-common";
 import * as english from "@zxcvbn-ts/language-en";
+import breached from "./breached-passwords.txt" with { type: "text" };
 import type { JudgeQuestion, Weakness } from "./password-judge.ts";
 
 /** The whole program of the thread that judges passwords: see `password-judge.ts`. */
@@ -30,10 +31,16 @@ const zxcvbn = new ZxcvbnFactory({
   },
 });
 
+/** The 10,000 most common stolen passwords of twelve characters or more: the library's dictionaries have few of that length. */
+const BREACHED = new Set(breached.split("\n"));
+
 /** The library's words are fixed sentences: no part of the password is in them. */
 function weaknessOf({ password, known }: JudgeQuestion): Weakness {
   const { score, feedback } = zxcvbn.check(password, [...known]);
-  if (score >= SCORE_MIN) return null;
+  if (score >= SCORE_MIN)
+    return BREACHED.has(password.toLowerCase())
+      ? "must be harder to guess. It is in lists of stolen passwords."
+      : null;
   return ["must be harder to guess.", feedback.warning ?? "", ...feedback.suggestions]
     .filter(Boolean)
     .join(" ");

@@ -8,6 +8,8 @@ const known = ["ada.lovelace@analytical.example", "lovelace", "analytical engine
 describe("a password that is easy to guess is refused, in words that say why", () => {
   for (const [password, why] of [
     ["password1234", "similar to a commonly used password"],
+    ["thisismypassword", "in lists of stolen passwords"],
+    ["ThisIsMyPassword", "in lists of stolen passwords"],
     ["aaaaaaaaaaaa", 'Repeated characters like "aaa"'],
     ["abcabcabcabcabc", 'like "abcabcabc"'],
     ["P@$$w0rd2030!", "Add more words"],
