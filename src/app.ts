@@ -22,6 +22,7 @@ import { recoverAtStart } from "./jobs/recover.ts";
 import { warnOfOpenFolder } from "./platform/disk.ts";
 import { logError, logInfo, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
+import { createSignInLog } from "./platform/sign-in-log.ts";
 import type { Context } from "./services/context.ts";
 import { awaitsAcknowledgement, rememberServer } from "./services/instance.ts";
 import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
@@ -91,7 +92,17 @@ async function startLocked(
   if (noBackupKey) return noBackupKey;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
-    { config, secrets, store, keys, baseUrl, warmChildren: 2, listeners, metrics },
+    {
+      config,
+      secrets,
+      store,
+      keys,
+      baseUrl,
+      warmChildren: 2,
+      listeners,
+      metrics,
+      signInLog: createSignInLog(),
+    },
     opened,
   );
   const walCheckpoint = walCheckpointJob(config, SELF, store.finishWalCheckpoint);
@@ -125,6 +136,13 @@ async function startLocked(
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
       onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+      onUntrustedProxy: (header) =>
+        logWarning(
+          "a proxy is not trusted: name it in HOLDFAST_TRUST_PROXY, or limits take all its clients for one",
+          {
+            header,
+          },
+        ),
       operation,
       onAnswered,
     }),
@@ -138,6 +156,7 @@ async function startLocked(
     ctx,
     async stop() {
       ctx.places.close();
+      ctx.signInThrottle.close();
       await drain(ctx.deliverySlots);
       await opened.disposeAsync();
     },

@@ -11,10 +11,14 @@ import { createPasskeyVerifier } from "../platform/passkeys.ts";
 import { createPasswords } from "../platform/passwords.ts";
 import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
+import type { SignInLog } from "../platform/sign-in-log.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
+import { createSignInFailures } from "../services/auth/failures.ts";
 import { createKeyUses } from "../services/auth/key-uses.ts";
 import { createPendingChallenges } from "../services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../services/auth/throttle.ts";
+import { newToken } from "../services/auth/tokens.ts";
+import type { After } from "../services/auth/waiting-room.ts";
 import type { Context } from "../services/context.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
@@ -26,6 +30,11 @@ import type { Keys } from "./keys.ts";
 const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
 const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
+
+const after: After = (ms, then) => {
+  const timer = setTimeout(then, ms);
+  return { cancel: () => clearTimeout(timer) };
+};
 
 type Listener = { readonly address: string; readonly port: number };
 
@@ -40,6 +49,7 @@ export type ContextParts = {
   readonly warmChildren: number;
   readonly listeners: () => readonly Listener[];
   readonly metrics: Metrics | null;
+  readonly signInLog: SignInLog;
 };
 
 type Composed = {
@@ -54,7 +64,7 @@ type Composed = {
  * to `opened`.
  */
 export function composeContext(parts: ContextParts, opened: AsyncDisposableStack): Composed {
-  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics } = parts;
+  const { config, secrets, store, keys, baseUrl, warmChildren, listeners, metrics, signInLog } = parts;
   const newId = createIds(Date.now, random40, store.newestIdTime);
   const memory = new EvaluatorMemory();
   const evaluator = createEvaluator({
@@ -95,7 +105,9 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     newId,
     randomByte,
     passwords: createPasswords(),
-    signInThrottle: createSignInThrottle(),
+    signInThrottle: createSignInThrottle({ after, secret: newToken({ randomByte }) }),
+    signInLog,
+    signInFailures: createSignInFailures(),
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),

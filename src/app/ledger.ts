@@ -1,6 +1,7 @@
 import type { CommandLineTools, OpenLedger } from "../cli/tools.ts";
 import { type Config, NO_SECRETS, readConfig, readSecrets, type Secrets } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { NO_SIGN_IN_LOG } from "../platform/sign-in-log.ts";
 import { serverHasRun } from "../services/instance.ts";
 import { hasLedger } from "../store/sqlite/ledger-file.ts";
 import { OlderServer } from "../store/sqlite/ledger-version.ts";
@@ -26,7 +27,7 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
   const baseUrl = config.baseUrl ?? instance.baseUrl ?? baseUrlOf(config);
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
-  const alone = { warmChildren: 0, listeners, metrics: null };
+  const alone = { warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
   const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };

@@ -14,6 +14,7 @@ import { recoverOverdueChecks } from "../jobs/recover.ts";
 import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld, retentionJob } from "../jobs/retention.ts";
 import { type Job, startScheduler } from "../jobs/scheduler.ts";
+import { writeSignInFailures } from "../jobs/sign-in-failures.ts";
 import { createWatchdog } from "../jobs/watchdog.ts";
 import { deliverWebhooks } from "../jobs/webhooks.ts";
 import { createAuditChild } from "../platform/audit-child.ts";
@@ -120,14 +121,18 @@ export function startOperation(options: OperationOptions): RunningOperation {
     async stop() {
       auditChild.stop();
       await scheduler.stop();
-      // Without this, the uses of keys since the job's last run would be lost.
+      // Without these, what came since the last runs of the jobs would be lost.
       await writeKeyUses(ctx).catch((error: unknown) => logError("job failed", error, { job: KEY_USES_JOB }));
+      await writeSignInFailures(ctx, true).catch((error: unknown) =>
+        logError("job failed", error, { job: SIGN_IN_FAILURES_JOB }),
+      );
     },
   };
 }
 
 const LEDGER_JOB = "ledger";
 const KEY_USES_JOB = "key-uses";
+const SIGN_IN_FAILURES_JOB = "sign-in-failures";
 
 /** The jobs that the command line may run by hand. They answer how many items they worked on; null where they do not count. */
 export const JOBS = {
@@ -209,6 +214,7 @@ function jobsOf(
     { name: "deadlines", everyMs: SECOND_MS / 2, run: onceAcknowledged(JOBS.deadlines) },
     { name: "agents", everyMs: MINUTE_MS, run: JOBS.agents },
     { name: KEY_USES_JOB, everyMs: 10 * SECOND_MS, run: () => writeKeyUses(ctx) },
+    { name: SIGN_IN_FAILURES_JOB, everyMs: 5 * SECOND_MS, run: () => writeSignInFailures(ctx) },
     { name: "recover", everyMs: MINUTE_MS / 4, run: JOBS.recover },
     {
       name: "retention",

@@ -165,6 +165,45 @@ function showOwed(owed, organisation) {
   byId("sign-out-everywhere").hidden = owed !== null;
 }
 
+function signInItem({ id, mode, address, agent, current, created_at, last_used_at, expires_at }) {
+  const time = (at) => new Date(at).toLocaleString();
+  const item = document.createElement("li");
+  const about = document.createElement("span");
+  const details = document.createElement("small");
+  about.textContent = `${agent || "a program without a name"}${current ? " (this one)" : ""}`;
+  details.textContent = [
+    `from ${address ?? "an address that is not known"}`,
+    mode,
+    `since ${time(created_at)}`,
+    `last used ${time(last_used_at)}`,
+    `until ${time(expires_at)}`,
+  ].join(" · ");
+  about.append(details);
+  item.append(about);
+  if (!current) item.append(endButton(id, about.firstChild.textContent));
+  return item;
+}
+
+function endButton(id, name) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "End";
+  button.setAttribute("aria-label", `End the sign-in by ${name}`);
+  button.addEventListener("click", () =>
+    attempt(button, async () => {
+      await send("DELETE", `/auth/sessions/${encodeURIComponent(id)}`);
+      await showSignIns();
+      return "That sign-in is ended.";
+    }),
+  );
+  return button;
+}
+
+async function showSignIns() {
+  const { data } = await send("GET", "/auth/sessions");
+  byId("sign-ins").replaceChildren(...data.map(signInItem));
+}
+
 /** The account where somebody is signed in, else the sign-in. */
 async function showAccount() {
   const session = await send("GET", "/auth/session").catch((error) => {
@@ -177,8 +216,13 @@ async function showAccount() {
     byId("who").textContent =
       `${user.name} (${user.email}), ${user.role} of ${organisation.name}, in ${mode}.`;
     showOwed(owed, organisation);
-    if (owed === null) await showPasskeys();
-    else listPasskeys([]);
+    if (owed === null) {
+      await showPasskeys();
+      await showSignIns();
+    } else {
+      listPasskeys([]);
+      byId("sign-ins").replaceChildren();
+    }
   }
   byId("signed-out").hidden = session !== null;
   byId("signed-in").hidden = session === null;
@@ -196,6 +240,7 @@ function startAccount() {
   onClick("keep-passkey", async () => byId("remove-passkey-dialog").close());
   onSubmit("change-password", async (fields) => {
     await send("POST", "/auth/password", fields);
+    await showSignIns();
     return "The password is changed; everywhere else you are signed out.";
   });
   onClick("sign-out", async () => {

@@ -70,6 +70,9 @@ const ACCOUNT = `<section id="signed-out" hidden>
 <label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="12" maxlength="256" required></label>
 <p><button>Change the password</button></p>
 </form>
+<h2 id="sign-ins-title">Where you are signed in</h2>
+<p>End what you do not know, and change your password then.</p>
+<ul id="sign-ins" aria-labelledby="sign-ins-title"></ul>
 </div>
 <h2>Sign out</h2>
 <p><button type="button" id="sign-out">Sign out here</button> <button type="button" id="sign-out-everywhere">Sign out everywhere</button></p>

@@ -7,7 +7,11 @@ export const AUDIT_ACTIONS = [
   "user.password_changed",
   "user.password_reset_issued",
   "user.password_reset",
+  "user.signed_in",
+  "user.sign_in_failed",
+  "user.signed_out",
   "user.signed_out_everywhere",
+  "user.sign_ins_ended",
   "passkey.registered",
   "passkey.removed",
   "passkeys.reset",
@@ -37,10 +41,13 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** Who made a change: a signed-in person, or somebody at the command line of the machine itself. */
-export const ADMINISTRATOR_KINDS = ["user", "machine"] as const;
+/**
+ * Who made a change: a signed-in person, or somebody at the command line of the machine itself. A stranger changes nothing,
+ * but failed to sign in; the id is their network.
+ */
+export const ADMINISTRATOR_KINDS = ["user", "machine", "stranger"] as const;
 export type Administrator =
-  | { readonly kind: "user"; readonly id: string }
+  | { readonly kind: "user" | "stranger"; readonly id: string }
   | { readonly kind: "machine"; readonly id: null };
 
 /** One entry of the audit log: who changed what, and how it was before and after. It holds no secret. */

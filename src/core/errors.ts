@@ -75,6 +75,7 @@ export const ERRORS = {
   webhook_not_found: [404, "No such webhook endpoint."],
   delivery_not_found: [404, "No such webhook delivery."],
   user_not_found: [404, "No such person, or not in your organisation."],
+  sign_in_not_found: [404, "No such sign-in, or it has ended."],
   passkey_not_found: [404, "No such passkey, or not yours."],
   illegal_transition: [409, "The move is not legal from the warrant's current state."],
   version_conflict: [409, "Someone else moved it first; read it again and retry."],

@@ -1,9 +1,9 @@
-import type { AuthSession } from "../core/auth-session.ts";
 import type { Asked, ByteBudget, Claim } from "../core/byte-budget.ts";
-import type { Network } from "../core/networks.ts";
+import { type Client, clientOf, networkOf } from "../core/client.ts";
+import type { Address, Network } from "../core/networks.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
-import type { User } from "../core/user.ts";
+import type { SignedIn } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
 import { type Counted, clientAddress } from "./limits.ts";
@@ -60,7 +60,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   /** Whether the worker calls, on a route for the worker. */
   worker: boolean;
   /** The person and the sign-in; null where the request has no valid cookie. */
-  signedIn: { readonly user: User; readonly session: AuthSession } | null;
+  signedIn: SignedIn | null;
   /** The caller's remaining rate limit; null until the request was counted. */
   budget: Budget | null;
   /** The Idempotency-Key and the fingerprint; null on a route that does not move money. */
@@ -82,7 +82,7 @@ export function countedAs(call: Call): Counted {
   return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
 }
 
-const countedByAddress = (call: Call): Counted => ({ kind: "address", id: addressOf(call) });
+const countedByAddress = (call: Call): Counted => ({ kind: "address", id: networkOfClient(call) });
 
 /** Who takes memory, for a body or an answer. */
 export function partyOf(call: Call): Omit<Asked, "bytes"> {
@@ -93,9 +93,14 @@ export function partyOf(call: Call): Omit<Asked, "bytes"> {
 /** Memory for a long answer to this request. */
 export const roomOf = (call: Call): Room => roomIn(call.setup.answers, partyOf(call));
 
-/** The client's address; for IPv6, its /64 network. */
-export const addressOf = ({ socketAddress, headers, setup }: Call): string =>
+const addressOf = ({ socketAddress, headers, setup }: Call): Address | null =>
   clientAddress(socketAddress(), headers.get("x-forwarded-for"), setup.trustedProxies);
+
+/** The client's address; for IPv6, its /64 network. */
+export const networkOfClient = (call: Call): string => networkOf(addressOf(call));
+
+/** Where the request came from. */
+export const clientOfCall = (call: Call): Client => clientOf(addressOf(call), call.headers.get("user-agent"));
 
 /** Logs an unexpected error with the request's id. */
 export const reportFault = ({ setup, requestId }: Call, error: unknown): void =>

@@ -1,8 +1,6 @@
-import type { AuthSession } from "../core/auth-session.ts";
 import type { Caller } from "../core/roles.ts";
 import { isHttps } from "../core/source-url.ts";
-import type { User } from "../core/user.ts";
-import { callerOfApiKey, signedInBy } from "../services/auth/callers.ts";
+import { callerOfApiKey, type SignedIn, signedInBy } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
 import type { Call } from "./call.ts";
 
@@ -12,7 +10,7 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 export type Identity = {
   readonly caller: Caller | null;
-  readonly signedIn: { readonly user: User; readonly session: AuthSession } | null;
+  readonly signedIn: SignedIn | null;
 };
 
 const NOBODY: Identity = { caller: null, signedIn: null };

@@ -73,18 +73,22 @@ export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | null,
   trustedProxies: readonly Network[],
-): string {
+): Address | null {
   let address = plainAddress(socketAddress ?? "");
-  if (address === null) return "unknown";
+  if (address === null) return null;
   const hops = forwardedFor?.split(",").map((hop) => hop.trim()) ?? [];
   // The nearest proxy wrote the last hop. Everything before an untrusted hop may be invented.
   for (let hop = hops.pop(); hop !== undefined && isTrusted(address, trustedProxies); hop = hops.pop()) {
-    const next = plainAddress(hop);
+    const next = plainAddress(withoutPort(hop));
     if (next === null) break;
     address = next;
   }
-  return address instanceof ipaddr.IPv6 ? networkOf(address) : address.toString();
+  return address;
 }
+
+/** Some proxies write the client's port too: `203.0.113.7:4711`, `[2001:db8::7]:4711`. */
+const withoutPort = (hop: string): string =>
+  (/^\[(.+)\](?::\d{1,5})?$/.exec(hop) ?? /^([^:]+):\d{1,5}$/.exec(hop))?.[1] ?? hop;
 
 /** On `::`, an IPv4 client shows as `::ffff:1.2.3.4`. */
 function plainAddress(text: string): Address | null {
@@ -94,10 +98,3 @@ function plainAddress(text: string): Address | null {
 
 const isTrusted = (address: Address, networks: readonly Network[]): boolean =>
   networks.some((network) => isInNetwork(address, network));
-
-/** An IPv6 client has a whole /64 network, and could use a new address for each request. */
-const networkOf = (address: ipaddr.IPv6): string =>
-  `${address.parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(":")}::/64`;

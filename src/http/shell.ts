@@ -51,6 +51,8 @@ export type HttpOptions = {
   /** The bytes of all long answers that are being sent; 128 MiB by default. */
   readonly answers?: ByteBudget;
   readonly onFault: (error: unknown, requestId: string) => void;
+  /** Called once, where a request names a client that it came for, and no proxy is trusted. */
+  readonly onUntrustedProxy?: (header: string) => void;
   /** Without it there are no metrics, and /readyz always answers that the service is ready. */
   readonly operation?: Operation;
   /** Called with every answer. */
@@ -73,9 +75,11 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
   const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
+  const lookForProxy = proxyLookOut(options);
 
   return async (request, socketAddress) => {
     const startedAt = performance.now();
+    lookForProxy(request.headers);
     const call = callOf(setup, request, socketAddress);
     const answer = await answerTo(call, request, checks);
     const sent = isShort(answer) ? answer : await inPieces(call, answer);
@@ -89,6 +93,22 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     });
   };
 }
+
+/**
+ * Behind a proxy that is not trusted all clients have one address, so that limits count them as one. The first request that
+ * shows it is told of, and none after that: whoever calls can write the headers.
+ */
+function proxyLookOut({ trustedProxies, onUntrustedProxy }: HttpOptions): (headers: Headers) => void {
+  let looks = trustedProxies.length === 0 && onUntrustedProxy !== undefined;
+  return (headers) => {
+    const header = looks ? FORWARDED_HEADERS.find((name) => headers.has(name)) : undefined;
+    if (header === undefined) return;
+    looks = false;
+    onUntrustedProxy?.(header);
+  };
+}
+
+const FORWARDED_HEADERS = ["x-forwarded-for", "forwarded"];
 
 /** What the checks work with. */
 type Checks = {

@@ -129,7 +129,13 @@ export interface Reader {
   readonly auditEntries: {
     list(organisationId: string, olderThan: string | null, limit: number): Promise<readonly AuditEntry[]>;
   };
-  readonly authSessions: { byHash(tokenHash: string): Promise<AuthSession | null> };
+  readonly authSessions: {
+    byHash(tokenHash: string): Promise<AuthSession | null>;
+    /** Those that end later than a time, the last to end first. */
+    of(userId: string, now: number, limit: number): Promise<readonly AuthSession[]>;
+    /** Whether the person has signed in from a network, of what is remembered. */
+    hasBeenFrom(userId: string, network: string): Promise<boolean>;
+  };
   readonly instance: { get(): Promise<Instance> };
   readonly webhooks: {
     get(id: string): Promise<WebhookEndpoint | null>;

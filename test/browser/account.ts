@@ -150,7 +150,7 @@ test(
     expect(await page.locator("#who").textContent()).toContain(
       `${operator.email}), operator of ${home.name}, in live.`,
     );
-    await page.getByText("last used").waitFor();
+    await page.locator("#passkeys").getByText("last used").waitFor();
 
     await setThreshold(service, home, "100");
     const warrant = await service.opened(home, { amount: "101" });
@@ -238,8 +238,31 @@ test(
       "Sign out here",
     ]);
     await page.click("#prove-passkey");
-    await page.getByText("last used").waitFor();
+    await page.locator("#passkeys").getByText("last used").waitFor();
     await page.locator("#change-password").waitFor();
+    expect(problems).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a person sees where they are signed in, and ends what they do not know",
+  async () => {
+    const { admin } = home.people;
+    const { page, problems } = await openDesk("/account");
+    await signIn(page, admin.email, PASSWORD);
+    const list = page.locator("#sign-ins li");
+    await list.filter({ hasText: "(this one)" }).waitFor();
+    expect(await list.count()).toBe(2);
+    const known = list.filter({ hasText: "Chrome" });
+    expect(await known.textContent()).toMatch(
+      /\(this one\)from 127\.0\.0\.1 · live · since .+ · last used .+ · until [^·]+$/,
+    );
+    // This one has no button.
+    await page.click("#sign-ins button");
+    await page.getByText("That sign-in is ended.").waitFor();
+    expect(await list.count()).toBe(1);
+    expect((await service.get("/auth/session", { as: admin.as })).status).toBe(401);
     expect(problems).toEqual([]);
   },
   TEST_MS,

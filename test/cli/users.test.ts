@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { hashSecret } from "../../src/core/api-key.ts";
 import { signIn } from "../../src/services/auth/sign-in.ts";
+import { callerAt } from "../support/client.ts";
 import { TEST_NOW } from "../support/context.ts";
 import { createOperator, type SetUp } from "../support/operator.ts";
 import { must } from "../support/organisations.ts";
@@ -61,7 +62,7 @@ test("remove", async () => {
 test("remove ends the person's sign-ins and reset links then, so that they are forgotten in time", async () => {
   const { viewer, emailOf } = made;
   const credentials = { email: emailOf("bob"), password: "correct horse" };
-  const { token: cookie } = must(await signIn(ctx, credentials, "192.0.2.1"));
+  const { token: cookie } = must(await signIn(ctx, credentials, callerAt("192.0.2.1")));
   const { url } = await cli.json("users", "reset-password", viewer);
   const link = String(url).split("#")[1] ?? "";
   const { authSessions, passwordResets } = ctx.reader;
@@ -99,4 +100,45 @@ test("reset-passkeys", async () => {
   expect(await cli.json("users", "reset-passkeys", viewer)).toMatchObject({ id: viewer, object: "user" });
   expect(await printed("users", "reset-passkeys", viewer)).toContain("has no passkeys now.");
   await refused(["users", "reset-passkeys", "usr_none"], "user_not_found");
+});
+
+test("sign-ins and sign-out", async () => {
+  const { viewer, emailOf } = made;
+  const credentials = { email: emailOf("bob"), password: "correct horse" };
+  const sign = async (address: string, agent: string) =>
+    hashSecret(must(await signIn(ctx, credentials, callerAt(address, agent))).token);
+  const [first, second] = [await sign("192.0.2.1", "Firefox"), await sign("2001:db8:1:2:3::4", "curl/8")];
+  const ids = [first, second].map((hash) => `sgn_${hash.slice(0, 20)}`);
+  const { data } = (await cli.json("users", "sign-ins", viewer)) as unknown as Listed;
+  expect(data.map(({ id }) => id).sort()).toEqual([...ids].sort());
+  expect(data.find(({ id }) => id === ids[1])).toEqual({
+    ...{ id: ids[1], object: "sign_in", user_id: viewer, mode: "live", current: false },
+    ...{ address: "2001:db8:1:2::/64", agent: "curl/8", created_at: NOW, last_used_at: NOW },
+    expires_at: new Date(TEST_NOW + 12 * 3_600_000).toISOString(),
+  });
+  const list = await printed("users", "sign-ins", viewer);
+  for (const text of [...ids, "192.0.2.1", "Firefox", "2001:db8:1:2::/64", NOW]) expect(list).toContain(text);
+  const isOver = (hash: string) => ctx.reader.authSessions.byHash(hash)!.expiresAt <= ctx.now();
+  expect(await cli.json("users", "sign-out", viewer, "--sign-in", ids[0]!)).toEqual({
+    object: "sign_ins_ended",
+    user_id: viewer,
+    sign_ins: [ids[0]],
+  } as never);
+  expect([isOver(first), isOver(second)]).toEqual([true, false]);
+  await refused(
+    ["users", "sign-out", viewer, "--sign-in", ids[0]!],
+    "sign_in_not_found",
+    `There is no sign-in ${ids[0]}`,
+  );
+  expect(await printed("users", "sign-out", viewer)).toMatch(`Sign-ins ended: 1.`);
+  expect(isOver(second)).toBeTrue();
+  expect(ctx.reader.auditEntries.list(made.organisation, null, 1)[0]).toMatchObject({
+    actor: { kind: "machine", id: null },
+    action: "user.sign_ins_ended",
+    subject: viewer,
+    before: { sign_ins: [ids[1]] },
+  });
+  expect(await printed("users", "sign-out", viewer)).toMatch("Sign-ins ended: 0.");
+  for (const command of ["sign-ins", "sign-out"])
+    await refused(["users", command, "usr_none"], "user_not_found");
 });

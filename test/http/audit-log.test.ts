@@ -10,7 +10,7 @@ import { createPolicy } from "../../src/services/admin/policies.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
 import { createUser, removeUser, resetPasskeys, setUserRole } from "../../src/services/admin/users.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
-import { type Json, NOBODY } from "../support/client.ts";
+import { type Credentials, type Json, NOBODY } from "../support/client.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { signedIn } from "../support/stage.ts";
@@ -50,6 +50,8 @@ const entry = (
   after,
   recorded_at: NOW(),
 });
+
+const NOTHING_OF = { passkeys: [], sign_ins: [] };
 
 describe("an entry in the commit of", () => {
   test("an organisation and its owner created", async () => {
@@ -101,7 +103,7 @@ describe("an entry in the commit of", () => {
     expect(entries).toEqual([
       entry("user.created", made.id, null, made, actor),
       entry("user.role_changed", made.id, made, changed, actor),
-      entry("user.removed", made.id, { ...changed, passkeys: [] }, { ...removed, passkeys: [] }, actor),
+      entry("user.removed", made.id, { ...changed, ...NOTHING_OF }, { ...removed, ...NOTHING_OF }, actor),
     ]);
     expect(removed).toEqual({ ...made, role: "admin", removed_at: NOW() });
   });
@@ -109,12 +111,22 @@ describe("an entry in the commit of", () => {
   test("a person's own changes: password changed, reset by a link, signed out everywhere", async () => {
     const { viewer } = home.people;
     const actor = { kind: "user", id: viewer.id };
-    const own = (action: string) => entry(action, viewer.id, null, null, actor);
+    /** What ended sign-ins. */
+    const own = (action: string, ended: readonly string[]) =>
+      entry(action, viewer.id, { sign_ins: ended }, { sign_ins: [] }, actor);
+    const signIns = async (as: Credentials) =>
+      (await service.get("/auth/sessions", { as })).body.data.map(({ id }: Json) => id);
+    const elsewhere = await home.signIn(viewer);
+    const [otherId] = (await service.get("/auth/sessions", { as: viewer.as })).body.data
+      .filter(({ current }: Json) => !current)
+      .map(({ id }: Json) => id);
+    expect(await signIns(elsewhere)).toContain(otherId);
     const post = (path: string, body: object) => service.post(path, body, { as: viewer.as, key: null });
     const changed = await entriesOf(() =>
       post("/auth/password", { current_password: PASSWORD, new_password: "another long one" }),
     );
-    expect(changed).toEqual([own("user.password_changed")]);
+    expect(changed).toEqual([own("user.password_changed", [otherId])]);
+    const left = await signIns(viewer.as);
     let link: Json;
     const issued = await entriesOf(async () => {
       link = must(await issuePasswordReset(service.ctx, MACHINE, { user_id: viewer.id }));
@@ -128,12 +140,12 @@ describe("an entry in the commit of", () => {
     const out = await entriesOf(() =>
       service.send("DELETE", "/auth/sessions", undefined, { as: viewer.as, key: null }),
     );
-    expect(out).toEqual([own("user.signed_out_everywhere")]);
+    expect(out).toEqual([own("user.signed_out_everywhere", left)]);
     const token = link.url.split("#")[1];
     const reset = await entriesOf(() =>
       post("/auth/password/reset", { token, new_password: "a third long one" }),
     );
-    expect(reset).toEqual([own("user.password_reset")]);
+    expect(reset).toEqual([own("user.password_reset", [])]);
   });
 
   test("a policy, a verifier, a schema and a deposit", async () => {

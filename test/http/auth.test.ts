@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { revokeKey } from "../../src/services/admin/keys.ts";
-import { type Credentials, NOBODY } from "../support/client.ts";
-import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
+import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
+import { type Credentials, NOBODY, type Reply } from "../support/client.ts";
+import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestServer, startTestShell } from "../support/server.ts";
+import { createTimers } from "../support/timers.ts";
+import { until } from "../support/until.ts";
 
 /** Sign-in, cookies and keys (README, "Sign-in" and "Own account"). */
 
@@ -111,54 +114,124 @@ describe("signing in", () => {
 });
 
 describe("guessing", () => {
-  test("ten failures a quarter-hour for an e-mail from an address, then 429, also for the right password", async () => {
-    const { email } = home.people.owner;
-    for (let count = 0; count < 10; count++) expect((await signIn(email, "wrong")).status).toBe(401);
-    for (const password of ["wrong", PASSWORD]) {
-      const reply = await signIn(email, password);
-      expect([reply.status, reply.code]).toEqual([429, "rate_limit_exceeded"]);
-      // The clock stands at noon: a quarter-hour begins.
-      expect(reply.headers.get("retry-after")).toBe("900");
+  let timers: ReturnType<typeof createTimers>;
+  let guessed: ShellService;
+  let owner: Person;
+  beforeEach(async () => {
+    timers = createTimers();
+    const signInThrottle = createSignInThrottle({ after: timers.after, secret: "test" });
+    guessed = startTestShell({ signInThrottle });
+    ({ owner } = (await guessed.organisation()).people);
+  });
+  afterEach(() => guessed.close());
+
+  const tries = (email: string, password: string, address = "203.0.113.1") =>
+    guessed.from(address).post("/auth/session", { email, password }, { key: null });
+  /** Ten failures, each from another address. */
+  async function fail(email: string) {
+    for (let host = 1; host <= 10; host++) {
+      expect((await tries(email, "wrong", `198.51.100.${host}`)).status).toBe(401);
     }
-    // Other addresses, other people and those who are signed in are not held up.
-    expect((await signIn(email, PASSWORD, {}, service.from("203.0.113.2"))).status).toBe(201);
-    expect((await signIn(home.people.admin.email, PASSWORD)).status).toBe(201);
-    expect((await me(home.people.owner.as)).status).toBe(200);
-    service.clock.now += 15 * 60_000;
-    expect((await signIn(email, PASSWORD)).status).toBe(201);
+  }
+  /** How long a try waits, and what it is answered then. */
+  async function waited(send: () => Promise<Reply>) {
+    const sent = send();
+    await until("the try waits", () => timers.waits().length > 0);
+    const [ms] = timers.waits();
+    timers.fire();
+    return { ms, reply: await sent };
+  }
+
+  test("after ten failures for an account, from wherever, a try waits, and is then judged as ever", async () => {
+    for (const email of [owner.email, "nobody@example.com"]) {
+      await fail(email);
+      const wrong = await waited(() => tries(email, "wrong"));
+      expect([wrong.ms, wrong.reply.status, wrong.reply.code]).toEqual([1_000, 401, "not_authenticated"]);
+      const next = await waited(() => tries(email, PASSWORD));
+      expect([next.ms, next.reply.status]).toEqual([2_000, email === owner.email ? 201 : 401]);
+    }
+    guessed.clock.now += HOUR_MS;
+    expect((await tries(owner.email, PASSWORD, "203.0.113.2")).status).toBe(201);
+  });
+
+  test("an account that does not exist is answered as one that does, in every step", async () => {
+    const answers: object[][] = [];
+    for (const email of [owner.email, "nobody@example.com"]) {
+      await fail(email);
+      const steps: object[] = [];
+      for (let step = 0; step < 7; step++) {
+        const { ms, reply } = await waited(() => tries(email, "wrong", "203.0.113.9"));
+        steps.push({ ms, status: reply.status, body: { ...reply.body.error, request_id: "" } });
+      }
+      const held = [tries(email, "wrong"), tries(email, "wrong")];
+      await until("two tries wait", () => timers.waits().length === 2);
+      const full = await tries(email, "wrong");
+      steps.push({
+        status: full.status,
+        after: full.headers.get("retry-after"),
+        message: full.body.error.message,
+      });
+      timers.fire();
+      await Promise.all(held);
+      answers.push(steps);
+    }
+    expect(answers[0]).toEqual(answers[1]!);
+    expect(answers[0]?.at(-1)).toMatchObject({ status: 429, after: "1" });
+  });
+
+  test("nobody who guesses elsewhere holds up a person where they have signed in before", async () => {
+    expect((await tries(owner.email, PASSWORD, "2001:db8:1:2::1")).status).toBe(201);
+    await fail(owner.email);
+    expect((await tries(owner.email, PASSWORD, "2001:db8:1:2:ffff::9")).status).toBe(201);
+    expect(timers.waits()).toEqual([]);
+    const elsewhere = await waited(() => tries(owner.email, PASSWORD, "2001:db8:1:3::1"));
+    expect(elsewhere.reply.status).toBe(201);
+  });
+
+  test("nor do they hold up who is signed in and is asked for the password again", async () => {
+    await fail(owner.email);
+    const body = { current_password: PASSWORD, new_password: "another long passphrase" };
+    const from = guessed.from("203.0.113.3");
+    expect((await from.post("/auth/password", body, { as: owner.as, key: null })).status).toBe(204);
+    expect(timers.waits()).toEqual([]);
   });
 
   test("many guesses at once count too", async () => {
-    const { email } = home.people.owner;
-    const replies = await Promise.all(Array.from({ length: 30 }, () => signIn(email, "wrong")));
-    expect(replies.filter(({ status }) => status === 401)).toHaveLength(10);
-    expect(replies.filter(({ status }) => status === 429)).toHaveLength(20);
+    const replies = Promise.all(Array.from({ length: 30 }, () => tries(owner.email, "wrong")));
+    await until("two tries wait", () => timers.waits().length === 2);
+    timers.fire();
+    const statuses = (await replies).map(({ status }) => status);
+    // Ten at once, and two that found a place to wait.
+    expect(statuses.filter((status) => status === 401)).toHaveLength(12);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(18);
   });
 
   test("right passwords that arrive together do not count against each other", async () => {
-    const { email } = home.people.owner;
-    const replies = await Promise.all(Array.from({ length: 30 }, () => signIn(email, PASSWORD)));
+    const replies = await Promise.all(Array.from({ length: 30 }, () => tries(owner.email, PASSWORD)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
-    expect((await signIn(email, "wrong")).status).toBe(401);
+    expect((await tries(owner.email, "wrong")).status).toBe(401);
   });
 
   test("an e-mail with blanks around it is the same one, and is counted with it", async () => {
-    const { email } = home.people.owner;
-    expect((await signIn(` ${email.toUpperCase()} `, PASSWORD)).status).toBe(201);
+    const { email } = owner;
+    expect((await tries(` ${email.toUpperCase()} `, PASSWORD, "203.0.113.4")).status).toBe(201);
     for (let count = 0; count < 10; count++)
-      expect((await signIn(`${" ".repeat(count)}${email}`, "wrong")).status).toBe(401);
-    expect((await signIn(`${email}  `, PASSWORD)).status).toBe(429);
+      expect((await tries(`${" ".repeat(count)}${email}`, "wrong")).status).toBe(401);
+    expect((await waited(() => tries(`${email}  `, PASSWORD))).reply.status).toBe(201);
   });
 
   test("a hundred failures for an address, whichever e-mails were tried", async () => {
     for (let count = 0; count < 100; count++)
-      expect((await signIn(`nobody-${count}@example.com`, "wrong")).status).toBe(401);
-    expect((await signIn("another@example.com", "wrong")).status).toBe(429);
+      expect((await tries(`nobody-${count}@example.com`, "wrong")).status).toBe(401);
+    const reply = await tries("another@example.com", "wrong");
+    expect([reply.status, reply.code]).toEqual([429, "rate_limit_exceeded"]);
+    expect([reply.headers.get("retry-after"), reply.headers.get("ratelimit-limit")]).toEqual(["900", "100"]);
+    guessed.clock.now += 15 * 60_000;
+    expect((await tries("another@example.com", "wrong")).status).toBe(401);
   });
 
   test("a sign-in that succeeds is not counted", async () => {
-    const { email } = home.people.owner;
-    for (let count = 0; count < 12; count++) expect((await signIn(email, PASSWORD)).status).toBe(201);
+    for (let count = 0; count < 12; count++) expect((await tries(owner.email, PASSWORD)).status).toBe(201);
   });
 });
 

@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type Counted, createRateCounters } from "../../src/http/limits.ts";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { parseNetwork } from "../../src/core/networks.ts";
+import { type Counted, clientAddress, createRateCounters } from "../../src/http/limits.ts";
+import { createShell } from "../../src/http/shell.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createKey } from "../../src/services/admin/keys.ts";
 import { type Client, type Credentials, freshKey, NOBODY, type Reply } from "../support/client.ts";
@@ -170,4 +172,60 @@ test("where very many addresses call, newcomers share a counter, and keys and pe
   // An address that looks like a key is not one.
   expect(counters.peek("read", { kind: "address", id: "key_1" }, 0).remaining).toBe(2);
   expect(counters.take("read", { kind: "address", id: "d" }, 60_000).remaining).toBe(4);
+});
+
+describe("the client behind a trusted proxy", () => {
+  const trusted = [parseNetwork("192.0.2.0/24")!, parseNetwork("2001:db8:f::/48")!];
+  const clientOf = (socket: string, forwarded: string | null) =>
+    clientAddress(socket, forwarded, trusted)?.toString();
+
+  test("is the last hop, with or without a port", () => {
+    for (const [forwarded, address] of [
+      ["203.0.113.7", "203.0.113.7"],
+      ["203.0.113.7:4711", "203.0.113.7"],
+      ["[2001:db8::7]:4711", "2001:db8::7"],
+      ["[2001:db8::7]", "2001:db8::7"],
+      ["2001:db8::7", "2001:db8::7"],
+      ["::ffff:203.0.113.7", "203.0.113.7"],
+      ["198.51.100.1, 203.0.113.7:4711", "203.0.113.7"],
+      ["203.0.113.7:4711, 192.0.2.9:80", "203.0.113.7"],
+      ["203.0.113.7, [2001:db8:f::1]:80", "203.0.113.7"],
+    ] as const) {
+      expect([forwarded, clientOf("192.0.2.1", forwarded)]).toEqual([forwarded, address]);
+    }
+  });
+
+  test("is the proxy, where the header has no address; and a stranger's header is not believed", () => {
+    for (const forwarded of [
+      null,
+      "",
+      "unknown",
+      "203.0.113.7:port",
+      "203.0.113.7:123456",
+      "[203.0.113.7",
+      ":80",
+    ]) {
+      expect([forwarded, clientOf("192.0.2.1", forwarded)]).toEqual([forwarded, "192.0.2.1"]);
+    }
+    expect(clientOf("198.51.100.9", "203.0.113.7:4711")).toBe("198.51.100.9");
+  });
+});
+
+test("a forwarded header is warned of once, where no proxy is trusted, and never where one is", async () => {
+  for (const trustedProxies of [[], [parseNetwork("10.0.0.0/8")!]]) {
+    const warned: string[] = [];
+    const shell = createShell(service.ctx, {
+      ...{ docsUrl: "", rateLimits: LIMITS, trustedProxies, onFault: () => {} },
+      onUntrustedProxy: (header) => void warned.push(header),
+    });
+    const send = (headers: Record<string, string>) =>
+      shell(new Request("http://localhost/healthz", { headers }), () => "203.0.113.7");
+    await send({});
+    expect(warned).toEqual([]);
+    for (let again = 0; again < 3; again++) {
+      await send({ Forwarded: "for=203.0.113.7" });
+      await send({ "X-Forwarded-For": "203.0.113.7" });
+    }
+    expect(warned).toEqual(trustedProxies.length === 0 ? ["forwarded"] : []);
+  }
 });

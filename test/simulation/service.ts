@@ -177,12 +177,8 @@ const signInRow = (userId: string, mode: Mode, createdAt: number): Put => ({
   kind: "authSession",
   before: null,
   row: {
-    tokenHash: signInOf(userId),
-    userId,
-    mode,
-    createdAt,
-    expiresAt: Number.MAX_SAFE_INTEGER,
-    passkeyProved: false,
+    ...{ tokenHash: signInOf(userId), userId, mode, createdAt, expiresAt: Number.MAX_SAFE_INTEGER },
+    ...{ passkeyProved: false, network: null, agent: null, lastUsedAt: null },
   },
 });
 

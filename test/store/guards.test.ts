@@ -75,7 +75,9 @@ describe("raw SQL of a buggy caller", () => {
     const quoting = { phase: "'quoting'", warrant_id: "NULL", nonce: "NULL", header: "NULL" };
     ledger.raw.run(purchase(quoting));
     ledger.raw.run("INSERT INTO contents VALUES ('hash', x'01')");
-    ledger.raw.run(`INSERT INTO auth_sessions SELECT 'token', id, 'live', 0, 1, 0 ${aPerson}`);
+    ledger.raw.run(
+      `INSERT INTO auth_sessions (token_hash, user_id, mode, created_at, expires_at) SELECT 'token', id, 'live', 0, 1 ${aPerson}`,
+    );
     ledger.raw.run(
       "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) SELECT position, 'in flight', x'00', 'wrt_bare', 0 FROM scopes LIMIT 1",
     );
@@ -582,7 +584,8 @@ describe("raw SQL of a buggy caller", () => {
     ],
     [
       "a sign-in to no mode",
-      () => "INSERT INTO auth_sessions SELECT 'h', id, 'test', 0, 0, 0 FROM users LIMIT 1",
+      () =>
+        "INSERT INTO auth_sessions (token_hash, user_id, mode, created_at, expires_at) SELECT 'h', id, 'test', 0, 0 FROM users LIMIT 1",
       /auth_sessions_mode/,
     ],
     [

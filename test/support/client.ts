@@ -1,4 +1,6 @@
 import { expect } from "bun:test";
+import { type Client as Caller, clientOf } from "../../src/core/client.ts";
+import { parseAddress } from "../../src/core/networks.ts";
 
 /** Sends one request, over a socket or directly into the shell. */
 export type Send = (request: Request) => Promise<Response>;
@@ -26,6 +28,9 @@ export type SendOptions = {
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 };
+
+/** A caller at this address, as the services see it. */
+export const callerAt = (address: string, agent = "test"): Caller => clientOf(parseAddress(address), agent);
 
 export type Client = {
   /** An object is sent as JSON. Text, bytes and streams are sent unchanged, with the content type of JSON. */

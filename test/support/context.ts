@@ -7,12 +7,15 @@ import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { FREE_BYTES_MAX } from "../../src/core/x402/content.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
+import { NO_SIGN_IN_LOG } from "../../src/platform/sign-in-log.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createVault } from "../../src/platform/vault.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
+import { createSignInFailures } from "../../src/services/auth/failures.ts";
 import { createKeyUses } from "../../src/services/auth/key-uses.ts";
 import { createPendingChallenges } from "../../src/services/auth/passkeys/challenges.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
+import type { After } from "../../src/services/auth/waiting-room.ts";
 import type { Context } from "../../src/services/context.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
@@ -46,6 +49,12 @@ export const NO_MONEY: Context["x402"] = {
   underWay: new Set(),
 };
 
+/** Nobody waits: tests of waits bring timers of their own. */
+const atOnce: After = (_, then) => {
+  queueMicrotask(then);
+  return { cancel() {} };
+};
+
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
 /** @param folder a data folder that may have a ledger already; by default a new one */
@@ -72,7 +81,9 @@ export function createTestContext(
     newId: createIds(now, random40, store.newestIdTime),
     randomByte: () => crypto.getRandomValues(new Uint8Array(1))[0]!,
     passwords: OPEN_PASSWORDS,
-    signInThrottle: createSignInThrottle(),
+    signInThrottle: createSignInThrottle({ after: atOnce, secret: "test" }),
+    signInLog: NO_SIGN_IN_LOG,
+    signInFailures: createSignInFailures(),
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),

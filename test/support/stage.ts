@@ -103,6 +103,7 @@ export async function signedIn(
   const row = {
     ...{ tokenHash, userId: person.userId, mode: person.mode },
     ...{ createdAt: ctx.now(), expiresAt: Number.MAX_SAFE_INTEGER, passkeyProved: false },
+    ...{ network: null, agent: null, lastUsedAt: null },
   };
   await ctx.store.execute({
     scope: person,

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { AuditLog } from "../../resources/audit-log.ts";
 import { showAuditLog } from "../../services/admin/audit-log.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { examples, runsOnLedger } from "../command.ts";
@@ -27,14 +28,14 @@ export function addAuditLog(program: Command, tools: CommandLineTools): void {
     print: ({ data, next_cursor: next }) => {
       const entries = table(
         ["when", "who", "what", "which"],
-        data.map((entry) => [
-          entry.recorded_at,
-          entry.actor.id ?? "the machine",
-          entry.action,
-          entry.subject,
-        ]),
+        data.map((entry) => [entry.recorded_at, whoOf(entry.actor), entry.action, entry.subject]),
       );
       return next === null ? entries : `${entries}\n\n  Older ones: --starting-after ${next}`;
     },
   });
 }
+
+const whoOf = ({ kind, id }: AuditLog["data"][number]["actor"]): string => {
+  if (id === null) return "the machine";
+  return kind === "stranger" ? `a stranger at ${id}` : id;
+};

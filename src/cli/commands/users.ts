@@ -3,6 +3,7 @@ import { ROLES, type Role } from "../../core/roles.ts";
 import type { userResource } from "../../resources/user.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { issuePasswordReset } from "../../services/admin/password-resets.ts";
+import { endSignInsOf, listSignIns } from "../../services/admin/sign-ins.ts";
 import { createUser, listUsers, removeUser, resetPasskeys, setUserRole } from "../../services/admin/users.ts";
 import { examples, group, runsOnLedger } from "../command.ts";
 import { given, readSecret } from "../input.ts";
@@ -26,6 +27,8 @@ export function addUsers(program: Command, tools: CommandLineTools): void {
   addRemove(users, tools);
   addResetPassword(users, tools);
   addResetPasskeys(users, tools);
+  addSignIns(users, tools);
+  addSignOut(users, tools);
 }
 
 function addCreate(users: Command, tools: CommandLineTools): void {
@@ -150,5 +153,50 @@ function addResetPasskeys(users: Command, tools: CommandLineTools): void {
     input: (_: object, [userId = ""]) => ({ user_id: userId }),
     verb: (ctx, input) => resetPasskeys(ctx, input),
     print: (user) => report(`${user.name} has no passkeys now.`, userFields(user)),
+  });
+}
+
+function addSignIns(users: Command, tools: CommandLineTools): void {
+  const signIns = users
+    .command("sign-ins")
+    .summary("list where a person is signed in")
+    .description(
+      "Lists a person's sign-ins that have not ended: since when, last used (up to an hour ago), until when, from which address and by which program. Of an IPv6 address it shows the /64 network.",
+    )
+    .argument("<user>", "the person's id");
+  examples(signIns, "holdfast users sign-ins usr_…");
+  runsOnLedger(signIns, tools, {
+    input: (_: object, [userId = ""]) => ({ user_id: userId }),
+    verb: (ctx, input) => listSignIns(ctx, MACHINE, input),
+    print: ({ data }) =>
+      table(
+        ["id", "since", "last used", "until", "mode", "address", "program"],
+        data.map((signIn) => [
+          ...[signIn.id, signIn.created_at, signIn.last_used_at, signIn.expires_at, signIn.mode],
+          ...[signIn.address ?? "not known", signIn.agent ?? "not known"],
+        ]),
+      ),
+  });
+}
+
+function addSignOut(users: Command, tools: CommandLineTools): void {
+  const signOut = users
+    .command("sign-out")
+    .summary("end a person's sign-ins")
+    .description(
+      "Ends all sign-ins of a person at once, or the one that is named. They may sign in again: `users remove` or `users reset-password` keeps somebody out.",
+    )
+    .argument("<user>", "the person's id")
+    .option("--sign-in <id>", "only this one, as `users sign-ins` lists it");
+  examples(signOut, "holdfast users sign-out usr_…", "holdfast users sign-out usr_… --sign-in sgn_…");
+  type Flags = { signIn?: string };
+  runsOnLedger(signOut, tools, {
+    input: ({ signIn }: Flags, [userId = ""]) => ({ user_id: userId, ...given({ sign_in_id: signIn }) }),
+    verb: (ctx, input) => endSignInsOf(ctx, MACHINE, input, null),
+    print: (ended) =>
+      report(`Sign-ins ended: ${ended.sign_ins.length}.`, [
+        ["person", ended.user_id],
+        ...ended.sign_ins.map((id) => ["sign-in", id] as const),
+      ]),
   });
 }

@@ -20,7 +20,7 @@ import { beginRegistration, finishRegistration } from "../../services/auth/passk
 import { removePasskey } from "../../services/auth/passkeys/remove.ts";
 import { beginPasskeySignIn, signInByPasskey } from "../../services/auth/passkeys/sign-in.ts";
 import { json, resource } from "../answers.ts";
-import { addressOf, callerOf } from "../call.ts";
+import { callerOf, clientOfCall, networkOfClient } from "../call.ts";
 import { get, post, type Route, route } from "../route.ts";
 import { refuseThrottled, signedIn, unlessThrottled } from "./auth.ts";
 
@@ -45,7 +45,7 @@ export const passkeyRoutes: readonly Route[] = [
       }),
     },
     async (call) => {
-      const options = await beginRegistration(call.ctx, callerOf(call), call.body, addressOf(call));
+      const options = await beginRegistration(call.ctx, callerOf(call), call.body, clientOfCall(call));
       return isRefusal(options) ? refuseThrottled(call, options) : json(options);
     },
   ),
@@ -92,7 +92,7 @@ export const passkeyRoutes: readonly Route[] = [
     },
     async (call) => {
       const input = { id: call.params.id, password: call.body.password };
-      return unlessThrottled(call, await removePasskey(call.ctx, callerOf(call), input, addressOf(call)));
+      return unlessThrottled(call, await removePasskey(call.ctx, callerOf(call), input, clientOfCall(call)));
     },
   ),
   post(
@@ -107,7 +107,7 @@ export const passkeyRoutes: readonly Route[] = [
         responses: { "200": "Options for navigator.credentials.get.", "403": "passkey_unavailable" },
       }),
     },
-    async (call) => resource(await beginPasskeySignIn(call.ctx, addressOf(call))),
+    async (call) => resource(await beginPasskeySignIn(call.ctx, networkOfClient(call))),
   ),
   post(
     "/auth/passkey/sign-in",
@@ -121,7 +121,7 @@ export const passkeyRoutes: readonly Route[] = [
         responses: { "201": "Who is signed in; the cookie is set.", "401": "not_authenticated" },
       }),
     },
-    async (call) => signedIn(call, await signInByPasskey(call.ctx, call.body, addressOf(call))),
+    async (call) => signedIn(call, await signInByPasskey(call.ctx, call.body, clientOfCall(call)), "passkey"),
   ),
   post(
     "/auth/passkey/challenge",

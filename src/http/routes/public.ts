@@ -5,7 +5,7 @@ import { receiptForm } from "../../resources/receipt.ts";
 import { runBench } from "../../services/run-bench.ts";
 import { readReceipt } from "../../services/warrants/read.ts";
 import { json, resource } from "../answers.ts";
-import { addressOf } from "../call.ts";
+import { networkOfClient } from "../call.ts";
 import { get, post, type Route, route } from "../route.ts";
 
 const BENCH_BYTES_MAX = 1024 * 1024;
@@ -42,7 +42,7 @@ export const publicRoutes: readonly Route[] = [
         responses: { "200": "The check result." },
       }),
     },
-    async (call) => resource(await runBench(call.ctx, call.body, addressOf(call))),
+    async (call) => resource(await runBench(call.ctx, call.body, networkOfClient(call))),
   ),
   get(
     "/.well-known/jwks.json",

@@ -11,7 +11,7 @@ import type { Scope } from "../../store/scope.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
+import { endSignIns, namedSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
 import {
   type Authority,
@@ -151,7 +151,10 @@ export async function removeUser(
       if (last) return { answer: last };
       const row = { ...user, removedAt: now };
       const answer = userResource(row);
-      const before = { ...userResource(user), passkeys: passkeys.map(namedPasskey) };
+      const before = {
+        ...{ ...userResource(user), passkeys: passkeys.map(namedPasskey) },
+        ...namedSignIns(userSessions, now),
+      };
       return {
         answer,
         put: [
@@ -160,7 +163,9 @@ export async function removeUser(
           ...voidPasswordResets(unusedPasswordResets, now),
         ],
         deleted: passkeys.map(removedPasskey),
-        entries: [{ action: "user.removed", subject: id, before, after: { ...answer, passkeys: [] } }],
+        entries: [
+          { action: "user.removed", subject: id, before, after: { ...answer, passkeys: [], sign_ins: [] } },
+        ],
       };
     },
   });
@@ -224,7 +229,7 @@ const scopeOf = ({ organisationId }: User): Scope => ({ organisationId, mode: "l
 /** The lowest role that may manage people of this role: only owners manage admins and owners. */
 const managerOf = (role: Role): Role => (roleIsAtLeast(role, "admin") ? "owner" : "admin");
 
-const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
+export const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
   refuseAuthority(authority, managerOf(role));
 
 /** What the audit log shows of a passkey that was deleted together with others. */

@@ -1,5 +1,5 @@
 import { type ApiKey, endOf, hashSecret, looksLikeApiKey } from "../../core/api-key.ts";
-import { type AuthSession, owesPasskey } from "../../core/auth-session.ts";
+import { type AuthSession, owesPasskey, USE_RECORDED_MS } from "../../core/auth-session.ts";
 import { isRefusal } from "../../core/errors.ts";
 import type { KeyCaller, PersonCaller } from "../../core/roles.ts";
 import { DAY_MS, HOUR_MS } from "../../core/time.ts";
@@ -11,8 +11,6 @@ import type { Context } from "../context.ts";
 /** A sign-in lasts 12 hours from its last use, and 7 days at most. */
 export const SESSION_IDLE_MS = 12 * HOUR_MS;
 export const SESSION_MAX_MS = 7 * DAY_MS;
-/** A use renews the session once an hour at most, so that reads do not write. */
-const RENEW_AFTER_MS = HOUR_MS;
 
 /**
  * The caller of an API key; null where the key is not valid. There is no promise where the key is known
@@ -68,10 +66,11 @@ export async function signedInBy(ctx: Context, token: string): Promise<SignedIn 
   return { caller, user, session };
 }
 
-/** The session with its expiry moved ahead by a use; null where that is not needed yet. */
+/** The session with its use, and its expiry moved ahead; null where that is not needed yet. */
 function renewedSession(session: AuthSession, now: number): AuthSession | null {
+  if (now - (session.lastUsedAt ?? session.createdAt) < USE_RECORDED_MS) return null;
   const expiresAt = Math.min(now + SESSION_IDLE_MS, session.createdAt + SESSION_MAX_MS);
-  return expiresAt - session.expiresAt >= RENEW_AFTER_MS ? { ...session, expiresAt } : null;
+  return { ...session, lastUsedAt: now, expiresAt: Math.max(expiresAt, session.expiresAt) };
 }
 
 /**

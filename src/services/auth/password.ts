@@ -1,15 +1,18 @@
 import { hashSecret } from "../../core/api-key.ts";
 import type { AuthSession } from "../../core/auth-session.ts";
+import type { Client } from "../../core/client.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Wire } from "../../core/form.ts";
 import type { User } from "../../core/user.ts";
+import type { EndOfSignIn } from "../../platform/sign-in-log.ts";
 import type { passwordResetBody } from "../../resources/password.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, voidPasswordResets } from "../end-credentials.ts";
+import { endSignIns, namedSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { refusePassword } from "../fields.ts";
+import { accountsOf } from "./accounts.ts";
+import { attemptSignIn } from "./attempt.ts";
 import { confirmPassword } from "./confirm-password.ts";
-import { attemptSignIn } from "./throttle.ts";
 import { type Known, refuseWeakPassword } from "./weak-password.ts";
 
 /** The body of `POST /auth/password`. */
@@ -23,15 +26,15 @@ export async function changePassword(
   ctx: Context,
   { user, session }: { readonly user: User; readonly session: AuthSession },
   input: PasswordChange,
-  address: string,
+  client: Client,
 ): Promise<Refusal | null> {
   const refused =
     refusePassword("new_password", input.new_password) ??
-    (await confirmPassword(ctx, user, input.current_password, address)) ??
+    (await confirmPassword(ctx, user, input.current_password, client)) ??
     (await refuseWeakPassword(ctx, "new_password", input.new_password, await knownOf(ctx, user)));
   if (refused) return refused;
   const passwordHash = await ctx.passwords.hash(input.new_password);
-  return executeAudited(
+  const ended = await executeAudited(
     ctx,
     { kind: "user", id: user.id },
     {
@@ -42,7 +45,7 @@ export async function changePassword(
         userSessions: user.id,
         unusedPasswordResets: user.id,
       },
-      decide({ user: person, callerSession, userSessions, unusedPasswordResets }, now): Audited<null> {
+      decide({ user: person, callerSession, userSessions, unusedPasswordResets }, now): Audited<Ended> {
         // Hashing takes time. Where another change came first, the password that was confirmed here is not
         // the current one any more.
         const isCurrent = person?.passwordHash === user.passwordHash;
@@ -52,18 +55,37 @@ export async function changePassword(
           };
         }
         const others = userSessions.filter(({ tokenHash }) => tokenHash !== session.tokenHash);
+        const answer = namedSignIns(others, now);
         return {
-          answer: null,
+          answer,
           put: [
             { kind: "user", before: person, row: { ...person, passwordHash } },
             ...endSignIns(others, now),
             ...voidPasswordResets(unusedPasswordResets, now),
           ],
-          entries: [{ action: "user.password_changed", subject: person.id, before: null, after: null }],
+          entries: [
+            { action: "user.password_changed", subject: person.id, before: answer, after: { sign_ins: [] } },
+          ],
         };
       },
     },
   );
+  if (isRefusal(ended)) return ended;
+  logEnded(ctx, client, user, ended, "password changed");
+  return null;
+}
+
+/** The sign-ins that a change ended. */
+type Ended = ReturnType<typeof namedSignIns>;
+
+function logEnded(
+  ctx: Context,
+  client: Client,
+  { id }: User,
+  { sign_ins: signInIds }: Ended,
+  why: EndOfSignIn,
+): void {
+  if (signInIds.length > 0) ctx.signInLog.ended({ client, userId: id, signInIds, why, endedBy: id });
 }
 
 /** The body of `POST /auth/password/reset`. */
@@ -77,20 +99,25 @@ export type PasswordResetInput = Wire<typeof passwordResetBody>;
 export async function resetPassword(
   ctx: Context,
   input: PasswordResetInput,
-  address: string,
+  client: Client,
 ): Promise<Refusal | null> {
   const refused = refusePassword("new_password", input.new_password);
   if (refused) return refused;
-  // The request names no e-mail, so all failures of an address are counted for the empty one.
-  const person = await attemptSignIn(ctx, "", address, () => resetByLink(ctx, input));
-  if (isRefusal(person)) return person;
-  // A person who forgot the password has probably tried wrong ones. These failures are forgotten now.
-  ctx.signInThrottle.forgive(person.email, address, ctx.now());
+  // Nobody guesses a link, so it has no account that could be held up.
+  const attempt = { by: "reset link", client, account: null, trusted: false, user: null } as const;
+  const reset = await attemptSignIn(ctx, attempt, () => resetByLink(ctx, input));
+  if (isRefusal(reset)) return reset;
+  // A person who forgot the password has probably tried wrong ones. And what strangers guessed was another password.
+  for (const account of accountsOf(reset.person.email)) ctx.signInThrottle.forgive(account, ctx.now());
+  logEnded(ctx, client, reset.person, reset.ended, "password reset");
   return null;
 }
 
-/** The person who owns the link, once the new password is kept. */
-async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<User | Refusal> {
+/** The person who owns the link, and the sign-ins that ended, once the new password is kept. */
+async function resetByLink(
+  ctx: Context,
+  input: PasswordResetInput,
+): Promise<{ readonly person: User; readonly ended: Ended } | Refusal> {
   const tokenHash = hashSecret(input.token);
   const user = await ctx.store.read(async ({ passwordResets, users }) => {
     const reset = await passwordResets.byHash(tokenHash);
@@ -106,18 +133,24 @@ async function resetByLink(ctx: Context, input: PasswordResetInput): Promise<Use
     {
       scope: { organisationId: user.organisationId, mode: "live" },
       needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id },
-      decide({ passwordReset: link, user: person, userSessions }, now): Audited<User> {
+      decide(
+        { passwordReset: link, user: person, userSessions },
+        now,
+      ): Audited<{ person: User; ended: Ended }> {
         if (!person || !link || link.usedAt !== null || link.expiresAt <= now) {
           return { answer: uselessLink() };
         }
+        const ended = namedSignIns(userSessions, now);
         return {
-          answer: person,
+          answer: { person, ended },
           put: [
             { kind: "passwordReset", before: link, row: { ...link, usedAt: now } },
             { kind: "user", before: person, row: { ...person, passwordHash, passwordResetAt: now } },
             ...endSignIns(userSessions, now),
           ],
-          entries: [{ action: "user.password_reset", subject: person.id, before: null, after: null }],
+          entries: [
+            { action: "user.password_reset", subject: person.id, before: ended, after: { sign_ins: [] } },
+          ],
         };
       },
     },

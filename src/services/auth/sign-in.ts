@@ -1,18 +1,21 @@
 import { hashSecret } from "../../core/api-key.ts";
-import type { AuthSession } from "../../core/auth-session.ts";
-import { type Refusal, refuse } from "../../core/errors.ts";
+import { type AuthSession, signInIdOf } from "../../core/auth-session.ts";
+import type { Client } from "../../core/client.ts";
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Wire } from "../../core/form.ts";
 import type { Mode } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
+import type { EndOfSignIn } from "../../platform/sign-in-log.ts";
 import { authSessionResource, type signInBody } from "../../resources/auth-session.ts";
+import { signInResource } from "../../resources/sign-in.ts";
 import type { Put } from "../../store/change.ts";
-import type { Decision } from "../../store/store.ts";
-import { type Audited, executeAudited } from "../audited.ts";
+import { type Audited, type Entry, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { endSignIns } from "../end-credentials.ts";
+import { endSignIns, namedSignIns } from "../end-credentials.ts";
 import { normaliseEmail } from "../fields.ts";
-import { SESSION_IDLE_MS } from "./callers.ts";
-import { attemptSignIn } from "./throttle.ts";
+import { accountOf } from "./accounts.ts";
+import { attemptSignIn } from "./attempt.ts";
+import { SESSION_IDLE_MS, type SignedIn } from "./callers.ts";
 import { newToken } from "./tokens.ts";
 
 /** The body of `POST /auth/session`. */
@@ -22,21 +25,29 @@ export type SignInInput = Wire<typeof signInBody>;
 export type NewSession = {
   readonly token: string;
   readonly resource: ReturnType<typeof authSessionResource>;
+  readonly session: AuthSession;
 };
 
 /**
  * Signs a person in. Wrong credentials are `not_authenticated`, and take the same time whether or not the
  * e-mail exists. After too many the refusal is `rate_limit_exceeded`.
  */
-export function signIn(ctx: Context, input: SignInInput, address: string): Promise<NewSession | Refusal> {
+export async function signIn(
+  ctx: Context,
+  input: SignInInput,
+  client: Client,
+): Promise<NewSession | Refusal> {
   const email = normaliseEmail(input.email);
-  return attemptSignIn(ctx, email, address, () => signInAs(ctx, email, input));
+  const account = await ctx.store.read((reader) => accountOf(reader, email, client));
+  const attempt = { ...account, by: "password", client } as const;
+  return attemptSignIn(ctx, attempt, () => signInAs(ctx, email, input, client));
 }
 
 async function signInAs(
   ctx: Context,
   email: string,
   { password, mode = "live" }: SignInInput,
+  client: Client,
 ): Promise<NewSession | Refusal> {
   const user = await ctx.store.read((reader) => reader.users.byEmail(email));
   const matches = await ctx.passwords.verify(password, user?.passwordHash ?? null);
@@ -45,18 +56,21 @@ async function signInAs(
   const token = newToken(ctx);
   // Only now is the password known, so that its hash can be made harder.
   const harder = ctx.passwords.isOutdated(user.passwordHash) ? await ctx.passwords.hash(password) : null;
-  return ctx.store.execute({
+  const actor = { kind: "user", id: user.id } as const;
+  return executeAudited(ctx, actor, {
     scope: { organisationId: user.organisationId, mode },
     needs: { user: user.id, passkeys: user.id },
-    decide({ user: person, organisation, passkeys }, now): Decision<NewSession> {
+    decide({ user: person, organisation, passkeys }, now): Audited<NewSession> {
       // Comparing takes time. The password may have been changed meanwhile, or the person removed.
       if (person?.passwordHash !== user.passwordHash) return { answer: wrong };
       const raised: readonly Put[] =
         harder === null ? [] : [{ kind: "user", before: person, row: { ...person, passwordHash: harder } }];
-      const session = newAuthSession(token, person, mode, now);
+      const session = newAuthSession(token, person, mode, client, now);
+      const resource = authSessionResource(organisation, person, session, passkeys);
       return {
-        answer: { token, resource: authSessionResource(organisation, person, session, passkeys) },
-        change: { put: [{ kind: "authSession", before: null, row: session }, ...raised] },
+        answer: { token, resource, session },
+        put: [{ kind: "authSession", before: null, row: session }, ...raised],
+        entries: [signedInEntry(session, "password")],
       };
     },
   });
@@ -67,6 +81,7 @@ export const newAuthSession = (
   token: string,
   { id: userId }: User,
   mode: Mode,
+  { network, agent }: Client,
   now: number,
 ): AuthSession => ({
   tokenHash: hashSecret(token),
@@ -75,35 +90,89 @@ export const newAuthSession = (
   createdAt: now,
   expiresAt: now + SESSION_IDLE_MS,
   passkeyProved: false,
+  network,
+  agent,
+  lastUsedAt: now,
 });
 
+/** What the audit log has of a new sign-in. */
+export const signedInEntry = (session: AuthSession, by: "password" | "passkey"): Entry => ({
+  action: "user.signed_in",
+  subject: session.userId,
+  before: null,
+  after: { ...signInResource(session, null), by },
+});
+
+/** Once somebody has signed in: logs it, and ends the sign-in whose cookie the browser had until now. */
+export async function afterSignIn(
+  ctx: Context,
+  { session }: NewSession,
+  { by, client, replaced }: AfterSignIn,
+): Promise<void> {
+  ctx.signInLog.succeeded({ client, by, userId: session.userId, signInId: signInIdOf(session) });
+  if (replaced) await signOut(ctx, replaced, client, "signed in again");
+}
+
+export type AfterSignIn = {
+  readonly by: "password" | "passkey";
+  readonly client: Client;
+  /** Who was signed in there, whether or not it is the same person. */
+  readonly replaced: Pick<SignedIn, "user" | "session"> | null;
+};
+
 /** Signs out: the session ends now, also for anybody else who has its cookie. */
-export async function signOut(ctx: Context, user: User, session: AuthSession): Promise<void> {
-  await ctx.store.execute({
-    scope: { organisationId: user.organisationId, mode: session.mode },
-    needs: { callerSession: session.tokenHash },
-    decide: ({ callerSession }, now) => ({
-      answer: null,
-      change: { put: callerSession ? endSignIns([callerSession], now) : [] },
-    }),
-  });
+export async function signOut(
+  ctx: Context,
+  { user, session }: Pick<SignedIn, "user" | "session">,
+  client: Client,
+  why: EndOfSignIn = "signed out",
+): Promise<void> {
+  const ended = await executeAudited(
+    ctx,
+    { kind: "user", id: user.id },
+    {
+      scope: { organisationId: user.organisationId, mode: session.mode },
+      needs: { callerSession: session.tokenHash },
+      decide({ callerSession: kept }, now): Audited<boolean> {
+        if (!kept || kept.expiresAt <= now) return { answer: false };
+        const before = signInResource(kept, null);
+        return {
+          answer: true,
+          put: endSignIns([kept], now),
+          entries: [{ action: "user.signed_out", subject: user.id, before, after: null }],
+        };
+      },
+    },
+  );
+  if (ended !== true) return;
+  const signInIds = [signInIdOf(session)];
+  ctx.signInLog.ended({ client, userId: user.id, signInIds, why, endedBy: user.id });
 }
 
 /** Ends all sign-ins of a person, this one too. */
-export async function signOutEverywhere(ctx: Context, { id, organisationId }: User): Promise<void> {
-  await executeAudited(
+export async function signOutEverywhere(
+  ctx: Context,
+  { id, organisationId }: User,
+  client: Client,
+): Promise<void> {
+  const ended = await executeAudited(
     ctx,
     { kind: "user", id },
     {
       scope: { organisationId, mode: "live" },
       needs: { userSessions: id },
-      decide: ({ userSessions }, now): Audited<null> => ({
-        answer: null,
-        put: endSignIns(userSessions, now),
-        entries: [{ action: "user.signed_out_everywhere", subject: id, before: null, after: null }],
-      }),
+      decide({ userSessions }, now): Audited<ReturnType<typeof namedSignIns>> {
+        const before = namedSignIns(userSessions, now);
+        return {
+          answer: before,
+          put: endSignIns(userSessions, now),
+          entries: [{ action: "user.signed_out_everywhere", subject: id, before, after: { sign_ins: [] } }],
+        };
+      },
     },
   );
+  if (isRefusal(ended)) return;
+  ctx.signInLog.ended({ client, userId: id, signInIds: ended.sign_ins, why: "signed out", endedBy: id });
 }
 
 /** Who is signed in, and for how long. */

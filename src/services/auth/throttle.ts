@@ -1,144 +1,137 @@
-import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
-import { MINUTE_MS } from "../../core/time.ts";
+import { widerNetworks } from "../../core/client.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../core/time.ts";
+import { type Counter, FailureCounters, type FailureRule } from "./failure-counters.ts";
+import { type After, type RoomLimits, WaitingRoom } from "./waiting-room.ts";
 
-/**
- * Limits of failed sign-ins in a quarter of an hour: for one e-mail from one address, and for one address.
- */
-const WINDOW_MS = 15 * MINUTE_MS;
-export const FAILURES_OF_PAIR_MAX = 10;
-const FAILURES_OF_ADDRESS_MAX = 100;
-/**
- * How many counters a window has. All later callers share one counter with the limit of an address: some may
- * be refused too early, but nobody is left uncounted.
- */
-const COUNTERS_MAX = 200_000;
-const OVERFLOW = "*";
-/** How many attempts may wait at one counter. The next one is refused. */
-const WAITING_MAX = 100;
+/** A try to show who one is. */
+export type Tried = {
+  /** Networks are counted apart for the two: who guesses passwords keeps nobody from signing in by passkey. */
+  readonly by: "password" | "passkey";
+  /** Whose secret is tried. Null where it cannot be guessed, as a signature or a one-time link. */
+  readonly account: string | null;
+  /** Whether strangers cannot be counted in this account, since it has a counter for those who are known. */
+  readonly trusted: boolean;
+  /** The client's network, as limits count it. */
+  readonly network: string;
+};
 
-const TOO_MANY_SIGN_INS = refuse(
-  "rate_limit_exceeded",
-  "Too many failed sign-ins. Wait a quarter of an hour.",
-);
+/** After so many failures of an account in an hour, from wherever, each further try waits, and the longer the more there were. */
+const ACCOUNT_RULE: FailureRule = { max: 10, windowMs: HOUR_MS };
+const WAIT_MS_MAX = 30 * SECOND_MS;
+/** After so many failures of a network, nothing more is tried for it. */
+const NETWORK_RULES = {
+  /** An IPv4 address, or an IPv6 /64. */
+  own: { max: 100, windowMs: 15 * MINUTE_MS },
+  of56: { max: 50, windowMs: HOUR_MS },
+  of48: { max: 200, windowMs: HOUR_MS },
+} as const satisfies Record<string, FailureRule>;
+/** How many counters of each kind are kept apart: some 10 MB of each kind at most. */
+const COUNTERS_MAX = 50_000;
+/** How many tries may wait for others of the same counter to end. The next one is refused. */
+const QUEUE_MAX = 100;
 
-/** Ends an attempt. A second call does nothing. */
+/** Ends a try. */
 type End = (failed: boolean) => void;
 
-/** Counts failed sign-ins in process memory. */
+/** What the headers of a refusal say. */
+export type FailureBudget = { readonly limit: number; readonly resetSeconds: number };
+
+/** Counts failures, in process memory. It knows no accounts, so one that does not exist is counted as all are. */
 export type SignInThrottle = {
   /**
-   * Begins an attempt; null where too many have failed. Attempts that are under way may still fail. Where
-   * they could reach a limit, this one waits until some of them have ended.
+   * Begins a try, after it has waited as long as it must; null where too many have failed or wait. Tries that are under way
+   * may still fail: where they could reach a limit, this one waits until some of them have ended.
    */
-  begin(email: string, address: string, now: () => number): Promise<End | null>;
-  /** Forgets the failures of the e-mail from the address. */
-  forgive(email: string, address: string, now: number): void;
-  /** Seconds until the counts start anew. */
-  resetSeconds(now: number): number;
+  begin(tried: Tried, now: () => number): Promise<End | null>;
+  /** Forgets the failures of an account. */
+  forgive(account: string, now: number): void;
+  budgetOf(tried: Pick<Tried, "by" | "network">, now: number): FailureBudget;
+  /** Lets no try wait any more. */
+  close(): void;
 };
 
-type Counter = {
-  readonly key: string;
-  readonly max: number;
-  failures: number;
-  inFlight: number;
-  /** Attempts that wait for another one to end, in the order of their arrival. */
-  waiting: (() => void)[];
+export type ThrottleOptions = {
+  readonly after: After;
+  /** What strangers do not know. */
+  readonly secret: string;
+  /** How many counters of each kind are kept apart. */
+  readonly countersMax?: number;
+  readonly room?: RoomLimits;
 };
 
-/** `countersMax` caps what is kept in memory. */
-export function createSignInThrottle(countersMax = COUNTERS_MAX): SignInThrottle {
-  let window = -1;
-  let counters = new Map<string, Counter>();
+/** A counter, and the counters that it is one of. */
+type Counted = { readonly counters: FailureCounters; readonly counter: Counter };
 
-  function enterWindow(now: number): void {
-    const current = Math.floor(now / WINDOW_MS);
-    if (current === window) return;
-    window = current;
-    counters = new Map();
+export function createSignInThrottle(options: ThrottleOptions): SignInThrottle {
+  const { after, secret, countersMax = COUNTERS_MAX } = options;
+  const countersFor = (rule: FailureRule) => new FailureCounters(rule, countersMax, secret);
+  const networksOf = () => ({
+    own: countersFor(NETWORK_RULES.own),
+    of56: countersFor(NETWORK_RULES.of56),
+    of48: countersFor(NETWORK_RULES.of48),
+  });
+  const networks = { password: networksOf(), passkey: networksOf() };
+  const accounts = countersFor(ACCOUNT_RULE);
+  const room = new WaitingRoom(after, options.room);
+
+  function countedNetworks({ by, network }: Pick<Tried, "by" | "network">, now: number): readonly Counted[] {
+    const { own, of56, of48 } = networks[by];
+    const wider = widerNetworks(network);
+    const at = (counters: FailureCounters, key: string) => ({ counters, counter: counters.of(key, now) });
+    return [at(own, network), ...(wider === null ? [] : [at(of56, wider.of56), at(of48, wider.of48)])];
   }
 
-  /** The counter of a key. A new counter is stored with its first attempt. */
-  const counterOf = (key: string, max: number): Counter =>
-    counters.get(key) ?? { key, max, failures: 0, inFlight: 0, waiting: [] };
-
-  function countersOf(email: string, address: string): readonly Counter[] {
-    const own = [
-      counterOf(pairKey(email, address), FAILURES_OF_PAIR_MAX),
-      counterOf(address, FAILURES_OF_ADDRESS_MAX),
-    ];
-    const known = own.filter(({ key }) => counters.has(key));
-    const news = own.length - known.length;
-    if (news === 0 || counters.size + news <= countersMax) return own;
-    return [...known, counterOf(OVERFLOW, FAILURES_OF_ADDRESS_MAX)];
-  }
-
-  function wake(counter: Counter): void {
-    const { waiting } = counter;
-    counter.waiting = [];
-    for (const go of waiting) go();
-  }
-
-  function start(counter: Counter): void {
-    counters.set(counter.key, counter);
-    counter.inFlight += 1;
-  }
-
-  function end(counter: Counter, failed: boolean): void {
-    counter.inFlight -= 1;
-    if (failed) counter.failures += 1;
-    const isEmpty = counter.failures === 0 && counter.inFlight === 0;
-    if (isEmpty && counters.get(counter.key) === counter) counters.delete(counter.key);
-    wake(counter);
+  /** Whether it waited; false where it found no place, or lost it. */
+  async function waitIn(account: Counter, tried: Tried, around: readonly Counted[]): Promise<boolean> {
+    const further = account.failures - ACCOUNT_RULE.max + room.countOf(account.key);
+    const network = widerNetworks(tried.network)?.of48 ?? tried.network;
+    const weight = tried.trusted ? -1 : Math.max(...around.map(weightOf));
+    const ms = Math.min(SECOND_MS * 2 ** Math.min(further, 5), WAIT_MS_MAX);
+    if (await room.wait({ account: account.key, network, weight }, ms)) return true;
+    for (const { counters, counter } of around) counters.turnAway(counter);
+    return false;
   }
 
   return {
-    async begin(email, address, now) {
-      for (;;) {
-        enterWindow(now());
-        const own = countersOf(email, address);
-        if (own.some(({ failures, max }) => failures >= max)) return null;
-        const full = own.find(({ failures, inFlight, max }) => failures + inFlight >= max);
-        if (!full) {
-          for (const counter of own) start(counter);
-          return (failed) => {
-            for (const counter of own) end(counter, failed);
-          };
+    async begin(tried, now) {
+      for (let hasWaited = false; ; ) {
+        const around = countedNetworks(tried, now());
+        if (around.some(isSpent)) return null;
+        const account = tried.account === null ? null : accounts.of(tried.account, now());
+        if (account && accounts.isSpent(account) && !hasWaited) {
+          if (!(await waitIn(account, tried, around))) return null;
+          hasWaited = true;
+          continue;
         }
-        if (full.waiting.length >= WAITING_MAX) return null;
+        const counted = account ? [...around, { counters: accounts, counter: account }] : around;
+        // Whoever has waited for the account goes on, whatever others do there meanwhile.
+        const full = (hasWaited ? around : counted).find(isFull)?.counter;
+        if (!full) return start(counted);
+        if (full.waiting.length >= QUEUE_MAX) return null;
         await new Promise<void>((go) => full.waiting.push(go));
       }
     },
-    forgive(email, address, now) {
-      enterWindow(now);
-      const counter = counterOf(pairKey(email, address), FAILURES_OF_PAIR_MAX);
-      counter.failures = 0;
-      wake(counter);
+    forgive: (account, now) => accounts.forgive(account, now),
+    budgetOf(tried, now) {
+      const spent = countedNetworks(tried, now).filter(isSpent);
+      if (spent.length === 0) return { limit: ACCOUNT_RULE.max, resetSeconds: 1 };
+      const last = spent.reduce((a, b) => (a.counter.endsAt > b.counter.endsAt ? a : b));
+      return {
+        limit: last.counters.max,
+        resetSeconds: Math.ceil((last.counter.endsAt - now) / SECOND_MS),
+      };
     },
-    resetSeconds: (now) => Math.ceil((WINDOW_MS - (now % WINDOW_MS)) / 1_000),
+    close: () => room.close(),
   };
 }
 
-const pairKey = (email: string, address: string): string => JSON.stringify([address, email]);
+const weightOf = ({ counter: { failures, turnedAway } }: Counted): number => failures + turnedAway;
+const isSpent = ({ counters, counter }: Counted): boolean => counters.isSpent(counter);
+const isFull = ({ counters, counter }: Counted): boolean => counters.isFull(counter);
 
-/**
- * Makes an attempt to sign in. It has failed where the answer is `not_authenticated`, or where the work
- * throws. After too many failures nothing is tried, and the answer is `rate_limit_exceeded`.
- */
-export async function attemptSignIn<Answer>(
-  { signInThrottle, now }: { readonly signInThrottle: SignInThrottle; readonly now: () => number },
-  email: string,
-  address: string,
-  attempt: () => Promise<Answer | Refusal>,
-): Promise<Answer | Refusal> {
-  const end = await signInThrottle.begin(email, address, now);
-  if (!end) return TOO_MANY_SIGN_INS;
-  let failed = true;
-  try {
-    const answer = await attempt();
-    failed = isRefusal(answer) && answer.refused === "not_authenticated";
-    return answer;
-  } finally {
-    end(failed);
-  }
+function start(counted: readonly Counted[]): End {
+  for (const { counters, counter } of counted) counters.begin(counter);
+  return (failed) => {
+    for (const { counters, counter } of counted) counters.end(counter, failed);
+  };
 }

@@ -113,7 +113,9 @@ export const auditEntryRowOf = ({ actor, ...entry }: AuditEntry): AuditEntryRow 
 export const auditEntryOf = ({ actorKind, actorId, ...entry }: AuditEntryRow): AuditEntry => ({
   ...entry,
   actor:
-    actorKind === "user" && actorId !== null ? { kind: "user", id: actorId } : { kind: "machine", id: null },
+    actorKind === "machine" || actorId === null
+      ? { kind: "machine", id: null }
+      : { kind: actorKind, id: actorId },
 });
 
 type PurchaseRow = typeof purchases.$inferSelect;

@@ -93,7 +93,7 @@ export function peopleRows(tables: Tables) {
         .values(placeholdersOf(authSessions))
         .onConflictDoUpdate({
           target: authSessions.tokenHash,
-          set: excludedOf(authSessions, "expiresAt", "passkeyProved"),
+          set: excludedOf(authSessions, "expiresAt", "passkeyProved", "lastUsedAt"),
         }),
     passwordReset: () =>
       tables

@@ -16,6 +16,7 @@ import { signIn, signOut } from "../../../src/services/auth/sign-in.ts";
 import { payForUrl } from "../../../src/services/x402/pay.ts";
 import { resolvePurchase } from "../../../src/services/x402/purchases.ts";
 import { openAllRows } from "../../support/all-rows.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { asksExactOnBase, type Market, openMarket, SELLER_URL, silence } from "../../support/market.ts";
 import {
@@ -49,7 +50,7 @@ beforeEach(async () => {
   purchaseId = await buyUnknown(market);
   const person = { email: "another@gone.example", password: "correct horse", role: "owner" } as const;
   must(await createUser(ctx, MACHINE, { ...organisation, ...person }));
-  ({ token } = must(await signIn(ctx, person, "192.0.2.1")));
+  ({ token } = must(await signIn(ctx, person, callerAt("192.0.2.1"))));
   ({ caller } = await signedIn());
 });
 afterEach(() => ctx.close());
@@ -79,7 +80,7 @@ const GOINGS: readonly (readonly [how: string, code: string, go: () => Promise<u
   [
     "signed out",
     "not_authenticated",
-    () => signedIn().then(({ user, session }) => signOut(ctx, user, session)),
+    () => signedIn().then((found) => signOut(ctx, found, callerAt("192.0.2.1"))),
   ],
 ];
 

@@ -13,6 +13,7 @@ import {
   type UserInput,
 } from "../../../src/services/admin/users.ts";
 import { resetPassword } from "../../../src/services/auth/password.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
 import { must, signedIn } from "../../support/stage.ts";
@@ -382,7 +383,7 @@ describe("who manages whom", () => {
   test("a change of role voids the reset links that nobody used", async () => {
     const link = must(await issuePasswordReset(ctx, as("admin"), { user_id: people.viewer }));
     const token = link.url.split("#")[1]!;
-    const use = () => resetPassword(ctx, { token, new_password: "another long one" }, "192.0.2.1");
+    const use = () => resetPassword(ctx, { token, new_password: "another long one" }, callerAt("192.0.2.1"));
     must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
     const before = ctx.reader.users.get(people.viewer);
     await expectRefused(ctx, use, ["not_authenticated", "The link is unknown, used or out of date."]);
@@ -391,7 +392,7 @@ describe("who manages whom", () => {
     const next = must(await issuePasswordReset(ctx, MACHINE, { user_id: people.viewer }));
     must(await setUserRole(ctx, as("owner"), { user_id: people.viewer, role: "owner" }));
     const input = { token: next.url.split("#")[1]!, new_password: "another long one" };
-    expect(await resetPassword(ctx, input, "192.0.2.1")).toBeNull();
+    expect(await resetPassword(ctx, input, callerAt("192.0.2.1"))).toBeNull();
   });
 
   test("an e-mail is free again once its person was removed; the id is another", async () => {

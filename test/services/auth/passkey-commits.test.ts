@@ -14,6 +14,7 @@ import { signIn } from "../../../src/services/auth/sign-in.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { settleWarrant } from "../../../src/services/warrants/settle.ts";
 import type { Change } from "../../../src/store/change.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
@@ -52,7 +53,9 @@ beforeEach(async () => {
   });
   stage = await createStage(ctx);
   const email = ctx.reader.users.get(stage.operator.userId)?.email ?? "";
-  const { token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1"));
+  const { token } = must(
+    await signIn(ctx, { email, password: "correct horse battery staple" }, callerAt("192.0.2.1")),
+  );
   caller = (await signedInBy(ctx, token))!.caller;
   passkey = {
     id: "cGFzc2tleQ",
@@ -104,7 +107,7 @@ const release = (passkeyToken: string) =>
   );
 
 const remove = (by: PersonCaller) =>
-  removePasskey(ctx, by, { id: passkey.id, password: "correct horse battery staple" }, "192.0.2.1");
+  removePasskey(ctx, by, { id: passkey.id, password: "correct horse battery staple" }, callerAt("192.0.2.1"));
 
 test("a decision queued behind the removal of the passkey that signed it moves nothing", async () => {
   await writes({ put: [{ kind: "passkeyApproval", before: null, row: approvalOf("signed") }] });
@@ -229,6 +232,6 @@ test("a sign-in by passkey decides only on what the commit has loaded", async ()
   const userHandle = Buffer.from(caller.userId).toString("base64url");
   const response = { id: passkey.id, response: { clientDataJSON, userHandle } };
   const input = { response: response as unknown as AssertionResponse };
-  const { resource } = must(await signInByPasskey(strict, input, "192.0.2.1"));
+  const { resource } = must(await signInByPasskey(strict, input, callerAt("192.0.2.1")));
   expect(resource).toMatchObject({ user: { id: caller.userId }, organisation: { name: "Stage" } });
 });

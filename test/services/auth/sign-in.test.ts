@@ -6,6 +6,7 @@ import { changePassword } from "../../../src/services/auth/password.ts";
 import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { OPEN_PASSWORDS } from "../../support/cheap-passwords.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createStage, must, type Stage } from "../../support/stage.ts";
 
@@ -13,6 +14,7 @@ import { createStage, must, type Stage } from "../../support/stage.ts";
 
 const PASSWORD = "correct horse battery staple";
 const HOUR_MS = 3_600_000;
+const HERE = callerAt("192.0.2.1");
 
 let ctx: TestContext;
 let stage: Stage;
@@ -39,7 +41,7 @@ beforeEach(async () => {
 });
 afterEach(() => ctx.close());
 
-const signInAs = (password = PASSWORD) => signIn(ctx, { email, password }, "192.0.2.1");
+const signInAs = (password = PASSWORD) => signIn(ctx, { email, password }, HERE);
 const signedIn = async (token: string): Promise<SignedIn> => {
   const found = await signedInBy(ctx, token);
   if (!found) throw new Error("not signed in");
@@ -51,12 +53,7 @@ describe("a sign-in whose password was right when it was sent", () => {
     const { token } = must(await signInAs());
     const person = await signedIn(token);
     meanwhile = () =>
-      changePassword(
-        ctx,
-        person,
-        { current_password: PASSWORD, new_password: "another long one" },
-        "192.0.2.2",
-      );
+      changePassword(ctx, person, { current_password: PASSWORD, new_password: "another long one" }, HERE);
     expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
     expect(await signInAs("another long one")).toHaveProperty("token");
   });
@@ -117,7 +114,7 @@ describe("a hash that is easier to try passwords against than today's", () => {
     const user = must(await keepOldHash());
     const input = { current_password: PASSWORD, new_password: "another long one" };
     whileHashing = async () =>
-      expect(await changePassword(ctx, { ...person, user }, input, "192.0.2.2")).toBeNull();
+      expect(await changePassword(ctx, { ...person, user }, input, callerAt("192.0.2.2"))).toBeNull();
     expect(await signInAs()).toMatchObject({ refused: "not_authenticated" });
     expect(hashNow()).toBe("test:another long one");
   });
@@ -129,13 +126,15 @@ describe("a use that would renew a sign-in", () => {
     return {
       ...store,
       read: (use) =>
-        store.read((reader) => use({ ...reader, authSessions: { byHash: async () => session } })),
+        store.read((reader) =>
+          use({ ...reader, authSessions: { ...reader.authSessions, byHash: async () => session } }),
+        ),
     };
   }
 
   for (const [name, end] of [
-    ["signed out", (person: SignedIn) => signOut(ctx, person.user, person.session)],
-    ["signed out everywhere", (person: SignedIn) => signOutEverywhere(ctx, person.user)],
+    ["signed out", (person: SignedIn) => signOut(ctx, person, HERE)],
+    ["signed out everywhere", (person: SignedIn) => signOutEverywhere(ctx, person.user, HERE)],
   ] as const) {
     test(`does not bring it back: ${name}`, async () => {
       const { token } = must(await signInAs());

@@ -9,6 +9,7 @@ import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { changePassword, resetPassword } from "../../../src/services/auth/password.ts";
 import { signIn } from "../../../src/services/auth/sign-in.ts";
 import { OPEN_PASSWORDS } from "../../support/cheap-passwords.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { must } from "../../support/stage.ts";
 
@@ -16,7 +17,7 @@ import { must } from "../../support/stage.ts";
 
 const WEAK = "weak and long enough";
 const STRONG = "strong and long enough";
-const ADDRESS = "192.0.2.1";
+const ADDRESS = callerAt("192.0.2.1");
 const GUESSED = "must be harder to guess. Add a word.";
 
 let ctx: TestContext;

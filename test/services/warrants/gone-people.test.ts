@@ -6,6 +6,7 @@ import { signedInBy } from "../../../src/services/auth/callers.ts";
 import { signIn, signOut, signOutEverywhere } from "../../../src/services/auth/sign-in.ts";
 import type { Answer, Idempotency } from "../../../src/services/idempotency.ts";
 import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
+import { callerAt } from "../../support/client.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import {
   codeOf,
@@ -32,7 +33,9 @@ beforeEach(async () => {
   ctx = createTestContext(SCRIPTED);
   stage = await createStage(ctx);
   const email = ctx.reader.users.get(stage.operator.userId)?.email ?? "";
-  ({ token } = must(await signIn(ctx, { email, password: "correct horse battery staple" }, "192.0.2.1")));
+  ({ token } = must(
+    await signIn(ctx, { email, password: "correct horse battery staple" }, callerAt("192.0.2.1")),
+  ));
   caller = (await signedIn()).caller;
 });
 afterEach(() => ctx.close());
@@ -54,12 +57,12 @@ const GOINGS: readonly Going[] = [
   [
     "signed out",
     "not_authenticated",
-    () => signedIn().then(({ user, session }) => signOut(ctx, user, session)),
+    () => signedIn().then((found) => signOut(ctx, found, callerAt("192.0.2.1"))),
   ],
   [
     "signed out everywhere",
     "not_authenticated",
-    () => signedIn().then(({ user }) => signOutEverywhere(ctx, user)),
+    () => signedIn().then(({ user }) => signOutEverywhere(ctx, user, callerAt("192.0.2.1"))),
   ],
 ];
 

@@ -1,3 +1,4 @@
+import type { Client } from "../../../core/client.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../../core/errors.ts";
 import type { Wire } from "../../../core/form.ts";
 import type { Passkey } from "../../../core/passkey.ts";
@@ -30,7 +31,7 @@ export async function beginRegistration(
   ctx: Context,
   caller: Caller,
   input: { readonly password: string },
-  address: string,
+  client: Client,
 ): Promise<CreationOptions | Refusal> {
   const found = await ctx.store.read(async (reader) => {
     const user = await personOf(reader, caller, ACCESS.registerPasskey);
@@ -42,7 +43,7 @@ export async function beginRegistration(
   if (another) return another;
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const wrong = await confirmPassword(ctx, user, input.password, address);
+  const wrong = await confirmPassword(ctx, user, input.password, client);
   if (wrong) return wrong;
   if (passkeys.length >= PASSKEYS_MAX) return tooMany();
   const challenge = newToken(ctx);

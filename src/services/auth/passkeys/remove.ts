@@ -1,3 +1,4 @@
+import type { Client } from "../../../core/client.ts";
 import { isRefusal, type Refusal } from "../../../core/errors.ts";
 import { ACCESS, type Caller } from "../../../core/roles.ts";
 import { passkeyResource } from "../../../resources/passkey.ts";
@@ -16,11 +17,11 @@ export async function removePasskey(
   ctx: Context,
   caller: Caller,
   { id, password }: { readonly id: string; readonly password: string },
-  address: string,
+  client: Client,
 ): Promise<Refusal | null> {
   const user = await ctx.store.read((reader) => personOf(reader, caller, ACCESS.keepOwnSignIn));
   if (isRefusal(user)) return user;
-  const wrong = await confirmPassword(ctx, user, password, address);
+  const wrong = await confirmPassword(ctx, user, password, client);
   if (wrong) return wrong;
   return executeAudited(
     ctx,

@@ -1,3 +1,4 @@
+import type { Client } from "../../../core/client.ts";
 import { isRefusal, type Refusal, refuse } from "../../../core/errors.ts";
 import type { Wire } from "../../../core/form.ts";
 import {
@@ -9,10 +10,10 @@ import {
 } from "../../../core/passkey.ts";
 import { authSessionResource } from "../../../resources/auth-session.ts";
 import { type passkeySignInBody, type RequestOptions, requestOptions } from "../../../resources/passkey.ts";
-import type { Decision } from "../../../store/store.ts";
+import { type Audited, executeAudited } from "../../audited.ts";
 import type { Context } from "../../context.ts";
-import { type NewSession, newAuthSession } from "../sign-in.ts";
-import { attemptSignIn } from "../throttle.ts";
+import { attemptSignIn } from "../attempt.ts";
+import { type NewSession, newAuthSession, signedInEntry } from "../sign-in.ts";
 import { newToken } from "../tokens.ts";
 import { takeAnswered } from "./challenges.ts";
 
@@ -34,17 +35,24 @@ export type PasskeySignInInput = Wire<typeof passkeySignInBody>;
 export async function signInByPasskey(
   ctx: Context,
   input: PasskeySignInInput,
-  address: string,
+  client: Client,
 ): Promise<NewSession | Refusal> {
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  return attemptSignIn(ctx, `passkey ${input.response.id}`, address, () => signInAs(ctx, input, party));
+  const user = await ctx.store.read(async ({ passkeys, users }) => {
+    const passkey = await passkeys.get(input.response.id);
+    return passkey && users.get(passkey.userId);
+  });
+  // Nobody guesses a signature, so it has no account that could be held up.
+  const attempt = { by: "passkey", client, account: null, trusted: false, user } as const;
+  return attemptSignIn(ctx, attempt, () => signInAs(ctx, input, party, client));
 }
 
 async function signInAs(
   ctx: Context,
   { response, mode = "live" }: PasskeySignInInput,
   party: RelyingParty,
+  client: Client,
 ): Promise<NewSession | Refusal> {
   const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
   const passkey = await ctx.store.read((reader) => reader.passkeys.get(response.id));
@@ -54,22 +62,23 @@ async function signInAs(
   if ("problem" in verified) return notSignedIn();
   const { counter } = verified;
   const token = newToken(ctx);
-  return ctx.store.execute({
+  const actor = { kind: "user", id: passkey.userId } as const;
+  return executeAudited(ctx, actor, {
     scope: { organisationId: passkey.organisationId, mode },
     needs: { passkey: passkey.id, user: passkey.userId },
-    decide({ passkey: kept, user, organisation }, now): Decision<NewSession> {
+    decide({ passkey: kept, user, organisation }, now): Audited<NewSession> {
       // The passkey or its owner may have been removed meanwhile. And a counter that has not risen since
       // shows that the authenticator was copied.
       if (!kept || !user || !counterRose(kept.counter, counter)) return { answer: notSignedIn() };
-      const session = { ...newAuthSession(token, user, mode, now), passkeyProved: true };
+      const session = { ...newAuthSession(token, user, mode, client, now), passkeyProved: true };
+      const resource = authSessionResource(organisation, user, session, [kept]);
       return {
-        answer: { token, resource: authSessionResource(organisation, user, session, [kept]) },
-        change: {
-          put: [
-            { kind: "passkey", before: kept, row: { ...kept, counter, lastUsedAt: now } },
-            { kind: "authSession", before: null, row: session },
-          ],
-        },
+        answer: { token, resource, session },
+        put: [
+          { kind: "passkey", before: kept, row: { ...kept, counter, lastUsedAt: now } },
+          { kind: "authSession", before: null, row: session },
+        ],
+        entries: [signedInEntry(session, "passkey")],
       };
     },
   });

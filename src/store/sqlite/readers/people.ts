@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNull, lt } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, lt } from "drizzle-orm";
 import { finding, keyed } from "../find-by-key.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
@@ -62,6 +62,23 @@ export function createPeopleReader(tables: Tables): PeopleReader {
           .all()
           .map(auditEntryOf),
     },
-    authSessions: { byHash: authSessionByHash },
+    authSessions: {
+      byHash: authSessionByHash,
+      of: (userId, now, limit) =>
+        tables
+          .select()
+          .from(authSessions)
+          .where(and(eq(authSessions.userId, userId), gt(authSessions.expiresAt, now)))
+          .orderBy(desc(authSessions.expiresAt))
+          .limit(limit)
+          .all(),
+      hasBeenFrom: (userId, network) =>
+        tables
+          .select({ userId: authSessions.userId })
+          .from(authSessions)
+          .where(and(eq(authSessions.userId, userId), eq(authSessions.network, network)))
+          .limit(1)
+          .get() !== undefined,
+    },
   };
 }

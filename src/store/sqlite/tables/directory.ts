@@ -80,9 +80,12 @@ export const authSessions = sqliteTable(
     createdAt: int("created_at").notNull(),
     expiresAt: int("expires_at").notNull(),
     passkeyProved: bool("passkey_proved").notNull().default(false),
+    network: text("network"),
+    agent: text("agent"),
+    lastUsedAt: int("last_used_at"),
   },
   (t) => [
-    index("auth_sessions_by_user").on(t.userId),
+    index("auth_sessions_by_user").on(t.userId, t.expiresAt),
     index("auth_sessions_by_end").on(t.expiresAt),
     check("auth_sessions_mode", oneOf(t.mode, MODES)),
   ],
