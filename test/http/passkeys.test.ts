@@ -336,10 +336,9 @@ describe("removal", () => {
     await service.refuses(home, [400, "validation_failed", "body"], () =>
       service.post(`/auth/passkeys/${credential.id}/remove`, undefined, { as: person.as, key: null }),
     );
-    for (let count = 0; count < 10; count++)
-      await service.refuses(home, [401, "not_authenticated", "The password is wrong."], () =>
-        removes(service, person, credential.id, "wrong"),
-      );
+    const wrong = () => removes(service, person, credential.id, "wrong");
+    await service.refuses(home, [401, "not_authenticated", "The password is wrong."], wrong);
+    for (let count = 1; count < 100; count++) expect((await wrong()).status).toBe(401);
     const throttled = await service.refuses(home, [429, "rate_limit_exceeded"], () =>
       removes(service, person, credential.id),
     );
