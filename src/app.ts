@@ -68,6 +68,12 @@ export async function startServer(
   }
 }
 
+const warnOfProxy = (header: string): void =>
+  logWarning(
+    "a proxy is not trusted: name it in HOLDFAST_TRUST_PROXY, or limits take all its clients for one",
+    { header },
+  );
+
 async function startLocked(
   config: Config,
   secrets: Secrets,
@@ -136,13 +142,7 @@ async function startLocked(
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
       onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
-      onUntrustedProxy: (header) =>
-        logWarning(
-          "a proxy is not trusted: name it in HOLDFAST_TRUST_PROXY, or limits take all its clients for one",
-          {
-            header,
-          },
-        ),
+      onUntrustedProxy: warnOfProxy,
       operation,
       onAnswered,
     }),
