@@ -21,6 +21,7 @@ import { createAuditChild } from "../platform/audit-child.ts";
 import { freeBytesOf } from "../platform/disk.ts";
 import { logError, logFault, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures, Metrics } from "../platform/metrics.ts";
+import { createRefusalLog } from "../platform/refusal-log.ts";
 import type { Context } from "../services/context.ts";
 import { isReadable, ledgerFigures } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
@@ -56,6 +57,7 @@ export type RunningOperation = {
 
 export function startOperation(options: OperationOptions): RunningOperation {
   const { config, secrets, ctx, metrics, evaluators } = options;
+  const logRefusal = createRefusalLog(undefined, options.monotonicNow);
   const auditChild = createAuditChild([...options.self, AUDIT_ARGUMENT, config.data]);
   const watchdog = createWatchdog(
     auditChild.audit,
@@ -116,6 +118,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
     },
     onAnswered(answered) {
       metrics.answered(answered);
+      logRefusal(answered);
       if (config.log === "requests") logRequest(answered);
     },
     async stop() {
@@ -241,4 +244,6 @@ const logRequest = (answered: Answered): void =>
     status: answered.status,
     duration_ms: Math.round(answered.durationMs * 10) / 10,
     caller: answered.caller,
+    caller_id: answered.callerId,
+    address: answered.client().address,
   });

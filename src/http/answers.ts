@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { Claim } from "../core/byte-budget.ts";
-import { isRefusal, type Refusal } from "../core/errors.ts";
+import { type ErrorCode, isRefusal, type Refusal } from "../core/errors.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
 import { type LongBody, PIECE_BYTES, type Room } from "./sending.ts";
 
@@ -18,6 +18,8 @@ export type Answer = {
   readonly version?: number;
   /** Whether the answer repeats that of an earlier request with the same Idempotency-Key. */
   readonly replayed?: boolean;
+  /** The code of the refusal that this is; it is not sent again. */
+  readonly refused?: ErrorCode;
   /** Headers of this answer only, such as Set-Cookie. */
   readonly headers?: Readonly<Record<string, string>>;
 };

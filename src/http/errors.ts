@@ -10,8 +10,10 @@ import type { Call } from "./call.ts";
 export const errorAnswer = (
   { requestId, setup }: Call,
   refusal: Refusal,
-): Answer & { readonly body: string } =>
-  json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refusal.refused));
+): Answer & { readonly body: string } => ({
+  ...json(errorResource(refusal, requestId, setup.docsUrl), statusOf(refusal.refused)),
+  refused: refusal.refused,
+});
 
 export const refuseUnknownRoute = (method: string, path: string): Refusal =>
   refuse("route_not_found", `There is no ${method} ${path}.`);

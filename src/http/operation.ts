@@ -1,5 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { sha256 } from "../core/canonical.ts";
+import type { Client } from "../core/client.ts";
+import type { ErrorCode } from "../core/errors.ts";
 import type { Readiness } from "../core/operation.ts";
 
 /** What the routes for the operator's tools ask of the running service. */
@@ -30,5 +32,11 @@ export type Answered = {
   readonly route: string | null;
   readonly status: number;
   readonly durationMs: number;
+  /** The code of the refusal; null where the request was answered. */
+  readonly refused: ErrorCode | null;
   readonly caller: "key" | "person" | "worker" | null;
+  /** The id of the key or the person. */
+  readonly callerId: string | null;
+  /** Asks for the address of the other end, by a system call. */
+  readonly client: () => Client;
 };

@@ -21,7 +21,16 @@ import {
   readJsonBody,
   TOOK_TOO_LONG,
 } from "./body.ts";
-import { type Call, callerOf, countedAs, partyOf, reportFault, roomOf, type Setup } from "./call.ts";
+import {
+  type Call,
+  callerOf,
+  clientOfCall,
+  countedAs,
+  partyOf,
+  reportFault,
+  roomOf,
+  type Setup,
+} from "./call.ts";
 import { type Identity, identify } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
 import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
@@ -85,7 +94,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
     const sent = isShort(answer) ? answer : await inPieces(call, answer);
     const budget = call.budget ?? checks.counters.peek("read", countedAs(call), ctx.now());
     const requestId = echoedRequestId(call.headers, call.requestId);
-    onAnswered?.(answeredOf(call, request.method, requestId, sent.status, startedAt));
+    onAnswered?.(answeredOf(call, request.method, requestId, sent, startedAt));
     return responseOf(sent, {
       ...{ budget, requestId, onlyHttps },
       isHead: request.method === "HEAD",
@@ -286,17 +295,23 @@ async function refuseGone(call: Call, rule: RouteRule): Promise<Refusal | null> 
 }
 
 const answeredOf = (
-  { requestId, route, caller, worker }: Call,
+  call: Call,
   method: string,
   echoed: string,
-  status: number,
+  { status, refused }: SentAnswer,
   startedAt: number,
-): Answered => ({
-  requestId,
-  callerRequestId: echoed === requestId ? null : echoed,
-  method,
-  route,
-  status,
-  durationMs: performance.now() - startedAt,
-  caller: worker ? "worker" : (caller?.kind ?? null),
-});
+): Answered => {
+  const { requestId, route, caller, worker } = call;
+  return {
+    requestId,
+    callerRequestId: echoed === requestId ? null : echoed,
+    method,
+    route,
+    status,
+    durationMs: performance.now() - startedAt,
+    refused: refused ?? null,
+    caller: worker ? "worker" : (caller?.kind ?? null),
+    callerId: caller && (caller.kind === "key" ? caller.keyId : caller.userId),
+    client: () => clientOfCall(call),
+  };
+};

@@ -1,6 +1,6 @@
 import type { SignInMeans } from "../core/auth-session.ts";
 import type { Client } from "../core/client.ts";
-import { MINUTE_MS } from "../core/time.ts";
+import { createLineBudget } from "./line-budget.ts";
 import { logInfo, logWarning } from "./log.ts";
 
 /** Somebody did not show who they are. Passwords and e-mails are not in it: people type the one where the other belongs. */
@@ -40,10 +40,6 @@ export type SignInLog = {
 
 export const NO_SIGN_IN_LOG: SignInLog = { failed() {}, succeeded() {}, ended() {} };
 
-/** Lines for failures in a minute: of one network, and of all. Enough for fail2ban, and too few to fill a disk. */
-const OF_NETWORK_MAX = 10;
-const IN_ALL_MAX = 300;
-
 type Log = { readonly warning: typeof logWarning; readonly info: typeof logInfo };
 
 /**
@@ -56,32 +52,11 @@ export function createSignInLog(
   log: Log = { warning: logWarning, info: logInfo },
   now: () => number = () => performance.now(),
 ): SignInLog {
-  let minute = Number.NEGATIVE_INFINITY;
-  let lines = 0;
-  let unlogged = 0;
-  const ofNetworks = new Map<string, number>();
-
-  function mayLog(network: string): boolean {
-    if (now() - minute >= MINUTE_MS) {
-      minute = now();
-      lines = 0;
-      ofNetworks.clear();
-    }
-    const ofNetwork = ofNetworks.get(network) ?? 0;
-    if (lines >= IN_ALL_MAX || ofNetwork >= OF_NETWORK_MAX) return false;
-    lines += 1;
-    ofNetworks.set(network, ofNetwork + 1);
-    return true;
-  }
-
+  const lines = createLineBudget(now);
   return {
     failed({ client: { address, network, agent }, by, why, user }) {
-      if (!mayLog(network)) {
-        unlogged += 1;
-        return;
-      }
-      const left = unlogged > 0 ? { unlogged } : {};
-      unlogged = 0;
+      const left = lines.take(network);
+      if (left === null) return;
       log.warning("sign-in failed", { address, by, why, user_id: user?.id ?? null, agent, ...left });
     },
     succeeded({ client: { address, agent }, by, userId, signInId }) {

@@ -141,8 +141,9 @@ describe("/metrics", () => {
 
 describe("every answer is counted and logged", () => {
   const answersLogged = () =>
-    answered.splice(0).map(({ durationMs, ...answer }) => {
+    answered.splice(0).map(({ durationMs, client, ...answer }) => {
       expect(durationMs).toBeGreaterThan(0);
+      expect(client().agent.length).toBeLessThanOrEqual(200);
       return answer;
     });
 
@@ -158,11 +159,26 @@ describe("every answer is counted and logged", () => {
     await client.post("/v1/warrants", { secret }, { as: { Authorization: `Bearer ${secret}` } });
     const answers = answersLogged();
     expect(answers.map(({ requestId, ...rest }) => rest)).toEqual([
-      { callerRequestId: "mine", method: "GET", route: "/v1/warrants/:id", status: 404, caller: "key" },
-      { callerRequestId: null, method: "GET", route: "/v1/warrants", status: 400, caller: "person" },
-      { callerRequestId: null, method: "GET", route: null, status: 404, caller: null },
-      { callerRequestId: null, method: "HEAD", route: "/healthz", status: 200, caller: null },
-      { callerRequestId: null, method: "POST", route: "/v1/warrants", status: 401, caller: null },
+      {
+        ...{ callerRequestId: "mine", method: "GET", route: "/v1/warrants/:id", status: 404 },
+        ...{ refused: "warrant_not_found", caller: "key", callerId: home.live.keyId },
+      },
+      {
+        ...{ callerRequestId: null, method: "GET", route: "/v1/warrants", status: 400 },
+        ...{ refused: "validation_failed", caller: "person", callerId: home.people.viewer.id },
+      },
+      {
+        ...{ callerRequestId: null, method: "GET", route: null, status: 404 },
+        ...{ refused: "route_not_found", caller: null, callerId: null },
+      },
+      {
+        ...{ callerRequestId: null, method: "HEAD", route: "/healthz", status: 200 },
+        ...{ refused: null, caller: null, callerId: null },
+      },
+      {
+        ...{ callerRequestId: null, method: "POST", route: "/v1/warrants", status: 401 },
+        ...{ refused: "not_authenticated", caller: null, callerId: null },
+      },
     ]);
     for (const { requestId } of answers) expect(requestId).toMatch(/^req_[0-9A-Z]{26}$/);
     const everything = JSON.stringify(answers);

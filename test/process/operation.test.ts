@@ -83,15 +83,18 @@ test("the running service answers health and metrics, and logs every request", a
   expect(lines.map(({ level, message, route, status }) => [level, message, route, status])).toEqual([
     ["info", "started", undefined, undefined],
     ["info", "request", "/readyz", 200],
+    ["warning", "refused", "/v1/warrants", 400],
     ["info", "request", "/v1/warrants", 400],
+    ["info", "signed in", undefined, undefined],
     ["info", "request", "/auth/session", 201],
     ["info", "request", "/metrics", 200],
     ["info", "stopped", undefined, undefined],
   ]);
-  expect(lines[2]).toEqual({
+  expect(lines[3]).toEqual({
     ...{ time: expect.any(String), level: "info", message: "request" },
     ...{ request_id: expect.stringMatching(/^req_/), caller_request_id: "the-caller's-own" },
     ...{ method: "GET", route: "/v1/warrants", status: 400, duration_ms: expect.any(Number), caller: "key" },
+    ...{ caller_id: expect.stringMatching(/^key_/), address: "127.0.0.1" },
   });
   for (const hidden of [secret, TOKEN, PASSWORD, "ada@example.com"]) expect(log).not.toContain(hidden);
 }, 30_000);
