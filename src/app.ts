@@ -1,4 +1,3 @@
-import { uptime } from "node:os";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
@@ -16,13 +15,14 @@ import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
-import { isoTime, SECOND_MS } from "./core/time.ts";
+import { isoTime } from "./core/time.ts";
 import { createShell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
 import { warnOfOpenFolder } from "./platform/disk.ts";
 import { logError, logInfo, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { createSignInLog } from "./platform/sign-in-log.ts";
+import { steadyNow } from "./platform/steady-clock.ts";
 import type { Context } from "./services/context.ts";
 import { awaitsAcknowledgement, rememberServer } from "./services/instance.ts";
 import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
@@ -121,8 +121,7 @@ async function startLocked(
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
     lastSeenAt: store.newestIdTime,
-    // In whole seconds. It counts while the machine is suspended, as the clock does: that is no jump.
-    monotonicNow: () => uptime() * SECOND_MS,
+    monotonicNow: steadyNow,
     self: SELF,
     newestBackup: backups.newestBackup,
     connectionsClosed: connections.closed,

@@ -3,6 +3,7 @@ import { createIds } from "../core/ids.ts";
 import { withReserve } from "../platform/descriptors.ts";
 import { freeBytesOf } from "../platform/disk.ts";
 import { random40 } from "../platform/random.ts";
+import { steadyNow } from "../platform/steady-clock.ts";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "../store/sqlite/store.ts";
 
 /** Opens the ledger of a data folder, by the machine's clock. Throws where it cannot be opened. */
@@ -14,6 +15,7 @@ export const openStore = (
     ...options,
     version: packageJson.version,
     now: Date.now,
+    steadyNow,
     opening: (open) => withReserve("this thread", open),
     freeBytes: () => freeBytesOf(dataFolder),
     newInstanceId: () => createIds(Date.now, random40)("instance"),

@@ -17,6 +17,10 @@ const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Numb
 export const wholeNumberIfGiven = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : wholeNumber(text);
 
+/** The values of an option that takes several, with commas between. */
+export const listIfGiven = (text: string | undefined): readonly string[] | undefined =>
+  text?.split(",").map((one) => one.trim());
+
 /** The value of an option that takes JSON, or a file that holds it as `@file`. */
 export async function readJson(option: string, text: string): Promise<unknown> {
   const parsed = parseJsonText(text.startsWith("@") ? await readText(option, text.slice(1)) : text);

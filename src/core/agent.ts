@@ -41,6 +41,16 @@ export const sessionAfter = (session: SpendSession, verdict: Verdict): SpendSess
   failureCount: countAfter(session.failureCount, verdict),
 });
 
+/** The agent with what an administrator set. A budget that its failures have reached already pauses it. */
+export function changed(
+  agent: Agent,
+  settings: Pick<Agent, "name" | "failureBudget" | "mustBeNamed">,
+): Agent {
+  const after = { ...agent, ...settings };
+  const pauses = after.status === "active" && after.failureCount >= after.failureBudget;
+  return pauses ? { ...after, status: "paused" } : after;
+}
+
 /** The agent with the status that a person gave it. An agent that becomes active again starts with no failures. */
 export const withStatus = (agent: Agent, status: AgentStatus): Agent => ({
   ...agent,

@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   "passkey.removed",
   "passkeys.reset",
   "agent.created",
+  "agent.changed",
   "agent.status_changed",
   "api_key.created",
   "api_key.rotated",

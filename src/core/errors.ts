@@ -42,6 +42,10 @@ export const ERRORS = {
   policy_not_allowed: [403, "The API key may not name this policy."],
   policy_max_amount_exceeded: [403, "The amount is above the policy's maxAmount."],
   session_ceiling_exceeded: [403, "The amount would go over the spend session's ceiling."],
+  session_limit_exceeded: [
+    403,
+    "A list or a sum of the spend session forbids it; the message names the field, and when it would pass.",
+  ],
   session_warrant_limit_reached: [403, "The spend session has opened all the warrants that it may."],
   session_failure_budget_spent: [403, "Consecutive failures exhausted the spend session's budget."],
   session_expired: [403, "The spend session has expired."],

@@ -1,13 +1,27 @@
 import { type Refusal, refuse } from "./errors.ts";
+import {
+  type Charge,
+  refuseByLimits,
+  type SessionLimits,
+  totalAfter,
+  type WindowUses,
+} from "./session-limits.ts";
 import { isoTime } from "./time.ts";
 
-/** An agent's budget: a ceiling, an optional number of warrants, a failure budget and an end (README, "Spend sessions"). */
-export type SpendSession = {
+/**
+ * An agent's budget: a ceiling, an optional number of warrants, a failure budget and an end (README, "Spend
+ * sessions"), and the limits that it may have besides.
+ */
+export type SpendSession = SessionLimits & {
   readonly id: string;
   readonly agentId: string;
   readonly amountCeiling: bigint;
   /** The amount that is held or paid under the session. What a settlement returns is subtracted again. */
   readonly amountSpent: bigint;
+  /** The running total of what was held under the session, whatever returned since (`totalAfter`). */
+  readonly amountHeld: bigint;
+  /** When it last held something, in the time of its windows (`WindowUses`). Null before its first hold. */
+  readonly heldAt: number | null;
   readonly warrantLimit: number | null;
   readonly warrantCount: number;
   readonly failureBudget: number;
@@ -23,10 +37,11 @@ export type SpendSession = {
  */
 export function chargeSession(
   session: SpendSession,
-  amount: bigint,
-  asset: string,
+  charge: Charge,
+  uses: WindowUses,
   now: number,
 ): SpendSession | Refusal {
+  const { amount, asset } = charge;
   if (session.revokedAt !== null) {
     return refuse(
       "session_revoked",
@@ -63,7 +78,15 @@ export function chargeSession(
       `The spend session ${session.id} has a ceiling of ${session.amountCeiling}, ${session.amountSpent} is spent, and ${amount} was requested.`,
     );
   }
-  return { ...session, amountSpent: session.amountSpent + amount, warrantCount: session.warrantCount + 1 };
+  const limited = refuseByLimits(session, charge, uses);
+  if (limited) return limited;
+  return {
+    ...session,
+    amountSpent: session.amountSpent + amount,
+    amountHeld: totalAfter(session.amountHeld, amount),
+    heldAt: uses.at,
+    warrantCount: session.warrantCount + 1,
+  };
 }
 
 /** The session after a settlement returned part of a hold, or all of it. */

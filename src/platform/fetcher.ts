@@ -40,7 +40,10 @@ export type Fetched = {
  * Fetches a deliverable. Where something went wrong, the evidence says so. It rejects only with `EvidenceBusy`, where other bodies
  * take the memory that this one needs.
  */
-export type Fetcher = { fetch(url: string, owner?: EvidenceOwner): Promise<Fetched> };
+export type Fetcher = {
+  /** @param mayFollow whether a redirect to this URL may be followed; by default every one */
+  fetch(url: string, owner?: EvidenceOwner, mayFollow?: (target: URL) => boolean): Promise<Fetched>;
+};
 
 export const REDIRECTS_MAX = 5;
 
@@ -48,7 +51,11 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const BODILESS = new Set([204, 304]);
 const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent": "Holdfast/0.1" } as const;
 
-type Limits = { readonly bytesMax: number; readonly redirectsMax: number };
+type Limits = {
+  readonly bytesMax: number;
+  readonly redirectsMax: number;
+  readonly mayFollow: (target: URL) => boolean;
+};
 type Progress = { status: number | null };
 
 /** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
@@ -60,7 +67,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
   const budget = options.budget ?? createEvidenceBudget();
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
   return {
-    async fetch(url, owner) {
+    async fetch(url, owner, mayFollow = () => true) {
       const room = new EvidenceRoom(budget, owner);
       const startedAt = performance.now();
       const controller = new AbortController();
@@ -68,7 +75,14 @@ export function createFetcher(options: FetcherOptions): Fetcher {
       const progress: Progress = { status: null };
       let evidence: Evidence;
       try {
-        evidence = await fetchEvidence(safe, limits, url, controller.signal, progress, room);
+        evidence = await fetchEvidence(
+          safe,
+          { ...limits, mayFollow },
+          url,
+          controller.signal,
+          progress,
+          room,
+        );
       } catch (error) {
         const code = codeOf(error, controller.signal);
         if (error instanceof EvidenceBusy) throw error;
@@ -119,6 +133,7 @@ async function fetchEvidence(
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
     target = redirectTarget(location, target);
+    if (!limits.mayFollow(target)) fail("source_blocked", "a redirect to where the session may not ask");
   }
 }
 

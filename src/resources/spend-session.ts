@@ -1,4 +1,16 @@
-import { amount, count, form, integer, is, object, orNull, text, time, type Wire } from "../core/form.ts";
+import {
+  amount,
+  arrayOf,
+  count,
+  form,
+  integer,
+  is,
+  object,
+  orNull,
+  text,
+  time,
+  type Wire,
+} from "../core/form.ts";
 import type { SpendSession } from "../core/session.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 
@@ -13,6 +25,11 @@ export const spendSessionForm = form("SpendSession", () =>
     warrant_count: count,
     failure_budget: integer,
     failure_count: count,
+    per_warrant_max: orNull(amount),
+    hourly_max: orNull(amount),
+    daily_max: orNull(amount),
+    payees: orNull(arrayOf(text)),
+    source_origins: orNull(arrayOf(text)),
     expires_at: time,
   }),
 );
@@ -25,6 +42,11 @@ export const spendSessionResource = (session: SpendSession): Wire<typeof spendSe
   warrant_count: session.warrantCount,
   failure_budget: session.failureBudget,
   failure_count: session.failureCount,
+  per_warrant_max: session.perWarrantMax?.toString() ?? null,
+  hourly_max: session.hourlyMax?.toString() ?? null,
+  daily_max: session.dailyMax?.toString() ?? null,
+  payees: session.payees,
+  source_origins: session.sourceOrigins,
   expires_at: isoTime(session.expiresAt),
 });
 

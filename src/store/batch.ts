@@ -27,6 +27,11 @@ export type BatchTime = {
   readonly now: number;
   /** The clock's time, or the last commit's where the clock is behind it. */
   readonly recordedAt: number;
+  /**
+   * The clock's time when the process began to write, and what has passed since by a clock that never jumps:
+   * to set the machine's clock neither speeds it up nor stops it.
+   */
+  readonly steadyAt: number;
 };
 
 /** What a command needs and the row cache does not have. Loaded rows may show that more is missing. */
@@ -58,7 +63,12 @@ export function createBatch(cache: RowCache): Batch {
   /** What the command that is tried again has found so far. */
   let found: FoundSoFar = {};
 
+  let steadyAt = 0;
+
   const view: View = {
+    get steadyAt() {
+      return steadyAt;
+    },
     row(kind, key) {
       const row = cache.row(kind, key);
       if (row === undefined) {
@@ -107,7 +117,8 @@ export function createBatch(cache: RowCache): Batch {
   }
 
   return {
-    decide(command, { now, recordedAt }) {
+    decide(command, { now, recordedAt, ...time }) {
+      steadyAt = time.steadyAt;
       const refused = lookUp(view, command.scope, command.needs, found);
       const missing = takeMissing();
       if (missing) return { missing, writes: cache.isBehind(missing) ? takeWrites() : [] };

@@ -1,6 +1,9 @@
 import type { Agent } from "../core/agent.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Policy } from "../core/policy.ts";
+import type { SpendSession } from "../core/session.ts";
+import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
+import { DAY_MS, HOUR_MS } from "../core/time.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
@@ -64,6 +67,37 @@ const schemaIn = (view: View, scope: Scope, name: string) =>
 const newestPolicyOf = (view: View, scope: Scope, agentId: string | null) =>
   policyIn(view, scope, view.index("newestPolicy", scope.organisationId, agentId));
 
+/**
+ * The use of a session's windows. A hold counts at the batch's steady time; after a restart with a clock that
+ * is behind, at the time of the session's last hold.
+ */
+function windowUses(view: View, session: SpendSession, amount: bigint): WindowUses | undefined {
+  const at = Math.max(view.steadyAt, session.heldAt ?? 0);
+  const hourly = windowUse(view, session, amount, at, HOUR_MS, session.hourlyMax);
+  const daily = windowUse(view, session, amount, at, DAY_MS, session.dailyMax);
+  return hourly === undefined || daily === undefined ? undefined : { at, hourly, daily };
+}
+
+function windowUse(
+  view: View,
+  { id, amountHeld }: SpendSession,
+  amount: bigint,
+  at: number,
+  windowMs: number,
+  max: bigint | null,
+): WindowUse | null | undefined {
+  if (max === null) return null;
+  const begin = at - windowMs;
+  const before = view.index("heldUntil", id, begin);
+  if (before === undefined) return undefined;
+  const used = heldBetween(before, amountHeld);
+  const excess = used + amount - max;
+  if (excess <= 0n || amount > max) return { used, fitsAt: null };
+  // It fits once as much as is too much has left the window.
+  const leaving = view.index("heldSince", id, begin, at, String(before), String(excess));
+  return leaving === undefined ? undefined : { used, fitsAt: leaving + windowMs };
+}
+
 /** How each need is looked up. */
 export const LOOK_UPS: LookUps = {
   callerKey: keyIn,
@@ -117,6 +151,7 @@ export const LOOK_UPS: LookUps = {
   agent: agentIn,
   agentSession: (view, _, __, source) =>
     rowOf(view, "spendSession", view.index("newestSession", (source as Agent).id)),
+  sessionWindows: (view, _, { amount }, source) => windowUses(view, source as SpendSession, amount),
   agentPolicy: (view, scope, _, source) => newestPolicyOf(view, scope, (source as Agent).id),
   callerAgentPolicy: (view, scope, _, source) => newestPolicyOf(view, scope, (source as Agent).id),
   organisationPolicy: (view, scope) => newestPolicyOf(view, scope, null),
@@ -169,7 +204,10 @@ export const LOOK_UPS: LookUps = {
  * What a need finds where null is asked for, or where the row that it follows from does not exist. Null,
  * unless it is listed here.
  */
-export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = { openAuthorizations: 0n };
+export const NOTHING: { readonly [Name in NeedName]?: NeedTable[Name]["found"] } = {
+  openAuthorizations: 0n,
+  sessionWindows: { at: 0, hourly: null, daily: null },
+};
 
 /** A trace entry's key: its warrant and its sequence. */
 const traceStepKey = (warrantId: string, sequence: number): string => `${warrantId} ${sequence}`;

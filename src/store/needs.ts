@@ -11,6 +11,7 @@ import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { WindowUses } from "../core/session-limits.ts";
 import type { TraceStep } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
@@ -71,6 +72,8 @@ export type NeedTable = {
   readonly agent: Need<string | null, Agent | null>;
   /** The agent's newest session. */
   readonly agentSession: Need<From<"agent">, SpendSession | null>;
+  /** How much of that session's windows is used, for a hold of this amount. */
+  readonly sessionWindows: Need<From<"agentSession"> & { readonly amount: bigint }, WindowUses>;
   /** The newest policy version that is saved for the agent, under any name. */
   readonly agentPolicy: Need<From<"agent">, Policy | null>;
   readonly callerAgentPolicy: Need<From<"callerAgent">, Policy | null>;

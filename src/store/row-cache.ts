@@ -48,6 +48,9 @@ const madeOrDeleted = ({ before, after }: Written<unknown>): boolean => before =
  */
 const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   newestSession: { spendSession: madeOrDeleted },
+  // Asked of the time before this batch alone, and what is held now is later.
+  heldUntil: {},
+  heldSince: {},
   newestEscalation: { escalation: madeOrDeleted },
   depositReferenced: { deposit: always },
   unresolvedEscalation: { escalation: always },

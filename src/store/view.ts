@@ -24,6 +24,8 @@ import type { IdempotencyKey } from "./rows.ts";
  * missing.
  */
 export type View = {
+  /** The batch's time by a clock that never jumps (see `BatchTime`). */
+  readonly steadyAt: number;
   row<Kind extends LoadedKind>(kind: Kind, key: string): LoadedRows[Kind] | null | undefined;
   index<Name extends IndexName>(
     name: Name,
@@ -70,6 +72,13 @@ type Ids = readonly string[];
 export type IndexTable = {
   /** The newest session of an agent, in the order of commits. */
   readonly newestSession: Index<[agentId: string], Id>;
+  /** The running total of a session at a time that has passed (`SpendSession.amountHeld`). */
+  readonly heldUntil: Index<[sessionId: string, at: number], bigint>;
+  /** The time by which a session had held so much since its total was `before`, between two times. */
+  readonly heldSince: Index<
+    [sessionId: string, after: number, until: number, before: string, amount: string],
+    number
+  >;
   /** The newest escalation with this id or of the warrant with this id, in the order of commits. */
   readonly newestEscalation: Index<[id: string], Id>;
   readonly depositReferenced: Index<

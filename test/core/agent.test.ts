@@ -12,6 +12,7 @@ import {
   withStatus,
 } from "../../src/core/agent.ts";
 import type { SpendSession } from "../../src/core/session.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
 
 const agent = (rest: Partial<Agent> = {}): Agent => ({
   id: "agt_1",
@@ -27,10 +28,13 @@ const agent = (rest: Partial<Agent> = {}): Agent => ({
   ...rest,
 });
 const SESSION: SpendSession = {
+  ...UNLIMITED,
   id: "ses_1",
   agentId: "agt_1",
   amountCeiling: 10n,
   amountSpent: 4n,
+  amountHeld: 4n,
+  heldAt: 0,
   warrantLimit: null,
   warrantCount: 1,
   failureBudget: 3,

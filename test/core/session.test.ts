@@ -3,14 +3,19 @@ import fc from "fast-check";
 import { type ErrorCode, isRefusal } from "../../src/core/errors.ts";
 import { AMOUNT_MAX, shareOf } from "../../src/core/money.ts";
 import { chargeSession, giveBack, type SpendSession } from "../../src/core/session.ts";
+import type { Charge, WindowUses } from "../../src/core/session-limits.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
 
 const NOW = Date.UTC(2030, 0, 15, 12);
 
 const session = (rest: Partial<SpendSession> = {}): SpendSession => ({
+  ...UNLIMITED,
   id: "ses_1",
   agentId: "agt_1",
   amountCeiling: 1_000n,
   amountSpent: 400n,
+  amountHeld: 900n,
+  heldAt: NOW - 1_000,
   warrantLimit: 5,
   warrantCount: 4,
   failureBudget: 3,
@@ -20,16 +25,23 @@ const session = (rest: Partial<SpendSession> = {}): SpendSession => ({
   createdAt: NOW - 1_000,
   ...rest,
 });
+const USES: WindowUses = { at: NOW, hourly: null, daily: null };
+const chargeOf = (amount: bigint, asset = "USDC"): Charge => ({
+  amount,
+  asset,
+  payee: "acme",
+  sourceUrl: null,
+});
 const refusalOf = (given: Partial<SpendSession>, amount = 100n, asset = "USDC") => {
-  const charged = chargeSession(session(given), amount, asset, NOW);
+  const charged = chargeSession(session(given), chargeOf(amount, asset), USES, NOW);
   return isRefusal(charged) ? charged : null;
 };
 
 describe("a charge", () => {
   test("adds to what is spent and to the count, and changes nothing else", () => {
     const before = Object.freeze(session());
-    expect(chargeSession(before, 600n, "USDC", NOW)).toEqual(
-      session({ amountSpent: 1_000n, warrantCount: 5 }),
+    expect(chargeSession(before, chargeOf(600n), USES, NOW)).toEqual(
+      session({ amountSpent: 1_000n, amountHeld: 1_500n, heldAt: NOW, warrantCount: 5 }),
     );
     expect(before).toEqual(session());
   });
@@ -122,7 +134,7 @@ test("no sequence of charges and settlements spends more than the ceiling, or le
       let opened = 0;
       for (const step of sequence) {
         if ("charge" in step) {
-          const charged = chargeSession(current, step.charge, "USDC", NOW);
+          const charged = chargeSession(current, chargeOf(step.charge), USES, NOW);
           const committed = paid + holds.reduce((sum, held) => sum + held, 0n);
           expect(isRefusal(charged)).toBe(committed + step.charge > ceiling);
           if (isRefusal(charged)) continue;

@@ -37,7 +37,13 @@ test("the sandbox opens nothing new, and everything else goes on", async () => {
 test("that begins below 200 MiB, and where the system does not say what is free it never does", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-short-disk-"));
   let free: number | null = 200 * MIB;
-  const options = { version: "0.1.0", now: Date.now, newInstanceId: () => "ins_0", freeBytes: () => free };
+  const clocks = { now: Date.now, steadyNow: () => performance.now() };
+  const options = {
+    version: "0.1.0",
+    ...clocks,
+    newInstanceId: () => "ins_0",
+    freeBytes: () => free,
+  };
   const store = openSqliteStore(folder, options);
   try {
     const spaces = () => [store.hasSpace("sandbox"), store.hasSpace("live")];

@@ -516,6 +516,16 @@ const DIRECTORY: readonly Corruption[] = [
     /^session ses_\w+: amount_spent against its warrants is \d+, not \d+$/,
   ],
   [
+    "a session that held more",
+    "UPDATE spend_sessions SET amount_held = amount_held + 1",
+    /^session ses_\w+: amount_held against its warrants is \d+, not \d+$/,
+  ],
+  [
+    "a running total that was changed",
+    "UPDATE session_totals SET total = total + 1",
+    /^session ses_\w+: its newest running total is \d+, not \d+$/,
+  ],
+  [
     "a session that opened fewer",
     "UPDATE spend_sessions SET warrant_count = warrant_count - 1",
     /^session ses_\w+: warrant_count against its warrants is \d+, not \d+$/,

@@ -64,6 +64,7 @@ test("a command waits for another process's transaction without holding up the e
     freeBytes: () => null,
     version: "0.1.0",
     now: Date.now,
+    steadyNow: () => performance.now(),
     newInstanceId: () => "ins_beside",
   });
   const other = new Database(join(folder, "holdfast.db"));

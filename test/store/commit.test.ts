@@ -278,7 +278,7 @@ describe("the commit queue", () => {
           faults.get(name)?.();
         }
       },
-      begun: () => ({ now: 0, recordedAt: 0 }),
+      begun: () => ({ now: 0, recordedAt: 0, steadyAt: 0 }),
       committed: () => statements.push("committed"),
     });
     return (name: string, fault?: () => void) => {

@@ -470,6 +470,25 @@ describe("raw SQL of a buggy caller", () => {
     ],
     ["a session at another position", () => "UPDATE spend_sessions SET position = 99", /stays its agent's/],
     ["a deleted session", () => "DELETE FROM spend_sessions", /spend sessions are kept/],
+    ...["per_warrant_max", "hourly_max", "daily_max", "payees", "source_origins"].map(
+      (column) =>
+        [
+          `a session with another ${column}`,
+          () => `UPDATE spend_sessions SET ${column} = ${column}`,
+          /the limits of a spend session are fixed/,
+        ] as [string, () => string, RegExp],
+    ),
+    [
+      "a hold at another time",
+      () => "UPDATE session_totals SET held_at = held_at",
+      /what a session held is history/,
+    ],
+    ["a deleted hold", () => "DELETE FROM session_totals", /what a session held is history/],
+    [
+      "a hold before the last one",
+      () => "INSERT INTO session_totals SELECT session, held_at - 1, 0 FROM session_totals LIMIT 1",
+      /what a session held is history/,
+    ],
     ["a deleted agent", () => "DELETE FROM agents", /agents are kept/],
     [
       "an agent at another position",
@@ -611,7 +630,8 @@ describe("raw SQL of a buggy caller", () => {
     ],
     [
       "a session of no agent",
-      () => "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0",
+      () =>
+        "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL",
       /FOREIGN KEY/,
     ],
     [
@@ -669,6 +689,14 @@ describe("raw SQL of a buggy caller", () => {
     ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
     ["a key of another request", () => "UPDATE idempotency_keys SET fingerprint = x'00'", /one request/],
+    ...["-1", "1.5"].map(
+      (total) =>
+        [
+          `a running total of ${total}`,
+          () => `UPDATE session_totals SET total = ${total}`,
+          /session_totals_total/,
+        ] as [string, () => string, RegExp],
+    ),
     [
       "content below nothing",
       () => "INSERT INTO content_sums SELECT position, 0, -1 FROM scopes LIMIT 1",
@@ -841,6 +869,7 @@ describe("raw SQL of a buggy caller", () => {
     twice("purchases", "payer nonce", { id: "'pur_new'", warrant_id: "'wrt_new'" }),
     twice("schemas", "id", { name: "'another'" }),
     twice("scopes", "organisation_id mode"),
+    twice("session_totals", "session held_at"),
     twice("spend_sessions", "id"),
     twice("users", "id", { email: "'another@example.com'" }),
     twice("verifiers", "id"),

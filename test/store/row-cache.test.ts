@@ -69,6 +69,7 @@ test("what another process wrote is seen", async () => {
     freeBytes: () => null,
     version: "0.1.0",
     now: ctx.now,
+    steadyNow: ctx.now,
     newInstanceId: () => "ins_none",
   });
   await change({ ...before, killSwitch: true }, other);

@@ -13,6 +13,7 @@ export function atTime(
     freeBytes: () => null,
     version: "0.1.0",
     now,
+    steadyNow: now,
     newInstanceId: () => createIds(now, random40)("instance"),
   });
   return { ctx: { ...ctx, now, store }, close: store.close };

@@ -28,8 +28,8 @@ import { openReader, type TestReader } from "./reader.ts";
 export type TestContext = Context & {
   /** The data folder; the file is `holdfast.db`. */
   readonly folder: string;
-  /** Epoch milliseconds; a test moves it. */
-  readonly clock: { now: number };
+  /** Epoch milliseconds; a test moves it. Where the machine's clock is to be wrong, `aheadMs` says by how much. */
+  readonly clock: { now: number; aheadMs: number };
   readonly store: SqliteStore;
   /** Reads the ledger at once, on a connection of its own: what is committed, and nothing else. */
   readonly reader: TestReader["reader"];
@@ -62,13 +62,14 @@ export function createTestContext(
   overrides: Partial<Omit<Context, "store">> = {},
   folder = newLedgerFolder(),
 ): TestContext {
-  const clock = { now: TEST_NOW };
-  const now = () => clock.now;
+  const clock = { now: TEST_NOW, aheadMs: 0 };
+  const now = () => clock.now + clock.aheadMs;
   const random40 = () => Number(crypto.getRandomValues(new BigUint64Array(1))[0]! >> 24n);
   const store = openSqliteStore(folder, {
     freeBytes: () => null,
     version: "0.1.0",
     now,
+    steadyNow: () => clock.now,
     newInstanceId: () => createIds(now, random40)("instance"),
   });
   const reading = openReader(folder);

@@ -27,6 +27,14 @@ const HALF_PASS: Script = [null, null, "path_not_found", "value_mismatch"];
 /** An amount above 2^53, where a double cannot hold every whole number. */
 export const HUGE = 9_007_199_254_740_993n;
 
+const SESSION = {
+  amount_ceiling: "5000",
+  warrant_limit: 50,
+  per_warrant_max: "4000",
+  hourly_max: "9000000000",
+  payees: ["acme", "me*"],
+};
+
 /** Moves money in every possible way: warrants in all nine states, under policies, a session, a schema and a verifier. */
 export async function buildGoodLedger(ctx: TestContext): Promise<void> {
   const stage = await createStage(ctx);
@@ -54,9 +62,7 @@ export async function buildGoodLedger(ctx: TestContext): Promise<void> {
   const policy = must(
     await createPolicy(ctx, MACHINE, { ...organisation, name: "banded", rules, agent_id: agent.agentId }),
   );
-  must(
-    await createSession(ctx, MACHINE, { agent_id: agent.agentId, amount_ceiling: "5000", warrant_limit: 50 }),
-  );
+  must(await createSession(ctx, MACHINE, { agent_id: agent.agentId, ...SESSION }));
   const named = { agent_id: agent.agentId };
   const opened = async (
     input: Parameters<typeof open>[2] = named,

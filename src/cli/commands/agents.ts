@@ -1,8 +1,14 @@
-import { Argument, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { AGENT_STATUSES, type AgentStatus } from "../../core/agent.ts";
 import { displayAmount } from "../../core/money.ts";
 import type { Mode } from "../../core/roles.ts";
-import { createAgent, listAgents, setAgentStatus, showAgent } from "../../services/admin/agents.ts";
+import {
+  createAgent,
+  listAgents,
+  setAgentStatus,
+  showAgent,
+  updateAgent,
+} from "../../services/admin/agents.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { type Answer, examples, group, modeOption, runsOnLedger } from "../command.ts";
 import { given, wholeNumberIfGiven } from "../input.ts";
@@ -28,8 +34,9 @@ const spentOf = (session: { readonly amount_spent: string; readonly amount_ceili
   `${displayAmount(BigInt(session.amount_spent), "USDC")} of ${displayAmount(BigInt(session.amount_ceiling), "USDC")}`;
 
 export function addAgents(program: Command, tools: CommandLineTools): void {
-  const agents = group(program, "agents", "create and list agents, pause and kill them");
+  const agents = group(program, "agents", "create, list and change agents, pause and kill them");
   addCreate(agents, tools);
+  addUpdate(agents, tools);
   addSetStatus(agents, tools);
   addList(agents, tools);
   addShow(agents, tools);
@@ -74,6 +81,38 @@ function addCreate(agents: Command, tools: CommandLineTools): void {
     }),
     verb: (ctx, input) => createAgent(ctx, MACHINE, input),
     print: (agent, { mode }) => report(`Created the ${mode} agent ${agent.name}.`, agentFields(agent)),
+  });
+}
+
+function addUpdate(agents: Command, tools: CommandLineTools): void {
+  const update = agents
+    .command("update")
+    .summary("change an agent's name, failure budget, or whether it must be named")
+    .description(
+      "Changes what is set of an agent; what is not given stays. A spend session limits only the warrants that name its agent: an agent that must be named cannot leave itself out. A failure budget that its failures have reached already pauses it.",
+    )
+    .argument("<agent>", "the agent's id")
+    .option("--name <name>", "the agent's name")
+    .option("--failure-budget <count>", "failures in a row after which it is paused")
+    .addOption(
+      new Option(
+        "--must-be-named <on|off>",
+        "whether its keys must send agent_id when they open a warrant",
+      ).choices(["on", "off"]),
+    );
+  examples(update, "holdfast agents update agt_… --must-be-named on");
+  type Flags = { name?: string; failureBudget?: string; mustBeNamed?: "on" | "off" };
+  runsOnLedger(update, tools, {
+    input: (flags: Flags, [agentId = ""]) => ({
+      agent_id: agentId,
+      ...given({
+        name: flags.name,
+        failure_budget: wholeNumberIfGiven(flags.failureBudget),
+        must_be_named: flags.mustBeNamed && flags.mustBeNamed === "on",
+      }),
+    }),
+    verb: (ctx, input) => updateAgent(ctx, MACHINE, input),
+    print: (agent) => report(`Changed the agent ${agent.name}.`, agentFields(agent)),
   });
 }
 

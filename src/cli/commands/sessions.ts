@@ -3,18 +3,31 @@ import { displayAmount } from "../../core/money.ts";
 import { MACHINE } from "../../services/admin/authority.ts";
 import { createSession, revokeSession } from "../../services/admin/sessions.ts";
 import { type Answer, examples, group, runsOnLedger } from "../command.ts";
-import { given, wholeNumberIfGiven } from "../input.ts";
+import { given, listIfGiven, wholeNumberIfGiven } from "../input.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
-const sessionFields = (session: Answer<typeof createSession>) =>
+const usdc = (amount: string): string => displayAmount(BigInt(amount), "USDC");
+
+/** The limits that a session has besides the others. */
+const limitFields = (session: Answer<typeof revokeSession>) =>
+  [
+    ...(session.per_warrant_max === null ? [] : [["per warrant", usdc(session.per_warrant_max)] as const]),
+    ...(session.hourly_max === null ? [] : [["per hour", usdc(session.hourly_max)] as const]),
+    ...(session.daily_max === null ? [] : [["per day", usdc(session.daily_max)] as const]),
+    ...(session.payees === null ? [] : [["payees", session.payees.join(", ")] as const]),
+    ...(session.source_origins === null ? [] : [["sources", session.source_origins.join(", ")] as const]),
+  ] as const;
+
+const sessionFields = (session: Answer<typeof revokeSession>) =>
   [
     ["id", session.id],
     ["agent", session.agent_id],
-    ["ceiling", displayAmount(BigInt(session.amount_ceiling), "USDC")],
-    ["spent", displayAmount(BigInt(session.amount_spent), "USDC")],
+    ["ceiling", usdc(session.amount_ceiling)],
+    ["spent", usdc(session.amount_spent)],
     ["warrants", `${session.warrant_count}, of ${session.warrant_limit ?? "any number"}`],
     ["failures", `${session.failure_count} in a row, of ${session.failure_budget}`],
+    ...limitFields(session),
     ["expires", session.expires_at],
     ["revoked", session.revoked_at ?? "no"],
   ] as const;
@@ -29,7 +42,9 @@ function addCreate(sessions: Command, tools: CommandLineTools): void {
   const create = sessions
     .command("create")
     .summary("limit what an agent may spend")
-    .description("Creates a spend session: an agent's limits. The session that it had before is revoked.")
+    .description(
+      "Creates a spend session: an agent's limits, for the warrants and purchases that name it (agent_id). Where its keys need not name it, the answer warns of that: holdfast agents update --must-be-named on closes it. The session that it had before is revoked.",
+    )
     .requiredOption("--agent <id>", "whose session it is")
     .requiredOption(
       "--ceiling <amount>",
@@ -40,13 +55,36 @@ function addCreate(sessions: Command, tools: CommandLineTools): void {
       "--failure-budget <count>",
       "failures in a row after which it opens nothing more (default: the agent's)",
     )
+    .option("--per-warrant-max <amount>", "the most that may be held for one warrant")
+    .option(
+      "--hourly-max <amount>",
+      "the most that may be held within any 60 minutes; what returns does not make room",
+    )
+    .option("--daily-max <amount>", "the same within any 24 hours")
+    .option(
+      "--payees <payees>",
+      "whom it may pay, with commas between; * at the end of one stands for all that begin so",
+    )
+    .option(
+      "--source-origins <origins>",
+      "where it may verify from and buy from, with commas between: https://api.example, or https://api.example:* for every port; a * within the host is refused, since https://api.example* would allow https://api.example.evil.example",
+    )
     .option("--expires-at <time>", "when it ends, such as 2030-01-31T12:00:00Z (default: in 7 days)");
-  examples(create, "holdfast sessions create --agent agt_… --ceiling 50000000 --warrant-limit 20");
+  examples(
+    create,
+    "holdfast sessions create --agent agt_… --ceiling 50000000 --warrant-limit 20",
+    "holdfast sessions create --agent agt_… --ceiling 50000000 --per-warrant-max 1000000 --hourly-max 5000000 --source-origins https://api.example",
+  );
   type Flags = {
     agent: string;
     ceiling: string;
     warrantLimit?: string;
     failureBudget?: string;
+    perWarrantMax?: string;
+    hourlyMax?: string;
+    dailyMax?: string;
+    payees?: string;
+    sourceOrigins?: string;
     expiresAt?: string;
   };
   runsOnLedger(create, tools, {
@@ -56,11 +94,17 @@ function addCreate(sessions: Command, tools: CommandLineTools): void {
       ...given({
         warrant_limit: wholeNumberIfGiven(flags.warrantLimit),
         failure_budget: wholeNumberIfGiven(flags.failureBudget),
+        per_warrant_max: flags.perWarrantMax,
+        hourly_max: flags.hourlyMax,
+        daily_max: flags.dailyMax,
+        payees: listIfGiven(flags.payees),
+        source_origins: listIfGiven(flags.sourceOrigins),
         expires_at: flags.expiresAt,
       }),
     }),
     verb: (ctx, input) => createSession(ctx, MACHINE, input),
-    print: (session) => report("Created a spend session.", sessionFields(session)),
+    print: (session) =>
+      report("Created a spend session.", sessionFields(session), session.warning ?? undefined),
   });
 }
 

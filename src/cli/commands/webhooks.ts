@@ -12,7 +12,7 @@ import {
   type NewWebhook,
 } from "../../services/admin/webhooks.ts";
 import { examples, group, modeOption, runsOnLedger } from "../command.ts";
-import { given } from "../input.ts";
+import { given, listIfGiven } from "../input.ts";
 import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
@@ -70,7 +70,7 @@ function addCreate(webhooks: Command, tools: CommandLineTools): void {
       organisation_id: flags.organisation,
       mode: flags.mode,
       url: flags.url,
-      ...given({ events: flags.events?.split(",").map((event) => event.trim()) }),
+      ...given({ events: listIfGiven(flags.events) }),
     }),
     verb: (ctx, input) => createWebhook(ctx, MACHINE, input),
     print: (webhook, { mode }) =>

@@ -1,4 +1,4 @@
-import { AGENT_STATUSES, type Agent, type AgentStatus, withStatus } from "../../core/agent.ts";
+import { AGENT_STATUSES, type Agent, type AgentStatus, changed, withStatus } from "../../core/agent.ts";
 import { isDidKey } from "../../core/did-key.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { MODES, type Mode } from "../../core/roles.ts";
@@ -112,6 +112,56 @@ export async function setAgentStatus(
   });
   if (isRefusal(agent)) return agent;
   await followAgentStatus(ctx, agent);
+  return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
+}
+
+export type AgentChange = {
+  readonly agent_id: string;
+  readonly name?: string;
+  readonly failure_budget?: number;
+  readonly must_be_named?: boolean;
+};
+
+/** Changes what is set of an agent: those fields that are given, of which there must be one. */
+export async function updateAgent(
+  ctx: Context,
+  authority: Authority,
+  input: AgentChange,
+): Promise<AgentResource | Refusal> {
+  const { name, failure_budget: failureBudget, must_be_named: mustBeNamed } = input;
+  const isNothing = name === undefined && failureBudget === undefined && mustBeNamed === undefined;
+  const refused =
+    refuseAuthority(authority, "admin") ??
+    (isNothing
+      ? refuse("validation_failed", "Give what is to change: name, failure_budget or must_be_named.")
+      : null) ??
+    (name === undefined ? null : refuseText("name", name)) ??
+    (failureBudget === undefined
+      ? null
+      : refuseInteger("failure_budget", failureBudget, 1, FAILURE_BUDGET_MAX));
+  if (refused) return refused;
+  const known = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));
+  if (isRefusal(known)) return known;
+  const agent = await administer(ctx, authority, "admin", {
+    scope: known,
+    needs: { agent: known.id },
+    decide: ({ agent: before }): Audited<Agent> => {
+      if (!before) return { answer: agentNotFound(known.id) };
+      const after = changed(before, {
+        name: name ?? before.name,
+        failureBudget: failureBudget ?? before.failureBudget,
+        mustBeNamed: mustBeNamed ?? before.mustBeNamed,
+      });
+      const entry = {
+        action: "agent.changed",
+        subject: before.id,
+        before: agentRecord(before),
+        after: agentRecord(after),
+      } as const;
+      return { answer: after, put: [{ kind: "agent", before, row: after }], entries: [entry] };
+    },
+  });
+  if (isRefusal(agent)) return agent;
   return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
 }
 

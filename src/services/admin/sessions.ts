@@ -1,6 +1,8 @@
+import type { Agent } from "../../core/agent.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { parseAmount } from "../../core/money.ts";
 import type { SpendSession } from "../../core/session.ts";
+import { LIST_MAX, parseOrigin, parsePayee, type SessionLimits } from "../../core/session-limits.ts";
 import { DAY_MS, parseTime } from "../../core/time.ts";
 import { spendSessionRecord } from "../../resources/spend-session.ts";
 import type { Put } from "../../store/change.ts";
@@ -21,18 +23,28 @@ export type SessionInput = {
   readonly warrant_limit?: number;
   /** The agent's own failure budget by default. */
   readonly failure_budget?: number;
+  /** The most that may be held for one warrant, within an hour and within a day, in the ceiling's unit. */
+  readonly per_warrant_max?: string;
+  readonly hourly_max?: string;
+  readonly daily_max?: string;
+  /** Whom it may pay, and the origins that it may verify from and buy from (README, "Windows and lists"). */
+  readonly payees?: readonly string[];
+  readonly source_origins?: readonly string[];
   /** RFC 3339. By default the session expires in 7 days. */
   readonly expires_at?: string;
 };
 
 type SessionRecord = ReturnType<typeof spendSessionRecord>;
 
+/** A new session. The warning says what the session does not limit; null where it limits all. */
+type NewSession = SessionRecord & { readonly warning: string | null };
+
 /** Creates an agent's spend session, and revokes the one before it in the same commit. */
 export async function createSession(
   ctx: Context,
   authority: Authority,
   input: SessionInput,
-): Promise<SessionRecord | Refusal> {
+): Promise<NewSession | Refusal> {
   const { warrant_limit: warrantLimit = null, failure_budget: failureBudget } = input;
   const refused =
     refuseAuthority(authority, "admin") ??
@@ -41,9 +53,10 @@ export async function createSession(
       ? null
       : refuseInteger("failure_budget", failureBudget, 1, FAILURE_BUDGET_MAX));
   if (refused) return refused;
-  const amountCeiling = parseAmount(input.amount_ceiling);
-  if (amountCeiling === null)
-    return refuseField("amount_ceiling", "must be a string of digits, at most 9223372036854775807");
+  const amountCeiling = parseMost("amount_ceiling", input.amount_ceiling);
+  if (isRefusal(amountCeiling)) return amountCeiling;
+  const limits = parseLimits(input);
+  if (isRefusal(limits)) return limits;
   const expiresAt = parseExpiry(input.expires_at, ctx.now());
   if (isRefusal(expiresAt)) return expiresAt;
   const agent = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));
@@ -52,13 +65,16 @@ export async function createSession(
   return administer(ctx, authority, "admin", {
     scope: agent,
     needs: { agent: agent.id, agentSession: { from: "agent" } },
-    decide: (snapshot, now): Audited<SessionRecord> => {
+    decide: (snapshot, now): Audited<NewSession> => {
       if (!snapshot.agent) return { answer: agentNotFound(agent.id) };
       const row: SpendSession = {
+        ...limits,
         id,
         agentId: agent.id,
         amountCeiling,
         amountSpent: 0n,
+        amountHeld: 0n,
+        heldAt: null,
         warrantLimit,
         warrantCount: 0,
         failureBudget: failureBudget ?? snapshot.agent.failureBudget,
@@ -67,15 +83,59 @@ export async function createSession(
         revokedAt: null,
         createdAt: now,
       };
-      const answer = spendSessionRecord(row);
+      const after = spendSessionRecord(row);
+      const answer = { ...after, warning: warningOf(snapshot.agent) };
       const put: Put = { kind: "spendSession", before: null, row };
-      const entry: Entry = { action: "spend_session.created", subject: id, before: null, after: answer };
+      const entry: Entry = { action: "spend_session.created", subject: id, before: null, after };
       const { agentSession } = snapshot;
       if (!agentSession || agentSession.revokedAt !== null) return { answer, put: [put], entries: [entry] };
       const revoked = revoke(agentSession, now);
       return { answer, put: [revoked.put, put], entries: [revoked.entry, entry] };
     },
   });
+}
+
+/** A session is charged for what names its agent alone. An agent that need not be named may leave it out. */
+const warningOf = ({ id, mustBeNamed }: Agent): string | null =>
+  mustBeNamed
+    ? null
+    : `The agent's keys may open warrants without naming it (agent_id), and this session does not limit those. To close that: holdfast agents update ${id} --must-be-named on`;
+
+function parseLimits(input: SessionInput): SessionLimits | Refusal {
+  const perWarrantMax = mostIfGiven("per_warrant_max", input.per_warrant_max);
+  if (isRefusal(perWarrantMax)) return perWarrantMax;
+  const hourlyMax = mostIfGiven("hourly_max", input.hourly_max);
+  if (isRefusal(hourlyMax)) return hourlyMax;
+  const dailyMax = mostIfGiven("daily_max", input.daily_max);
+  if (isRefusal(dailyMax)) return dailyMax;
+  const payees = listIfGiven("payees", input.payees, parsePayee);
+  if (isRefusal(payees)) return payees;
+  const sourceOrigins = listIfGiven("source_origins", input.source_origins, parseOrigin);
+  if (isRefusal(sourceOrigins)) return sourceOrigins;
+  return { perWarrantMax, hourlyMax, dailyMax, payees, sourceOrigins };
+}
+
+const parseMost = (field: string, text: unknown): bigint | Refusal =>
+  parseAmount(text) ?? refuseField(field, "must be a string of digits, at most 9223372036854775807");
+
+const mostIfGiven = (field: string, text: string | undefined): bigint | null | Refusal =>
+  text === undefined ? null : parseMost(field, text);
+
+function listIfGiven(
+  field: string,
+  entries: readonly string[] | undefined,
+  parse: (path: string, entry: unknown) => string | Refusal,
+): readonly string[] | null | Refusal {
+  if (entries === undefined) return null;
+  if (entries.length === 0 || entries.length > LIST_MAX)
+    return refuseField(field, `must be 1 to ${LIST_MAX} entries`);
+  const parsed: string[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const one = parse(`${field}.${index}`, entry);
+    if (isRefusal(one)) return one;
+    parsed.push(one);
+  }
+  return parsed;
 }
 
 /** The revocation of a session: the row to write, its audit entry, and the session as the answer shows it. */

@@ -26,7 +26,14 @@ const HOLDING_RULES = {
 } as const;
 
 /** The needs of a hold, besides those of the opening. */
-export const holdingNeeds = ({ asset }: Opening) => ({ ...HOLDING_RULES, balance: asset });
+export const holdingNeeds = ({ amount, asset }: Opening) => ({
+  ...HOLDING_RULES,
+  balance: asset,
+  sessionWindows: windowsFor(amount),
+});
+
+/** The need of a charge to the session, besides the session itself. */
+export const windowsFor = (amount: bigint) => ({ from: "agentSession", amount }) as const;
 
 type HoldingNeeds = ReturnType<typeof holdingNeeds>;
 
@@ -50,8 +57,8 @@ export function decideTerms(
 ): HoldTerms | Refusal {
   const clauses = specClauses(snapshot.verifier, opening.clauses);
   if (isRefusal(clauses)) return clauses;
-  const { agentSession } = snapshot;
-  const session = agentSession && chargeSession(agentSession, opening.amount, opening.asset, now);
+  const { agentSession, sessionWindows } = snapshot;
+  const session = agentSession && chargeSession(agentSession, opening, sessionWindows, now);
   if (isRefusal(session)) return session;
   const policy = snapshot.policy ?? snapshot.agentPolicy ?? snapshot.organisationPolicy;
   const refused =
@@ -90,7 +97,7 @@ export function decideHold(
 
 function newWarrant(
   caller: Caller,
-  { clauses: _, ...opening }: Opening,
+  { clauses: _, sourceUrl: __, ...opening }: Opening,
   { clauses, session, policy }: HoldTerms,
   id: string,
   openedAt: number,

@@ -35,6 +35,7 @@ function parseOpening(input: OpenInput): Opening | Refusal {
     agentId: input.agent_id ?? null,
     verifierId: input.verifier_id ?? null,
     policyId: input.policy_id ?? null,
+    sourceUrl: null,
   };
 }
 

@@ -11,7 +11,11 @@ import { refuseUnacknowledged } from "../instance.ts";
 /** The checks of an open and of a purchase that do not depend on the amount. */
 
 /** An opening after all its fields were parsed. Times are epoch milliseconds. */
-export type Opening = GivenTerms & { readonly clauses: readonly Clause[] };
+export type Opening = GivenTerms & {
+  readonly clauses: readonly Clause[];
+  /** The URL that is bought from; null where a verify names the source later. */
+  readonly sourceUrl: string | null;
+};
 
 /** The clauses of a spec, or the refusal of the first clause that is wrong. */
 export function parseSpec(spec: { readonly clauses: readonly unknown[] }): readonly Clause[] | Refusal {

@@ -2,6 +2,7 @@ import { type Agent, isKilled, isStopped } from "../../core/agent.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import { isRefusal, type Refusal, refuse, UndoneFault } from "../../core/errors.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
+import { allowsSource, refuseSource } from "../../core/session-limits.ts";
 import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
 import type { Decision } from "../../store/store.ts";
 import { evaluateEvidence } from "../checks/evaluate.ts";
@@ -45,13 +46,25 @@ export async function verifyWarrant(
   });
 }
 
+/** A check that has begun. */
+type Begun = {
+  readonly warrant: Warrant;
+  /** The origins that the warrant's session allows, redirects' targets included; null where all. */
+  readonly sourceOrigins: readonly string[] | null;
+};
+
 /** Fetches and evaluates, and completes a check that has begun. */
-async function runCheck(ctx: Context, begun: Warrant, sourceUrl: string): Promise<Answer | Refusal> {
+async function runCheck(
+  ctx: Context,
+  { warrant: begun, sourceOrigins }: Begun,
+  sourceUrl: string,
+): Promise<Answer | Refusal> {
   try {
-    const fetched = await ctx.fetchEvidence(sourceUrl, {
-      party: begun.organisationId,
-      live: begun.mode === "live",
-    });
+    const fetched = await ctx.fetchEvidence(
+      sourceUrl,
+      { party: begun.organisationId, live: begun.mode === "live" },
+      (target) => sourceOrigins === null || allowsSource(sourceOrigins, target),
+    );
     const evaluation = await evaluateEvidence(ctx, begun, fetched.evidence, ctx.now());
     return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation);
   } catch (error) {
@@ -76,7 +89,7 @@ function beginCheck(
   input: VerifyInput,
   idempotency: Idempotency,
   hasPlace: boolean,
-): Promise<Warrant | Answer | Refusal> {
+): Promise<Begun | Answer | Refusal> {
   const eventId = ctx.newId("event");
   return executeKeyed(ctx.store, {
     caller,
@@ -84,7 +97,7 @@ function beginCheck(
     idempotency,
     needs: { ...movingNeeds(input.warrantId), ...STOPPING },
     refuseBody: null,
-    decide: (snapshot, { now, caller: present, key }): Decision<Warrant | Answer> => {
+    decide: (snapshot, { now, caller: present, key }): Decision<Begun | Answer> => {
       const { warrant } = snapshot;
       if (!warrant) return { answer: warrantNotFound() };
       const other = refuseOtherVersion(warrant, input.ifMatch);
@@ -111,9 +124,12 @@ function beginCheck(
       if (standsStill) return { answer: standsStill };
       const foreign = refuseForeignKey(snapshot.callerAgent, present, warrant);
       if (foreign) return { answer: foreign };
+      const { warrantSession } = snapshot;
+      const elsewhere = warrantSession && refuseSource(warrantSession, input.sourceUrl);
+      if (elsewhere) return { answer: elsewhere };
       if (!hasPlace) return { answer: TOO_MANY_CHECKS };
       return {
-        answer: moved.warrant,
+        answer: { warrant: moved.warrant, sourceOrigins: warrantSession?.sourceOrigins ?? null },
         change: { put: [...moved.change.put, claim(key, warrant.id)] },
       };
     },

@@ -10,6 +10,7 @@ import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, free, type Idempotency } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../in-place.ts";
+import { windowsFor } from "../warrants/hold.ts";
 import { openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE, finishPurchase } from "./answer.ts";
 import { givenUp, keptContent } from "./content.ts";
@@ -32,14 +33,15 @@ export function beginPurchase(
     caller,
     access: ACCESS.openWarrant,
     idempotency,
-    needs: openingNeeds(opening),
+    needs: { ...openingNeeds(opening), sessionWindows: windowsFor(0n) },
     refuseBody: (snapshot) => refuseUnknownSchema(snapshot, opening.clauses),
     decide(snapshot, { now, caller: present, key }): Decision<Purchase | Answer> {
       const refused = refuseOpening(snapshot, present, opening);
       if (refused) return { answer: refused };
-      const { agentSession } = snapshot;
-      // A charge of nothing checks every limit of the session except whether the amount fits.
-      const session = agentSession && chargeSession(agentSession, 0n, opening.asset, now);
+      const { agentSession, sessionWindows } = snapshot;
+      // A charge of nothing checks every limit of the session that needs no quote.
+      const nothing = { ...opening, amount: 0n, payee: null };
+      const session = agentSession && chargeSession(agentSession, nothing, sessionWindows, now);
       if (isRefusal(session)) return { answer: session };
       if (!hasPlace) return { answer: TOO_MANY_CHECKS };
       const purchase = newPurchase(present, order, id, key.createdAt);

@@ -68,8 +68,8 @@ function refuseHeaders(headers: Readonly<Record<string, string>>): Refusal | nul
 
 /** The opening of the order's warrant. Before there is a quote, its amount is nothing. */
 export const openingFor = (
-  { asset, clauses, agentId }: Order,
+  { url: sourceUrl, asset, clauses, agentId }: Order,
   quoted: Pick<Opening, "amount" | "payee" | "deadline"> = NOTHING_QUOTED,
-): Opening => ({ ...NOTHING_CHOSEN, ...quoted, asset, clauses, agentId });
+): Opening => ({ ...NOTHING_CHOSEN, ...quoted, sourceUrl, asset, clauses, agentId });
 
 const NOTHING_QUOTED = { amount: 0n, payee: "", deadline: 0 };

@@ -1,4 +1,5 @@
 import type { Legs } from "../../core/postings.ts";
+import type { SpendSession } from "../../core/session.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
 import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
@@ -7,7 +8,7 @@ import type { Deletion, Put } from "../change.ts";
 import { lazily } from "./lazily.ts";
 import type { Connection } from "./open.ts";
 import type { Positions } from "./positions.ts";
-import { prepareWrites } from "./prepared-write.ts";
+import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
 import {
   auditEntryRowOf,
   checkRowOf,
@@ -18,7 +19,6 @@ import {
   warrantRowOf,
 } from "./rows.ts";
 import {
-  contentSumsOf,
   deletionsOf,
   finalRows,
   movesOf,
@@ -26,6 +26,7 @@ import {
   peopleRows,
   purchaseRows,
   spendingRows,
+  sumsOf,
 } from "./writes.ts";
 
 /** Writes the puts and deletions of a batch, in their order, inside the transaction that decided them. */
@@ -34,7 +35,7 @@ export type Apply = (writes: readonly Write[]) => void;
 export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
   const moves = prepareWrites(raw, movesOf(tables));
   const deletions = prepareWrites(raw, deletionsOf(tables));
-  const contentSums = prepareWrites(raw, contentSumsOf(tables));
+  const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
   const rows = prepareWrites(raw, {
     ...spendingRows(tables),
@@ -75,6 +76,10 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       case "auditEntry":
         rows.auditEntry(auditEntryRowOf(put.row));
         break;
+      case "spendSession":
+        rows.spendSession(put.row);
+        figures.hold(put.before, put.row);
+        break;
       case "purchase":
         rows.purchase(purchaseRowOf(put.row));
         figures.keep(put.before, put.row);
@@ -110,15 +115,29 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
       if (one.kind === "deletion") remove(one.deletion);
       else write(one.put, figures);
     }
-    for (const moved of figures.accounts.values()) moves.moveAccount(moved);
-    for (const moved of figures.counts.values()) {
-      if (moved.count > 0) moves.countUp(moved);
-      else if (moved.count < 0) moves.countDown(moved);
-    }
-    for (const kept of figures.contents.values())
-      if (kept.bytes !== 0) contentSums[kept.bytes > 0 ? "addContent" : "subtractContent"](kept);
+    writeFigures(figures, moves, sums);
   };
 }
+
+function writeFigures(
+  figures: Figures,
+  moves: Prepared<typeof movesOf>,
+  sums: Prepared<typeof sumsOf>,
+): void {
+  for (const moved of figures.accounts.values()) moves.moveAccount(moved);
+  for (const moved of figures.counts.values()) {
+    if (moved.count > 0) moves.countUp(moved);
+    else if (moved.count < 0) moves.countDown(moved);
+  }
+  for (const total of figures.totals.values()) sums.sessionTotal(total);
+  for (const kept of figures.contents.values())
+    if (kept.bytes !== 0) sums[kept.bytes > 0 ? "addContent" : "subtractContent"](kept);
+}
+
+/** Statements that were prepared from those that a function gives. */
+type Prepared<Statements extends (tables: never) => object> = Readonly<
+  Record<keyof ReturnType<Statements>, PreparedWrite>
+>;
 
 /** Deletes a content that no purchase keeps. */
 const deletionOfUnkept = (raw: Connection["raw"]) =>
@@ -138,17 +157,19 @@ const givesUpContent = (
   before !== null && before.responseHash !== null && before.contentBytes > 0 && after.contentBytes === 0;
 
 type MovedAccount = { account: number; posted: number } & { -readonly [Leg in keyof Legs]: bigint };
+type SessionTotal = { session: number; heldAt: number; total: bigint };
 type MovedContent = { scope: number; bought: boolean; bytes: number };
 type MovedCount = { scope: number; agent: number; state: State; count: number };
 
 /**
- * Figures that follow from rows: balances from postings, counts from warrants, and sums of content from purchases. A batch
- * writes each of them once.
+ * Figures that follow from rows: balances from postings, counts from warrants, running totals from sessions, and sums of content
+ * from purchases. A batch writes each of them once.
  */
 class Figures {
   readonly accounts = new Map<number, MovedAccount>();
   readonly counts = new Map<string, MovedCount>();
   readonly contents = new Map<string, MovedContent>();
+  readonly totals = new Map<string, SessionTotal>();
 
   constructor(private readonly positions: Positions) {}
 
@@ -171,6 +192,16 @@ class Figures {
     const agent = agentId === null ? 0 : this.positions.of("agent", agentId);
     if (before) this.count(scope, agent, before.state, -1);
     this.count(scope, agent, after.state, 1);
+  }
+
+  /** Keeps the running total of a session that has windows. All holds of a batch count at one time. */
+  hold(
+    before: SpendSession | null,
+    { id, heldAt, amountHeld: total, hourlyMax, dailyMax }: SpendSession,
+  ): void {
+    const hasWindows = hourlyMax !== null || dailyMax !== null;
+    if (!hasWindows || heldAt === null || !before || before.amountHeld === total) return;
+    this.totals.set(id, { session: this.positions.of("session", id), heldAt, total });
   }
 
   keep(before: Purchase | null, after: Purchase): void {

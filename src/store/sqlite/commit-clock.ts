@@ -25,11 +25,13 @@ const NEWEST_RECORDS = [
   "SELECT retention_marks ->> '$[#-1].recordedAt' AS recorded_at FROM instances",
 ];
 
-export function createCommitClock(writer: Database, now: () => number): CommitClock {
+export function createCommitClock(writer: Database, now: () => number, steadyNow: () => number): CommitClock {
   const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
   const newest = NEWEST_RECORDS.map((text) => writer.query<{ recorded_at: bigint }, []>(text));
   let version: bigint | undefined;
   let last = -1;
+  /** How far the clock was ahead of the one that never jumps, at the first transaction. */
+  let startedMs: number | null = null;
   const readLast = () => Math.max(last, ...newest.map((query) => Number(query.get()?.recorded_at ?? -1n)));
   return {
     begin() {
@@ -38,7 +40,10 @@ export function createCommitClock(writer: Database, now: () => number): CommitCl
       version = current;
       if (isOthers) last = readLast();
       const time = now();
-      return { time: { now: time, recordedAt: Math.max(time, last) }, isOthers };
+      const recordedAt = Math.max(time, last);
+      const steady = steadyNow();
+      startedMs ??= recordedAt - steady;
+      return { time: { now: time, recordedAt, steadyAt: Math.round(startedMs + steady) }, isOthers };
     },
     recorded({ recordedAt }) {
       last = recordedAt;

@@ -1,6 +1,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
+import { heldBetween } from "../../core/session-limits.ts";
 import { indexKeyOf } from "../batch.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
@@ -193,6 +194,7 @@ function indexesOf(raw: Database): Indexes {
     newestSession: first(
       "SELECT id AS key FROM spend_sessions WHERE agent_id = ? ORDER BY position DESC LIMIT 1",
     ),
+    ...totalsIn(raw),
     newestEscalation: first(
       "SELECT id AS key FROM escalations WHERE id = ?1 OR warrant_id = ?1 ORDER BY rowid DESC LIMIT 1",
     ),
@@ -249,6 +251,33 @@ function indexesOf(raw: Database): Indexes {
     unusedResetsOf: all(
       "SELECT token_hash AS key FROM password_resets WHERE user_id = ? AND used_at IS NULL ORDER BY token_hash",
     ),
+  };
+}
+
+/** The running totals of sessions. */
+function totalsIn(raw: Database): Pick<Indexes, "heldUntil" | "heldSince"> {
+  const heldUntil = lazily(() => {
+    const statement = raw.prepare<{ total: bigint }, Asked>(
+      `SELECT total FROM session_totals
+       WHERE session = (SELECT position FROM spend_sessions WHERE id = ?) AND held_at <= ?
+       ORDER BY held_at DESC LIMIT 1`,
+    );
+    return ([sessionId, at]: IndexTable["heldUntil"]["of"]): bigint =>
+      statement.get(sessionId, at)?.total ?? 0n;
+  });
+  return {
+    heldUntil,
+    // By halving the time: a session may have held a million times within the window.
+    heldSince([sessionId, after, until, before, amount]) {
+      let [earliest, latest] = [after, until];
+      while (latest - earliest > 1) {
+        const middle = Math.floor((earliest + latest) / 2);
+        const held = heldBetween(BigInt(before), heldUntil([sessionId, middle]));
+        if (held < BigInt(amount)) earliest = middle;
+        else latest = middle;
+      }
+      return latest;
+    },
   };
 }
 

@@ -22,6 +22,8 @@ export type SqliteStoreOptions = {
   readonly version: string;
   /** The clock; epoch milliseconds. */
   readonly now: () => number;
+  /** A clock that never jumps, in milliseconds since any moment. */
+  readonly steadyNow: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
   /** Called before the tables are brought up to date, with the number of changes. */
@@ -48,7 +50,7 @@ export interface SqliteStore extends Store {
  * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
  */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
-  const { version, now, newInstanceId, onCommitted, onPending } = options;
+  const { version, now, steadyNow, newInstanceId, onCommitted, onPending } = options;
   const { freeBytes, opening = (open) => open() } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
   const writer = openLedger(dataFolder, version, newInstance, onPending);
@@ -58,7 +60,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
   const cache = createRowCache();
   const positions = createPositions(writer.raw);
   const names = createNames(writer.raw);
-  const clock = createCommitClock(writer.raw, now);
+  const clock = createCommitClock(writer.raw, now, steadyNow);
   const keys = createKnownKeys(
     writer.raw,
     (hash) => snapshots.read(({ apiKeys }) => apiKeys.byHash(hash)),

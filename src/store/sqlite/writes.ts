@@ -21,7 +21,7 @@ export function spendingRows(tables: Tables) {
         .values(appendedOf(agents))
         .onConflictDoUpdate({
           target: agents.id,
-          set: excludedOf(agents, "status", "failureCount"),
+          set: excludedOf(agents, "name", "status", "failureBudget", "failureCount", "mustBeNamed"),
         }),
     apiKey: () =>
       tables
@@ -37,7 +37,15 @@ export function spendingRows(tables: Tables) {
         .values(appendedOf(spendSessions))
         .onConflictDoUpdate({
           target: spendSessions.id,
-          set: excludedOf(spendSessions, "amountSpent", "warrantCount", "failureCount", "revokedAt"),
+          set: excludedOf(
+            spendSessions,
+            "amountSpent",
+            "amountHeld",
+            "heldAt",
+            "warrantCount",
+            "failureCount",
+            "revokedAt",
+          ),
         }),
     escalation: () =>
       tables
@@ -296,10 +304,19 @@ export function movesOf(tables: Tables) {
   };
 }
 
-/** The sums of stored content. */
-export function contentSumsOf(tables: Tables) {
+/** The sums of stored content, and the running totals of sessions. */
+export function sumsOf(tables: Tables) {
   const { scope, bought, bytes } = contentSums;
+  const { sessionTotals } = directory;
   return {
+    sessionTotal: () =>
+      tables
+        .insert(sessionTotals)
+        .values(placeholdersOf(sessionTotals))
+        .onConflictDoUpdate({
+          target: [sessionTotals.session, sessionTotals.heldAt],
+          set: excludedOf(sessionTotals, "total"),
+        }),
     addContent: () =>
       tables
         .insert(contentSums)

@@ -117,8 +117,12 @@ describe("an audit entry in the commit of", () => {
   });
 
   test("a spend session created, with the end of the one before, and revoked", async () => {
-    const create = async (amount_ceiling: string) =>
-      must(await createSession(ctx, stage.admin, { agent_id, amount_ceiling }));
+    const create = async (amount_ceiling: string) => {
+      const { warning: _, ...session } = must(
+        await createSession(ctx, stage.admin, { agent_id, amount_ceiling }),
+      );
+      return session;
+    };
     let first = { id: "" };
     const begun = await entriesOf(async () => {
       first = await create("5");

@@ -33,6 +33,7 @@ function nextProcess(): Context {
     freeBytes: () => null,
     version: "0.1.0",
     now: ctx.now,
+    steadyNow: ctx.now,
     newInstanceId: () => "ins_none",
   });
   opened.push(store);

@@ -38,9 +38,15 @@ describe("createSession", () => {
       warrant_count: 0,
       failure_budget: 5,
       failure_count: 0,
+      per_warrant_max: null,
+      hourly_max: null,
+      daily_max: null,
+      payees: null,
+      source_origins: null,
       expires_at: new Date(TEST_NOW + 7 * DAY_MS).toISOString(),
       created_at: new Date(TEST_NOW).toISOString(),
       revoked_at: null,
+      warning: expect.stringMatching(/^The agent's keys may open warrants without naming it/),
     });
   });
 

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Legs } from "../../../core/postings.ts";
+import { totalAfter } from "../../../core/session-limits.ts";
 import { POSTING_KINDS } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
@@ -21,7 +22,7 @@ type Posting = Legs & {
 
 type Sums = {
   readonly accounts: Map<bigint, Record<keyof Legs, bigint> & { newest: bigint }>;
-  readonly sessions: Map<bigint, { spent: bigint; warrants: bigint }>;
+  readonly sessions: Map<bigint, { spent: bigint; held: bigint; warrants: bigint }>;
 };
 
 /**
@@ -78,11 +79,13 @@ function addTo({ accounts, sessions }: Sums, posting: Posting): void {
   if (posting.session === null) return;
   let session = sessions.get(posting.session);
   if (session === undefined) {
-    session = { spent: 0n, warrants: 0n };
+    session = { spent: 0n, held: 0n, warrants: 0n };
     sessions.set(posting.session, session);
   }
   session.spent += posting.held + posting.paid;
-  if (posting.kind === "hold") session.warrants++;
+  if (posting.kind !== "hold") return;
+  session.warrants++;
+  session.held = totalAfter(session.held, posting.held);
 }
 
 type Account = Legs & {
@@ -118,24 +121,34 @@ type Session = {
   readonly id: string;
   readonly amount_spent: bigint;
   readonly warrant_count: bigint;
+  /** Null where the session has no windows. */
+  readonly amount_held: bigint | null;
+  /** The newest of its running totals. */
+  readonly newest_total: bigint | null;
 };
 
 const readSessions = (database: Database): readonly Session[] =>
   database
     .query<Session, []>(
-      "SELECT position, id, amount_spent, warrant_count FROM spend_sessions ORDER BY position",
+      `SELECT position, id, amount_spent, warrant_count,
+         CASE WHEN hourly_max IS NOT NULL OR daily_max IS NOT NULL THEN amount_held END AS amount_held,
+         (SELECT total FROM session_totals WHERE session = position ORDER BY held_at DESC LIMIT 1) AS newest_total
+       FROM spend_sessions ORDER BY position`,
     )
     .all();
 
 /**
- * Checks `amount_spent`, what is held or paid under a session, and `warrant_count`, the warrants that were
- * opened under it.
+ * Checks `amount_spent`, what is held or paid under a session, `warrant_count`, the warrants that were opened
+ * under it, and what its windows are reckoned from.
  */
 function* compareSessions(sessions: readonly Session[], sums: Sums["sessions"]): Generator<string> {
   for (const session of sessions) {
-    const { spent, warrants } = sums.get(session.position) ?? { spent: 0n, warrants: 0n };
+    const { spent, held, warrants } = sums.get(session.position) ?? { spent: 0n, held: 0n, warrants: 0n };
     const what = `session ${session.id}`;
     yield* expectSame(`${what}: amount_spent against its warrants`, session.amount_spent, spent);
     yield* expectSame(`${what}: warrant_count against its warrants`, session.warrant_count, warrants);
+    if (session.amount_held === null) continue;
+    yield* expectSame(`${what}: amount_held against its warrants`, session.amount_held, held);
+    yield* expectSame(`${what}: its newest running total`, session.newest_total ?? 0n, held);
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { check, index, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { AGENT_STATUSES } from "../../../core/agent.ts";
 import { ADMINISTRATOR_KINDS, AUDIT_ACTIONS } from "../../../core/audit-entry.ts";
 import type { ClauseKind } from "../../../core/clauses/registry.ts";
@@ -8,7 +8,7 @@ import { DECISIONS } from "../../../core/escalation.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
 import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
-import { amount, bool, int, json, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 
 /** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
 
@@ -213,6 +213,13 @@ export const spendSessions = sqliteTable(
       .references(() => agents.id),
     amountCeiling: amount("amount_ceiling").notNull(),
     amountSpent: amount("amount_spent").notNull(),
+    amountHeld: amount("amount_held").notNull().default(sql`0`),
+    heldAt: int("held_at"),
+    perWarrantMax: amount("per_warrant_max"),
+    hourlyMax: amount("hourly_max"),
+    dailyMax: amount("daily_max"),
+    payees: json<readonly string[] | null>("payees"),
+    sourceOrigins: json<readonly string[] | null>("source_origins"),
     warrantLimit: int("warrant_limit"),
     warrantCount: int("warrant_count").notNull(),
     failureBudget: int("failure_budget").notNull(),
@@ -225,6 +232,23 @@ export const spendSessions = sqliteTable(
     index("spend_sessions_by_agent").on(t.agentId),
     check("spend_sessions_spent", sql`${t.amountSpent} BETWEEN 0 AND ${t.amountCeiling}`),
     check("spend_sessions_count", sql`${t.warrantLimit} IS NULL OR ${t.warrantCount} <= ${t.warrantLimit}`),
+  ],
+);
+
+/**
+ * The running totals of sessions that have windows, at the times at which they held something. What was held
+ * in a window is the difference of two of them.
+ */
+export const sessionTotals = sqliteTable(
+  "session_totals",
+  {
+    session: int("session").notNull(),
+    heldAt: int("held_at").notNull(),
+    total: amount("total").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.session, t.heldAt] }),
+    check("session_totals_total", sql`${t.total} >= 0 AND ${isInteger(t.total)}`),
   ],
 );
 
