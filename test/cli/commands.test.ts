@@ -76,6 +76,26 @@ const SUCCESSES: readonly Success[] = [
     people: ["Created the sandbox agent second.", "did:web:localhost%3A8080:agents:agt_", "0 in a row, of 7"],
   },
   {
+    line: [
+      "agents",
+      "update",
+      "<agent>",
+      "--name",
+      "buyer",
+      "--failure-budget",
+      "4",
+      "--must-be-named",
+      "on",
+    ],
+    json: { object: "agent", name: "buyer", failure_budget: 4, must_be_named: true },
+    people: ["Changed the agent buyer.", "0 in a row, of 4", "must be named  yes"],
+  },
+  {
+    line: ["agents", "update", "<agent>", "--must-be-named", "off"],
+    json: { object: "agent", name: "buyer", failure_budget: 4, must_be_named: false },
+    people: ["Changed the agent buyer.", "must be named  no"],
+  },
+  {
     line: ["agents", "set-status", "<agent>", "paused"],
     json: { object: "agent", status: "paused" },
     people: ["The agent buyer is paused."],
@@ -117,7 +137,26 @@ const SUCCESSES: readonly Success[] = [
       failure_budget: 2,
       expires_at: "2030-02-01T00:00:00.000Z",
     },
-    people: ["8.40 USDC", "0, of 3"],
+    people: ["8.40 USDC", "0, of 3", "--must-be-named on"],
+  },
+  {
+    line: [
+      ...["sessions", "create", "--agent", "<agent>", "--ceiling", "8400000", "--per-warrant-max", "1000000"],
+      ...["--hourly-max", "2000000", "--daily-max", "3000000", "--payees", "acme, shop*"],
+      ...["--source-origins", "https://Good.example,https://other.example:*"],
+    ],
+    json: {
+      per_warrant_max: "1000000",
+      hourly_max: "2000000",
+      daily_max: "3000000",
+      payees: ["acme", "shop*"],
+      source_origins: ["https://good.example", "https://other.example:*"],
+      warning: expect.stringContaining("--must-be-named on"),
+    },
+    people: [
+      ...["per warrant  1.00 USDC", "per hour     2.00 USDC", "per day      3.00 USDC"],
+      ...["payees       acme, shop*", "sources      https://good.example, https://other.example:*"],
+    ],
   },
   {
     line: ["sessions", "revoke", "<session>"],

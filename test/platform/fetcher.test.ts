@@ -244,6 +244,22 @@ describe("redirects", () => {
     expect(source.requests).toHaveLength(6);
   });
 
+  test("are not followed to where the caller does not allow it", async () => {
+    const source = await sourceOf(redirect("http://other.test/there"));
+    const resolve = async () => ["127.0.0.1"];
+    const asked: string[] = [];
+    const fetched = await fetcherOf({ resolve }).fetch(
+      `http://one.test:${source.port}/here`,
+      undefined,
+      (target) => asked.push(target.href) === 0,
+    );
+    expect([outcome(fetched), asked, source.requests.length]).toEqual([
+      "source_blocked",
+      ["http://other.test/there"],
+      1,
+    ]);
+  });
+
   test.each([
     "http://169.254.169.254/latest/meta-data/",
     "http://metadata.google.internal/",

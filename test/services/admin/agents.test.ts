@@ -8,6 +8,7 @@ import {
   listAgents,
   setAgentStatus,
   showAgent,
+  updateAgent,
 } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createKey, revokeKey } from "../../../src/services/admin/keys.ts";
@@ -98,6 +99,58 @@ describe("createAgent", () => {
     await expectRefused(ctx, () => createAgent(ctx, stage.operator, input()), ["insufficient_role", ""]);
     await expectRefused(ctx, () => createAgent(ctx, elsewhere(), input()), ["organisation_not_found", ""]);
     expect(must(await createAgent(ctx, stage.admin, input())).status).toBe("active");
+  });
+});
+
+describe("updateAgent", () => {
+  const update = (agent_id: string, change: object, authority: Parameters<typeof updateAgent>[1] = MACHINE) =>
+    updateAgent(ctx, authority, { agent_id, ...change });
+
+  test("changes what is given, and nothing else, for the next request on", async () => {
+    const caller = await createCaller(stage);
+    const before = must(await showAgent(ctx, MACHINE, { agent_id: caller.agentId }));
+    const named = must(await update(caller.agentId, { must_be_named: true }, stage.admin));
+    expect(named).toEqual({ ...before, must_be_named: true });
+    expect(await open(stage, caller)).toMatchObject({ refused: "agent_id_required" });
+    const rest = must(await update(caller.agentId, { name: "another", failure_budget: 9 }));
+    expect(rest).toEqual({ ...before, name: "another", failure_budget: 9, must_be_named: true });
+    expect(must(await showAgent(ctx, MACHINE, { agent_id: caller.agentId }))).toEqual(rest);
+    must(await update(caller.agentId, { must_be_named: false }));
+    warrantIn(await open(stage, caller));
+  });
+
+  test("pauses it where its failures have reached the new budget already; a larger one starts nobody again", async () => {
+    const { agentId } = await createCaller(stage, { failure_budget: 5 });
+    const stored = ctx.reader.agents.get(agentId)!;
+    await ctx.store.execute({
+      scope: stored,
+      needs: { agent: agentId },
+      decide: ({ agent }) => ({
+        answer: true,
+        change: { put: [{ kind: "agent", before: agent, row: { ...agent!, failureCount: 2 } }] },
+      }),
+    });
+    expect(must(await update(agentId, { failure_budget: 3 })).status).toBe("active");
+    expect(must(await update(agentId, { failure_budget: 2 }))).toMatchObject({
+      status: "paused",
+      failure_count: 2,
+    });
+    expect(must(await update(agentId, { failure_budget: 50 })).status).toBe("paused");
+  });
+
+  test("is refused without a change, and for others than admins of its organisation and mode", async () => {
+    const { id } = await newAgent();
+    const refusals: readonly (readonly [object, Parameters<typeof updateAgent>[1], Expected])[] = [
+      [{}, MACHINE, ["validation_failed", "Give what is to change"]],
+      [{ name: "" }, MACHINE, ["validation_failed", "name: "]],
+      [{ failure_budget: 0 }, MACHINE, ["validation_failed", "failure_budget: "]],
+      [{ failure_budget: 1_000_001 }, MACHINE, ["validation_failed", "failure_budget: "]],
+      [{ name: "x" }, stage.operator, ["insufficient_role", ""]],
+      [{ name: "x" }, elsewhere(), ["agent_not_found", ""]],
+      [{ name: "x" }, inLive(), ["agent_not_found", ""]],
+    ];
+    for (const [change, authority, expected] of refusals)
+      await expectRefused(ctx, () => update(id, change, authority), expected);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { AuditAction } from "../../../src/core/audit-entry.ts";
-import { createAgent, setAgentStatus } from "../../../src/services/admin/agents.ts";
+import { createAgent, setAgentStatus, showAgent, updateAgent } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createKey, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
 import { createSession, revokeSession } from "../../../src/services/admin/sessions.ts";
@@ -114,6 +114,25 @@ describe("an audit entry in the commit of", () => {
     const text = JSON.stringify([created, rotated]);
     for (const secret of secrets) expect(text).not.toContain(secret);
     expect(text).not.toMatch(/hf_live_|secret|hash/i);
+  });
+
+  test("an agent changed, with all that is set of it before and after", async () => {
+    const {
+      policy: _,
+      session: __,
+      warrants: ___,
+      ...before
+    } = must(await showAgent(ctx, MACHINE, { agent_id }));
+    const change = { agent_id, name: "renamed", failure_budget: 7, must_be_named: true };
+    expect(await entriesOf(() => updateAgent(ctx, stage.admin, change).then(must))).toEqual([
+      byAdmin("agent.changed", agent_id, before, {
+        ...before,
+        name: "renamed",
+        failure_budget: 7,
+        must_be_named: true,
+      }),
+    ]);
+    must(await updateAgent(ctx, stage.admin, { agent_id, must_be_named: false }));
   });
 
   test("a spend session created, with the end of the one before, and revoked", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { KeyCaller } from "../../../src/core/roles.ts";
 import { DAY_MS } from "../../../src/core/time.ts";
+import { updateAgent } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createSession, revokeSession, type SessionInput } from "../../../src/services/admin/sessions.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
@@ -102,6 +103,17 @@ describe("createSession", () => {
     ["an end without a zone", { expires_at: "2031-01-01T00:00:00" }, ["validation_failed", "expires_at: "]],
     ["an end in the past", { expires_at: "2030-01-15T12:00:00Z" }, ["validation_failed", "expires_at: "]],
     ["an end in ten years", { expires_at: "2040-01-01T00:00:00Z" }, ["validation_failed", "expires_at: "]],
+    ["a sum with a sign", { hourly_max: "-1" }, ["validation_failed", "hourly_max: "]],
+    ["a sum of 2^63", { daily_max: "9223372036854775808" }, ["validation_failed", "daily_max: "]],
+    ["no sum", { per_warrant_max: "" }, ["validation_failed", "per_warrant_max: "]],
+    ["no payees", { payees: [] }, ["validation_failed", "payees: must be 1 to 100 entries"]],
+    ["a hundred and one payees", { payees: Array(101).fill("a") }, ["validation_failed", "payees: "]],
+    ["every payee", { payees: ["a", "*"] }, ["validation_failed", "payees.1: "]],
+    [
+      "an origin cut off in its host",
+      { source_origins: ["https://a.example", "https://a*"] },
+      ["validation_failed", "source_origins.1: must not end within the host"],
+    ],
     ["an unknown agent", { agent_id: "agt_none" }, ["agent_not_found", ""]],
   ];
   for (const [what, change, expected] of REFUSED) {
@@ -111,6 +123,14 @@ describe("createSession", () => {
       expect(ctx.reader.agents.liveSession(caller.agentId, TEST_NOW)?.id).toBe(id);
     });
   }
+
+  test("warns where the agent may leave itself out, and only there", async () => {
+    const warning = (await create().then(must)).warning;
+    expect(warning).toEndWith(`holdfast agents update ${caller.agentId} --must-be-named on`);
+    must(await updateAgent(ctx, MACHINE, { agent_id: caller.agentId, must_be_named: true }));
+    expect((await create().then(must)).warning).toBeNull();
+    must(await updateAgent(ctx, MACHINE, { agent_id: caller.agentId, must_be_named: false }));
+  });
 
   test("is for admins of the same organisation and mode", async () => {
     const input = { agent_id: caller.agentId, amount_ceiling: "1" };
