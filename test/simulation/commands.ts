@@ -47,6 +47,21 @@ const rules = fc.record(
   { requiredKeys: ["bands"] },
 ) as fc.Arbitrary<Rules>;
 
+/** The limits of a session besides its ceiling. Each one is often not set. */
+const limits = fc.record({
+  perWarrant: fc.constantFrom(null, null, 100n, 250n),
+  hourly: fc.constantFrom(null, 200n, 350n, 2n ** 63n - 1n),
+  daily: fc.constantFrom(null, 300n, 700n),
+  payees: fc.constantFrom(null, null, ["acme"], ["ac*", "x"], ["other"]),
+  origins: fc.constantFrom(
+    null,
+    null,
+    ["http://source.example"],
+    ["http://source.example:*"],
+    ["http://x.example"],
+  ),
+});
+
 const commands = {
   open: fc.record({
     do: fc.constant("open"),
@@ -59,6 +74,7 @@ const commands = {
     ),
     amount: fc.constantFrom(1n, 2n, 99n, 100n, 101n, 250n, 250n, 1_000n, 4_000n, 2n ** 63n - 1n),
     asset: fc.constantFrom("USDC", "USDC", "USDC", "USDC", "USDC", "EURX"),
+    payee: fc.constantFrom("acme", "acme", "acme", "acme", "other"),
     policy: seldom(4),
     minutes,
     reuse,
@@ -102,7 +118,8 @@ const commands = {
     limit: fc.option(fc.constantFrom(1, 3)),
     budget: fc.constantFrom(1, 1, 2, 5),
     // So that a wait can end exactly at a deadline.
-    minutes: fc.constantFrom(5, 600, 600, 600),
+    minutes: fc.constantFrom(5, 600, 600, 600, 6_000),
+    limits: fc.option(limits),
   }),
   revoke: fc.record({ do: fc.constant("revoke"), session: index }),
   policy: fc.record({
@@ -174,8 +191,17 @@ export function firstSteps({ sessionBudget, firstCheckFails }: Beginning): reado
     limit: null,
     budget: sessionBudget,
     minutes: 600,
+    limits: null,
   };
-  const terms = { do: "open", amount: 100n, asset: "USDC", policy: null, minutes: 600, reuse: null };
+  const terms = {
+    do: "open",
+    amount: 100n,
+    asset: "USDC",
+    payee: "acme",
+    policy: null,
+    minutes: 600,
+    reuse: null,
+  };
   const opens = [0, 1, 1, 1].map((key, at) => ({ ...terms, who: { key }, agent: at === 3 ? "none" : "own" }));
   const sent = { who: { key: 1 }, ifMatch: null, reuse: null };
   const check = { do: "verify", ...sent, warrant: 1, passes: 0, code: "path_not_found", hangs: false };

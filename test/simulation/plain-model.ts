@@ -53,7 +53,19 @@ type ModelAgent = {
   failures: number;
 };
 
+/** What a session may be limited to besides its ceiling; null where it is not. */
+export type ModelLimits = {
+  readonly perWarrant: bigint | null;
+  readonly hourly: bigint | null;
+  readonly daily: bigint | null;
+  readonly payees: readonly string[] | null;
+  readonly origins: readonly string[] | null;
+};
+
 type ModelSession = {
+  readonly limits: ModelLimits | null;
+  /** Everything that was ever held under it. */
+  readonly holds: { readonly at: number; readonly amount: bigint }[];
   readonly id: string;
   readonly agentId: string;
   readonly ceiling: bigint;
@@ -91,6 +103,7 @@ export type OpenRequest = {
   readonly fingerprint: string;
   readonly amount: bigint;
   readonly asset: string;
+  readonly payee: string;
   readonly deadline: number;
   readonly agentId: string | null;
   readonly policyId: string | null;
@@ -129,6 +142,14 @@ const BUILT_IN: Rules = {
     { minScore: 0, outcome: "escalate" },
   ],
 };
+/** Where every check of the simulation looks, without and with its port, since a list may be written either way. */
+const SOURCES = ["http://source.example", "http://source.example:80"];
+
+/** Whether a list has it, exactly or by how it begins; no list has everything. */
+const isListed = (list: readonly string[] | null, name: string): boolean =>
+  list === null ||
+  list.some((entry) => (entry.endsWith("*") ? name.startsWith(entry.slice(0, -1)) : entry === name));
+
 const RANK = { viewer: 0, operator: 1, admin: 2, owner: 3 };
 
 export class PlainModel {
@@ -192,7 +213,7 @@ export class PlainModel {
     if (own?.mustBeNamed && agentId === null) return "agent_id_required";
     if ((own && own.status !== "active") || (agent && agent.status !== "active")) return "agent_not_active";
     const session = agent ? this.sessions.findLast((candidate) => candidate.agentId === agent.id) : undefined;
-    const limit = session && this.refuseSession(session, amount, asset, now);
+    const limit = session && this.refuseSession(session, request, now);
     if (limit) return limit;
     if (named && own && !this.mayName(named, own.id)) return "policy_not_allowed";
     const policy = named ?? this.newest(agentId) ?? this.newest(null);
@@ -207,6 +228,7 @@ export class PlainModel {
     if (session) {
       session.spent += amount;
       session.count += 1;
+      session.holds.push({ at: now, amount });
     }
     this.warrants.set(id, {
       id,
@@ -242,12 +264,26 @@ export class PlainModel {
     return ofName.at(-1) === named && named.agentId === owner;
   }
 
-  private refuseSession(session: ModelSession, amount: bigint, asset: string, now: number): string | null {
+  private refuseSession(
+    session: ModelSession,
+    { amount, asset, payee }: OpenRequest,
+    now: number,
+  ): string | null {
     if (session.revokedAt !== null) return "session_revoked";
     if (session.expiresAt <= now) return "session_expired";
     if (session.failures >= session.budget) return "session_failure_budget_spent";
     if (session.limit !== null && session.count >= session.limit) return "session_warrant_limit_reached";
-    return asset !== "USDC" || session.spent + amount > session.ceiling ? "session_ceiling_exceeded" : null;
+    if (asset !== "USDC" || session.spent + amount > session.ceiling) return "session_ceiling_exceeded";
+    const { limits, holds } = session;
+    if (!limits) return null;
+    const heldWithin = (minutes: number) =>
+      holds.reduce((sum, hold) => (hold.at > now - minutes * 60_000 ? sum + hold.amount : sum), 0n);
+    const fits =
+      isListed(limits.payees, payee) &&
+      amount <= (limits.perWarrant ?? MAXIMUM) &&
+      (limits.hourly === null || heldWithin(60) + amount <= limits.hourly) &&
+      (limits.daily === null || heldWithin(1_440) + amount <= limits.daily);
+    return fits ? null : "session_limit_exceeded";
   }
 
   private move(warrant: ModelWarrant, state: State): void {
@@ -325,6 +361,9 @@ export class PlainModel {
       if (warrant.agentId !== null && warrant.agentId !== caller.agentId) return "agent_key_mismatch";
       if (this.agents.get(caller.agentId)?.status === "killed") return "agent_not_active";
     }
+    const session = this.sessions.find(({ id }) => id === warrant.sessionId);
+    const origins = session?.limits?.origins ?? null;
+    if (!SOURCES.some((source) => isListed(origins, source))) return "session_limit_exceeded";
     this.move(warrant, "verifying");
     warrant.checkedAt = now;
     this.keys.set(request.key, { fingerprint: request.fingerprint, warrantId: warrant.id, answered: false });
@@ -458,12 +497,12 @@ export class PlainModel {
 
   /** The session before it is revoked. */
   addSession(
-    session: Pick<ModelSession, "id" | "agentId" | "ceiling" | "limit" | "budget" | "expiresAt">,
+    session: Pick<ModelSession, "id" | "agentId" | "ceiling" | "limit" | "budget" | "expiresAt" | "limits">,
     now: number,
   ): void {
     const before = this.sessions.findLast(({ agentId }) => agentId === session.agentId);
     if (before) before.revokedAt ??= now;
-    this.sessions.push({ ...session, spent: 0n, count: 0, failures: 0, revokedAt: null });
+    this.sessions.push({ ...session, holds: [], spent: 0n, count: 0, failures: 0, revokedAt: null });
   }
 
   revokeSession(id: string, now: number): void {

@@ -6,7 +6,7 @@ import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { fundBalance } from "../../src/services/admin/balances.ts";
 import { createPolicy } from "../../src/services/admin/policies.ts";
-import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import { createSession, revokeSession, type SessionInput } from "../../src/services/admin/sessions.ts";
 import { setKillSwitch } from "../../src/services/admin/switches.ts";
 import type { Answer } from "../../src/services/idempotency.ts";
 import { expireWarrant } from "../../src/services/warrants/expire.ts";
@@ -21,6 +21,7 @@ import type { Command, Step } from "./commands.ts";
 import type {
   DecideRequest,
   Expected,
+  ModelLimits,
   OpenRequest,
   PlainModel,
   Request,
@@ -154,8 +155,8 @@ export class Run {
         : given.policy % 20 === 0
           ? "pol_unknown"
           : (pick(policyIds, given.policy) ?? null);
-    const { amount, asset } = given;
-    const body = { amount, asset, agentId, policyId, deadline: ctx.now() + given.minutes * 60_000 };
+    const { amount, asset, payee } = given;
+    const body = { amount, asset, payee, agentId, policyId, deadline: ctx.now() + given.minutes * 60_000 };
     return { verb: "open", caller, key: this.keyOf(given.reuse), ...body, fingerprint: hashOf(body) };
   }
 
@@ -225,17 +226,18 @@ export class Run {
       case "session": {
         const agent_id = pick(simulated.agentIds, given.agent) ?? "";
         const expiresAt = ctx.now() + given.minutes * 60_000;
-        const { ceiling, limit, budget } = given;
+        const { ceiling, limit, budget, limits } = given;
         const answer = await createSession(ctx, MACHINE, {
           agent_id,
           amount_ceiling: ceiling.toString(),
           ...(limit !== null && { warrant_limit: limit }),
           failure_budget: budget,
           expires_at: new Date(expiresAt).toISOString(),
+          ...inputOf(limits),
         });
         return () => {
           const { id } = must(answer);
-          model.addSession({ id, agentId: agent_id, ceiling, limit, budget, expiresAt }, ctx.now());
+          model.addSession({ id, agentId: agent_id, ceiling, limit, budget, expiresAt, limits }, ctx.now());
         };
       }
       case "revoke": {
@@ -301,7 +303,7 @@ export class Run {
 
   private async sendOpen(request: OpenRequest): Sent {
     this.requests.push(request);
-    const { caller, amount, asset, agentId, policyId, deadline, ...idempotency } = request;
+    const { caller, amount, asset, payee, agentId, policyId, deadline, ...idempotency } = request;
     const named = {
       ...(agentId !== null && { agent_id: agentId }),
       ...(policyId !== null && { policy_id: policyId }),
@@ -309,7 +311,7 @@ export class Run {
     const terms = {
       amount: amount.toString(),
       asset,
-      payee: "acme",
+      payee,
       deadline: new Date(deadline).toISOString(),
     };
     const input = { ...terms, spec: { clauses: FOUR_CLAUSES }, ...named };
@@ -402,6 +404,14 @@ export class Run {
     ]);
   }
 }
+
+const inputOf = (limits: ModelLimits | null): Partial<SessionInput> => ({
+  ...(limits?.perWarrant != null && { per_warrant_max: `${limits.perWarrant}` }),
+  ...(limits?.hourly != null && { hourly_max: `${limits.hourly}` }),
+  ...(limits?.daily != null && { daily_max: `${limits.daily}` }),
+  ...(limits?.payees && { payees: limits.payees }),
+  ...(limits?.origins && { source_origins: limits.origins }),
+});
 
 const hashOf = (value: unknown): string => sha256(textOf(value));
 

@@ -31,11 +31,28 @@ export function createSessionLaws({ ctx, organisationId, mode, model }: Simulate
       expect(session.warrantCount).toBe(under.length);
       expect(session.warrantLimit ?? EVERY).toBeGreaterThanOrEqual(session.warrantCount);
       for (const warrant of under) expect(warrant.agentId).toBe(session.agentId);
+      expectWithinLimits(session, under);
       const earlier = before.get(id);
       if (earlier) expectLaterThan(earlier, session);
       before.set(id, session);
     }
   };
+}
+
+/** Whatever returned since: no hour and no day before an open has more than its sum, and nobody else is paid. */
+function expectWithinLimits(session: SpendSession, under: readonly Warrant[]): void {
+  const windows = [
+    [session.hourlyMax, 3_600_000],
+    [session.dailyMax, 86_400_000],
+  ] as const;
+  for (const { openedAt, amount, payee } of under) {
+    for (const [max, windowMs] of windows) {
+      const within = under.filter((one) => one.openedAt <= openedAt && one.openedAt > openedAt - windowMs);
+      expect(within.reduce((sum, one) => sum + one.amount, 0n) <= (max ?? 2n ** 64n)).toBeTrue();
+    }
+    expect(amount <= (session.perWarrantMax ?? amount)).toBeTrue();
+    expect(session.payees?.some((entry) => payee.startsWith(entry.replace("*", ""))) ?? true).toBeTrue();
+  }
 }
 
 function expectLaterThan(earlier: SpendSession, session: SpendSession): void {
