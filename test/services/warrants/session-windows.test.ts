@@ -126,33 +126,44 @@ test("a clock that is set ahead, or back, makes no room", async () => {
   expect(await held(100)).toBe(201);
 });
 
+/** What an open answers after a restart, by a machine whose clock says this. */
+async function restarted(now: number, amount: number) {
+  const store = openSqliteStore(ctx.folder, {
+    freeBytes: () => null,
+    version: "0.1.0",
+    now: () => now,
+    // A clock of the new process alone.
+    steadyNow: () => 5,
+    newInstanceId: () => "ins_none",
+  });
+  const code = codeOf(
+    await open({ ...stage, ctx: { ...ctx, now: () => now, store } }, caller, {
+      agent_id: caller.agentId,
+      amount: `${amount}`,
+    }),
+  );
+  await store.close();
+  return code;
+}
+
 test("a restart forgets nothing; a clock that is behind then makes no room either", async () => {
   await limit({ hourly_max: "100" });
   expect(await held(60)).toBe(201);
-  const restarted = async (now: number, amount: number) => {
-    const store = openSqliteStore(ctx.folder, {
-      freeBytes: () => null,
-      version: "0.1.0",
-      now: () => now,
-      // A clock of the new process alone.
-      steadyNow: () => 5,
-      newInstanceId: () => "ins_none",
-    });
-    const code = codeOf(
-      await open({ ...stage, ctx: { ...ctx, now: () => now, store } }, caller, {
-        agent_id: caller.agentId,
-        amount: `${amount}`,
-      }),
-    );
-    await store.close();
-    return code;
-  };
   expect(await restarted(TEST_NOW, 41)).toBe(REFUSED);
   expect(await restarted(TEST_NOW - 2 * DAY_MS, 41)).toBe(REFUSED);
   expect(await restarted(TEST_NOW - 2 * DAY_MS, 30)).toBe(201);
   expect(await restarted(TEST_NOW + HOUR_MS - 1, 11)).toBe(REFUSED);
   expect(await restarted(TEST_NOW + HOUR_MS, 101)).toBe(REFUSED);
   expect(await restarted(TEST_NOW + HOUR_MS, 100)).toBe(201);
+});
+
+test("after a restart the windows go on from the last hold, also where the clock had been set back before", async () => {
+  await limit({ hourly_max: "100" });
+  ctx.clock.aheadMs = -2 * DAY_MS;
+  ctx.clock.now += 2 * HOUR_MS;
+  expect(await held(60)).toBe(201);
+  expect(await restarted(ctx.now(), 41)).toBe(REFUSED);
+  expect(await restarted(ctx.now(), 40)).toBe(201);
 });
 
 test("a new session begins with empty windows", async () => {
