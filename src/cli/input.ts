@@ -17,9 +17,9 @@ const wholeNumber = (text: string): number => (/^[0-9]{1,15}$/.test(text) ? Numb
 export const wholeNumberIfGiven = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : wholeNumber(text);
 
-/** The values of an option that takes several, with commas between. */
+/** The values of an option that takes several, with commas and blanks between. */
 export const listIfGiven = (text: string | undefined): readonly string[] | undefined =>
-  text?.split(",").map((one) => one.trim());
+  text?.split(",").map((one) => one.replace(/^ +| +$/g, ""));
 
 /** The value of an option that takes JSON, or a file that holds it as `@file`. */
 export async function readJson(option: string, text: string): Promise<unknown> {

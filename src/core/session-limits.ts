@@ -1,4 +1,5 @@
 import { type Refusal, refuse, refuseField } from "./errors.ts";
+import { hasHiddenCharacters, NOTHING_HIDDEN } from "./hidden-characters.ts";
 import { PAYEE_PATTERN } from "./money.ts";
 import { isoTime } from "./time.ts";
 import { isEvmAddress } from "./x402/assets.ts";
@@ -157,7 +158,10 @@ export function parsePayee(path: string, entry: unknown): string | Refusal {
   const name = typeof entry === "string" && entry.endsWith("*") ? entry.slice(0, -1) : entry;
   return typeof entry === "string" && typeof name === "string" && PAYEE.test(name)
     ? entry
-    : refuseField(path, "must be a payee of 1 to 512 characters, or how payees begin, followed by *");
+    : refuseField(
+        path,
+        `must be a payee of 1 to 512 characters, ${NOTHING_HIDDEN}, or how payees begin, followed by *`,
+      );
 }
 
 const ORIGIN = /^(https?:\/\/)(?:(\[[0-9a-f:.]+\]|[^\s/?#@\\:*[\]]+)(?::([0-9]{0,5}))?(\/)?)?(\*)?$/i;
@@ -171,7 +175,7 @@ const ORIGIN_RULE =
  * would also allow https://good.example.evil.example.
  */
 export function parseOrigin(path: string, entry: unknown): string | Refusal {
-  const parts = typeof entry === "string" ? ORIGIN.exec(entry) : null;
+  const parts = typeof entry === "string" && !hasHiddenCharacters(entry) ? ORIGIN.exec(entry) : null;
   if (!parts) return refuseField(path, ORIGIN_RULE);
   const [, scheme = "", host, port, slash, star] = parts;
   if (host === undefined) return star ? `${scheme.toLowerCase()}*` : refuseField(path, ORIGIN_RULE);

@@ -19,10 +19,12 @@ describe("text that is given", () => {
   let ctx: TestContext;
   let cli: CommandLine;
   let stage: Stage;
+  let agentId: string;
   beforeAll(async () => {
     ctx = createTestContext(SCRIPTED);
     cli = createCommandLine(ctx);
     stage = await createStage(ctx, { mode: "sandbox" });
+    ({ agentId } = await createCaller(stage));
   });
   afterAll(() => ctx.close());
 
@@ -38,6 +40,7 @@ describe("text that is given", () => {
       "<seconds>",
       "<time>",
       "<events>",
+      "<origins>",
       "<did>",
     ],
     ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>"],
@@ -52,6 +55,8 @@ describe("text that is given", () => {
   /** A line for each option whose text is kept, where `TEXT` stands for it. A name alone is harmless. */
   const LINES: Readonly<Record<string, readonly string[]>> = {
     "agents create --name": [...ACCOUNT, "--name", "TEXT"],
+    "agents update --name": ["AGENT", "--name", "TEXT"],
+    "sessions create --payees": ["--agent", "AGENT", "--ceiling", "1", "--payees", "TEXT"],
     "organisations create --name": [
       "--name",
       "TEXT",
@@ -143,6 +148,7 @@ describe("text that is given", () => {
           ...line.map((word) =>
             word
               .replace("ORG", stage.organisationId)
+              .replace("AGENT", agentId)
               .replace("TEXT", word.startsWith("{") ? JSON.stringify(text).slice(1, -1) : text),
           ),
         );

@@ -67,7 +67,13 @@ describe("an entry of source_origins", () => {
       "https://a\\b",
     ],
     ...["https://good.example?x", "https://good.example#x", "https://good.example:99999", "https://[::1", 7],
-    ...["https://good.example\n", "//good.example", "https://good.example:8 ", "https://good.example//*"],
+    ...[
+      "https://good.example\n",
+      "//good.example",
+      "https://good.example:8 ",
+      "https://good\u200b.example",
+      "https://good.example//*",
+    ],
   ];
   for (const entry of NONE)
     test(`${JSON.stringify(entry)} is none`, () => expect(isRefusal(parseOrigin("o", entry))).toBeTrue());

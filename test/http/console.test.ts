@@ -140,6 +140,11 @@ test("agents: status, failures, policy, live session and counts by state", async
       warrant_count: 3,
       failure_budget: 2,
       failure_count: 1,
+      per_warrant_max: null,
+      hourly_max: null,
+      daily_max: null,
+      payees: null,
+      source_origins: null,
       expires_at: limits.expires_at,
     },
   });
