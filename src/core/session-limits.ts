@@ -103,7 +103,7 @@ function refuseAmount({ id, perWarrantMax: max }: Limited, amount: bigint): Refu
   );
 }
 
-/** @throws where the use of a window was not looked up */
+/** @throws where the use of a window was not looked up, or for another amount */
 function refuseWindow(
   field: "hourly_max" | "daily_max",
   window: string,
@@ -115,6 +115,7 @@ function refuseWindow(
   if (max === null) return null;
   if (use === null) throw new Error(`the use of ${field} is not known`);
   if (use.used + amount <= max) return null;
+  if (use.fitsAt === null && amount <= max) throw new Error(`${field} was looked up for another amount`);
   const when = use.fitsAt === null ? ONLY_ANOTHER : `It would pass at ${isoTime(use.fitsAt)}.`;
   return refuseLimit(
     field,
@@ -154,7 +155,8 @@ const PAYEE = new RegExp(PAYEE_PATTERN);
 
 /** The entry of a list of payees, or why it is none. */
 export function parsePayee(path: string, entry: unknown): string | Refusal {
-  if (entry === "*") return refuseField(path, "would allow every payee; leave the list out");
+  if (entry === "*")
+    return refuseField(path, "must not be * alone, which would allow every payee; leave the list out");
   const name = typeof entry === "string" && entry.endsWith("*") ? entry.slice(0, -1) : entry;
   return typeof entry === "string" && typeof name === "string" && PAYEE.test(name)
     ? entry

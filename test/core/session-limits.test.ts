@@ -221,6 +221,8 @@ test("what is not known yet is not asked; a window that was not looked up is a f
     "session_limit_exceeded",
   );
   expect(() => refusalOf({ hourlyMax: 100n })).toThrow("hourly_max is not known");
+  const ofAnother = { hourly: { used: 60n, fitsAt: null } };
+  expect(() => refusalOf({ hourlyMax: 150n }, {}, ofAnother)).toThrow("was looked up for another amount");
 });
 
 test("more than a window holds never passes", () => {

@@ -232,7 +232,10 @@ describe("a purchase", () => {
     await refuses("per_warrant_max", pay);
     market.first = asksVoucher("100");
     expect((await pay()).status).toBe(200);
-    await refuses("hourly_max", pay);
+    const { body } = await refuses("hourly_max", pay);
+    expect(body.error.message).toEndWith(
+      `100 is used, and 100 was requested. It would pass at ${new Date(service.clock.now + 3_600_000).toISOString()}.`,
+    );
     market.first = asksVoucher("50");
     expect((await pay()).status).toBe(200);
   });

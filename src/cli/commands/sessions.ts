@@ -104,7 +104,11 @@ function addCreate(sessions: Command, tools: CommandLineTools): void {
     }),
     verb: (ctx, input) => createSession(ctx, MACHINE, input),
     print: (session) =>
-      report("Created a spend session.", sessionFields(session), session.warning ?? undefined),
+      report(
+        "Created a spend session.",
+        sessionFields(session),
+        session.warning === null ? undefined : `Warning: ${session.warning}`,
+      ),
   });
 }
 

@@ -133,7 +133,10 @@ export async function updateAgent(
   const refused =
     refuseAuthority(authority, "admin") ??
     (isNothing
-      ? refuse("validation_failed", "Give what is to change: name, failure_budget or must_be_named.")
+      ? refuse(
+          "validation_failed",
+          "Give what is to change: a name, a failure budget, or whether it must be named.",
+        )
       : null) ??
     (name === undefined ? null : refuseText("name", name)) ??
     (failureBudget === undefined

@@ -67,7 +67,7 @@ export async function holdQuote(
   const timeoutMs = (quote.timeoutSeconds ?? 0) * SECOND_MS;
   return ctx.store.execute({
     scope: caller,
-    needs: quotedNeeds(caller, openingFor(order), quoting, wallet),
+    needs: quotedNeeds(caller, openingFor(order, { amount, payee, deadline: 0 }), quoting, wallet),
     decide(snapshot, now): Decision<Held> {
       const { purchase, heldKey, instance } = snapshot;
       if (purchase?.phase !== "quoting") return { answer: ENDED_MEANWHILE };
