@@ -27,7 +27,7 @@ export type Market = {
 
 export const SELLER_URL = "http://seller.example/goods";
 export const BASE_SEPOLIA = 84_532;
-const USDC = findAsset(KNOWN_ASSETS, BASE_SEPOLIA, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")!;
+export const USDC = findAsset(KNOWN_ASSETS, BASE_SEPOLIA, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")!;
 export const PAY_TO = "0x00000000000000000000000000000000000000A1";
 
 const WALLETS = {
