@@ -101,19 +101,24 @@ export async function setAgentStatus(
       const after = withStatus(before, input.status);
       if (after.status === before.status && after.failureCount === before.failureCount)
         return { answer: before };
-      const entry = {
-        action: "agent.status_changed",
-        subject: before.id,
-        before: agentRecord(before),
-        after: agentRecord(after),
-      } as const;
-      return { answer: after, put: [{ kind: "agent", before, row: after }], entries: [entry] };
+      return written("agent.status_changed", before, after);
     },
   });
   if (isRefusal(agent)) return agent;
   await followAgentStatus(ctx, agent);
   return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
 }
+
+/** The change of an agent, with its audit entry. */
+const written = (
+  action: "agent.changed" | "agent.status_changed",
+  before: Agent,
+  after: Agent,
+): Audited<Agent> => ({
+  answer: after,
+  put: [{ kind: "agent", before, row: after }],
+  entries: [{ action, subject: before.id, before: agentRecord(before), after: agentRecord(after) }],
+});
 
 export type AgentChange = {
   readonly agent_id: string;
@@ -155,13 +160,7 @@ export async function updateAgent(
         failureBudget: failureBudget ?? before.failureBudget,
         mustBeNamed: mustBeNamed ?? before.mustBeNamed,
       });
-      const entry = {
-        action: "agent.changed",
-        subject: before.id,
-        before: agentRecord(before),
-        after: agentRecord(after),
-      } as const;
-      return { answer: after, put: [{ kind: "agent", before, row: after }], entries: [entry] };
+      return Bun.deepEquals(after, before) ? { answer: before } : written("agent.changed", before, after);
     },
   });
   if (isRefusal(agent)) return agent;

@@ -132,6 +132,8 @@ describe("an audit entry in the commit of", () => {
         must_be_named: true,
       }),
     ]);
+    // What is so already is not changed.
+    expect(await entriesOf(() => updateAgent(ctx, stage.admin, change).then(must))).toEqual([]);
     must(await updateAgent(ctx, stage.admin, { agent_id, must_be_named: false }));
   });
 
