@@ -140,7 +140,8 @@ async function startLocked(
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
-      onFault: (error, requestId) => logError("request failed", error, { request_id: requestId }),
+      onFault: (error, requestId, who) =>
+        logError("request failed", error, { request_id: requestId, ...who }),
       onUntrustedProxy: warnOfProxy,
       operation,
       onAnswered,

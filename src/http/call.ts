@@ -25,8 +25,15 @@ export type Setup = {
   /** The bytes of all long answers that are being sent. */
   readonly answers: ByteBudget;
   /** Logs an unexpected error with the request's id. */
-  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly onFault: OnFault;
 };
+
+/** What is told of an unexpected error, for the log. */
+export type OnFault = (
+  error: unknown,
+  requestId: string,
+  who: { readonly caller_id: string | null; readonly address: string },
+) => void;
 
 /**
  * One request: what was sent, and what the shell has found out about it. In a handler, body and query have
@@ -102,9 +109,16 @@ export const networkOfClient = (call: Call): string => networkOf(addressOf(call)
 /** Where the request came from. */
 export const clientOfCall = (call: Call): Client => clientOf(addressOf(call), call.headers.get("user-agent"));
 
-/** Logs an unexpected error with the request's id. */
-export const reportFault = ({ setup, requestId }: Call, error: unknown): void =>
-  setup.onFault(error, requestId);
+/** Logs an unexpected error with the request's id, and whose request it was. */
+export const reportFault = (call: Call, error: unknown): void =>
+  call.setup.onFault(error, call.requestId, {
+    caller_id: callerIdOf(call),
+    address: clientOfCall(call).address,
+  });
+
+/** The id of the key or the person; null where nobody was recognised. */
+export const callerIdOf = ({ caller }: Call): string | null =>
+  caller && (caller.kind === "key" ? caller.keyId : caller.userId);
 
 /** The caller, on a route that requires one. */
 export function callerOf(call: Call): Caller {

@@ -23,9 +23,11 @@ import {
 } from "./body.ts";
 import {
   type Call,
+  callerIdOf,
   callerOf,
   clientOfCall,
   countedAs,
+  type OnFault,
   partyOf,
   reportFault,
   roomOf,
@@ -59,7 +61,7 @@ export type HttpOptions = {
   readonly bodies?: ByteBudget;
   /** The bytes of all long answers that are being sent; 128 MiB by default. */
   readonly answers?: ByteBudget;
-  readonly onFault: (error: unknown, requestId: string) => void;
+  readonly onFault: OnFault;
   /** Called once, where a request names a client that it came for, and no proxy is trusted. */
   readonly onUntrustedProxy?: (header: string) => void;
   /** Without it there are no metrics, and /readyz always answers that the service is ready. */
@@ -311,7 +313,7 @@ const answeredOf = (
     durationMs: performance.now() - startedAt,
     refused: refused ?? null,
     caller: worker ? "worker" : (caller?.kind ?? null),
-    callerId: caller && (caller.kind === "key" ? caller.keyId : caller.userId),
+    callerId: callerIdOf(call),
     client: () => clientOfCall(call),
   };
 };

@@ -10,8 +10,9 @@ import {
 } from "viem";
 import { getBlock, getChainId, readContract } from "viem/actions";
 import { DAY_MS, SECOND_MS } from "../core/time.ts";
-import { isTestNetwork } from "../core/x402/chains.ts";
+import { caip2Of, isTestNetwork } from "../core/x402/chains.ts";
 import type { Finding } from "../core/x402/purchase.ts";
+import { logUnverified } from "./certificates.ts";
 import { withReserve } from "./descriptors.ts";
 
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
@@ -112,7 +113,12 @@ export function createEvmChains(
       retryCount: retries,
       retryDelay: retryDelayMs,
       fetchOptions: { redirect: "error" },
-      fetchFn: (input, init) => withReserve("another", () => fetch(input, init)),
+      fetchFn: (input, init) =>
+        withReserve("another", () => fetch(input, init)).catch((error: unknown) => {
+          // The chain's name, since the endpoint's URL may hold a key.
+          logUnverified(error, caip2Of(chainId));
+          throw error;
+        }),
     });
     const client = createClient({ transport });
     clients.set(chainId, client);

@@ -1,5 +1,6 @@
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
+import { codeOf, logUnverified } from "./certificates.ts";
 import { withReserve } from "./descriptors.ts";
 import { capWire } from "./wire-cap.ts";
 
@@ -106,15 +107,12 @@ async function responseFrom(
   } catch (error) {
     if (error instanceof RequestFailure) throw error;
     if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
-    if (NOT_CONNECTED.has(codeOf(error))) return null;
-    throw new RequestFailure("source_unreachable", codeOf(error) || "no answer", true);
+    const code = codeOf(error);
+    if (NOT_CONNECTED.has(code)) return null;
+    logUnverified(error, request.url.host);
+    throw new RequestFailure("source_unreachable", code || "no answer", true);
   }
 }
-
-const codeOf = (error: unknown): string => {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? code : "";
-};
 
 /** The addresses of the URL's host, all of them allowed. */
 async function addressesOf(

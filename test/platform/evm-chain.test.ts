@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { FINDINGS, type Finding } from "../../src/core/x402/purchase.ts";
 import {
   type AuthorizationState,
@@ -7,6 +7,7 @@ import {
   type EvmChainsOptions,
   findingOf,
 } from "../../src/platform/evm-chain.ts";
+import { CERTIFICATE, PRIVATE_KEY } from "../support/tls.ts";
 
 const BASE = 8_453;
 const BASE_SEPOLIA = 84_532;
@@ -337,4 +338,21 @@ describe("what it means", () => {
 
   test("is each of the findings", () =>
     expect(new Set(TABLE.map(([, finding]) => finding))).toEqual(new Set(FINDINGS)));
+});
+
+test("an endpoint whose certificate nobody vouches for is away, and the log names its chain", async () => {
+  const endpoint = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    tls: { cert: CERTIFICATE, key: PRIVATE_KEY },
+    fetch: () => Response.json({}),
+  });
+  opened.push(endpoint);
+  const stderr = spyOn(process.stderr, "write").mockImplementation(() => true);
+  const chains = createEvmChains(new Map([[BASE, `https://127.0.0.1:${endpoint.port}/key`]]), { retries: 0 });
+  const balance = await chains.balanceOf(BASE, CONTRACT, WALLET);
+  const lines = stderr.mock.calls.map(([line]) => JSON.parse(String(line)));
+  stderr.mockRestore();
+  expect(balance).toEqual({ away: "unreachable" });
+  expect(lines).toMatchObject([{ message: "a certificate could not be verified", other: "eip155:8453" }]);
 });

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import type { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { sha256 } from "../../src/core/canonical.ts";
@@ -346,12 +346,16 @@ describe("TLS", () => {
     ["for another name", "other.test", trusting],
     ["for a name, where an address was asked", "127.0.0.1", trusting],
     ["by an authority that is not trusted", "example.test", { timeoutMs: 2_000 }],
-  ])("a certificate %s is unreachable", async (_, host, options) => {
+  ])("a certificate %s is unreachable, and the log says so", async (_, host, options) => {
     const source = await secure();
-    expect(outcome(await fetcherOf(options).fetch(`https://${host}:${source.port}/`))).toBe(
-      "source_unreachable",
-    );
+    const stderr = spyOn(process.stderr, "write").mockImplementation(() => true);
+    const fetched = await fetcherOf(options).fetch(`https://${host}:${source.port}/`);
+    const lines = stderr.mock.calls.map(([line]) => JSON.parse(String(line)));
+    stderr.mockRestore();
+    expect(outcome(fetched)).toBe("source_unreachable");
     expect(source.requests).toEqual([]);
+    const message = "a certificate could not be verified";
+    expect(lines).toMatchObject([{ level: "error", message, other: `${host}:${source.port}` }]);
   });
 
   test("a redirect from https to http is blocked before anything is asked there", async () => {
