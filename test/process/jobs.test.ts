@@ -75,7 +75,7 @@ async function byHand(job: string, environment: Environment = {}) {
 
 const JOBS = [
   ...["agents", "audit", "deadlines", "key-uses", "ledger", "payments", "purchases", "recover", "reminders"],
-  ...["retention", "wal-checkpoint", "webhooks"],
+  ...["retention", "sign-in-failures", "wal-checkpoint", "webhooks"],
 ];
 
 test(

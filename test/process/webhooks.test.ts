@@ -211,7 +211,11 @@ test(
     await receiver.whenReceived(1);
     expect(createJudge(secret)(receiver.received[0]!, Date.now())).toBe("accepted");
     await server.end("SIGTERM");
-    expect(readdirSync(folder.folder).filter((name) => name.endsWith(".key"))).toEqual(["signing.key"]);
+    expect(
+      readdirSync(folder.folder)
+        .filter((name) => name.endsWith(".key"))
+        .sort(),
+    ).toEqual(["backup.key", "signing.key"]);
     for (const name of readdirSync(folder.folder)) {
       const bytes = readFileSync(join(folder.folder, name));
       for (const hidden of [secret, text, SECRET])
