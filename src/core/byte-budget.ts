@@ -66,6 +66,12 @@ export class ByteBudget {
     return claim;
   }
 
+  /** A claim whose bytes are granted; null where they are not within so many milliseconds. */
+  async claimWithin(asked: Asked, waitMs: number): Promise<Claim | null> {
+    const claim = this.claim(asked);
+    return claim && (claim.isGranted || (await grantedWithin(claim, waitMs))) ? claim : null;
+  }
+
   /** Called when a claim ends. */
   ended(claim: HeldClaim): void {
     const { bytes, party, live } = claim.asked;

@@ -60,11 +60,14 @@ export async function payment(result: PaymentAnswer | Refusal, room: Room): Prom
   if (content === null) return { status, body, replayed };
   const claim = await room(content.length);
   if (isRefusal(claim)) return claim;
-  const bytes = await content.read();
-  if (bytes === null) {
-    claim?.end();
-    return gone;
+  let bytes: Uint8Array | null = null;
+  try {
+    bytes = await content.read();
+  } finally {
+    // Whoever sends the bytes ends the claim. Where there are none, or the read failed, nobody does.
+    if (bytes === null) claim?.end();
   }
+  if (bytes === null) return gone;
   const isText = isUtf8(bytes);
   const headers = isText ? {} : { "Service-Body-Encoding": "base64" };
   return { status, body: filled(body, bytes, isText, claim), replayed, headers };

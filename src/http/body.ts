@@ -1,4 +1,4 @@
-import { type Asked, ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
+import { type Asked, ByteBudget, type Claim } from "../core/byte-budget.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../core/errors.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
@@ -60,8 +60,7 @@ export async function claimBody(
   asked: Asked,
   waitMs = ROOM_MS_MAX,
 ): Promise<Claim | Refusal> {
-  const claim = budget.claim(asked);
-  return claim && (claim.isGranted || (await grantedWithin(claim, waitMs))) ? claim : NO_ROOM;
+  return (await budget.claimWithin(asked, waitMs)) ?? NO_ROOM;
 }
 
 export const NO_BODY: ReadBody = { body: undefined };

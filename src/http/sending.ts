@@ -1,4 +1,4 @@
-import { type Asked, ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
+import { type Asked, ByteBudget, type Claim } from "../core/byte-budget.ts";
 import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
 import { SECOND_MS } from "../core/time.ts";
 
@@ -42,11 +42,10 @@ export type Room = (bytes: number) => Promise<Claim | null | Refusal>;
 
 export const roomIn =
   (budget: ByteBudget, asked: Omit<Asked, "bytes">): Room =>
-  async (bytes) => {
-    if (bytes <= PIECE_BYTES) return null;
-    const claim = budget.claim({ ...asked, bytes });
-    return claim && (claim.isGranted || (await grantedWithin(claim, ROOM_MS_MAX))) ? claim : NO_ROOM_TO_SEND;
-  };
+  async (bytes) =>
+    bytes <= PIECE_BYTES
+      ? null
+      : ((await budget.claimWithin({ ...asked, bytes }, ROOM_MS_MAX)) ?? NO_ROOM_TO_SEND);
 
 /** Nothing of the answer is lost: a read may be repeated, and a purchase is replayed. */
 const NO_ROOM_TO_SEND: Refusal = refuse(
@@ -85,29 +84,27 @@ async function longText(text: string, room: Room): Promise<LongBody | Refusal> {
 
 /** It ends the claim when all has been taken, when the caller has gone, and at the latest when the time is up. */
 function streamOf(long: LongBody, claim: Claim, msMax: number): ReadableStream<Uint8Array> {
-  const pieces = long.pieces()[Symbol.iterator]();
-  let isLate = false;
+  // Null once the claim has ended: what is not counted any more is not kept either.
+  let pieces: Iterator<Uint8Array> | null = long.pieces()[Symbol.iterator]();
   const end = (): void => {
     clearTimeout(timer);
+    pieces = null;
     claim.end();
   };
   // Bun closes a connection on which nothing is taken. This is for one on which little is.
-  const timer = setTimeout(() => {
-    isLate = true;
-    claim.end();
-  }, msMax);
+  const timer = setTimeout(end, msMax);
   timer.unref();
   return new ReadableStream(
     {
       pull(controller) {
-        const { done, value } = pieces.next();
-        if (isLate) {
+        const next = pieces?.next();
+        if (next === undefined) {
           controller.error(new Error("the answer was not taken in time"));
-        } else if (done) {
+        } else if (next.done) {
           end();
           controller.close();
         } else {
-          controller.enqueue(value);
+          controller.enqueue(next.value);
         }
       },
       cancel: end,

@@ -223,7 +223,7 @@ export class EvaluatorPool {
     const busy = [...this.children].filter((child) => child.state === "busy").length;
     const processIds = [...this.children].map((child) => child.pid);
     const { restarts } = this;
-    const { live, sandbox } = { live: this.places.figures("live"), sandbox: this.places.figures("sandbox") };
+    const [live, sandbox] = [this.places.figures("live"), this.places.figures("sandbox")];
     const waiting = this.waiters.length + live.waiting + sandbox.waiting;
     return { size: this.children.size, busy, waiting, restarts, processIds };
   }
@@ -271,7 +271,7 @@ export class EvaluatorPool {
     this.dispatch();
   }
 
-  /** Gives the idle children to those who wait, and starts one for each other. There are at least as many as places are taken. */
+  /** Gives idle children to those who wait, and starts a child for each who gets none. */
   private dispatch(): void {
     for (const child of this.children) {
       if (child.state !== "idle") continue;

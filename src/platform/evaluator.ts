@@ -1,5 +1,4 @@
 import { availableParallelism } from "node:os";
-import { type Claim, grantedWithin } from "../core/byte-budget.ts";
 import { evaluateClause, needsDocument, resultOf } from "../core/clauses/evaluate.ts";
 import {
   type ClauseResult,
@@ -120,9 +119,9 @@ async function withMemory<Result>(
   work: (claimedBytes: number) => Promise<Result>,
 ): Promise<Result> {
   const bytes = claimFor(bodyBytes);
-  const claim: Claim | null = budget.claim({ bytes, party: organisationId, live: mode === "live" });
-  if (!claim || !(claim.isGranted || (await grantedWithin(claim, MEMORY_WAIT_MS))))
-    throw new EvaluatorBusy("other evaluations use all memory");
+  const asked = { bytes, party: organisationId, live: mode === "live" };
+  const claim = await budget.claimWithin(asked, MEMORY_WAIT_MS);
+  if (!claim) throw new EvaluatorBusy("other evaluations use all memory");
   try {
     return await work(bytes);
   } finally {

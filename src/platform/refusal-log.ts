@@ -32,8 +32,8 @@ export function createRefusalLog(warning = logWarning, now: () => number = () =>
   const lines = createLineBudget(now);
   return ({ requestId, method, route, status, refused, caller, callerId, client }: Answer): void => {
     const isSignIn = (status === 401 || status === 429) && (route?.startsWith("/auth/") ?? false);
-    const isTold = STATUSES.has(status) || (status === 404 && route === APPROVALS);
-    if (refused === null || !isTold || isSignIn) return;
+    const isLogged = STATUSES.has(status) || (status === 404 && route === APPROVALS);
+    if (refused === null || !isLogged || isSignIn) return;
     const { address, network, agent } = client();
     const left = lines.take(network);
     if (left === null) return;

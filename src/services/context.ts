@@ -107,6 +107,9 @@ export function refusedBusy(error: unknown): Refusal {
   throw error;
 }
 
-export type FetchEvidence = Fetcher["fetch"];
+/** As `Fetcher.fetch`. For whom it is, and which redirects may be followed, has to be said: what is not said has no limit. */
+export type FetchEvidence = (
+  ...asked: Required<Parameters<Fetcher["fetch"]>>
+) => ReturnType<Fetcher["fetch"]>;
 export type FetchedEvidence = Awaited<ReturnType<FetchEvidence>>;
 export type Evaluate = Evaluator["evaluate"];

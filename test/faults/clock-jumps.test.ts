@@ -98,10 +98,10 @@ describe("when the clock jumps", () => {
     const arrived = Promise.withResolvers<void>();
     const { fetchEvidence } = service.ctx;
     Object.assign(service.ctx, {
-      fetchEvidence: async (url: string) => {
+      fetchEvidence: async (...asked: Parameters<typeof fetchEvidence>) => {
         arrived.resolve();
         await late.promise;
-        return fetchEvidence(url);
+        return fetchEvidence(...asked);
       },
     });
     const checking = verify(id);

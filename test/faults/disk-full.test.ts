@@ -38,10 +38,10 @@ describe("a ledger that may not grow", () => {
     service = startTestShell();
     const { fetchEvidence } = service.ctx;
     Object.assign(service.ctx, {
-      fetchEvidence: async (url: string) => {
+      fetchEvidence: async (...asked: Parameters<typeof fetchEvidence>) => {
         gate.arrived.resolve();
         await gate.opens.promise;
-        return fetchEvidence(url);
+        return fetchEvidence(...asked);
       },
     });
   });

@@ -65,7 +65,7 @@ beforeEach(async () => {
     };
   };
   market = openMarket();
-  service = startTestShell({ fetchEvidence: (url) => source(url), x402: market.x402 });
+  service = startTestShell({ fetchEvidence: (...asked) => source(...asked), x402: market.x402 });
   home = await service.organisation();
   agent = await home.addAgent({ failure_budget: 1_000 });
   await home.addPolicy({
@@ -228,11 +228,11 @@ async function verifyingWarrant(): Promise<string> {
   const { id } = await opened();
   const answers = source;
   const arrived = Promise.withResolvers<void>();
-  source = async (url) => {
+  source = async (...asked) => {
     source = answers;
     arrived.resolve();
     await hanging.end.promise;
-    return answers(url);
+    return answers(...asked);
   };
   hanging.checks.push(verified(id, 4));
   await arrived.promise;

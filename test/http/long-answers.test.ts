@@ -3,7 +3,14 @@ import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { ByteBudget } from "../../src/core/byte-budget.ts";
 import { payment } from "../../src/http/answers.ts";
-import { type LongBody, PIECE_BYTES, roomIn, sendable } from "../../src/http/sending.ts";
+import {
+  createAnswerBudget,
+  type LongBody,
+  PIECE_BYTES,
+  type Room,
+  roomIn,
+  sendable,
+} from "../../src/http/sending.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { withContent } from "../../src/services/x402/answer.ts";
 import { delivers, type Market, openMarket, SELLER_URL } from "../support/market.ts";
@@ -16,9 +23,9 @@ import { until } from "../support/until.ts";
 const MIB = 1024 * 1024;
 
 /** An answer whose body is the content of a purchase. */
-async function paid(content: Uint8Array) {
+async function paid(content: Uint8Array, room: Room = async () => null) {
   const answer = { status: 200, body: '{"status":200,"body":""}', contentHash: "of it", replayed: false };
-  const result = (await payment(withContent(answer as never, content), async () => null)) as {
+  const result = (await payment(withContent(answer as never, content), room)) as {
     body: LongBody;
     headers: Record<string, string>;
   };
@@ -175,6 +182,38 @@ describe("the bytes of long answers", () => {
     expect(await new Response(stream).text().catch(({ message }) => message)).toBe(
       "the answer was not taken in time",
     );
+  });
+
+  test("are given back where what was bought cannot be read, or is gone", async () => {
+    const budget = new ByteBudget({
+      ...{ bytesMax: MIB, liveBytes: 0, partyBytesMax: MIB },
+      ...{ waitingMax: 0, partyWaitingMax: 0, waitingBytesMax: 0 },
+    });
+    const room = roomIn(budget, { party: "buyer", live: false });
+    const bought = { status: 200, body: '{"body":""}', contentHash: "of it", replayed: true, isGone: false };
+    const broken = { length: MIB, read: () => Promise.reject(new Error("the disk is away")) };
+    await expect(payment({ ...bought, content: broken } as never, room)).rejects.toThrow("the disk is away");
+    expect(budget.heldBytes).toBe(0);
+    const gone = { length: MIB, read: async () => null };
+    expect(await payment({ ...bought, content: gone } as never, room)).toMatchObject({
+      headers: { "Service-Body-Gone": "true" },
+    });
+    expect(budget.heldBytes).toBe(0);
+  });
+
+  test("are not kept once they are given back: who took too long holds no memory that nobody counts", async () => {
+    const room = roomIn(createAnswerBudget(), { party: "slow", live: false });
+    const lateAnswer = async () => {
+      const content = Buffer.alloc(MIB, "x");
+      const { body } = await paid(content, room);
+      return { kept: new WeakRef(content), stream: (await sendable(body, room, 1)) as ReadableStream };
+    };
+    const { kept, stream } = await lateAnswer();
+    await until("its bytes are gone", () => {
+      Bun.gc(true);
+      return kept.deref() === undefined;
+    });
+    expect(stream.locked).toBe(false);
   });
 
   test("a short answer takes none", async () => {

@@ -14,10 +14,10 @@ beforeAll(() => {
   service = startTestShell();
   const { fetchEvidence } = service.ctx;
   Object.assign(service.ctx, {
-    async fetchEvidence(url: string) {
+    async fetchEvidence(...asked: Parameters<typeof fetchEvidence>) {
       arrived?.resolve();
       await hold?.promise;
-      return fetchEvidence(url);
+      return fetchEvidence(...asked);
     },
   });
 });

@@ -16,9 +16,9 @@ beforeEach(async () => {
   gate = Promise.withResolvers();
   ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: async (url) => {
+    fetchEvidence: async (...asked) => {
       await gate.promise;
-      return SCRIPTED.fetchEvidence(url);
+      return SCRIPTED.fetchEvidence(...asked);
     },
   });
   const stage = await createStage(ctx, { funds: "1000" });

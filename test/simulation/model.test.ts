@@ -23,11 +23,11 @@ function createSimulation() {
   const gates: Gates = new Map();
   const ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: async (url) => {
+    fetchEvidence: async (url, ...asked) => {
       const gate = gates.get(decodeURIComponent(new URL(url).search.slice(1)));
       gate?.begun();
       await gate?.go;
-      return SCRIPTED.fetchEvidence(url);
+      return SCRIPTED.fetchEvidence(url, ...asked);
     },
   });
   return { ctx, gates, store: watchStoreOrder(ctx), runs: 0 };

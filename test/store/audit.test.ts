@@ -28,7 +28,7 @@ beforeAll(async () => {
   const never = new Promise<never>(() => {});
   const ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: (url) => (url.includes("hang") ? never : SCRIPTED.fetchEvidence(url)),
+    fetchEvidence: (url, ...asked) => (url.includes("hang") ? never : SCRIPTED.fetchEvidence(url, ...asked)),
   });
   await buildGoodLedger(ctx);
   const stage = await createStage(ctx);

@@ -46,9 +46,9 @@ describe("a verify", () => {
       ...SCRIPTED,
       // One organisation may have one of them.
       places: createPlaces({ max: 2, waitMsMax }),
-      fetchEvidence: async (url) => {
+      fetchEvidence: async (...asked) => {
         await gate.promise;
-        return SCRIPTED.fetchEvidence(url);
+        return SCRIPTED.fetchEvidence(...asked);
       },
       evaluate: async (request) => {
         if (fault) throw fault;

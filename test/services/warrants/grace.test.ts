@@ -40,9 +40,9 @@ beforeEach(async () => {
   gate = Promise.withResolvers();
   ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: async (url) => {
+    fetchEvidence: async (...asked) => {
       await gate.promise;
-      return SCRIPTED.fetchEvidence(url);
+      return SCRIPTED.fetchEvidence(...asked);
     },
     evaluate: async (request) => {
       if (fault) throw fault;

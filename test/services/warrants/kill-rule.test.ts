@@ -33,9 +33,9 @@ beforeEach(async () => {
   meanwhile = async () => {};
   ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: async (url) => {
+    fetchEvidence: async (...asked) => {
       await meanwhile();
-      return SCRIPTED.fetchEvidence(url);
+      return SCRIPTED.fetchEvidence(...asked);
     },
   });
   stage = await createStage(ctx);

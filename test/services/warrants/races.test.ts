@@ -43,11 +43,11 @@ beforeEach(async () => {
   breaks = false;
   ctx = createTestContext({
     ...SCRIPTED,
-    fetchEvidence: async (url) => {
+    fetchEvidence: async (...asked) => {
       fetches += 1;
       await gate.promise;
       if (breaks) throw new Error("the evaluator is gone");
-      return SCRIPTED.fetchEvidence(url);
+      return SCRIPTED.fetchEvidence(...asked);
     },
   });
   stage = await createStage(ctx, { funds: "1000" });
