@@ -1,9 +1,15 @@
-/** The time of the fastest of five runs, in ms: a machine that is busy for a moment does not slow all five. */
-export function fastestMs(work: () => void): number {
-  const durations = Array.from({ length: 5 }, () => {
-    const startedAt = performance.now();
-    work();
-    return performance.now() - startedAt;
-  });
-  return Math.min(...durations);
+const TRIES = 5;
+
+function durationMs(work: () => void): number {
+  const startedAt = performance.now();
+  work();
+  return performance.now() - startedAt;
 }
+
+/** The time of the fastest of five runs, in ms: a machine that is busy for a moment does not slow all five. */
+export const fastestMs = (work: () => void): number =>
+  Math.min(...Array.from({ length: TRIES }, () => durationMs(work)));
+
+/** How many times as long the work takes as another one, at least, in five comparisons of two runs in a row. */
+export const leastRatio = (work: () => void, other: () => void): number =>
+  Math.min(...Array.from({ length: TRIES }, () => durationMs(work) / durationMs(other)));

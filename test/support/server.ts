@@ -47,6 +47,7 @@ function serviceOf(
   url: string,
   ctx: Service["ctx"],
   folder: string,
+  /** Stops it, audits the ledger and removes the folder. */
   stop: () => Promise<void>,
 ): Service {
   const reader = openAllRows(folder);
@@ -89,10 +90,8 @@ function serviceOf(
       return reply.body;
     },
     async close() {
-      const problems = await ctx.store.audit();
       reader.close();
       await stop();
-      expect(problems).toEqual([]);
     },
   };
 }
@@ -128,9 +127,11 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
   };
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
   return serviceOf(client, url, ctx, folder, async () => {
+    const problems = await real.store.audit();
     reading.close();
     await stop();
     rmSync(folder, { recursive: true, force: true });
+    expect(problems).toEqual([]);
   });
 }
 

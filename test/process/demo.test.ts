@@ -11,7 +11,6 @@ import { createPaint } from "../../src/demo/paint.ts";
 import { inJson } from "../../src/demo/record.ts";
 import { FUNDS, JUDGEMENT, PURCHASE, SCENES } from "../../src/demo/scenes.ts";
 import type { ReceiptBody } from "../../src/demo/story.ts";
-
 import { must } from "../support/stage.ts";
 
 const root = mkdtempSync(join(tmpdir(), "holdfast-demo-test-"));
