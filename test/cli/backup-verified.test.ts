@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { parseKey } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
+import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { BACKUP_TABLES } from "../../src/store/sqlite/backup.ts";
 import { appendLastLine, keyIdOf, takeLastLine } from "../../src/store/sqlite/last-line.ts";
 import { openAllRows } from "../support/all-rows.ts";
@@ -409,12 +410,13 @@ describe("what is not a ledger's is refused before it runs, whatever its name an
     expect(await restored(old(join(work, "plain")), "--unverified")).toMatchObject({ audit: "ok" });
   });
 
-  test("and a backup of a ledger that has it says so when it is made", async () => {
+  test("and the audit of a ledger that has it, and its backup when it is made, say so", async () => {
     const folder = join(work, "planted");
     await elsewhere.json("restore", good, "--key", key, "--data", folder);
     const raw = new Database(join(folder, "holdfast.db"));
     raw.run(trigger("sold", "AFTER INSERT ON postings"));
     raw.close();
+    expect(auditFolder(folder)).toEqual(["trigger sold is not as Holdfast makes it"]);
     const file = join(work, "b");
     const { code, err } = await elsewhere.run("backup", file, "--data", folder, "--json");
     expect([code, JSON.parse(err).error.code]).toEqual([1, "audit_disagrees"]);

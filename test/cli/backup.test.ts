@@ -170,7 +170,7 @@ describe("backup", () => {
       const { code, err } = await cli.run("backup", join(work, "bad"), "--data", folder);
       expect(code).toBe(1);
       expect(err).toStartWith("holdfast: The backup is made, in ");
-      expect(err).toContain("`holdfast audit` lists them; `holdfast restore --despite-audit` takes it");
+      expect(err).toContain("`holdfast audit` lists them. `holdfast restore --despite-audit` takes it");
     });
 
     test("is made under the other name that was given, and a good one under the first", async () => {
@@ -402,7 +402,7 @@ describe("restore refuses, with nothing in the folder,", () => {
       const [file, folder] = [join(work, "file"), join(work, "data")];
       make(file);
       await refuses(start, "restore", file, "--data", folder);
-      expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
+      expect(existsSync(folder)).toBeFalse();
     });
   }
 
@@ -411,7 +411,7 @@ describe("restore refuses, with nothing in the folder,", () => {
       const [file, folder] = [join(work, `file ${what}`), join(work, `data ${what}`)];
       make(file);
       await refuses(start, "restore", file, "--despite-audit", "--data", folder);
-      expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
+      expect(existsSync(folder)).toBeFalse();
     }
   });
 
@@ -420,7 +420,7 @@ describe("restore refuses, with nothing in the folder,", () => {
     changed("UPDATE backup_keys SET name = '../escaped' WHERE name = 'master.key'")(file);
     const { code, err } = await cli.run("restore", file, "--data", folder, "--json");
     expect([code, JSON.parse(err).error.message]).toEqual([1, '"../escaped" is not the name of a key file']);
-    expect([readdirSync(folder), existsSync(join(work, "escaped"))]).toEqual([[], false]);
+    expect([existsSync(folder), existsSync(join(work, "escaped"))]).toEqual([false, false]);
   });
 });
 

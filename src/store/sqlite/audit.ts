@@ -10,12 +10,13 @@ import { auditScopes } from "./audit/scopes.ts";
 import { auditWarrants } from "./audit/warrants.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type Connection, connect } from "./open.ts";
+import { schemaDisagreements } from "./schema.ts";
 
 /** After so many messages the audit ends, since more would not help anybody. */
 const MESSAGES_MAX = 1_000;
 
 /**
- * Audits the ledger in a data folder. Others may read and write it meanwhile.
+ * Audits the ledger in a data folder, and whether its tables and their guards are as Holdfast makes them. Others may read and write it meanwhile.
  *
  * @param fileBytesMax in a longer file, pages, indexes and CHECKs are not checked. That check cannot be
  *   split: it reads for seconds for each gigabyte, and meanwhile the write-ahead log only grows
@@ -24,11 +25,18 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
   const file = ledgerFile(dataFolder);
   const reader = connect(file, { readonly: true });
   try {
-    return auditLedger(reader, statSync(file).size <= fileBytesMax);
+    return [
+      ...guarded("the tables", () => schemaDisagreements(reader.raw)),
+      ...auditLedger(reader, statSync(file).size <= fileBytesMax),
+    ];
   } finally {
     reader.raw.close();
   }
 }
+
+/** The first of these messages, and how many more there are. */
+export const firstOf = ([first = "", ...more]: readonly string[]): string =>
+  more.length === 0 ? first : `${first}, and ${more.length} more`;
 
 /**
  * Every disagreement of the ledger with itself, one message each: in the file, the money, the warrants and

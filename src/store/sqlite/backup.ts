@@ -3,11 +3,11 @@ import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { auditLedger } from "./audit.ts";
+import { auditLedger, firstOf } from "./audit.ts";
 import { appendLastLine } from "./last-line.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
-import { schemaDifferences } from "./schema.ts";
+import { schemaDisagreements } from "./schema.ts";
 
 /** The texts of key files by their names. A backup contains them unencrypted. */
 export type BackupKeys = Readonly<Record<string, string>>;
@@ -115,10 +115,10 @@ function copyLedger(dataFolder: string, copy: string): void {
 const refuseTaken = (file: string): Refusal =>
   refuseField("file", `${file} is there already; a backup overwrites nothing`);
 
-const refuseDisagreeing = (made: string, [problem, ...more]: readonly string[]): Refusal =>
+const refuseDisagreeing = (made: string, problems: readonly string[]): Refusal =>
   refuse(
     "audit_disagrees",
-    `The backup is made, in ${made}, and its audit disagrees: ${problem}; ${more.length} more. \`holdfast audit\` lists them; \`holdfast restore --despite-audit\` takes it as it is.`,
+    `The backup is made, in ${made}, and its audit disagrees: ${firstOf(problems)}. \`holdfast audit\` lists them. \`holdfast restore --despite-audit\` takes it as it is, but never with tables or guards that Holdfast did not make.`,
   );
 
 /**
@@ -133,11 +133,7 @@ function finishCopy(copy: string, createdAt: number, keys: BackupKeys): readonly
     raw.query("INSERT INTO backup (created_at) VALUES (?)").run(createdAt);
     const insert = raw.query("INSERT INTO backup_keys (name, text) VALUES (?, ?)");
     for (const [name, text] of Object.entries(keys)) insert.run(name, text);
-    const strange = schemaDifferences(raw, BACKUP_TABLES);
-    return [
-      ...(strange === "newer" ? [] : strange.map((object) => `${object} is not as Holdfast makes it`)),
-      ...auditLedger({ tables: drizzle(raw), raw }),
-    ];
+    return [...schemaDisagreements(raw, BACKUP_TABLES), ...auditLedger({ tables: drizzle(raw), raw })];
   } finally {
     raw.close();
   }

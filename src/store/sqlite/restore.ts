@@ -15,7 +15,7 @@ import type { AuditAction } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal, refuse, refuseField, rootMessage } from "../../core/errors.ts";
 import { BACKUP_KEY_FILE } from "../../core/instance.ts";
 import { isoTime } from "../../core/time.ts";
-import { auditLedger } from "./audit.ts";
+import { auditLedger, firstOf } from "./audit.ts";
 import { BACKUP_TABLES, type BackupKeys } from "./backup.ts";
 import { type LastLine, takeLastLine } from "./last-line.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
@@ -111,6 +111,7 @@ export async function restoreBackup(
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) {
     return refuseField("file", `there is no file ${file}`);
   }
+  const isNew = !existsSync(dataFolder);
   makeFolder(dataFolder);
   const staging = join(dataFolder, STAGING);
   // Where two restores run at once, one of them fails here.
@@ -131,6 +132,7 @@ export async function restoreBackup(
     return found;
   } finally {
     rmSync(staging, { recursive: true, force: true });
+    if (isNew && readdirSync(dataFolder).length === 0) rmdirSync(dataFolder);
   }
 }
 
@@ -180,20 +182,17 @@ function prepareStaged(staged: string, { despiteAudit }: RestoreWhat, mark: Mark
   }
 }
 
-const refuseDisagreeing = ([problem, ...more]: readonly string[]): Refusal =>
+const refuseDisagreeing = (problems: readonly string[]): Refusal =>
   refuse(
     "audit_disagrees",
-    `The audit of this backup disagrees: ${problem}; ${more.length} more. Restore another one, or this one as it is with --despite-audit.`,
+    `The audit of this backup disagrees: ${firstOf(problems)}. Restore another one, or this one as it is with --despite-audit.`,
   );
 
 const refuseNewer = (): Refusal =>
   refuseField("file", "it was made by another, newer version of Holdfast; restore it with that one");
 
-const refuseSchema = ([difference, ...more]: readonly string[]): Refusal =>
-  refuseField(
-    "file",
-    `its tables or their guards are not those of a ledger: ${difference} is not as Holdfast makes it; ${more.length} more`,
-  );
+const refuseSchema = (differences: readonly string[]): Refusal =>
+  refuseField("file", `its tables or their guards are not those of a ledger: ${firstOf(differences)}`);
 
 /** Why a file with this last line is not restored; null where it is. */
 function refuseLine(line: LastLine, unverified: boolean, hasKey: boolean): Refusal | null {

@@ -39,8 +39,8 @@ const LIST = textOf({
 export function schemaDifferences(raw: Database, besides: readonly string[]): "newer" | readonly string[] {
   const found = objectsOf(raw);
   const strange = found.filter(({ sql }) => sql !== null && !PLAIN.test(sql));
-  if (strange.length > 0) return strange.map(nameOf);
-  if (!found.some((object) => textOf(object) === LIST)) return [`table ${APPLIED}`];
+  if (strange.length > 0) return strange.map(difference);
+  if (!found.some((object) => textOf(object) === LIST)) return [difference({ type: "table", name: APPLIED })];
   const applied = raw
     .query<{ hash: unknown; at: unknown }, []>(`SELECT hash, created_at AS at FROM ${APPLIED} ORDER BY rowid`)
     .all();
@@ -49,12 +49,33 @@ export function schemaDifferences(raw: Database, besides: readonly string[]): "n
   const isBeginning = applied.every(
     ({ hash, at }, index) => hash === known[index]?.hash && String(at) === String(known[index]?.folderMillis),
   );
-  if (!isBeginning) return [`the rows of ${APPLIED}`];
-  const expected = objectsMadeBy((fresh) => {
-    migrate(fresh, known.slice(0, applied.length));
-    for (const statement of besides) fresh.run(statement);
-  });
-  return differencesOf(found, expected);
+  if (!isBeginning) return [`the rows of ${APPLIED} are not as Holdfast writes them`];
+  return differencesOf(found, expectedObjects(applied.length, besides));
+}
+
+/** The differences as messages of an audit. Of changes that only a newer version knows nothing can be said. */
+export function schemaDisagreements(raw: Database, besides: readonly string[] = []): readonly string[] {
+  const differences = schemaDifferences(raw, besides);
+  return differences === "newer" ? [] : differences;
+}
+
+/** What was made before, by its number of changes and the statements besides: to make it takes tens of milliseconds. */
+const made = new Map<string, readonly SchemaObject[]>();
+
+function expectedObjects(changes: number, besides: readonly string[]): readonly SchemaObject[] {
+  const key = JSON.stringify([changes, besides]);
+  const known = made.get(key);
+  if (known) return known;
+  const raw = new Database(":memory:", { safeIntegers: true });
+  try {
+    migrate(raw, migrations().slice(0, changes));
+    for (const statement of besides) raw.run(statement);
+    const objects = objectsOf(raw);
+    made.set(key, objects);
+    return objects;
+  } finally {
+    raw.close();
+  }
 }
 
 function differencesOf(found: readonly SchemaObject[], expected: readonly SchemaObject[]): readonly string[] {
@@ -65,10 +86,11 @@ function differencesOf(found: readonly SchemaObject[], expected: readonly Schema
   ];
   // Two objects of one name are not made by any statement, but may be written into a file.
   const isDouble = new Set(found.map(textOf)).size !== found.length;
-  return [...new Set(differing.map(nameOf)), ...(isDouble ? ["an object that is there twice"] : [])];
+  return [...new Set(differing.map(difference)), ...(isDouble ? ["an object is there twice"] : [])];
 }
 
-const nameOf = ({ type, name }: SchemaObject): string => `${type} ${name}`;
+const difference = ({ type, name }: Pick<SchemaObject, "type" | "name">): string =>
+  `${type} ${name} is not as Holdfast makes it`;
 
 function textOf({ type, name, tbl_name, sql }: SchemaObject): string {
   return JSON.stringify([type, name, tbl_name, sql]);
@@ -76,13 +98,3 @@ function textOf({ type, name, tbl_name, sql }: SchemaObject): string {
 
 const objectsOf = (raw: Database): readonly SchemaObject[] =>
   raw.query<SchemaObject, []>("SELECT type, name, tbl_name, sql FROM sqlite_schema").all();
-
-function objectsMadeBy(make: (raw: Database) => void): readonly SchemaObject[] {
-  const raw = new Database(":memory:", { safeIntegers: true });
-  try {
-    make(raw);
-    return objectsOf(raw);
-  } finally {
-    raw.close();
-  }
-}
