@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { firstOf } from "../../core/first-of.ts";
 import { printable } from "../../core/hidden-characters.ts";
 import { acknowledgeRestore, type RestoreResource } from "../../services/admin/backup.ts";
 import { type CommonFlags, examples, showingProgress, withCommonFlags } from "../command.ts";
@@ -78,7 +79,7 @@ async function restoreFile(
   const text = report(
     answer.audit === "ok"
       ? "The ledger is restored, and its audit found nothing wrong."
-      : `The ledger is restored, AND ITS AUDIT DISAGREES: ${printable(answer.problems[0] ?? "")}; ${answer.problems.length - 1} more. \`holdfast audit\` lists them.`,
+      : `The ledger is restored, AND ITS AUDIT DISAGREES: ${printable(firstOf(answer.problems))}. \`holdfast audit\` lists them.`,
     [
       ["from", answer.file],
       ["into", answer.data_folder],

@@ -34,10 +34,6 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
   }
 }
 
-/** The first of these messages, and how many more there are. */
-export const firstOf = ([first = "", ...more]: readonly string[]): string =>
-  more.length === 0 ? first : `${first}, and ${more.length} more`;
-
 /**
  * Every disagreement of the ledger with itself, one message each: in the file, the money, the warrants and
  * their traces, the purchases, and what they refer to. It is correct beside a running server, since each part

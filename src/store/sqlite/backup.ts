@@ -3,7 +3,8 @@ import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { auditLedger, firstOf } from "./audit.ts";
+import { firstOf } from "../../core/first-of.ts";
+import { auditLedger } from "./audit.ts";
 import { appendLastLine } from "./last-line.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { publishFile, syncPath } from "./new-file.ts";
