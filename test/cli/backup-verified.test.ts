@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { createHash } from "node:crypto";
 import {
   appendFileSync,
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -162,11 +163,13 @@ describe("restore on another machine", () => {
   });
 
   test("takes the key that is given, keeps it in the folder, and marks nothing", async () => {
+    chmodSync(good, 0o644);
     expect(await restored(good, "--key", key)).toMatchObject({
       verified: true,
       backup_key_id: keyIdOf(backupKey()),
     });
     expect(readFileSync(join(work, "data", "backup.key"), "utf8")).toBe(readFileSync(key, "utf8"));
+    expect((statSync(join(work, "data", "holdfast.db")).mode & 0o777).toString(8)).toBe("600");
     const reader = openAllRows(join(work, "data"));
     expect(reader.all().instances?.[0]).toMatchObject({ restored_unverified_at: null });
     reader.close();
@@ -369,6 +372,14 @@ describe("what is not a ledger's is refused before it runs, whatever its name an
       "the rows of __drizzle_migrations",
       ["UPDATE __drizzle_migrations SET created_at = 9999999999999 WHERE rowid = 2"],
     ],
+    [
+      "the rows of __drizzle_migrations",
+      [
+        `UPDATE __drizzle_migrations SET hash = (SELECT hash FROM __drizzle_migrations AS other
+          WHERE other.rowid = 5 - __drizzle_migrations.rowid) WHERE rowid IN (2, 3)`,
+      ],
+    ],
+    ["table __drizzle_migrations", ["DROP TABLE __drizzle_migrations"]],
     ["table checks", ["ALTER TABLE checks ADD COLUMN more"]],
   ];
   for (const [named, statements, renamed] of PLANTED) {
