@@ -1,3 +1,4 @@
+import evaluation from "../../docs/evaluation.md" with { type: "text" };
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
 
@@ -91,6 +92,16 @@ ${sections.join("\n")}`,
   );
 }
 
+/** How evidence becomes a verdict: `docs/evaluation.md`, whose first line is its title. */
+export function evaluationPage(): Html {
+  const [title = "", ...lines] = evaluation.split("\n");
+  return page(
+    title.replace("# ", ""),
+    '<a href="/docs">Holdfast</a>',
+    Bun.markdown.html(lines.join("\n"), { headings: { ids: true }, noHtmlBlocks: true, noHtmlSpans: true }),
+  );
+}
+
 function errorEntry(name: ErrorCode): Html {
   const [status, cause] = ERRORS[name];
   return `<section class="error" id="${escapeHTML(name)}">
@@ -110,6 +121,7 @@ export function indexPage(endpoints: readonly Endpoint[]): Html {
     `<p>Holdfast holds money against a promise, checks the deliverable itself, and settles by policy.</p>
 <ul>
 <li><a href="/docs/api-reference/errors">Errors</a>: every code, its status and its cause</li>
+<li><a href="/docs/evaluation">Evaluation</a>: how evidence becomes a verdict, for whoever wants to check one</li>
 <li><a href="/openapi.json">openapi.json</a>: every endpoint with its fields, for tools and for people</li>
 </ul>
 <h2>How it works</h2>

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { type Answer, json } from "../answers.ts";
-import { DOCS_CSS, type Endpoint, errorsPage, indexPage } from "../docs-pages.ts";
+import { DOCS_CSS, type Endpoint, errorsPage, evaluationPage, indexPage } from "../docs-pages.ts";
 import { html, text } from "../pages.ts";
 import { type Answers, get, type Route, route } from "../route.ts";
 
@@ -32,6 +32,7 @@ export type DescribedRoutes = {
 export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Route[] => [
   get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
   get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),
+  get("/docs/evaluation", page("How evidence becomes a verdict"), () => docsPage(evaluationPage())),
   get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", DOCS_CSS)),
   get("/openapi.json", page("This document", documentForm), () => json(openApi())),
 ];
