@@ -1,7 +1,7 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseTime } from "../time.ts";
 
-/** A body read as JSON: strict UTF-8, no byte order mark, one value. */
+/** A body read as JSON: strict UTF-8, one value, perhaps after a byte-order mark. */
 export type JsonDocument = { readonly value: unknown };
 
 /** 1 kB: what `observed` keeps of a value, in bytes of JSON. */
@@ -20,7 +20,8 @@ export function documentOf(body: Uint8Array): JsonDocument | null {
 
 function readDocument(body: Uint8Array): JsonDocument | null {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body);
+    // The decoder passes over a byte-order mark.
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(body);
     const value: unknown = JSON.parse(text);
     if (/__proto__|\\u005[fF]/.test(text)) forgetPrototypes(value);
     return { value };
@@ -43,12 +44,15 @@ function forgetPrototypes(value: unknown): void {
   }
 }
 
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 const WHITESPACE = [0x20, 0x09, 0x0a, 0x0d];
 const LEADING_MAX = 1_024;
 
-/** Whether the body could be a JSON object, by its first byte that is not whitespace. */
+/** Whether the body could be a JSON object, by its first byte that is no byte-order mark and not whitespace. */
 export function mayBeObject(body: Uint8Array): boolean {
-  for (const byte of body.subarray(0, LEADING_MAX)) if (!WHITESPACE.includes(byte)) return byte === 0x7b;
+  const start = BYTE_ORDER_MARK.every((byte, index) => body[index] === byte) ? BYTE_ORDER_MARK.length : 0;
+  for (const byte of body.subarray(start, LEADING_MAX))
+    if (!WHITESPACE.includes(byte)) return byte === 0x7b;
   return body.length > LEADING_MAX;
 }
 

@@ -51,7 +51,10 @@ const CASES: readonly [Clause, Evidence, string | null, unknown][] = [
   [{ kind: "json.schema", schema: "toString" }, json({}), "schema_not_found", null],
   [object, text(""), "body_not_json", null],
   [object, text("{} {}"), "body_not_json", null],
-  [object, text("\ufeff{}"), "body_not_json", null],
+  [object, text("\ufeff{}"), null, null],
+  [object, text("\ufeff\ufeff{}"), "body_not_json", null],
+  [object, text(" \ufeff{}"), "body_not_json", null],
+  [fresh60, text('\ufeff{"generated_at":"2026-03-01T12:00:00Z"}'), null, 0],
   [object, reachedEvidence({ body: new Uint8Array([0x22, 0xff, 0x22]) }), "body_not_json", null],
   [object, text("NaN"), "body_not_json", null],
 
