@@ -1,7 +1,8 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseTime } from "../time.ts";
+import { DOCUMENT_DEPTH_MAX } from "./limits.ts";
 
-/** A body read as JSON: strict UTF-8, one value, perhaps after a byte-order mark. */
+/** A body read as JSON: strict UTF-8, one value of at most 512 levels, perhaps after a byte-order mark. */
 export type JsonDocument = { readonly value: unknown };
 
 /** 1 kB: what `observed` keeps of a value, in bytes of JSON. */
@@ -19,6 +20,7 @@ export function documentOf(body: Uint8Array): JsonDocument | null {
 }
 
 function readDocument(body: Uint8Array): JsonDocument | null {
+  if (isTooDeep(body)) return null;
   try {
     // The decoder passes over a byte-order mark.
     const text = new TextDecoder("utf-8", { fatal: true }).decode(body);
@@ -28,6 +30,30 @@ function readDocument(body: Uint8Array): JsonDocument | null {
   } catch {
     return null;
   }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether arrays and objects are nested too deep. Without a limit of our own the verdict would depend on how much stack a
+ * machine has. Where the body is not JSON, the answer does not matter.
+ */
+function isTooDeep(body: Uint8Array): boolean {
+  let depth = 0;
+  for (let index = 0; index < body.length; index++) {
+    const byte = body[index];
+    if (byte === 0x5b || byte === 0x7b) {
+      if (++depth > DOCUMENT_DEPTH_MAX) return true;
+    } else if (byte === 0x5d || byte === 0x7d) {
+      depth -= 1;
+    } else if (byte === QUOTE) {
+      // Skip the string.
+      for (index++; index < body.length && body[index] !== QUOTE; index++)
+        if (body[index] === BACKSLASH) index++;
+    }
+  }
+  return false;
 }
 
 /**
@@ -51,8 +77,7 @@ const LEADING_MAX = 1_024;
 /** Whether the body could be a JSON object, by its first byte that is no byte-order mark and not whitespace. */
 export function mayBeObject(body: Uint8Array): boolean {
   const start = BYTE_ORDER_MARK.every((byte, index) => body[index] === byte) ? BYTE_ORDER_MARK.length : 0;
-  for (const byte of body.subarray(start, LEADING_MAX))
-    if (!WHITESPACE.includes(byte)) return byte === 0x7b;
+  for (const byte of body.subarray(start, LEADING_MAX)) if (!WHITESPACE.includes(byte)) return byte === 0x7b;
   return body.length > LEADING_MAX;
 }
 

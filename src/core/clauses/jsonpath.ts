@@ -5,14 +5,12 @@ import {
   type JSONValue,
   jsonpath,
 } from "json-p3";
-import { JSONPATH_LENGTH_MAX } from "./limits.ts";
+import { DOCUMENT_DEPTH_MAX, JSONPATH_LENGTH_MAX } from "./limits.ts";
 import { compilePattern, type Pattern, PatternProblem } from "./pattern.ts";
 
 // JSONPath of RFC 9535, by json-p3. No path runs code. json-p3 uses native regular expressions, which can
 // give wrong answers (see pattern.ts), so they are replaced here.
 
-/** How many levels `..` goes down. A deeper document fails the clause. */
-const DEPTH_MAX = 512;
 const PATTERNS_MAX = 256;
 
 class Environment extends JSONPathEnvironment {
@@ -61,7 +59,8 @@ function isIRegexp(source: string): boolean {
   }
 }
 
-const environment = new Environment({ maxRecursionDepth: DEPTH_MAX });
+/** `..` visits the document, what is inside of its levels, and stops before the limit. */
+const environment = new Environment({ maxRecursionDepth: DOCUMENT_DEPTH_MAX + 2 });
 
 /**
  * Paths that were parsed without a problem. An organisation's warrants use the same few paths again and
