@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { plainCount, translateIRegexp } from "./i-regexp.ts";
 
 /**
  * Patterns of schemas and JSONPaths, matched in linear time. JavaScript's own regular expressions backtrack, and give up
@@ -11,12 +12,6 @@ export type Pattern = { test(text: string): boolean; toString(): string };
 export class PatternProblem extends Error {}
 
 const PATTERN_LENGTH_MAX = 4_096;
-
-/**
- * Where a pattern comes from: a JSON Schema, or JSONPath's `search()` or `match()`. A dot means something
- * else in a schema than in a JSONPath, and `match()` compares the whole text.
- */
-type Dialect = "ecma262" | "search" | "match";
 
 /** ECMA-262 WhiteSpace and LineTerminator; RE2's own `\s` knows only ASCII. */
 const SPACES = [
@@ -55,11 +50,7 @@ const SETS: Readonly<Record<string, string>> = {
 };
 const CONTROLS: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, "0": 0 };
 
-const DOTS: Readonly<Record<Dialect, string>> = {
-  ecma262: `[^\\n\\r${range(0x2028, 0x2029)}]`,
-  search: "[^\\n\\r]",
-  match: "[^\\n\\r]",
-};
+const DOT = `[^\\n\\r${range(0x2028, 0x2029)}]`;
 
 const CATEGORIES: Readonly<Record<string, string>> = {
   Letter: "L",
@@ -79,18 +70,36 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   Control: "Cc",
 };
 
-/** Compiles a pattern. Throws `PatternProblem` where it is malformed, or needs what linear time cannot give. */
-export function compilePattern(source: string, dialect: Dialect = "ecma262"): Pattern {
-  if (source.length > PATTERN_LENGTH_MAX)
-    throw new PatternProblem(`a pattern of more than ${PATTERN_LENGTH_MAX} characters`);
+/** Compiles a schema's pattern. Throws `PatternProblem` where it is malformed, or needs what linear time cannot give. */
+export function compilePattern(source: string): Pattern {
+  refuseLength(source);
   try {
     new RegExp(source, "u");
   } catch {
     throw new PatternProblem(`not a regular expression: ${source.slice(0, 100)}`);
   }
-  const translated = new Translation(source, dialect).run();
+  return compileTranslated(source, new Translation(source).run());
+}
+
+/**
+ * Compiles a pattern of JSONPath's `match`, which compares the whole text, or `search`. Null where it is not an I-Regexp. Throws
+ * `PatternProblem` where it needs what linear time cannot give.
+ */
+export function compileIRegexp(source: string, name: "match" | "search"): Pattern | null {
+  refuseLength(source);
+  const translated = translateIRegexp(source);
+  if (translated === null) return null;
+  return compileTranslated(source, name === "match" ? `\\A(?:${translated})\\z` : translated);
+}
+
+function refuseLength(source: string): void {
+  if (source.length > PATTERN_LENGTH_MAX)
+    throw new PatternProblem(`a pattern of more than ${PATTERN_LENGTH_MAX} characters`);
+}
+
+function compileTranslated(source: string, translated: string): Pattern {
   try {
-    const engine = RE2JS.compile(dialect === "match" ? `\\A(?:${translated})\\z` : translated);
+    const engine = RE2JS.compile(translated);
     // Ajv takes this text for the pattern's identity.
     return { test: (text) => engine.test(text), toString: () => source };
   } catch (error) {
@@ -103,10 +112,7 @@ class Translation {
   private at = 0;
   private readonly characters: readonly string[];
 
-  constructor(
-    source: string,
-    private readonly dialect: Dialect,
-  ) {
+  constructor(source: string) {
     this.characters = [...source];
   }
 
@@ -138,7 +144,7 @@ class Translation {
       case "$":
         return "\\z";
       case ".":
-        return DOTS[this.dialect];
+        return DOT;
       case "(":
         return this.group();
       case "[":
@@ -146,7 +152,7 @@ class Translation {
       case "\\":
         return this.escape();
       case "{":
-        return `{${this.takeUntil("}")}}`;
+        return plainCount(`{${this.takeUntil("}")}}`);
       case ")":
       case "|":
       case "*":

@@ -101,6 +101,60 @@ describe("match() and search()", () => {
     expect([...select(path, ["a", "aa", "bab", "a\nb", "", 1])]).toEqual(expected);
   });
 
+  // A pattern that RFC 9485 allows must be tried: `!match(…)` passes where it is taken for none.
+  test.each<[string, string, boolean]>([
+    ["it's", "it's", true],
+    ["😀", "😀", true],
+    ["[😀-😂]", "😁", true],
+    ["[^😀]", "😀", false],
+    ["a\\-b", "a-b", true],
+    ["[\\-]", "-", true],
+    ["[,]", ",", true],
+    ["[a-]", "-", true],
+    ["[-a]", "-", true],
+    ["[^-]", "-", false],
+    ["a\\{\\}\\|", "a{}|", true],
+    ["a{01}", "a", true],
+    ["(a|(b)){2,}", "abb", true],
+    ["\\P{Lu}\\p{Lu}", "aA", true],
+    ["\\n\\t", "\n\t", true],
+    ["^a$", "a", true],
+    ["[a^$.]", "^", true],
+    // These are not I-Regexps.
+    ["[a-b-c]", "b", false],
+    ["[--a]", "a", false],
+    ["[]", "", false],
+    ["\\d", "1", false],
+    ["\\p{Latin}", "a", false],
+    ["(a", "(a", false],
+    ["a)", "a)", false],
+    ["a**", "a", false],
+    ["*", "*", false],
+    ["a{,2}", "a", false],
+    ["a]", "a]", false],
+    ["a\\", "a\\", false],
+    ["(?:a)", "a", false],
+    ["\\ud800", "x", false],
+  ])("match(%p) of %p: %p", (pattern, text, expected) => {
+    const document = { pattern, text };
+    expect([...select("$[?match(@, $.pattern)]", document)].includes(text)).toBe(expected);
+    expect([...select("$[?!match(@, $.pattern)]", document)].includes(text)).toBe(!expected);
+  });
+
+  test.each(["a{1001}", "(a{100}){11}", "a{2,1}", "[z-a]"])(
+    "what cannot be matched is refused in a path, and throws in a document: %p",
+    (pattern) => {
+      const path = `$[?!search(@, '${pattern}')]`;
+      expect(parseJsonPath(path)).toStartWith("has a pattern that is too large or not supported");
+      expect(() => [...select("$[?!search(@, $[0])]", [pattern])]).toThrow();
+    },
+  );
+
+  test("a pattern of a document has at most 4,096 characters", () => {
+    expect([...select("$[?search(@, $[0])]", ["a".repeat(4_096)])]).toHaveLength(1);
+    expect(() => [...select("$[?!search(@, $[0])]", ["a".repeat(4_097)])]).toThrow();
+  });
+
   test("do not backtrack: a negated match must not pass because the engine gave up", () => {
     const match = (): void => {
       expect([...select("$[?!match(@, '(a+)+b')]", [`${"a".repeat(20_000)}b`])]).toEqual([]);
@@ -112,6 +166,38 @@ describe("match() and search()", () => {
   test("throw on a pattern beyond the limits: a negated match must not pass by it", () => {
     expect(() => [...select("$[?!match(@, 'a{1001}')]", ["b"])]).toThrow();
   });
+});
+
+describe("a comparison", () => {
+  test("is of code points, not of UTF-16 units", () => {
+    const texts = ["\ue000", "a", "", "\ud83d", "😁", "😀", "😀a"];
+    expect([...select("$[?@ < '😀']", texts)]).toEqual(["\ue000", "a", "", "\ud83d"]);
+    expect([...select("$[?@ >= '😀']", texts)]).toEqual(["😁", "😀", "😀a"]);
+    expect([...select("$[?@ <= '']", texts)]).toEqual([""]);
+  });
+
+  test("never takes an array for an object", () => {
+    const pairs = [
+      [{}, []],
+      [{ "0": 1 }, [1]],
+      [[1], { "0": 1 }],
+    ];
+    expect([...select("$[?@[0] == @[1]]", pairs)]).toEqual([]);
+    expect([...select("$[?@[0] != @[1]]", pairs)]).toEqual(pairs);
+  });
+
+  test("of nothing with nothing is equal, of nothing with null is not", () => {
+    expect([...select("$[?@.a == @.b]", [{}, { a: null }, { a: 1, b: 1 }])]).toEqual([{}, { a: 1, b: 1 }]);
+    expect([...select("$[?@.a <= @.b]", [{}, { a: null, b: null }])]).toEqual([{}, { a: null, b: null }]);
+    expect([...select("$[?length(@) == length(@.a)]", [1])]).toEqual([1]);
+  });
+});
+
+test("an escape may name a control character, which may not stand there itself", () => {
+  const document = { "\u0000": 1, "\u001f": 2 };
+  expect([...select("$['\\u0000', \"\\u001F\"]", document)]).toEqual([1, 2]);
+  expect(parseJsonPath("$['\u0000']")).toBeString();
+  expect(parseJsonPath("$['\\u00']")).toBeString();
 });
 
 test("a descent into a document of more than 512 levels throws", () => {
