@@ -1,4 +1,4 @@
-import evaluation from "../../docs/evaluation.md" with { type: "text" };
+import evaluation from "./evaluation.md" with { type: "text" };
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
 
@@ -92,7 +92,7 @@ ${sections.join("\n")}`,
   );
 }
 
-/** How evidence becomes a verdict: `docs/evaluation.md`, whose first line is its title. */
+/** How evidence becomes a verdict: `evaluation.md`, whose first line is its title. */
 export function evaluationPage(): Html {
   const [title = "", ...lines] = evaluation.split("\n");
   return page(
