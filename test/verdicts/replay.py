@@ -1157,9 +1157,9 @@ def replay_cases():
             differing = [name for name, value in case["expected"].items() if not equal(result.get(name), value)]
             if not differing:
                 same += 1
-            for name in differing:
-                expected, found = canonical(case["expected"][name]), canonical(result[name])
-                differences.append(f"{file.name}: {case['name']}: {name} is {found}, expected {expected}")
+                continue
+            what = [f"{name} is {canonical(result[name])}, not {canonical(case['expected'][name])}" for name in differing]
+            differences.append(f"{file.name}: {case['name']}: {'; '.join(what)}")
     for one in read_json((HERE / "check-hashes.json").read_text("utf-8")):
         text = canonical(one["check"])
         if text == one["canonical"] and sha256(text) == one["check_hash"]:
