@@ -6,6 +6,7 @@ import {
   type JSONValue,
   jsonpath,
   Nothing,
+  TokenKind,
 } from "json-p3";
 import { jsonEquals } from "./document.ts";
 import { DOCUMENT_DEPTH_MAX, JSONPATH_LENGTH_MAX } from "./limits.ts";
@@ -16,13 +17,22 @@ import { compileIRegexp, type Pattern, PatternProblem } from "./pattern.ts";
 
 const PATTERNS_MAX = 256;
 
-const { InfixExpression, StringLiteral } = jsonpath.expressions;
+const {
+  FilterExpressionLiteral,
+  FunctionExtension,
+  InfixExpression,
+  NumberLiteral,
+  PrefixExpression,
+  StringLiteral,
+} = jsonpath.expressions;
+type Expression = InstanceType<typeof jsonpath.expressions.FilterExpression>;
 type WellTyped = Parameters<JSONPathEnvironment["checkWellTypedness"]>;
 
 class Environment extends JSONPathEnvironment {
   /** A pattern that cannot be matched is refused where it is written out in the path, and not only when it is tried. */
   override checkWellTypedness(...[token, args]: WellTyped): WellTyped[1] {
     const checked = super.checkWellTypedness(token, args);
+    if (args.some((argument) => bracketed.has(argument))) throw new Error("an argument in brackets");
     const [, pattern] = args;
     if ((token.value === "match" || token.value === "search") && pattern instanceof StringLiteral)
       compileIRegexp(pattern.value, token.value);
@@ -61,6 +71,14 @@ function patternFunction(name: "match" | "search"): FilterFunction {
       typeof text === "string" && typeof source === "string" && (compile(source)?.test(text) ?? false),
   };
 }
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** Expressions that stand in brackets. They may not be compared, nor be arguments. */
+const bracketed = new WeakSet<Expression>();
+
+const isLogical = (expression: Expression): boolean =>
+  expression instanceof InfixExpression || expression instanceof PrefixExpression;
 
 const evaluateInfix = InfixExpression.prototype.evaluate;
 /** json-p3 compares texts by UTF-16 units, and takes an array for an object with its indexes as keys. */
@@ -107,18 +125,64 @@ function isTextLess(left: string, right: string): boolean {
 
 /** `..` visits the document, what is inside of its levels, and stops before the limit. */
 const environment = new Environment({ maxRecursionDepth: DOCUMENT_DEPTH_MAX + 2 });
-allowEscapedControls(environment);
+keepToGrammar(environment);
 
-/** json-p3 refuses the escape of a control character as if the character stood there itself. */
-function allowEscapedControls(environment: Environment): void {
+/** What json-p3's parser, which is private, has. */
+type Stream = { readonly current: Token; readonly peek: Token };
+type Token = { readonly value: string };
+type Parser = {
+  readonly tokenMap: Map<TokenKind, (this: Parser, stream: Stream) => Expression>;
+  decodeString(token: Token): string;
+  stringFromCodePoint(point: number): string;
+  throwForNonComparable(expression: Expression): void;
+  throwForLiteral(expression: Expression): void;
+};
+
+/**
+ * json-p3 refuses numbers that begin with `0.` and escapes of control characters, and takes numbers such as `-01`, comparisons of
+ * what is negated or in brackets, and `!!`.
+ */
+function keepToGrammar(environment: Environment): void {
   // biome-ignore lint/complexity/useLiteralKeys: it is private, and TypeScript takes it only so.
-  const parser = environment["parser"];
-  const decode: (token: { readonly value: string }) => string = parser.decodeString;
-  parser.stringFromCodePoint = (point: number) => String.fromCodePoint(point);
-  parser.decodeString = (token: { readonly value: string }) => {
-    if (/[^ -\uffff]/.test(token.value)) throw new Error("a control character in a string");
-    return decode.call(parser, token);
+  const parser = environment["parser"] as Parser;
+  const { decodeString, throwForNonComparable, tokenMap } = parser;
+  const [parseBracketed, parseNegated] = [tokenMap.get(TokenKind.LPAREN), tokenMap.get(TokenKind.NOT)];
+  const refuseValue = (expression: Expression): void => {
+    const isCall = expression instanceof FunctionExtension;
+    const gives = isCall ? environment.functionRegister.get(expression.name)?.returnType : null;
+    if (expression instanceof FilterExpressionLiteral || gives === FunctionExpressionType.ValueType)
+      throw new Error("a value that is neither compared nor an argument");
   };
+  parser.throwForLiteral = refuseValue;
+  parser.stringFromCodePoint = (point) => String.fromCodePoint(point);
+  parser.decodeString = (token) => {
+    if (/[^ -\uffff]/.test(token.value)) throw new Error("a control character in a string");
+    return decodeString.call(parser, token);
+  };
+  parser.throwForNonComparable = (expression) => {
+    if (bracketed.has(expression) || isLogical(expression))
+      throw new Error("a comparison of what is no value");
+    throwForNonComparable.call(parser, expression);
+  };
+  tokenMap.set(TokenKind.NUMBER, ({ current }) => {
+    if (!NUMBER.test(current.value)) throw new Error(`a malformed number: ${current.value}`);
+    return new NumberLiteral(current as never, Number(current.value));
+  });
+  tokenMap.set(TokenKind.LPAREN, (stream) => {
+    const expression = parseBracketed?.call(parser, stream) as Expression;
+    refuseValue(expression);
+    bracketed.add(expression);
+    return expression;
+  });
+  tokenMap.set(TokenKind.NOT, (stream) => {
+    const expression = parseNegated?.call(parser, stream);
+    if (!(expression instanceof PrefixExpression)) throw new Error("a malformed negation");
+    const { right } = expression;
+    if (right instanceof PrefixExpression && !bracketed.has(right))
+      throw new Error("a negation of a negation");
+    refuseValue(right);
+    return expression;
+  });
 }
 
 /**

@@ -200,6 +200,31 @@ test("an escape may name a control character, which may not stand there itself",
   expect(parseJsonPath("$['\\u00']")).toBeString();
 });
 
+test("numbers are those of the grammar", () => {
+  expect([...select("$[?@ == 0.5 || @ == 0e1 || @ == 0.1e1]", [0, 0.5, 1, 2])]).toEqual([0, 0.5, 1]);
+  for (const number of ["01", "-01", "00", ".5", "1."])
+    expect(parseJsonPath(`$[?@ == ${number}]`)).toBeString();
+});
+
+test("what is negated or in brackets is not compared, and no argument", () => {
+  const wrong = ["!@ == 1", "1 == !@", "(@.a) == 1", "1 == (@.a)", "1 == 1 == 1", "(@ == 1) == (@ == 2)"];
+  for (const filter of [
+    ...wrong,
+    "!!@",
+    "! !@",
+    "length((@)) == 1",
+    "(1)",
+    "!1",
+    "!true",
+    "!length(@)",
+    "(length(@))",
+    "@.a && length(@)",
+  ])
+    expect([filter, parseJsonPath(`$[?${filter}]`)]).toEqual([filter, expect.any(String)]);
+  for (const filter of ["!(!@)", "!(@ == 1)", "((@ == 1))", "!(@.a && !@.b)", "(@.a)", "@.a && (@.b || @.c)"])
+    expect([filter, parseJsonPath(`$[?${filter}]`)]).toEqual([filter, null]);
+});
+
 test("a descent into a document of more than 512 levels throws", () => {
   let deep: unknown = 1;
   for (let level = 0; level < 600; level++) deep = [deep];
