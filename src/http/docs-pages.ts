@@ -1,6 +1,6 @@
-import evaluation from "./evaluation.md" with { type: "text" };
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
+import evaluation from "./evaluation.md" with { type: "text" };
 
 /** The pages under /docs, rendered from what the code itself knows. No script; one stylesheet of our own. */
 
