@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { BackupSchedule } from "./core/backup-schedule.ts";
+import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
@@ -32,6 +33,9 @@ export type Config = {
   readonly idempotencyDays: number;
   /** How many bytes of what was bought are kept, of each organisation and mode. */
   readonly contentBytes: number;
+  /** For how many days the capsules of checks are kept, and how many bytes of them, of each organisation and mode. */
+  readonly capsuleDays: number;
+  readonly capsuleBytes: number;
   /** Private networks that a seller of x402 may be on, besides every public one. */
   readonly x402AllowNetworks: readonly string[];
   /** Tokens that may be paid with, besides the built-in ones. */
@@ -183,6 +187,8 @@ const SETTINGS = {
   RATE_BENCH: RATE,
   IDEMPOTENCY_DAYS: integer(1, 3_650),
   CONTENT_BYTES: integer(EVIDENCE_BYTES_MAX, Number.MAX_SAFE_INTEGER),
+  CAPSULE_DAYS: integer(1, 3_650),
+  CAPSULE_BYTES: integer(CAPSULE_BYTES_MIN, Number.MAX_SAFE_INTEGER),
   X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: assets,
   EVM_RPC: endpoints,
@@ -329,6 +335,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   },
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
   contentBytes: values.CONTENT_BYTES ?? 1024 ** 3,
+  ...{ capsuleDays: values.CAPSULE_DAYS ?? 90, capsuleBytes: values.CAPSULE_BYTES ?? 1024 ** 3 },
   x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
   x402Assets: values.X402_ASSETS ?? [],
   evmRpc: values.EVM_RPC ?? new Map(),

@@ -15,6 +15,8 @@ const DEFAULTS: Config = {
   rateLimits: { read: 600, write: 60, bench: 30 },
   idempotencyDays: 30,
   contentBytes: 1_073_741_824,
+  capsuleDays: 90,
+  capsuleBytes: 1_073_741_824,
   x402AllowNetworks: [],
   x402Assets: [],
   evmRpc: new Map(),
@@ -83,6 +85,8 @@ describe("a good value", () => {
     ["IDEMPOTENCY_DAYS", "3650", { idempotencyDays: 3_650 }],
     ["CONTENT_BYTES", "10485760", { contentBytes: 10_485_760 }],
     ["CONTENT_BYTES", "9007199254740991", { contentBytes: Number.MAX_SAFE_INTEGER }],
+    ["CAPSULE_DAYS", "365", { capsuleDays: 365 }],
+    ["CAPSULE_BYTES", "20971520", { capsuleBytes: 20_971_520 }],
     ["LOG", "requests", { log: "requests" }],
     ["LOG", "faults", { log: "faults" }],
   ];

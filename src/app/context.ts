@@ -2,6 +2,7 @@ import type { Config, Secrets } from "../config.ts";
 import { createIds } from "../core/ids.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { ATTEMPT_TIMEOUT_MS } from "../core/webhook.ts";
+import { compressBody, decompressBody } from "../platform/capsule-coding.ts";
 import { createEvaluator } from "../platform/evaluator.ts";
 import { EvaluatorMemory } from "../platform/evaluator-memory.ts";
 import { createEvidenceBudget } from "../platform/evidence-room.ts";
@@ -118,6 +119,13 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     evaluateBench: benchEvaluator.evaluate,
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),
+    capsules: {
+      bytesMax: config.capsuleBytes,
+      days: config.capsuleDays,
+      compress: compressBody,
+      decompress: decompressBody,
+      notKept: { count: 0 },
+    },
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);

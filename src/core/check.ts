@@ -21,10 +21,25 @@ export type Check = {
   readonly outcome: Outcome;
   readonly bandLabel: string | null;
   readonly evaluatedAt: number;
+  /** By which version of the evaluation (`EVALUATOR_VERSION`); null in checks of before there were versions. */
+  readonly evaluatorVersion: number | null;
+  /** The thumbprint of the registered key with which the source has signed its answer; null where none has. */
+  readonly signedBy: string | null;
+  /** The hash of the facts in its capsule, also once the capsule is gone; null in checks of before there were capsules. */
+  readonly capsuleHash: string | null;
 };
 
-/** A check as the API shows it. `check_hash` is the hash of this form: a new field would change the hashes of old checks. */
-export const checkResource = (check: Check) => ({
+const newerFields = (check: Check) => ({
+  evaluator_version: check.evaluatorVersion,
+  signed_by: check.signedBy,
+  capsule_hash: check.capsuleHash,
+});
+
+/** A check as the API shows it. */
+export const checkResource = (check: Check) => ({ ...firstForm(check), ...newerFields(check) });
+
+/** The form of the checks that have no evaluator's version. */
+const firstForm = (check: Check) => ({
   id: check.id,
   object: "check" as const,
   warrant_id: check.warrantId,
@@ -42,4 +57,9 @@ export const checkResource = (check: Check) => ({
   evaluated_at: isoTime(check.evaluatedAt),
 });
 
-export const checkHashOf = (check: Check): string => hashJson(checkResource(check));
+/**
+ * `check_hash`: the hash of the form that the API shows. A check without an evaluator's version was hashed without the fields that
+ * came with it.
+ */
+export const checkHashOf = (check: Check): string =>
+  hashJson(check.evaluatorVersion === null ? firstForm(check) : checkResource(check));

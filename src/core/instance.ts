@@ -22,6 +22,8 @@ export type Instance = {
   readonly retentionMarks: readonly RetentionMark[];
   /** For how many days the last server kept idempotency keys. Null before the first one. */
   readonly idempotencyDays: number | null;
+  /** For how many days the last server kept capsules. Null before the first one that kept any. */
+  readonly capsuleDays: number | null;
   /**
    * When the ledger was restored from a backup; null where it never was. Whatever happened after the backup
    * was made is missing in it, such as later keys and payments.

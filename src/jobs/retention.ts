@@ -1,6 +1,7 @@
 import { isRefusal } from "../core/errors.ts";
 import { addMark, recordedBefore } from "../core/retention.ts";
 import { DAY_MS } from "../core/time.ts";
+import { forgetCapsules } from "../services/checks/capsule.ts";
 import type { Context } from "../services/context.ts";
 import { forgetContents } from "../services/x402/content.ts";
 
@@ -51,13 +52,14 @@ export async function countRunningTime(
   elapsedMs: number,
   idempotencyDays: number,
 ): Promise<void> {
-  const longestMs = Math.max(idempotencyDays * DAY_MS, DELIVERY_MS);
+  const { days: capsuleDays } = ctx.capsules;
+  const longestMs = Math.max(idempotencyDays * DAY_MS, capsuleDays * DAY_MS, DELIVERY_MS);
   const counted = await ctx.store.execute({
     scope: null,
     needs: {},
     decide({ instance, recordedAt }) {
       const retentionMarks = addMark(instance.retentionMarks, elapsedMs, recordedAt, longestMs);
-      const row = { ...instance, retentionMarks, idempotencyDays };
+      const row = { ...instance, retentionMarks, idempotencyDays, capsuleDays };
       return { answer: true, change: { put: [{ kind: "instance", before: instance, row }] } };
     },
   });
@@ -67,13 +69,15 @@ export async function countRunningTime(
 /**
  * Deletes what nobody needs any more (README, "Retention"): idempotency keys after so many days, unless one is in flight, and
  * what was bought under them; what sellers gave for nothing, within an hour; ended sign-ins, one-time links and unused approvals
- * after a day; finished webhook deliveries after 30 days. How much time has passed is what the server has counted, and for how
- * long keys are kept is its setting.
+ * after a day; finished webhook deliveries after 30 days; capsules of checks after so many days. How much time has passed is what
+ * the server has counted, and for how long keys and capsules are kept is its setting.
  *
  * @returns how many rows it deleted
  */
 export async function forgetOld(ctx: Context): Promise<number> {
-  const { retentionMarks, idempotencyDays } = await ctx.store.read((reader) => reader.instance.get());
+  const { retentionMarks, idempotencyDays, capsuleDays } = await ctx.store.read((reader) =>
+    reader.instance.get(),
+  );
   const before = (limitMs: number) => recordedBefore(retentionMarks, limitMs);
   const retention = {
     // Before the first server it is not known for how long keys are kept.
@@ -81,12 +85,14 @@ export async function forgetOld(ctx: Context): Promise<number> {
     endedBefore: before(ENDED_MS),
     deliveriesBefore: before(DELIVERY_MS),
   };
+  const capsulesBefore = capsuleDays === null ? 0 : before(capsuleDays * DAY_MS);
   let forgotten = 0;
   for (let step = 0; step < STEPS_MAX; step++) {
     // Contents come after all keys: while one is remembered, so is what it replays.
     const deleted =
       (await ctx.store.forget(retention, STEP)) ||
-      (await forgetContents(ctx, retention.idempotencyKeysBefore));
+      (await forgetContents(ctx, retention.idempotencyKeysBefore)) ||
+      (await forgetCapsules(ctx, capsulesBefore));
     forgotten += deleted;
     if (deleted === 0) break;
     await new Promise(setImmediate);

@@ -1,4 +1,5 @@
 import type { ByteBudget } from "../core/byte-budget.ts";
+import type { Hop, SeenAnswer } from "../core/capsule.ts";
 import {
   type Evidence,
   type ReachedEvidence,
@@ -11,7 +12,13 @@ import { checkSourceUrl, isHttps } from "../core/source-url.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING, decodeContent } from "./content-coding.ts";
 import { createEvidenceBudget, EvidenceBusy, type EvidenceOwner, EvidenceRoom } from "./evidence-room.ts";
-import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } from "./safe-request.ts";
+import {
+  type Peer,
+  RequestFailure,
+  requestSafely,
+  type SafeRequestOptions,
+  untilAborted,
+} from "./safe-request.ts";
 
 export type FetcherOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
@@ -34,6 +41,7 @@ export type Fetched = {
   /** The length of the evidence, content-decoded. */
   readonly bytes: number;
   readonly durationMs: number;
+  readonly answer: SeenAnswer;
 };
 
 /**
@@ -56,7 +64,7 @@ type Limits = {
   readonly redirectsMax: number;
   readonly mayFollow: (target: URL) => boolean;
 };
-type Progress = { status: number | null };
+type Progress = { status: number | null; hops: Hop[]; headers: SeenAnswer["headers"] };
 
 /** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
 export function createFetcher(options: FetcherOptions): Fetcher {
@@ -72,7 +80,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
       const startedAt = performance.now();
       const controller = new AbortController();
       const timer = setTimeout(() => controller.abort(), options.timeoutMs);
-      const progress: Progress = { status: null };
+      const progress: Progress = { status: null, hops: [], headers: null };
       let evidence: Evidence;
       try {
         evidence = await fetchEvidence(
@@ -100,6 +108,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
         status: progress.status,
         bytes: evidence.reached ? evidence.body.length : 0,
         durationMs: Math.round(performance.now() - startedAt),
+        answer: { hops: progress.hops, headers: progress.headers },
       };
     },
   };
@@ -125,8 +134,15 @@ async function fetchEvidence(
   if (checkSourceUrl(url) !== null) return fail("source_blocked", "not a URL that is fetched");
   let target = new URL(url);
   for (let redirects = 0; ; redirects++) {
-    const response = await requestSafely(safe, { url: target, headers: HEADERS, signal });
+    let peer: Peer | null = null;
+    const onAnswer = (answered: Peer): void => {
+      peer = answered;
+    };
+    const asked = { url: target, headers: HEADERS, signal, wantsCertificate: true, onAnswer };
+    const response = await requestSafely(safe, asked);
     progress.status = response.status;
+    progress.hops.push(hopOf(target, response, peer));
+    progress.headers = [...response.headers];
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readEvidence(response, limits.bytesMax, signal, room);
     // Not awaited, since nobody needs this body and it may hang.
@@ -136,6 +152,13 @@ async function fetchEvidence(
     if (!limits.mayFollow(target)) fail("source_blocked", "a redirect to where the session may not ask");
   }
 }
+
+export const hopOf = (url: URL, { status }: Response, peer: Peer | null): Hop => ({
+  url: url.href,
+  status,
+  address: peer?.address ?? null,
+  certificateSha256: peer?.certificateSha256 ?? null,
+});
 
 function redirectTarget(location: string, from: URL): URL {
   const target = URL.parse(location, from.href);

@@ -1,3 +1,4 @@
+import type { PeerCertificate } from "node:tls";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
 import { codeOf, logUnverified } from "./certificates.ts";
@@ -14,6 +15,21 @@ export type SafeRequest = {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
   readonly signal: AbortSignal;
+  /** Called with who answered, before the answer is given. */
+  readonly onAnswer?: (peer: Peer) => void;
+  /**
+   * Whether `onAnswer` gets the certificate. Its name is then checked by this process, once it is there, and not by the code that
+   * connects. So nothing asks for it that sends a secret.
+   */
+  readonly wantsCertificate?: boolean;
+};
+
+/** Who answered a request. */
+export type Peer = {
+  /** The address that the connection went to. */
+  readonly address: string;
+  /** SHA-256 of the TLS certificate, lower-case hex; null without TLS, or where nobody asked for it. */
+  readonly certificateSha256: string | null;
 };
 
 export type SafeRequestOptions = {
@@ -103,7 +119,10 @@ async function responseFrom(
 ): Promise<Response | null> {
   const { signal } = request;
   try {
-    return await untilAborted(connect(options, request, address), signal);
+    const certificate = { sha256: null };
+    const response = await untilAborted(connect(options, request, address, certificate), signal);
+    request.onAnswer?.({ address, certificateSha256: certificate.sha256 });
+    return response;
   } catch (error) {
     if (error instanceof RequestFailure) throw error;
     if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
@@ -148,7 +167,23 @@ function literalAddress(host: string): string | null {
   return /^\d+\.\d+\.\d+\.\d+$/.test(host) ? host : null;
 }
 
-function connect(options: SafeRequestOptions, request: SafeRequest, address: string): Promise<Response> {
+/** The certificate's name is checked as Bun itself does it (RFC 6125), and its fingerprint is kept. */
+async function keepingCertificate(kept: { sha256: string | null }): Promise<object> {
+  const { checkServerIdentity } = await import("node:tls");
+  return {
+    checkServerIdentity(host: string, certificate: PeerCertificate) {
+      kept.sha256 = certificate.fingerprint256.replaceAll(":", "").toLowerCase();
+      return checkServerIdentity(host, certificate);
+    },
+  };
+}
+
+async function connect(
+  options: SafeRequestOptions,
+  request: SafeRequest,
+  address: string,
+  certificate: { sha256: string | null },
+): Promise<Response> {
   const { url } = request;
   const target = new URL(url);
   const host = address.includes(":") ? `[${address}]` : address;
@@ -164,6 +199,7 @@ function connect(options: SafeRequestOptions, request: SafeRequest, address: str
     rejectUnauthorized: true,
     ...(literalAddress(name) ? {} : { serverName: name }),
     ...(certificateAuthorities ? { ca: [...certificateAuthorities] } : {}),
+    ...(request.wantsCertificate && url.protocol === "https:" ? await keepingCertificate(certificate) : {}),
   };
   const init = {
     method: request.method ?? "GET",

@@ -1,4 +1,5 @@
 import type { ByteBudget } from "../core/byte-budget.ts";
+import { type SeenAnswer, UNSEEN_ANSWER } from "../core/capsule.ts";
 import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
@@ -10,8 +11,8 @@ import type { PaymentHeader } from "../core/x402/purchase.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
 import { ACCEPT_ENCODING } from "./content-coding.ts";
 import { createEvidenceBudget, EvidenceBusy, type EvidenceOwner, EvidenceRoom } from "./evidence-room.ts";
-import { type Fetched, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
-import { RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
+import { type Fetched, hopOf, REDIRECTS_MAX, readEvidence } from "./fetcher.ts";
+import { type Peer, RequestFailure, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
 /**
  * Makes the two requests of a purchase to a seller, who may be hostile. It never throws: its answer says what
@@ -49,6 +50,8 @@ export type PaidAnswer = {
   /** The headers by lower-case names. They may be known even where the body could not be read. */
   readonly headers: Readonly<Record<string, string>>;
   readonly evidence: Fetched["evidence"];
+  /** Who answered, and how. */
+  readonly answer: SeenAnswer;
 };
 
 export type X402ClientOptions = {
@@ -109,18 +112,26 @@ export function createX402Client(options: X402ClientOptions): X402Client {
     pay: (request, payment) =>
       within(payTimeoutMs, async (signal) => {
         let headers: PaidAnswer["headers"] = {};
+        let answer = UNSEEN_ANSWER;
+        let peer: Peer | null = null;
+        const url = new URL(request.url);
         try {
           const response = await requestSafely(safe, {
             ...request,
-            url: new URL(request.url),
+            url,
             headers: { ...withDefaults(request.headers), [payment.name]: payment.value },
             signal,
+            onAnswer(answered) {
+              peer = answered;
+            },
           });
           headers = headersOf(response);
-          return { connected: true, headers, evidence: await readEvidence(response, bytesMax, signal, null) };
+          answer = { hops: [hopOf(url, response, peer)], headers: [...response.headers] };
+          const evidence = await readEvidence(response, bytesMax, signal, null);
+          return { connected: true, headers, evidence, answer };
         } catch (error) {
           const connected = !(error instanceof RequestFailure) || error.connected;
-          return { connected, headers, evidence: unreachedEvidence(codeOf(error, signal)) };
+          return { connected, headers, evidence: unreachedEvidence(codeOf(error, signal)), answer };
         }
       }),
   };

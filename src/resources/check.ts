@@ -37,6 +37,9 @@ const checkForm = form("Check", () =>
     outcome: oneOf(OUTCOMES),
     band_label: orNull(text),
     evaluated_at: time,
+    evaluator_version: orNull(integer),
+    signed_by: orNull(text),
+    capsule_hash: orNull(hash),
   }),
 );
 

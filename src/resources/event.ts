@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { sha256 } from "../core/canonical.ts";
 import type { Check } from "../core/check.ts";
+import { EVALUATOR_VERSION } from "../core/clauses/evaluator-version.ts";
 import { form, idOf, is, object, oneOf, time, type Wire } from "../core/form.ts";
 import { derivedId, timeOfId } from "../core/ids.ts";
 import { BPS_WHOLE } from "../core/money.ts";
@@ -84,6 +85,9 @@ const checkOf = (warrantId: string, eventId: string, score: number, evaluatedAt:
   outcome: score === BPS_WHOLE ? "release" : score > 0 ? "partial_release" : "refund",
   bandLabel: null,
   evaluatedAt,
+  evaluatorVersion: EVALUATOR_VERSION,
+  signedBy: null,
+  capsuleHash: sha256("{}"),
 });
 
 /**

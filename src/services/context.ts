@@ -3,6 +3,7 @@ import type { NewId } from "../core/ids.ts";
 import type { Mode } from "../core/roles.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
+import type { compressBody, decompressBody } from "../platform/capsule-coding.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
@@ -48,6 +49,7 @@ export type Context = {
   /** Signs as this instance. */
   readonly tokens: Tokens;
   readonly x402: Buying;
+  readonly capsules: KeepingCapsules;
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
@@ -79,6 +81,18 @@ export type Buying = X402Client & {
   readonly contentBytesMax: number;
   /** How many bytes it may have of what cost nothing. */
   readonly freeBytesMax: number;
+};
+
+/** How the capsules of checks are kept. */
+export type KeepingCapsules = {
+  /** How many bytes an organisation and mode may have. */
+  readonly bytesMax: number;
+  /** For how many days they are kept. */
+  readonly days: number;
+  readonly compress: typeof compressBody;
+  readonly decompress: typeof decompressBody;
+  /** How many could not be kept since the process started, for the metrics. */
+  readonly notKept: { count: number };
 };
 
 /** The chains for which the operator has configured an endpoint. No function here throws. */

@@ -22,7 +22,7 @@ export type Put =
     }[keyof AppendedRows];
 
 /** The kinds of rows that may be deleted. All others are history, or other rows refer to them. */
-type DeletedKind = "idempotencyKey" | "passkey" | "purchase";
+type DeletedKind = "capsule" | "idempotencyKey" | "passkey" | "purchase";
 
 /** A row to delete, as the snapshot had it. */
 export type Deletion = {

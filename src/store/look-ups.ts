@@ -175,6 +175,11 @@ export const LOOK_UPS: LookUps = {
   contentBytes: (view, { organisationId, mode }, of) => view.index("contentBytes", organisationId, mode, of),
   oldestFree: (view, { organisationId, mode }) =>
     rowsOf(view, "purchase", view.index("oldestFree", organisationId, mode)),
+  capsule: (view, scope, id) => inScope(view.row("capsule", id), scope),
+  oldestCapsules: (view, { organisationId, mode }) =>
+    rowsOf(view, "capsule", view.index("oldestCapsules", organisationId, mode)),
+  newestCapsule: (view, { organisationId, mode }) =>
+    rowOf(view, "capsule", view.index("newestCapsule", organisationId, mode)),
   openAuthorizations: (view, _, { payer, chainId, contract, since }) =>
     view.index("openAuthorizations", payer, chainId, contract, since),
 

@@ -1,6 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Capsule } from "../core/capsule.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -101,6 +102,12 @@ export type NeedTable = {
    */
   readonly openAuthorizations: Need<WalletToken | null, bigint>;
 
+  // What checks keep
+  /** The oldest capsules of the organisation and mode, at most OLDEST_CAPSULES_MAX of them, and the newest one. */
+  readonly oldestCapsules: Need<true, readonly Capsule[]>;
+  readonly capsule: Need<string, Capsule | null>;
+  readonly newestCapsule: Need<true, Capsule | null>;
+
   // People
   /** A person whom the command concerns. A removed person is not found. */
   readonly user: Need<string, User | null>;
@@ -137,6 +144,9 @@ export type NeedTable = {
 
 /** How many purchases `oldestFree` finds: one commit may give up the content of so many. */
 export const OLDEST_FREE_MAX = 100;
+
+/** How many capsules `oldestCapsules` finds: one commit may delete so many. */
+export const OLDEST_CAPSULES_MAX = 64;
 
 export type NeedName = keyof NeedTable;
 

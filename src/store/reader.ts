@@ -2,6 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuditEntry } from "../core/audit-entry.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Capsule } from "../core/capsule.ts";
 import type { Check } from "../core/check.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -70,7 +71,11 @@ export interface Reader {
     of(warrantId: string): Promise<readonly TraceEntry[]>;
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
   };
-  readonly checks: { of(warrantId: string): Promise<readonly Check[]> };
+  readonly checks: {
+    of(warrantId: string): Promise<readonly Check[]>;
+    /** A check of any organisation, by its id. */
+    find(id: string): Promise<Check | null>;
+  };
   /** Escalations that wait for a person come first, the longest waiting at the top. */
   readonly escalations: {
     get(id: string): Promise<Escalation | null>;
@@ -178,6 +183,13 @@ export interface Reader {
     get(hash: string): Promise<Uint8Array | null>;
     /** Its length in bytes, at the cost of a look-up. */
     length(hash: string): Promise<number | null>;
+  };
+  readonly capsules: {
+    get(checkId: string): Promise<Capsule | null>;
+    /** The stored body of a capsule: compressed, in its parts, or as a purchase has stored it. Null where it is missing. */
+    body(capsule: Capsule): Promise<{ readonly bytes: Uint8Array; readonly isCompressed: boolean } | null>;
+    /** The organisations and modes that have capsules of before a time. */
+    scopesWithOld(createdBefore: number, limit: number): Promise<readonly Scope[]>;
   };
   readonly deliveries: {
     get(id: string): Promise<WebhookDelivery | null>;

@@ -63,6 +63,8 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   keyHeldBy: { idempotencyKey: always },
   contentBytes: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   oldestFree: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
+  oldestCapsules: { capsule: always },
+  newestCapsule: { capsule: always },
   openAuthorizations: { purchase: always },
   userByEmail: { user: always },
   otherOwner: { user: always },
@@ -183,6 +185,7 @@ export function createRowCache(): RowCache {
           behind.add("traceStep");
           return;
         case "auditEntry":
+        case "capsulePart":
         case "check":
         case "content":
           return;

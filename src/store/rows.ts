@@ -2,6 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuditEntry } from "../core/audit-entry.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Capsule, CapsulePart } from "../core/capsule.ts";
 import type { Check } from "../core/check.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
@@ -26,6 +27,8 @@ export type ChangingRows = {
   readonly agent: Agent;
   readonly apiKey: ApiKey;
   readonly authSession: AuthSession;
+  /** Written once, and deleted. */
+  readonly capsule: Capsule;
   readonly delivery: WebhookDelivery;
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
@@ -44,6 +47,7 @@ export type ChangingRows = {
 /** Rows that are written once and never changed. */
 export type AppendedRows = {
   readonly auditEntry: AuditEntry;
+  readonly capsulePart: CapsulePart;
   readonly check: Check;
   readonly content: Content;
   readonly deposit: Deposit;
@@ -124,6 +128,8 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return INSTANCE_KEY;
     case "content":
       return (row as Content).hash;
+    case "capsulePart":
+      return `${(row as CapsulePart).hash} ${(row as CapsulePart).part}`;
     default:
       return (row as { readonly id: string }).id;
   }

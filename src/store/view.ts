@@ -1,6 +1,7 @@
 import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { Capsule } from "../core/capsule.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -40,6 +41,7 @@ export type LoadedRows = {
   readonly authSession: AuthSession;
   /** The engine computes it from the postings. */
   readonly balance: Balance;
+  readonly capsule: Capsule;
   readonly delivery: WebhookDelivery;
   readonly deposit: Deposit;
   readonly escalation: Escalation;
@@ -96,6 +98,8 @@ export type IndexTable = {
   readonly keyHeldBy: Index<[holder: string], Id>;
   readonly contentBytes: Index<[organisationId: string, mode: string, of: "bought" | "free"], number>;
   readonly oldestFree: Index<[organisationId: string, mode: string], Ids>;
+  readonly oldestCapsules: Index<[organisationId: string, mode: string], Ids>;
+  readonly newestCapsule: Index<[organisationId: string, mode: string], Id>;
   readonly openAuthorizations: Index<
     [payer: string, chainId: number, contract: string, since: number],
     bigint

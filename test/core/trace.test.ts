@@ -61,6 +61,9 @@ const CHECK: Check = {
   outcome: "partial_release",
   bandLabel: null,
   evaluatedAt: NOW,
+  evaluatorVersion: 1,
+  signedBy: null,
+  capsuleHash: "c".repeat(64),
 };
 
 /** The fields of every payload (README, "Trace"), those at the open, and those after a check. */

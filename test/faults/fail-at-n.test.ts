@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Decision } from "../../src/core/escalation.ts";
@@ -62,6 +63,7 @@ beforeEach(async () => {
       status: 200,
       bytes: body.length,
       durationMs: 1,
+      answer: UNSEEN_ANSWER,
     };
   };
   market = openMarket();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { STATES } from "../../src/core/warrant.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
@@ -231,7 +232,7 @@ test("an agent's warrants are counted in every state that they can be in", async
     async fetchEvidence(url) {
       if (url.endsWith("/hangs")) await hanging.promise;
       const evidence = reachedEvidence({ status: 200, body: Buffer.from("{}") });
-      return { evidence, status: 200, bytes: 2, durationMs: 1 };
+      return { evidence, status: 200, bytes: 2, durationMs: 1, answer: UNSEEN_ANSWER };
     },
   });
   const own = await shell.organisation();

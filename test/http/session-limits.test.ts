@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession, type SessionInput } from "../../src/services/admin/sessions.ts";
@@ -30,6 +31,7 @@ beforeEach(async () => {
         status: 200,
         bytes: 2,
         durationMs: 1,
+        answer: UNSEEN_ANSWER,
       };
     },
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
@@ -84,7 +85,13 @@ test("a verify past the deadline returns the hold and answers 409; one that bega
     async fetchEvidence() {
       arrived.resolve();
       await released.promise;
-      return { evidence: reachedEvidence({ status: 200 }), status: 200, bytes: 0, durationMs: 1 };
+      return {
+        evidence: reachedEvidence({ status: 200 }),
+        status: 200,
+        bytes: 0,
+        durationMs: 1,
+        answer: UNSEEN_ANSWER,
+      };
     },
   });
   try {

@@ -2,9 +2,10 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { sha256 } from "../../src/core/canonical.ts";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { countRunningTime, forgetOld, retentionJob } from "../../src/jobs/retention.ts";
-import { createTestContext } from "../support/context.ts";
+import { createTestContext, newCapsules } from "../support/context.ts";
 import { asksExact, delivers, type Market, openMarket, SELLER_URL } from "../support/market.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -166,7 +167,7 @@ test("a key in flight is never deleted", async () => {
     fetchEvidence: async () => {
       await gate.promise;
       const evidence = reachedEvidence({ status: 200, body: Buffer.from("{}") });
-      return { evidence, status: 200, bytes: 2, durationMs: 1 };
+      return { evidence, status: 200, bytes: 2, durationMs: 1, answer: UNSEEN_ANSWER };
     },
   });
   const organisation = await slow.organisation();
@@ -210,7 +211,8 @@ describe("the body of a purchase", () => {
   let buyer: TestOrganisation;
   beforeEach(async () => {
     market = openMarket();
-    shop = startTestShell({ x402: market.x402 });
+    // The capsules of the checks share these bodies, and here go with them.
+    shop = startTestShell({ x402: market.x402, capsules: newCapsules({ days: 30 }) });
     buyer = await shop.organisation();
   });
   afterEach(() => shop.close());

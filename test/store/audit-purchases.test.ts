@@ -269,7 +269,7 @@ const SIGNED: readonly Corruption[] = [
   [
     "goods that nobody keeps",
     "INSERT INTO contents (hash, bytes) VALUES ('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', x'')",
-    /^content e3b0c4\w+: no purchase keeps it$/,
+    /^content e3b0c4\w+: no purchase and no capsule keeps it$/,
   ],
   [
     "goods that count too little",
@@ -309,7 +309,7 @@ describe.each([
 /** The statements that give up the content of some purchases. */
 const givingUp = (where: string): readonly string[] => [
   `UPDATE purchases SET content_bytes = 0 WHERE ${where}`,
-  "DELETE FROM contents WHERE hash NOT IN (SELECT response_hash FROM purchases WHERE content_bytes > 0 AND response_hash IS NOT NULL)",
+  "DELETE FROM contents WHERE hash NOT IN (SELECT response_hash FROM purchases WHERE content_bytes > 0 AND response_hash IS NOT NULL) AND hash NOT IN (SELECT body_hash FROM capsules WHERE body_hash IS NOT NULL)",
   `UPDATE content_sums SET bytes = (
      SELECT coalesce(sum(content_bytes), 0) FROM purchases JOIN scopes USING (organisation_id, mode)
      WHERE position = scope AND (warrant_id IS NOT NULL) = bought)`,

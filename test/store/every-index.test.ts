@@ -48,7 +48,7 @@ async function givesUpContent(): Promise<void> {
     max_amount: "1",
     spec: { clauses: [{ kind: "http.status", equals: 200 }] },
   } as const;
-  must(await payForUrl(ctx, caller, order, idempotencyOf("free")));
+  must(await payForUrl(ctx, caller, order, idempotencyOf()));
   ctx.clock.now += 3_600_000;
   expect(await forgetContents(ctx, 0)).toBe(1);
 }
@@ -72,6 +72,9 @@ const READS: Readonly<Record<string, () => unknown>> = {
   audit_entries_by_organisation: () => ctx.reader.auditEntries.list("org", "act", 10),
   auth_sessions_by_end: forgets,
   auth_sessions_by_user: () => needs({ userSessions: "usr" }),
+  capsules_by_body: givesUpContent,
+  capsules_by_creation: () => ctx.reader.capsules.scopesWithOld(1, 10),
+  capsules_of_scope: () => needs({ oldestCapsules: true }),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
   escalations_by_status: () => ctx.reader.escalations.list(live, 10),
   escalations_by_warrant: () => needs({ escalation: "wrt" }),

@@ -498,13 +498,13 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a check of no warrant",
       () =>
-        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
       /a check belongs to a warrant/,
     ],
     [
       "a check of one id twice",
       () =>
-        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
       /UNIQUE constraint failed: checks.id/,
     ],
     [
@@ -706,7 +706,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a score above all",
       () =>
-        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at FROM checks LIMIT 1`,
+        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1`,
       /checks_score/,
     ],
   ];
@@ -849,6 +849,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("api_keys", "id", { secret_hash: "'another'" }),
     twice("audit_entries", "id"),
     twice("auth_sessions", "token_hash"),
+    twice("capsules", "id"),
+    twice("capsule_parts", "hash part"),
     twice("contents", "hash"),
     [
       "two sums of the same content",
@@ -932,6 +934,9 @@ describe("raw SQL of a buggy caller", () => {
       () => `UPDATE purchases SET warrant_id = ${one("held")} WHERE id = 'pur_quoting'`,
       /a purchase has its warrant's organisation and mode/,
     ],
+    ["a changed capsule", () => "UPDATE capsules SET facts = '{}'", /a capsule is not changed/],
+    ["a capsule in no mode", copy("capsules", { id: "'chk_new'", mode: "'test'" }), /capsules_mode/],
+    ["a capsule that counts nothing", copy("capsules", { id: "'chk_new'", bytes: "0" }), /capsules_bytes/],
     ["a changed content", () => "UPDATE contents SET bytes = x'00'", /kept answers are not changed/],
     ["an endpoint in no mode", copy("webhooks", { id: "'whk_new'", mode: "'test'" }), /webhooks_mode/],
     [

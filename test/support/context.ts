@@ -1,10 +1,12 @@
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { FREE_BYTES_MAX } from "../../src/core/x402/content.ts";
+import { compressBody, decompressBody } from "../../src/platform/capsule-coding.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
 import { NO_SIGN_IN_LOG } from "../../src/platform/sign-in-log.ts";
@@ -57,6 +59,16 @@ const atOnce: After = (_, then) => {
 
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
+/** Keeps capsules as a server does. */
+export const newCapsules = (changed: Partial<Context["capsules"]> = {}): Context["capsules"] => ({
+  bytesMax: 64 * 1024 * 1024,
+  days: 90,
+  compress: compressBody,
+  decompress: decompressBody,
+  notKept: { count: 0 },
+  ...changed,
+});
+
 /** @param folder a data folder that may have a ledger already; by default a new one */
 export function createTestContext(
   overrides: Partial<Omit<Context, "store">> = {},
@@ -96,6 +108,7 @@ export function createTestContext(
         status: 200,
         bytes: body.length,
         durationMs: 1,
+        answer: UNSEEN_ANSWER,
       };
     },
     evaluate: inProcess,
@@ -103,6 +116,7 @@ export function createTestContext(
     evaluateBench: inProcess,
     tokens: createTokens(newSigningKey()),
     x402: NO_MONEY,
+    capsules: newCapsules(),
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     deliverySlots: createDeliverySlots(),

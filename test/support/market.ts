@@ -1,3 +1,4 @@
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence, unreachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { findAsset, KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import type { Finding, PaymentHeader } from "../../src/core/x402/purchase.ts";
@@ -137,6 +138,7 @@ export const delivers = (body: unknown, headers: Record<string, string> = {}, st
   connected: true,
   headers,
   evidence: reachedEvidence({ status, body: bytesOf(body) }),
+  answer: UNSEEN_ANSWER,
 });
 
 /** No answer came: the seller was never reached, or it did not answer. */
@@ -144,4 +146,5 @@ export const silence = (connected: boolean, headers: Record<string, string> = {}
   connected,
   headers,
   evidence: unreachedEvidence(connected ? "source_timeout" : "source_unreachable"),
+  answer: UNSEEN_ANSWER,
 });

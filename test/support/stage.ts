@@ -1,4 +1,5 @@
 import { sha256 } from "../../src/core/canonical.ts";
+import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { resultOf } from "../../src/core/clauses/evaluate.ts";
 import { evidenceHashOf, reachedEvidence, summarise } from "../../src/core/clauses/evidence.ts";
 import type { ClauseCode } from "../../src/core/clauses/reason-codes.ts";
@@ -188,7 +189,13 @@ const sourceUrlOf = (script: Script): string =>
 /** A source whose answer is the script in its URL. */
 const scriptedSource: Context["fetchEvidence"] = async (url) => {
   const body = Buffer.from(decodeURIComponent(new URL(url).hash.slice(1)));
-  return { evidence: reachedEvidence({ status: 200, body }), status: 200, bytes: body.length, durationMs: 7 };
+  return {
+    evidence: reachedEvidence({ status: 200, body }),
+    status: 200,
+    bytes: body.length,
+    durationMs: 7,
+    answer: UNSEEN_ANSWER,
+  };
 };
 
 /** Gives every clause the result that the evidence's script says. */

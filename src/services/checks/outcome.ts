@@ -1,5 +1,6 @@
 import { isStopped } from "../../core/agent.ts";
 import type { Check } from "../../core/check.ts";
+import { EVALUATOR_VERSION } from "../../core/clauses/evaluator-version.ts";
 import type { Evaluation } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import type { Escalation } from "../../core/escalation.ts";
@@ -60,13 +61,19 @@ export const newOutcomeIds = (ctx: Context) => ({
 });
 export type OutcomeIds = ReturnType<typeof newOutcomeIds>;
 
+/** What a check is the record of, besides the policy's decision. */
+export type Checked = {
+  readonly id: string;
+  readonly warrantId: string;
+  readonly sourceUrl: string;
+  readonly fetched: FetchedEvidence;
+  readonly evaluation: Evaluation;
+  readonly capsuleHash: string;
+};
+
 /** The record of a check. */
 export const checkOf = (
-  warrantId: string,
-  id: string,
-  sourceUrl: string,
-  fetched: FetchedEvidence,
-  evaluation: Evaluation,
+  { id, warrantId, sourceUrl, fetched, evaluation, capsuleHash }: Checked,
   { decision, reasonCodes }: Outcome,
 ): Check => ({
   id,
@@ -83,6 +90,9 @@ export const checkOf = (
   outcome: decision.outcome,
   bandLabel: decision.bandLabel,
   evaluatedAt: evaluation.evaluatedAt,
+  evaluatorVersion: EVALUATOR_VERSION,
+  signedBy: null,
+  capsuleHash,
 });
 
 /**

@@ -1,13 +1,21 @@
 import { type Agent, isKilled, isStopped } from "../../core/agent.ts";
-import type { Evaluation } from "../../core/clauses/evidence.ts";
 import { isRefusal, type Refusal, refuse, UndoneFault } from "../../core/errors.ts";
 import { ACCESS, actorOf, type Caller, refuseAccess } from "../../core/roles.ts";
 import { allowsSource, refuseSource } from "../../core/session-limits.ts";
 import { refuseOtherVersion, type Warrant, warrantNotFound } from "../../core/warrant.ts";
 import type { Decision } from "../../store/store.ts";
+import { keepCapsule, packBody } from "../checks/capsule.ts";
 import { evaluateEvidence } from "../checks/evaluate.ts";
-import { checkOf, DECIDING, decideCheck, moveOfCheck, newOutcomeIds } from "../checks/outcome.ts";
-import type { Context, FetchedEvidence } from "../context.ts";
+import {
+  type Checked,
+  checkOf,
+  DECIDING,
+  decideCheck,
+  moveOfCheck,
+  newOutcomeIds,
+  type OutcomeIds,
+} from "../checks/outcome.ts";
+import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { inPlace, TOO_MANY_CHECKS } from "../in-place.ts";
 import { refuseUnacknowledged } from "../instance.ts";
@@ -65,8 +73,15 @@ async function runCheck(
       { party: begun.organisationId, live: begun.mode === "live" },
       (target) => sourceOrigins === null || allowsSource(sourceOrigins, target),
     );
-    const evaluation = await evaluateEvidence(ctx, begun, fetched.evidence, ctx.now());
-    return await completeCheck(ctx, begun, sourceUrl, fetched, evaluation);
+    const [evaluation, body] = await Promise.all([
+      evaluateEvidence(ctx, begun, fetched.evidence, ctx.now()),
+      packBody(ctx, fetched.evidence),
+    ]);
+    const ids = newOutcomeIds(ctx);
+    const seen = { checkId: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, ...fetched };
+    const capsuleHash = await keepCapsule(ctx, begun, seen, body);
+    const checked = { id: ids.checkId, warrantId: begun.id, sourceUrl, fetched, evaluation, capsuleHash };
+    return await completeCheck(ctx, begun, ids, checked);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
     const isUndone = await interruptCheck(ctx, begun);
@@ -157,11 +172,9 @@ function refuseForeignKey(callerAgent: Agent | null, caller: Caller, warrant: Wa
 function completeCheck(
   ctx: Context,
   begun: Warrant,
-  sourceUrl: string,
-  fetched: FetchedEvidence,
-  evaluation: Evaluation,
+  ids: OutcomeIds,
+  checked: Checked,
 ): Promise<Answer | Refusal> {
-  const ids = newOutcomeIds(ctx);
   return ctx.store.execute({
     scope: begun,
     needs: { ...movingNeeds(begun.id), ...DECIDING, heldKey: begun.id },
@@ -173,8 +186,8 @@ function completeCheck(
           answer: refuse("version_conflict", "The check took too long and was interrupted. Verify again."),
         };
       }
-      const outcome = decideCheck(snapshot, warrant, evaluation);
-      const check = checkOf(begun.id, ids.checkId, sourceUrl, fetched, evaluation, outcome);
+      const outcome = decideCheck(snapshot, warrant, checked.evaluation);
+      const check = checkOf(checked, outcome);
       const { move, details } = moveOfCheck(warrant, check, outcome.decision, ids, now, false);
       const moved = moveWarrant(snapshot, move, details);
       return isRefusal(moved)

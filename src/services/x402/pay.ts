@@ -82,8 +82,8 @@ async function buy(ctx: Context, caller: Caller, order: Order, quoting: Purchase
   // it.
   const answered = await sendPayment(ctx, signed, { url: first.url, method, headers });
   if (isRefusal(answered)) return answered;
-  const { purchase, evidence } = answered;
-  const settled = await settlePurchase(ctx, purchase, evidence, await moneyOf(ctx, purchase));
+  const { purchase, evidence, answer } = answered;
+  const settled = await settlePurchase(ctx, purchase, evidence, await moneyOf(ctx, purchase), answer);
   return boughtOf(settled, evidence.reached ? evidence.body : null);
 }
 

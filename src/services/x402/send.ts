@@ -79,7 +79,7 @@ async function headerOf(
   return wallet.sign({ pays, amount, nonce, validBefore, validAfter: now - CLOCK_SKEW_MS }, now);
 }
 
-export type Answered = { readonly purchase: Purchase; readonly evidence: PaidAnswer["evidence"] };
+export type Answered = Pick<PaidAnswer, "evidence" | "answer"> & { readonly purchase: Purchase };
 
 /**
  * Sends the paid request, once, and stores the answer. Storing is tried several times, since the request
@@ -113,7 +113,7 @@ function keepAnswer(
   paid: PaidAnswer,
   answeredAt: number,
 ): Promise<Answered | Refusal> {
-  const { evidence } = paid;
+  const { evidence, answer: seen } = paid;
   const content = evidence.reached ? keptContent(evidence) : null;
   const kept: readonly Put[] = content ? [{ kind: "content", row: content }] : [];
   return ctx.store.execute({
@@ -121,7 +121,7 @@ function keepAnswer(
     needs: { purchase: signed.id },
     decide({ purchase }): Decision<Answered> {
       // An earlier try may have stored the answer although it was reported as failed.
-      if (purchase?.phase === "answered") return { answer: { purchase, evidence } };
+      if (purchase?.phase === "answered") return { answer: { purchase, evidence, answer: seen } };
       if (purchase?.phase !== "signed") return { answer: ENDED_MEANWHILE };
       const answered: Purchase = {
         ...purchase,
@@ -134,7 +134,7 @@ function keepAnswer(
         answeredAt,
       };
       return {
-        answer: { purchase: answered, evidence },
+        answer: { purchase: answered, evidence, answer: seen },
         change: { put: [...kept, { kind: "purchase", before: purchase, row: answered }] },
       };
     },

@@ -1,4 +1,5 @@
 import type { Verdict } from "../../core/agent.ts";
+import { type SeenAnswer, UNSEEN_ANSWER } from "../../core/capsule.ts";
 import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
@@ -7,6 +8,7 @@ import type { Warrant } from "../../core/warrant.ts";
 import { decideSettlement, type Purchase } from "../../core/x402/purchase.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
+import { boughtBody, keepCapsule } from "../checks/capsule.ts";
 import { evaluateEvidence } from "../checks/evaluate.ts";
 import {
   checkOf,
@@ -28,7 +30,12 @@ export const endingNeeds = (purchaseId: string) => ({ ...buyingNeeds(purchaseId)
 type Ending = Snapshot<ReturnType<typeof endingNeeds>>;
 
 /** The results of a paid request. */
-type Found = { readonly evidence: Evidence; readonly evaluation: Evaluation; readonly money: Money };
+type Found = {
+  readonly evidence: Evidence;
+  readonly evaluation: Evaluation;
+  readonly money: Money;
+  readonly answer: SeenAnswer;
+};
 
 /**
  * Ends a purchase whose paid request is over or was cut off. All clauses are evaluated and the policy
@@ -36,12 +43,14 @@ type Found = { readonly evidence: Evidence; readonly evaluation: Evaluation; rea
  * returns without a check.
  *
  * @param signed the purchase as it is stored, in the phase `signed` or `answered`
+ * @param answer what was seen of the answer besides the evidence; recovery does not know it
  */
 export async function settlePurchase(
   ctx: Context,
   signed: Purchase,
   evidence: Evidence,
   money: Money,
+  answer: SeenAnswer = UNSEEN_ANSWER,
 ): Promise<Answer | Refusal> {
   if (!evidence.reached && money.known === "unpaid")
     return refundPurchase(ctx, signed, { money, reasonCode: "source_unreachable", verdict: "failed" });
@@ -57,7 +66,7 @@ export async function settlePurchase(
     if (isRefusal(error)) return TOO_MANY_CHECKS;
     throw error;
   }
-  return completeSettlement(ctx, begun, signed, { evidence, evaluation, money });
+  return completeSettlement(ctx, begun, signed, { evidence, evaluation, money, answer });
 }
 
 /**
@@ -92,15 +101,18 @@ async function openerOf(ctx: Context, { warrantId }: Purchase): Promise<Actor> {
 }
 
 /** verifying → what was decided. One commit has the check, the money, the purchase's end and the answer. */
-function completeSettlement(
+async function completeSettlement(
   ctx: Context,
   begun: Warrant,
   signed: Purchase,
   found: Found,
 ): Promise<Answer | Refusal> {
   const ids = newOutcomeIds(ctx);
-  const { evidence, evaluation, money } = found;
-  const fetched = fetchedOf(begun, signed, evidence);
+  const { evidence, evaluation, money, answer } = found;
+  const of = { warrantId: begun.id, sourceUrl: signed.url, evaluation };
+  const seen = { ...of, checkId: ids.checkId, evidence, answer };
+  const capsuleHash = await keepCapsule(ctx, begun, seen, boughtBody(evidence));
+  const checked = { ...of, id: ids.checkId, fetched: fetchedOf(begun, signed, found), capsuleHash };
   return ctx.store.execute({
     scope: signed,
     needs: { ...endingNeeds(signed.id), ...DECIDING },
@@ -109,7 +121,7 @@ function completeSettlement(
       if (warrant?.version !== begun.version || purchase?.phase !== signed.phase)
         return { answer: ENDED_MEANWHILE };
       const outcome = whatMoneyAllows(purchase, decideCheck(snapshot, warrant, evaluation), found);
-      const check = checkOf(warrant.id, ids.checkId, purchase.url, fetched, evaluation, outcome);
+      const check = checkOf(checked, outcome);
       const ended = endedPurchase(purchase, money, now);
       // A purchase without a stored answer was cut off.
       const countsForNobody = purchase.phase !== "answered" || outcome.reasonCodes.includes("payment_unused");
@@ -144,8 +156,9 @@ function whatMoneyAllows(
 /**
  * The paid request in the form in which a check records a fetch. Its duration is from the hold to the answer.
  */
-const fetchedOf = (begun: Warrant, signed: Purchase, evidence: Evidence): FetchedEvidence => ({
+const fetchedOf = (begun: Warrant, signed: Purchase, { evidence, answer }: Found): FetchedEvidence => ({
   evidence,
+  answer,
   status: signed.responseStatus,
   bytes: evidence.reached ? evidence.body.length : 0,
   durationMs: Math.max(0, (signed.answeredAt ?? begun.openedAt) - begun.openedAt),

@@ -5,7 +5,7 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Write } from "../batch.ts";
 import type { Deletion, Put } from "../change.ts";
-import { lazily } from "./lazily.ts";
+import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import type { Connection } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
@@ -42,6 +42,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     ...peopleRows(tables),
     ...operationRows(tables),
     ...purchaseRows(tables),
+    ...capsuleRows(tables),
     ...finalRows(tables),
   });
 
@@ -106,7 +107,8 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
 
   function remove({ kind, row }: Deletion): void {
     if (kind !== "idempotencyKey") deletions[kind](row);
-    else deletions.idempotencyKey({ scope: positions.ofScope(row), key: row.key });
+    if (kind === "capsule" && row.bodyHash !== null) deleteUnkept(row.bodyHash);
+    if (kind === "idempotencyKey") deletions.idempotencyKey({ scope: positions.ofScope(row), key: row.key });
   }
 
   return (writes) => {
@@ -139,17 +141,7 @@ type Prepared<Statements extends (tables: never) => object> = Readonly<
   Record<keyof ReturnType<Statements>, PreparedWrite>
 >;
 
-/** Deletes a content that no purchase keeps. */
-const deletionOfUnkept = (raw: Connection["raw"]) =>
-  lazily(() => {
-    const statement = raw.prepare<unknown, [string]>(
-      `DELETE FROM contents WHERE hash = ?1
-         AND NOT EXISTS (SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0)`,
-    );
-    return (hash: string) => statement.run(hash);
-  });
-
-/** A content is deleted with the last purchase that keeps it, so every stored one has such a purchase. */
+/** A content is deleted with the last purchase or capsule that keeps it, so every stored one has such a keeper. */
 const givesUpContent = (
   before: Purchase | null,
   after: Purchase,

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
+import { auditCapsules } from "./audit/capsules.ts";
 import { auditDeposits } from "./audit/deposits.ts";
 import { auditDirectory } from "./audit/directory.ts";
 import { auditPostings } from "./audit/postings.ts";
@@ -36,7 +37,7 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
 
 /**
  * Every disagreement of the ledger with itself, one message each: in the file, the money, the warrants and
- * their traces, the purchases, and what they refer to. It is correct beside a running server, since each part
+ * their traces, the purchases, the capsules, and what they refer to. It is correct beside a running server, since each part
  * is read in slices, each from one snapshot. That also limits its memory and the life of each snapshot. Only
  * the check of the file is not sliced.
  */
@@ -58,6 +59,7 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
   yield* guarded("the purchases", () => auditPurchases(raw));
+  yield* guarded("the capsules", () => auditCapsules(raw));
   yield* guarded("the directory", () => auditDirectory(raw));
 }
 

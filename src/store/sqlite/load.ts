@@ -3,7 +3,7 @@ import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { heldBetween } from "../../core/session-limits.ts";
 import { indexKeyOf } from "../batch.ts";
-import { OLDEST_FREE_MAX } from "../needs.ts";
+import { OLDEST_CAPSULES_MAX, OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { finding, keyed } from "./find-by-key.ts";
@@ -13,6 +13,7 @@ import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { balanceOf, depositOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
 import { selectRows } from "./select-rows.ts";
+import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
@@ -165,6 +166,9 @@ function operationLookUps(tables: Tables, raw: Database) {
       const instances = selectRows(raw, getTableColumns(directory.instances), "");
       return () => instances()[0] ?? null;
     }),
+    capsule: finding(() =>
+      tables.select(withoutPosition(capsules)).from(capsules).where(keyed(capsules.id)).prepare(),
+    ),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
   };
@@ -238,6 +242,8 @@ function indexesOf(raw: Database): Indexes {
        WHERE organisation_id = ? AND mode = ? AND content_bytes > 0 AND warrant_id IS NULL
        ORDER BY rowid LIMIT ${OLDEST_FREE_MAX}`,
     ),
+    oldestCapsules: all(capsulesSql("position", OLDEST_CAPSULES_MAX)),
+    newestCapsule: first(capsulesSql("position DESC", 1)),
     openAuthorizations: openAuthorizationsIn(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(
@@ -253,6 +259,9 @@ function indexesOf(raw: Database): Indexes {
     ),
   };
 }
+
+const capsulesSql = (order: string, limit: number): string =>
+  `SELECT id AS key FROM capsules WHERE organisation_id = ? AND mode = ? ORDER BY ${order} LIMIT ${limit}`;
 
 /** The running totals of sessions. */
 function totalsIn(raw: Database): Pick<Indexes, "heldUntil" | "heldSince"> {

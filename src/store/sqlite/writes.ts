@@ -1,6 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Tables } from "./open.ts";
 import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
+import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { contentSums, contents, purchases } from "./tables/purchases.ts";
@@ -179,6 +180,7 @@ const INSTANCE_CHANGES = [
   "chainIds",
   "retentionMarks",
   "idempotencyDays",
+  "capsuleDays",
   "restoredAt",
   "acknowledgedAt",
 ] as const;
@@ -335,6 +337,7 @@ export function deletionsOf(tables: Tables) {
   const { idempotencyKeys } = ledger;
   return {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
+    capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
     purchase: () => tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
     idempotencyKey: () =>
       tables

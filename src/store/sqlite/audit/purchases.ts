@@ -288,16 +288,17 @@ function* auditVoucher(
     yield* expectSame(`${what}: its voucher's ${name}`, claims[name], value);
 }
 
-/** Checks that each stored content has its hash, and a purchase that keeps it. */
+/** Checks that each stored content has its hash, and a purchase or a capsule that keeps it. */
 function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
   const keeper = database.query<unknown, [string]>(
-    "SELECT 1 FROM purchases WHERE response_hash = ? AND content_bytes > 0 LIMIT 1",
+    `SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0
+     UNION ALL SELECT 1 FROM capsules WHERE body_hash = ?1 LIMIT 1`,
   );
   for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;
     yield* guarded(what, () =>
       expectSame(`${what}: the SHA-256 of its bytes`, sha256(read().bytes), raw.hash),
     );
-    if (keeper.get(String(raw.hash)) === null) yield `${what}: no purchase keeps it`;
+    if (keeper.get(String(raw.hash)) === null) yield `${what}: no purchase and no capsule keeps it`;
   }
 }

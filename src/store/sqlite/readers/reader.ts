@@ -1,5 +1,6 @@
 import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
+import { createCapsulesReader } from "./capsules.ts";
 import { createDirectoryReader } from "./directory.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
@@ -24,6 +25,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     webhooks: createWebhooksReader(connection),
     deliveries: createDeliveriesReader(connection),
     ...createPurchasesReader(connection),
+    capsules: createCapsulesReader(connection),
     ...createPeopleReader(tables),
   };
 };

@@ -10,7 +10,7 @@ import { lazily } from "../lazily.ts";
 import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
 import { checkOf, traceStepOf } from "../rows.ts";
-import { checks, escalations, trace, warrantCounts } from "../tables/ledger.ts";
+import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
@@ -260,7 +260,19 @@ export function createChecksReader(tables: Tables): SqliteReader["checks"] {
       .prepare();
     return (warrantId: string) => statement.all({ warrantId });
   });
-  return { of: (warrantId) => ofWarrant(warrantId).map((row) => checkOf(row, warrantId)) };
+  return {
+    of: (warrantId) => ofWarrant(warrantId).map((row) => checkOf(row, warrantId)),
+    find(id) {
+      const row = tables.select().from(checks).where(eq(checks.id, id)).get();
+      if (!row) return null;
+      const of = tables
+        .select({ id: warrants.id })
+        .from(warrants)
+        .where(eq(warrants.position, row.warrant))
+        .get();
+      return of ? checkOf(row, of.id) : null;
+    },
+  };
 }
 
 export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {

@@ -23,6 +23,8 @@ export const instances = sqliteTable("instances", {
   retentionMarks: json<readonly RetentionMark[]>("retention_marks").notNull().default([]),
   /** For how many days the last server kept idempotency keys. Null before the first one. */
   idempotencyDays: int("idempotency_days"),
+  /** For how many days the last server kept capsules. Null before the first one that kept any. */
+  capsuleDays: int("capsule_days"),
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
   restoredUnverifiedAt: int("restored_unverified_at"),

@@ -222,6 +222,9 @@ export const checks = sqliteTable(
     outcome: text("outcome", { enum: OUTCOMES }).notNull(),
     bandLabel: text("band_label"),
     evaluatedAt: int("evaluated_at").notNull(),
+    evaluatorVersion: int("evaluator_version"),
+    signedBy: text("signed_by"),
+    capsuleHash: hash("capsule_hash"),
   },
   (t) => [
     index("checks_of_warrant").on(t.warrant),

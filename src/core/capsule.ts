@@ -1,0 +1,153 @@
+import { canonicalJson, sha256 } from "./canonical.ts";
+import { EVALUATOR_VERSION } from "./clauses/evaluator-version.ts";
+import {
+  type Evaluation,
+  type Evidence,
+  evidenceHashOf,
+  reachedEvidence,
+  unreachedEvidence,
+} from "./clauses/evidence.ts";
+import { EVIDENCE_BYTES_MAX } from "./clauses/limits.ts";
+import type { SourceCode } from "./clauses/reason-codes.ts";
+import type { Mode } from "./roles.ts";
+import { isoTime } from "./time.ts";
+import { countedBytes } from "./x402/content.ts";
+
+/**
+ * The capsule of a check: everything that is needed to evaluate it again (README, "Capsules"). It is never public. Its facts are
+ * one canonical JSON text, whose hash the check keeps; the body is kept under its own hash.
+ */
+export type Capsule = {
+  /** The id of its check. A check that was interrupted leaves a capsule without a check. */
+  readonly id: string;
+  readonly organisationId: string;
+  readonly mode: Mode;
+  /** `CapsuleFacts` as canonical JSON. */
+  readonly facts: string;
+  /** The hash of the body; null where nothing was read, or the body is empty. */
+  readonly bodyHash: string | null;
+  /** In how many parts the compressed body is stored; 0 where a purchase has stored it already. */
+  readonly parts: number;
+  /** What it counts for in the quota. */
+  readonly bytes: number;
+  /** The sum of `bytes` of all capsules that the organisation and mode ever had, with this one. */
+  readonly bytesUntil: number;
+  /** The time of its commit. */
+  readonly createdAt: number;
+};
+
+/** A part of a compressed body: so many parts, so many commits, between which others get their turn. */
+export type CapsulePart = { readonly hash: string; readonly part: number; readonly bytes: Uint8Array };
+
+/** One commit of a body of 10 MiB would hold up all others for 0.1 s or more; one of a part takes 2 ms. */
+export const PART_BYTES = 256 * 1024;
+
+/** The smallest quota: room for the largest capsule, since what cannot be compressed becomes a little longer. */
+export const CAPSULE_BYTES_MIN = 2 * EVIDENCE_BYTES_MAX;
+
+/** One answer on the way to the evidence. */
+export type Hop = {
+  readonly url: string;
+  readonly status: number;
+  /** The address that answered; null where it is not known. */
+  readonly address: string | null;
+  /** SHA-256 of its TLS certificate; null without TLS, or where it is not known. */
+  readonly certificateSha256: string | null;
+};
+
+/** What was seen of the source, besides the evidence. */
+export type SeenAnswer = {
+  /** The redirects, and last the answer itself; empty where nobody answered. */
+  readonly hops: readonly Hop[];
+  /** The headers of the last answer, by lower-case names; null where they are not known. */
+  readonly headers: readonly (readonly [name: string, value: string])[] | null;
+};
+
+/** Where only the evidence is known: no answer came, or a crash has forgotten the rest. */
+export const UNSEEN_ANSWER: SeenAnswer = { hops: [], headers: null };
+
+const HEADERS_MAX = 256;
+const HEADERS_LENGTH_MAX = 32 * 1024;
+
+export type CapsuleFacts = {
+  readonly check_id: string;
+  readonly warrant_id: string;
+  readonly source_url: string;
+  readonly hops: readonly {
+    readonly url: string;
+    readonly status: number;
+    readonly address: string | null;
+    readonly certificate_sha256: string | null;
+  }[];
+  /** Null where they are not known, or were longer than is kept. */
+  readonly headers: readonly (readonly [name: string, value: string])[] | null;
+  /** Why there is no evidence; null where there is. */
+  readonly source_code: SourceCode | null;
+  readonly status: number | null;
+  readonly last_modified_at: string | null;
+  readonly evidence_hash: string;
+  readonly bytes: number;
+  readonly evaluated_at: string;
+  readonly evaluator_version: number;
+};
+
+export type CapsuleOf = {
+  readonly checkId: string;
+  readonly warrantId: string;
+  readonly sourceUrl: string;
+  readonly evidence: Evidence;
+  readonly answer: SeenAnswer;
+  readonly evaluation: Evaluation;
+};
+
+/** The facts of a capsule as canonical JSON. */
+export function capsuleFacts(of: CapsuleOf): string {
+  const { evidence, evaluation, answer } = of;
+  const facts: CapsuleFacts = {
+    check_id: of.checkId,
+    warrant_id: of.warrantId,
+    source_url: of.sourceUrl,
+    hops: answer.hops.map(({ url, status, address, certificateSha256 }) => ({
+      url: url.toWellFormed(),
+      status,
+      address,
+      certificate_sha256: certificateSha256,
+    })),
+    headers: headersKept(answer.headers),
+    source_code: evidence.reached ? null : evidence.reason,
+    status: evidence.reached ? evidence.status : null,
+    last_modified_at:
+      evidence.reached && evidence.lastModifiedAt !== null ? isoTime(evidence.lastModifiedAt) : null,
+    evidence_hash: evidenceHashOf(evidence),
+    bytes: evidence.reached ? evidence.body.length : 0,
+    evaluated_at: isoTime(evaluation.evaluatedAt),
+    evaluator_version: EVALUATOR_VERSION,
+  };
+  return canonicalJson(facts);
+}
+
+function headersKept(headers: SeenAnswer["headers"]): SeenAnswer["headers"] {
+  if (headers === null || headers.length > HEADERS_MAX) return null;
+  const length = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  return length > HEADERS_LENGTH_MAX
+    ? null
+    : headers.map(([name, value]) => [name, value.toWellFormed()] as const);
+}
+
+export const capsuleHashOf = ({ facts }: Pick<Capsule, "facts">): string => sha256(facts);
+
+/** The evidence that the facts and a body stand for. */
+export function evidenceOf(facts: CapsuleFacts, body: Uint8Array): Evidence {
+  const { source_code, status, last_modified_at } = facts;
+  if (source_code !== null) return unreachedEvidence(source_code);
+  const lastModifiedAt = last_modified_at === null ? null : Date.parse(last_modified_at);
+  return reachedEvidence({ status, body, lastModifiedAt });
+}
+
+/** What a capsule counts: its facts, and its stored body. */
+export const capsuleBytes = (factsLength: number, storedLength: number): number =>
+  countedBytes(factsLength + storedLength);
+
+/** How much an organisation and mode has, by its oldest and its newest capsule. The oldest are always deleted first. */
+export const keptBytes = (oldest: Capsule | null, newest: Capsule | null): number =>
+  oldest && newest ? newest.bytesUntil - oldest.bytesUntil + oldest.bytes : 0;

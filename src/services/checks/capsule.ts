@@ -1,0 +1,183 @@
+import {
+  type Capsule,
+  type CapsuleOf,
+  type CapsulePart,
+  capsuleBytes,
+  capsuleFacts,
+  capsuleHashOf,
+  keptBytes,
+  PART_BYTES,
+} from "../../core/capsule.ts";
+import { type Evidence, evidenceHashOf } from "../../core/clauses/evidence.ts";
+import { isRefusal } from "../../core/errors.ts";
+import { OLDEST_CAPSULES_MAX } from "../../store/needs.ts";
+import type { Scope } from "../../store/scope.ts";
+import type { Decision } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+
+/**
+ * Keeps what a check was made from, so that it can be made again (README, "Capsules").
+ *
+ * It is written before the outcome of the check, by commits of its own: one of 10 MiB in the outcome's commit would hold up every
+ * other request for 0.1 s or more. The body is compressed on another thread while the clauses are evaluated, and comes in parts,
+ * a commit each. A crash leaves a capsule without a check, or a body without its last parts: the check then was interrupted and is
+ * made anew, and that capsule is deleted in its turn. Nothing here ever refuses a check or fails it: without a capsule it has the
+ * hash of one all the same.
+ */
+
+/** A body that is ready to be stored. */
+export type PackedBody = {
+  readonly hash: string | null;
+  readonly parts: readonly CapsulePart[];
+  readonly storedBytes: number;
+};
+
+const NO_BODY: PackedBody = { hash: null, parts: [], storedBytes: 0 };
+
+/** Compresses the body of evidence; null where that failed. */
+export async function packBody(ctx: Context, evidence: Evidence): Promise<PackedBody | null> {
+  if (!evidence.reached || evidence.body.length === 0) return NO_BODY;
+  const hash = evidenceHashOf(evidence);
+  try {
+    const packed = await ctx.capsules.compress(evidence.body);
+    const parts: CapsulePart[] = [];
+    for (let at = 0; at < packed.length; at += PART_BYTES)
+      parts.push({ hash, part: parts.length, bytes: packed.subarray(at, at + PART_BYTES) });
+    return { hash, parts, storedBytes: packed.length };
+  } catch {
+    return null;
+  }
+}
+
+/** The body of a seller's answer, which its purchase has stored. */
+export const boughtBody = (evidence: Evidence): PackedBody =>
+  evidence.reached && evidence.body.length > 0
+    ? { hash: evidenceHashOf(evidence), parts: [], storedBytes: evidence.body.length }
+    : NO_BODY;
+
+/**
+ * Keeps the capsule of a check that is about to be recorded.
+ *
+ * @returns the hash of its facts, also where it could not be kept
+ */
+export async function keepCapsule(
+  ctx: Context,
+  { organisationId, mode }: Scope,
+  of: CapsuleOf,
+  body: PackedBody | null,
+): Promise<string> {
+  const facts = capsuleFacts(of);
+  const scope = { organisationId, mode };
+  try {
+    // Where the disk is nearly full, the space that is left is for money, in both modes.
+    const isKept =
+      body !== null &&
+      ctx.store.hasSpace("sandbox") &&
+      (await insertCapsule(ctx, scope, { id: of.checkId, facts }, body)) &&
+      (await insertParts(ctx, scope, of.checkId, body.parts.slice(1)));
+    if (!isKept) ctx.capsules.notKept.count += 1;
+  } catch {
+    // The outcome's own commit says it where the ledger cannot be written.
+    ctx.capsules.notKept.count += 1;
+  }
+  return capsuleHashOf({ facts });
+}
+
+/** Each commit deletes so many at most, and the smallest capsule counts 4 kB: enough for the largest to come in. */
+const ROUNDS_MAX = 64;
+
+async function insertCapsule(
+  ctx: Context,
+  scope: Scope,
+  { id, facts }: Pick<Capsule, "id" | "facts">,
+  { hash, parts, storedBytes }: PackedBody,
+): Promise<boolean> {
+  const bytes = capsuleBytes(facts.length, storedBytes);
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const inserted = await ctx.store.execute({
+      scope,
+      needs: { oldestCapsules: true, newestCapsule: true },
+      decide({ oldestCapsules, newestCapsule, recordedAt }): Decision<boolean> {
+        const kept = keptBytes(oldestCapsules[0] ?? null, newestCapsule);
+        const deleted = oldestOf(oldestCapsules, kept + bytes - ctx.capsules.bytesMax);
+        const fits = kept + bytes - sumOf(deleted) <= ctx.capsules.bytesMax;
+        const deletions = deleted.map((row) => ({ kind: "capsule" as const, row }));
+        if (!fits) return { answer: false, change: { put: [], deleted: deletions } };
+        const row: Capsule = {
+          ...{ id, ...scope, facts, bytes, bodyHash: hash, parts: parts.length, createdAt: recordedAt },
+          bytesUntil: (newestCapsule?.bytesUntil ?? 0) + bytes,
+        };
+        const first = parts.slice(0, 1).map((part) => ({ kind: "capsulePart" as const, row: part }));
+        const put = [{ kind: "capsule" as const, before: null, row }, ...first];
+        return { answer: true, change: { put, deleted: deletions } };
+      },
+    });
+    if (inserted === true) return true;
+    if (isRefusal(inserted)) return false;
+  }
+  return false;
+}
+
+/** The other parts, unless the capsule was deleted meanwhile to make room. */
+async function insertParts(
+  ctx: Context,
+  scope: Scope,
+  id: string,
+  parts: readonly CapsulePart[],
+): Promise<boolean> {
+  for (const row of parts) {
+    const isThere = await ctx.store.execute({
+      scope,
+      needs: { capsule: id },
+      decide: ({ capsule }): Decision<boolean> =>
+        capsule ? { answer: true, change: { put: [{ kind: "capsulePart", row }] } } : { answer: false },
+    });
+    if (isThere !== true) return false;
+  }
+  return true;
+}
+
+/** What one commit deletes at most, so that it is as short as that of a part: deleting costs a third of writing. */
+const DELETED_BYTES_MAX = 4 * PART_BYTES;
+
+/** The oldest capsules that count as much as must go, as many as one commit may delete: one at least. */
+function oldestOf(oldest: readonly Capsule[], excessBytes: number): readonly Capsule[] {
+  const deleted: Capsule[] = [];
+  let bytes = 0;
+  for (const capsule of oldest) {
+    if (bytes >= excessBytes || bytes >= DELETED_BYTES_MAX) break;
+    deleted.push(capsule);
+    bytes += capsule.bytes;
+  }
+  return deleted;
+}
+
+const sumOf = (capsules: readonly Capsule[]): number => capsules.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** How many organisations and modes one step of the retention looks at. */
+const SCOPES_MAX = 4;
+
+/**
+ * Deletes a few capsules of before a time, the oldest first.
+ *
+ * @returns how many
+ */
+export async function forgetCapsules(ctx: Context, createdBefore: number): Promise<number> {
+  const scopes = await ctx.store.read((reader) => reader.capsules.scopesWithOld(createdBefore, SCOPES_MAX));
+  const forgotten = await Promise.all(
+    scopes.map((scope) =>
+      ctx.store.execute({
+        scope,
+        needs: { oldestCapsules: true },
+        decide({ oldestCapsules }): Decision<number> {
+          const until = oldestCapsules.findIndex(({ createdAt }) => createdAt >= createdBefore);
+          const old = oldestCapsules.slice(0, until === -1 ? OLDEST_CAPSULES_MAX : until);
+          const deleted = oldestOf(old, Number.POSITIVE_INFINITY);
+          const deletions = deleted.map((row) => ({ kind: "capsule" as const, row }));
+          return { answer: deleted.length, change: { put: [], deleted: deletions } };
+        },
+      }),
+    ),
+  );
+  return forgotten.reduce((sum: number, one) => (isRefusal(one) ? sum : sum + one), 0);
+}

@@ -1,0 +1,52 @@
+import type { Database } from "bun:sqlite";
+import { eq } from "drizzle-orm";
+import type { Capsule } from "../../../core/capsule.ts";
+import type { Scope } from "../../scope.ts";
+import { lazily } from "../lazily.ts";
+import type { Connection } from "../open.ts";
+import { withoutPosition } from "../rows.ts";
+import { capsules } from "../tables/capsules.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
+
+export function createCapsulesReader({ tables, raw }: Connection): SqliteReader["capsules"] {
+  const scopesWithOld = lazily(() => {
+    const statement = raw.prepare<{ organisation_id: string; mode: Scope["mode"] }, [number, number]>(
+      `SELECT DISTINCT organisation_id, mode FROM (
+         SELECT organisation_id, mode FROM capsules WHERE created_at < ? ORDER BY created_at LIMIT 1000
+       ) LIMIT ?`,
+    );
+    return ([createdBefore, limit]: [number, number]) => statement.all(createdBefore, limit);
+  });
+  return {
+    get: (checkId) =>
+      tables.select(withoutPosition(capsules)).from(capsules).where(eq(capsules.id, checkId)).get() ?? null,
+    body: (capsule) => storedBody(raw, capsule),
+    scopesWithOld: (createdBefore, limit) =>
+      scopesWithOld([createdBefore, limit]).map(({ organisation_id: organisationId, mode }) => ({
+        organisationId,
+        mode,
+      })),
+  };
+}
+
+/** The stored body of a capsule; null where it has none, or a part of it is missing. */
+export function storedBody(
+  raw: Database,
+  { bodyHash, parts }: Pick<Capsule, "bodyHash" | "parts">,
+): { readonly bytes: Uint8Array; readonly isCompressed: boolean } | null {
+  if (bodyHash === null) return null;
+  if (parts === 0) {
+    const content = raw
+      .query<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM contents WHERE hash = ?")
+      .get(bodyHash);
+    return content && { bytes: content.bytes, isCompressed: false };
+  }
+  const found = raw
+    .query<{ bytes: Uint8Array }, [string, number]>(
+      "SELECT bytes FROM capsule_parts WHERE hash = ? AND part < ? ORDER BY part",
+    )
+    .all(bodyHash, parts);
+  return found.length === parts
+    ? { bytes: Buffer.concat(found.map(({ bytes }) => bytes)), isCompressed: true }
+    : null;
+}

@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { sha256 } from "../../../src/core/canonical.ts";
+import type { Capsule, CapsuleFacts, SeenAnswer } from "../../../src/core/capsule.ts";
+import { EVALUATOR_VERSION } from "../../../src/core/clauses/evaluator-version.ts";
+import { reachedEvidence, unreachedEvidence } from "../../../src/core/clauses/evidence.ts";
+import type { Mode } from "../../../src/core/roles.ts";
+import { countRunningTime, forgetOld } from "../../../src/jobs/retention.ts";
+import { newCapsules } from "../../support/context.ts";
+import { asksVoucher, delivers, openMarket, SELLER_URL } from "../../support/market.ts";
+import type { TestOrganisation } from "../../support/organisations.ts";
+import { type ShellService, startTestShell } from "../../support/server.ts";
+
+/** What checks keep (README, "Capsules"). Each test's ledger is audited when it ends. */
+
+const KIB = 1024;
+const DAY_MS = 86_400_000;
+const HASH = "a".repeat(64);
+const ANSWER: SeenAnswer = {
+  hops: [
+    { url: "https://a.example/", status: 302, address: "192.0.2.1", certificateSha256: HASH },
+    { url: "https://b.example/", status: 200, address: "192.0.2.2", certificateSha256: HASH },
+  ],
+  headers: [["content-type", "application/json"]],
+};
+
+let service: ShellService;
+let body: Uint8Array | null;
+let market: ReturnType<typeof openMarket>;
+const start = (changed: Parameters<typeof newCapsules>[0] = {}): void => {
+  market = openMarket();
+  service = startTestShell({
+    x402: market.x402,
+    capsules: newCapsules(changed),
+    async fetchEvidence() {
+      const evidence =
+        body === null
+          ? unreachedEvidence("source_timeout")
+          : reachedEvidence({ status: 200, body, lastModifiedAt: 1_000 });
+      return { evidence, status: 200, bytes: body?.length ?? 0, durationMs: 1, answer: ANSWER };
+    },
+  });
+};
+beforeEach(() => {
+  body = Buffer.from('{"ok":1}');
+  start();
+});
+afterEach(() => service.close());
+
+/** Checks a new warrant; the check's id. */
+async function checked(of: TestOrganisation, mode: Mode = "live"): Promise<string> {
+  const { as } = of[mode];
+  const { id } = await service.opened(of, {}, { as });
+  const reply = await service.post(`/v1/warrants/${id}/verify`, { source_url: "https://a.example/" }, { as });
+  expect(reply.status).toBe(200);
+  const checks = await service.get(`/v1/warrants/${id}/checks`, { as });
+  return checks.body.data[0].id;
+}
+const capsuleOf = (id: string): Capsule | null => service.ctx.reader.capsules.get(id);
+const ids = (): readonly unknown[] =>
+  (service.everything().capsules as readonly { readonly id?: unknown }[]).map(({ id }) => id);
+const partCount = (): number => service.everything().capsule_parts?.length ?? 0;
+/** Bytes that nothing compresses. */
+const random = (length: number): Uint8Array => {
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += 65_536) crypto.getRandomValues(bytes.subarray(at, at + 65_536));
+  return bytes;
+};
+async function bodyOf(capsule: Capsule | null): Promise<Uint8Array | null> {
+  const stored = capsule && service.ctx.reader.capsules.body(capsule);
+  if (!stored) return null;
+  return stored.isCompressed ? service.ctx.capsules.decompress(stored.bytes) : stored.bytes;
+}
+
+test("a check keeps the bytes, the headers, the way to them, the time and the evaluator's version", async () => {
+  const organisation = await service.organisation();
+  const id = await checked(organisation);
+  const capsule = capsuleOf(id);
+  const check = service.ctx.reader.checks.find(id);
+  expect(JSON.parse(capsule?.facts ?? "") as CapsuleFacts).toEqual({
+    check_id: id,
+    warrant_id: check?.warrantId ?? "",
+    source_url: "https://a.example/",
+    hops: [
+      { url: "https://a.example/", status: 302, address: "192.0.2.1", certificate_sha256: HASH },
+      { url: "https://b.example/", status: 200, address: "192.0.2.2", certificate_sha256: HASH },
+    ],
+    headers: [["content-type", "application/json"]],
+    source_code: null,
+    status: 200,
+    last_modified_at: "1970-01-01T00:00:01.000Z",
+    evidence_hash: sha256('{"ok":1}'),
+    bytes: 8,
+    evaluated_at: new Date(service.clock.now).toISOString(),
+    evaluator_version: EVALUATOR_VERSION,
+  });
+  expect(check?.capsuleHash).toBe(sha256(capsule?.facts ?? ""));
+  expect(check?.evaluatorVersion).toBe(EVALUATOR_VERSION);
+  expect(await bodyOf(capsule)).toEqual(Buffer.from('{"ok":1}'));
+});
+
+test("a source that was not reached leaves a capsule without a body, and headers beyond the limit are not kept", async () => {
+  body = null;
+  const organisation = await service.organisation();
+  const capsule = capsuleOf(await checked(organisation));
+  expect(capsule).toMatchObject({ bodyHash: null, parts: 0 });
+  expect(JSON.parse(capsule?.facts ?? "")).toMatchObject({ source_code: "source_timeout", status: null });
+});
+
+test("a large body is kept in parts, once for each hash, and goes with its last capsule", async () => {
+  await service.close();
+  start({ bytesMax: 2_000 * KIB });
+  const organisation = await service.organisation();
+  body = random(700 * KIB);
+  const first = await checked(organisation);
+  const second = await checked(organisation);
+  expect([capsuleOf(first)?.parts, partCount()]).toEqual([3, 3]);
+  body = random(900 * KIB);
+  const third = await checked(organisation);
+  // The oldest has gone; the second still has its body.
+  expect(ids()).toEqual([second, third]);
+  expect(partCount()).toBe(3 + 4);
+  expect((await bodyOf(capsuleOf(second)))?.length).toBe(700 * KIB);
+  const fourth = await checked(organisation);
+  expect([ids(), partCount()]).toEqual([[third, fourth], 4]);
+});
+
+describe("the quota", () => {
+  beforeEach(async () => {
+    await service.close();
+    start({ bytesMax: 3 * 4 * KIB });
+  });
+
+  test("is of each organisation and mode; the oldest go first, and a check is never refused", async () => {
+    const [one, other] = [await service.organisation(), await service.organisation()];
+    const sandbox = await checked(one, "sandbox");
+    const others = await checked(other);
+    const live: string[] = [];
+    for (let count = 0; count < 5; count++) live.push(await checked(one));
+    expect(new Set(ids())).toEqual(new Set([sandbox, others, ...live.slice(2)]));
+  });
+
+  test("makes room for one large capsule by as many small ones as it takes", async () => {
+    await service.close();
+    start({ bytesMax: 300 * 4 * KIB });
+    const organisation = await service.organisation();
+    for (let count = 0; count < 80; count++) await checked(organisation);
+    body = random(4 * KIB * 290);
+    const large = await checked(organisation);
+    expect(ids().at(-1)).toBe(large);
+    expect(ids().length).toBeLessThan(12);
+  }, 20_000);
+
+  test("lets a check be made whose capsule is longer than all of it", async () => {
+    body = random(20 * KIB);
+    const organisation = await service.organisation();
+    const id = await checked(organisation);
+    expect([capsuleOf(id), service.ctx.capsules.notKept.count]).toEqual([null, 1]);
+    expect(service.ctx.reader.checks.find(id)?.capsuleHash).toMatch(/^[0-9a-f]{64}$/);
+  });
+});
+
+test("where the disk is nearly full no capsule is kept, and checks are made", async () => {
+  const organisation = await service.organisation();
+  const hasSpace = spyOn(service.ctx.store, "hasSpace").mockImplementation((mode) => mode === "live");
+  const id = await checked(organisation);
+  hasSpace.mockRestore();
+  expect([capsuleOf(id), service.ctx.capsules.notKept.count]).toEqual([null, 1]);
+});
+
+test("a body that cannot be compressed is not kept, and the check is made", async () => {
+  await service.close();
+  start({ compress: () => Promise.reject(new Error("no memory")) });
+  const id = await checked(await service.organisation());
+  expect([capsuleOf(id), service.ctx.capsules.notKept.count]).toEqual([null, 1]);
+});
+
+test("capsules are deleted after their days, with their bodies", async () => {
+  await service.close();
+  start({ days: 2 });
+  const organisation = await service.organisation();
+  const runs = async (ms: number): Promise<void> => {
+    service.clock.now += ms;
+    await countRunningTime(service.ctx, ms, 30);
+    await forgetOld(service.ctx);
+  };
+  await checked(organisation);
+  await runs(1);
+  const later = await checked(organisation);
+  await runs(2 * DAY_MS - 1);
+  expect(ids().length).toBe(2);
+  await runs(1);
+  expect(ids()).toEqual([later]);
+  await runs(2 * DAY_MS);
+  expect([ids(), partCount()]).toEqual([[], 0]);
+});
+
+test("a purchase's capsule has the body that the purchase has stored, also once the purchase gives it up", async () => {
+  const organisation = await service.organisation();
+  market.first = asksVoucher("100");
+  market.paid = () => ({ ...delivers({ ok: 1 }), answer: ANSWER });
+  const reply = await service.post(
+    "/v1/x402/pay",
+    { url: SELLER_URL, max_amount: "100", spec: { clauses: [{ kind: "http.status", equals: 200 }] } },
+    { as: organisation.live.as },
+  );
+  expect(reply.status).toBe(200);
+  const capsule = capsuleOf(String(ids()[0]));
+  expect([capsule?.parts, partCount()]).toEqual([0, 0]);
+  expect(JSON.parse(capsule?.facts ?? "").hops.length).toBe(2);
+  for (const ms of [1, 30 * DAY_MS]) {
+    service.clock.now += ms;
+    await countRunningTime(service.ctx, ms, 30);
+  }
+  await forgetOld(service.ctx);
+  expect(await bodyOf(capsule)).toEqual(Buffer.from('{"ok":1}'));
+  service.clock.now += 60 * DAY_MS;
+  await countRunningTime(service.ctx, 60 * DAY_MS, 30);
+  await forgetOld(service.ctx);
+  expect([ids(), service.everything().contents]).toEqual([[], []]);
+});
