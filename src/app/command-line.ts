@@ -75,6 +75,7 @@ const toolsOf = (version: string): CommandLineTools => ({
       untilStopped: untilSignal,
     });
   },
+  replayCheck: async (file) => (await import("./replay.ts")).replayAlone(file),
   async openApiDocument() {
     const { openApiDocument } = await import("../http/app.ts");
     return openApiDocument();

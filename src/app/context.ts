@@ -28,9 +28,9 @@ import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
 
-const CLAUSE_TIMEOUT_MS = SECOND_MS;
+export const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
-const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
+export const EVALUATOR_COMMAND = [...SELF, EVALUATOR_ARGUMENT];
 
 const after: After = (ms, then) => {
   const timer = setTimeout(then, ms);

@@ -28,6 +28,13 @@ export async function readJson(option: string, text: string): Promise<unknown> {
   return parsed.value;
 }
 
+/** A file that holds JSON. */
+export async function readJsonFile(argument: string, path: string, bytesMax: number): Promise<unknown> {
+  const parsed = parseJsonText(await readText(argument, path, bytesMax));
+  if ("problem" in parsed) throw optionFailure(argument, `${path} ${parsed.problem}`);
+  return parsed.value;
+}
+
 /** A secret, given as an option's value or in a file. A file is safer: other users of the machine can see options. */
 export async function readSecret(
   option: string,
@@ -44,7 +51,7 @@ export const readSecretFile = async (option: string, file: string): Promise<stri
   (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text; `-` is the standard input. */
-async function readText(option: string, path: string): Promise<string> {
+async function readText(option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
   const file = path === "-" ? Bun.stdin : Bun.file(path);
   let text: string;
   try {
@@ -53,6 +60,7 @@ async function readText(option: string, path: string): Promise<string> {
     const { code } = error as { code?: unknown };
     throw optionFailure(option, `cannot read ${path}${typeof code === "string" ? ` (${code})` : ""}`);
   }
-  if (Buffer.byteLength(text) > FILE_BYTES_MAX) throw optionFailure(option, `${path} is larger than 1 MiB`);
+  if (Buffer.byteLength(text) > bytesMax)
+    throw optionFailure(option, `${path} is larger than ${bytesMax / FILE_BYTES_MAX} MiB`);
   return text;
 }

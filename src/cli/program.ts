@@ -7,6 +7,7 @@ import { addAudit } from "./commands/audit.ts";
 import { addAuditLog } from "./commands/audit-log.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addBalances } from "./commands/balances.ts";
+import { addChecks } from "./commands/checks.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addHealth } from "./commands/health.ts";
 import { addJobs } from "./commands/jobs.ts";
@@ -54,7 +55,10 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       "second-factor": addSecondFactor,
     },
   ],
-  ["What decides:", { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas }],
+  [
+    "What decides:",
+    { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas, checks: addChecks },
+  ],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
   ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],
   ["Keep it safe:", { backup: addBackup, restore: addRestore }],

@@ -1,6 +1,7 @@
 import type { Refusal } from "../core/errors.ts";
 import type { StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
+import type { CheckReplay } from "../services/checks/replay.ts";
 import type { Context } from "../services/context.ts";
 
 /** What the command line needs from rooms that it may not import. `main.ts` passes it in. */
@@ -21,6 +22,8 @@ export type CommandLineTools = {
    * `exit`, only after a signal has stopped the server.
    */
   demo(flags: DemoFlags): Promise<Refusal | null>;
+  /** Makes a check again from its export. It needs no ledger. */
+  replayCheck(file: unknown): Promise<CheckReplay | Refusal>;
   openApiDocument(): Promise<object>;
   /** The address at which a server with this configuration listens. */
   serverAddress(flags: AddressFlags): ServerAddress | Refusal;

@@ -75,6 +75,8 @@ export const ERRORS = {
   organisation_not_found: [404, "No such organisation."],
   api_key_not_found: [404, "No such API key."],
   session_not_found: [404, "No such spend session."],
+  check_not_found: [404, "No such check."],
+  capsule_not_found: [404, "No capsule of that check is kept."],
   purchase_not_found: [404, "No such purchase."],
   webhook_not_found: [404, "No such webhook endpoint."],
   delivery_not_found: [404, "No such webhook delivery."],

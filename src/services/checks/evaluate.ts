@@ -1,7 +1,21 @@
 import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
-import { schemaNamesOf } from "../../core/clauses/registry.ts";
+import { type Clause, schemaNamesOf } from "../../core/clauses/registry.ts";
+import type { Schemas } from "../../core/clauses/schema.ts";
 import type { Warrant } from "../../core/warrant.ts";
+import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
+
+/** The schemas that clauses name, as their organisation has saved them. They never change. */
+export async function schemasOf(
+  reader: Reader,
+  organisationId: string,
+  clauses: readonly Clause[],
+): Promise<Schemas> {
+  const schemas = await reader.schemas.named(organisationId, schemaNamesOf(clauses));
+  return Object.fromEntries(
+    schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
+  );
+}
 
 /**
  * Evaluates every clause of the warrant against the evidence, as if it were `now`. Rejects with a refusal
@@ -13,15 +27,11 @@ export async function evaluateEvidence(
   evidence: Evidence,
   now: number,
 ): Promise<Evaluation> {
-  const schemas = await ctx.store.read((reader) =>
-    reader.schemas.named(organisationId, schemaNamesOf(clauses)),
-  );
+  const schemas = await ctx.store.read((reader) => schemasOf(reader, organisationId, clauses));
   return ctx.evaluate({
     clauses,
     evidence,
-    schemas: Object.fromEntries(
-      schemas.map(({ name, schemaHash, schema }) => [name, { hash: schemaHash, schema }]),
-    ),
+    schemas,
     now,
     party: { organisationId, mode },
   });

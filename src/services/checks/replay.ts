@@ -1,0 +1,125 @@
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { canonicalJson, hashJson, sha256 } from "../../core/canonical.ts";
+import { evidenceOf } from "../../core/capsule.ts";
+import { EVALUATOR_VERSION } from "../../core/clauses/evaluator-version.ts";
+import type { ClauseResult, Evaluation } from "../../core/clauses/evidence.ts";
+import { CLAUSE_CODES } from "../../core/clauses/reason-codes.ts";
+import { parseClauses } from "../../core/clauses/registry.ts";
+import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { scoreInBps } from "../../core/policy.ts";
+import { type CheckExport, checkExportForm } from "../../resources/check-export.ts";
+import type { Evaluate } from "../context.ts";
+
+type Said = "same" | "different";
+type Seen = Pick<ClauseResult, "passed" | "reason_code" | "observed">;
+type Compared<Value> = { readonly result: Said; readonly recorded: Value; readonly replayed: Value };
+
+/** What became of a check that was made again. */
+export type CheckReplay = {
+  readonly object: "check_replay";
+  readonly check_id: string;
+  readonly result: Said;
+  readonly evaluated_at: string;
+  readonly evaluator_version: { readonly recorded: number; readonly replayed: number };
+  readonly clauses: readonly (Compared<Seen> & { readonly kind: string })[];
+  readonly score: Compared<number>;
+  readonly reason_codes: Compared<readonly string[]>;
+};
+
+/** Whoever replays waits for nobody else. */
+const NOBODY = { organisationId: "replay", mode: "sandbox" } as const;
+
+/**
+ * Makes a check again, from its export alone and at its own time, and compares each clause (README, "Capsules").
+ *
+ * @param given the JSON of an export
+ */
+export async function replayCheck(evaluate: Evaluate, given: unknown): Promise<CheckReplay | Refusal> {
+  const form = TypeCompiler.Compile(checkExportForm());
+  if (!form.Check(given)) {
+    const error = form.Errors(given).First();
+    const path = error?.path.slice(1).replaceAll("/", ".") || "the file";
+    return refuseField(path, "is not as `holdfast checks export` writes it");
+  }
+  const file = given;
+  const body = Buffer.from(file.body ?? "", "base64");
+  const refused = refuseAltered(file, body);
+  if (refused) return refused;
+  const clauses = parseClauses(file.spec.clauses, "spec.clauses");
+  if (isRefusal(clauses)) return clauses;
+  const evaluation = await evaluate({
+    clauses,
+    evidence: evidenceOf(file.capsule, body),
+    schemas: file.schemas,
+    now: Date.parse(file.capsule.evaluated_at),
+    party: NOBODY,
+  });
+  return comparisonOf(file, evaluation);
+}
+
+/** Null where everything in the file has the hash that the file gives for it. */
+function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refusal | null {
+  const given: readonly (readonly [field: string, found: string, expected: string | null])[] = [
+    ["check_hash", hashJson(check), file.check_hash],
+    ["spec_hash", hashJson(file.spec), file.spec_hash],
+    ["capsule_hash", hashJson(file.capsule), file.capsule_hash],
+    ["check.capsule_hash", file.capsule_hash, check.capsule_hash],
+    ["capsule.check_id", file.capsule.check_id, check.id],
+    ["capsule.evidence_hash", sha256(body), file.capsule.evidence_hash],
+    ["check.evidence_hash", file.capsule.evidence_hash, check.evidence_hash],
+    ...Object.entries(file.schemas).map(
+      ([name, { hash, schema }]) => [`schemas.${name}.hash`, hashJson(schema), hash] as const,
+    ),
+  ];
+  const wrong = given.find(([, found, expected]) => found !== expected);
+  return wrong
+    ? refuseField(wrong[0], `is ${wrong[2]}, and what it stands for gives ${wrong[1]}: the file was altered`)
+    : null;
+}
+
+const said = (isSame: boolean): Said => (isSame ? "same" : "different");
+
+function comparisonOf({ check, capsule }: CheckExport, evaluation: Evaluation): CheckReplay {
+  const count = Math.max(check.details.length, evaluation.details.length);
+  const clauses = Array.from({ length: count }, (_, index) =>
+    clauseOf(check.details[index], evaluation.details[index]),
+  );
+  const score = { recorded: check.score, replayed: scoreInBps(evaluation.score) };
+  // A policy's decision may have added codes of its own.
+  const recorded = check.reason_codes.filter((code) => CLAUSE_CODES.some((one) => one === code));
+  const codes = { recorded, replayed: evaluation.reasonCodes };
+  const isSame =
+    clauses.every(({ result }) => result === "same") &&
+    score.recorded === score.replayed &&
+    canonicalJson(codes.recorded) === canonicalJson(codes.replayed);
+  return {
+    object: "check_replay",
+    check_id: check.id,
+    result: said(isSame),
+    evaluated_at: capsule.evaluated_at,
+    evaluator_version: { recorded: capsule.evaluator_version, replayed: EVALUATOR_VERSION },
+    clauses,
+    score: { result: said(score.recorded === score.replayed), ...score },
+    reason_codes: { result: said(canonicalJson(codes.recorded) === canonicalJson(codes.replayed)), ...codes },
+  };
+}
+
+const MISSING = { passed: false, reason_code: null, observed: null };
+
+function clauseOf(
+  recorded: ClauseResult | undefined,
+  replayed: ClauseResult | undefined,
+): CheckReplay["clauses"][number] {
+  const isSame = canonicalJson(recorded ?? null) === canonicalJson(replayed ?? null);
+  const seen = ({ passed, reason_code, observed }: Seen): Seen => ({
+    passed,
+    reason_code,
+    observed,
+  });
+  return {
+    kind: (recorded ?? replayed)?.kind ?? "",
+    result: said(isSame),
+    recorded: seen(recorded ?? MISSING),
+    replayed: seen(replayed ?? MISSING),
+  };
+}
