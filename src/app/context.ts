@@ -13,6 +13,7 @@ import { createPasswords } from "../platform/passwords.ts";
 import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
+import { signerAmong } from "../platform/source-signature.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
 import { createSignInFailures } from "../services/auth/failures.ts";
 import { createKeyUses } from "../services/auth/key-uses.ts";
@@ -59,6 +60,14 @@ type Composed = {
   warmUp(): void;
   readonly evaluators: () => Figures["evaluators"];
 };
+
+const capsulesWith = (config: Config): Context["capsules"] => ({
+  bytesMax: config.capsuleBytes,
+  days: config.capsuleDays,
+  compress: compressBody,
+  decompress: decompressBody,
+  notKept: { count: 0 },
+});
 
 /**
  * Makes the context of all verbs from the configuration and the adapters. What must be closed later is added
@@ -119,13 +128,8 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     evaluateBench: benchEvaluator.evaluate,
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),
-    capsules: {
-      bytesMax: config.capsuleBytes,
-      days: config.capsuleDays,
-      compress: compressBody,
-      decompress: decompressBody,
-      notKept: { count: 0 },
-    },
+    signerAmong,
+    capsules: capsulesWith(config),
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);

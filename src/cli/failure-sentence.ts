@@ -55,6 +55,7 @@ export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   webhook_not_found: "See holdfast webhooks list",
   delivery_not_found: "See holdfast webhooks deliveries",
   purchase_not_found: "See holdfast x402 list",
+  source_key_not_found: "See holdfast source-keys list",
   api_key_not_active: "Make another with holdfast keys create",
   last_owner: "Make somebody else an owner first, with holdfast users set-role",
 };

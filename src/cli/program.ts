@@ -23,6 +23,7 @@ import { addSchemas } from "./commands/schemas.ts";
 import { addSecondFactor } from "./commands/second-factor.ts";
 import { addServe } from "./commands/serve.ts";
 import { addSessions } from "./commands/sessions.ts";
+import { addSourceKeys } from "./commands/source-keys.ts";
 import { addUsers } from "./commands/users.ts";
 import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
@@ -57,7 +58,13 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
   ],
   [
     "What decides:",
-    { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas, checks: addChecks },
+    {
+      policies: addPolicies,
+      verifiers: addVerifiers,
+      schemas: addSchemas,
+      checks: addChecks,
+      "source-keys": addSourceKeys,
+    },
   ],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
   ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],

@@ -26,6 +26,8 @@ export const AUDIT_ACTIONS = [
   "policy.created",
   "verifier.created",
   "schema.created",
+  "source_key.added",
+  "source_key.removed",
   "balance.funded",
   "purchase.resolved",
   "purchase.acknowledged",

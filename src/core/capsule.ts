@@ -10,6 +10,7 @@ import {
 import { EVIDENCE_BYTES_MAX } from "./clauses/limits.ts";
 import type { SourceCode } from "./clauses/reason-codes.ts";
 import type { Mode } from "./roles.ts";
+import type { PublicJwk } from "./source-key.ts";
 import { isoTime } from "./time.ts";
 import { countedBytes } from "./x402/content.ts";
 
@@ -61,10 +62,12 @@ export type SeenAnswer = {
   readonly hops: readonly Hop[];
   /** The headers of the last answer, by lower-case names; null where they are not known. */
   readonly headers: readonly (readonly [name: string, value: string])[] | null;
+  /** Whether it is signed, and its `Content-Digest` is that of the bytes as they were sent. */
+  readonly holdsItsDigest: boolean;
 };
 
 /** Where only the evidence is known: no answer came, or a crash has forgotten the rest. */
-export const UNSEEN_ANSWER: SeenAnswer = { hops: [], headers: null };
+export const UNSEEN_ANSWER: SeenAnswer = { hops: [], headers: null, holdsItsDigest: false };
 
 const HEADERS_MAX = 256;
 const HEADERS_LENGTH_MAX = 32 * 1024;
@@ -82,6 +85,9 @@ export type CapsuleFacts = {
   /** Null where they are not known, or were longer than is kept. */
   readonly headers: readonly (readonly [name: string, value: string])[] | null;
   /** Why there is no evidence; null where there is. */
+  readonly holds_its_digest: boolean;
+  /** The registered key that the source has signed `@status` and `content-digest` with; null where none. */
+  readonly signed_with: PublicJwk | null;
   readonly source_code: SourceCode | null;
   readonly status: number | null;
   readonly last_modified_at: string | null;
@@ -98,6 +104,7 @@ export type CapsuleOf = {
   readonly evidence: Evidence;
   readonly answer: SeenAnswer;
   readonly evaluation: Evaluation;
+  readonly signer: PublicJwk | null;
 };
 
 /** The facts of a capsule as canonical JSON. */
@@ -114,6 +121,8 @@ export function capsuleFacts(of: CapsuleOf): string {
       certificate_sha256: certificateSha256,
     })),
     headers: headersKept(answer.headers),
+    holds_its_digest: answer.holdsItsDigest,
+    signed_with: of.signer,
     source_code: evidence.reached ? null : evidence.reason,
     status: evidence.reached ? evidence.status : null,
     last_modified_at:

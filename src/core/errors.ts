@@ -75,6 +75,7 @@ export const ERRORS = {
   organisation_not_found: [404, "No such organisation."],
   api_key_not_found: [404, "No such API key."],
   session_not_found: [404, "No such spend session."],
+  source_key_not_found: [404, "No such source key."],
   check_not_found: [404, "No such check."],
   capsule_not_found: [404, "No capsule of that check is kept."],
   purchase_not_found: [404, "No such purchase."],

@@ -22,6 +22,7 @@ export const ID_PREFIXES = {
   deposit: "dep_",
   instance: "ins_",
   auditEntry: "act_",
+  sourceKey: "sky_",
 } as const;
 
 export type Noun = keyof typeof ID_PREFIXES;

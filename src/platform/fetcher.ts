@@ -19,6 +19,7 @@ import {
   type SafeRequestOptions,
   untilAborted,
 } from "./safe-request.ts";
+import { holdsItsDigest } from "./source-signature.ts";
 
 export type FetcherOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
@@ -64,7 +65,12 @@ type Limits = {
   readonly redirectsMax: number;
   readonly mayFollow: (target: URL) => boolean;
 };
-type Progress = { status: number | null; hops: Hop[]; headers: SeenAnswer["headers"] };
+type Progress = {
+  status: number | null;
+  hops: Hop[];
+  headers: SeenAnswer["headers"];
+  holdsItsDigest: boolean;
+};
 
 /** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
 export function createFetcher(options: FetcherOptions): Fetcher {
@@ -80,7 +86,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
       const startedAt = performance.now();
       const controller = new AbortController();
       const timer = setTimeout(() => controller.abort(), options.timeoutMs);
-      const progress: Progress = { status: null, hops: [], headers: null };
+      const progress: Progress = { status: null, hops: [], headers: null, holdsItsDigest: false };
       let evidence: Evidence;
       try {
         evidence = await fetchEvidence(
@@ -108,7 +114,7 @@ export function createFetcher(options: FetcherOptions): Fetcher {
         status: progress.status,
         bytes: evidence.reached ? evidence.body.length : 0,
         durationMs: Math.round(performance.now() - startedAt),
-        answer: { hops: progress.hops, headers: progress.headers },
+        answer: progress,
       };
     },
   };
@@ -144,7 +150,7 @@ async function fetchEvidence(
     progress.hops.push(hopOf(target, response, peer));
     progress.headers = [...response.headers];
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return readEvidence(response, limits.bytesMax, signal, room);
+    if (location === null) return readEvidence(response, limits.bytesMax, signal, room, progress);
     // Not awaited, since nobody needs this body and it may hang.
     response.body?.cancel().catch(() => {});
     if (redirects === limits.redirectsMax) return fail("source_unreachable", "too many redirects");
@@ -173,15 +179,19 @@ function redirectTarget(location: string, from: URL): URL {
 /**
  * The evidence in a response of `requestSafely`, its body read and decoded up to `bytesMax`. Throws `RequestFailure` where the
  * body is longer, incomplete or late.
+ *
+ * @param seen learns whether a signed response has the digest of its bytes
  */
 export async function readEvidence(
   response: Response,
   bytesMax: number,
   signal: AbortSignal,
   room: EvidenceRoom | null,
+  seen: { holdsItsDigest: boolean } = { holdsItsDigest: false },
 ): Promise<ReachedEvidence> {
   const coding = response.headers.get("content-encoding");
   const wire = await readBody(response, bytesMax, signal, room);
+  seen.holdsItsDigest = await holdsItsDigest(response.headers, wire);
   // A few bytes may decode to very many.
   if (coding !== null) await room?.take(bytesMax);
   const decoding = decodeContent(wire, coding, bytesMax);

@@ -16,6 +16,8 @@ export type Figures = {
     readonly amount: bigint;
   }[];
   readonly escalations: { readonly count: number; readonly oldestMs: number };
+  /** Since this process started. */
+  readonly capsulesNotKept: number;
   /** `exhausted` and `notSent` count since this process started. */
   readonly deliveries: {
     readonly waiting: number;

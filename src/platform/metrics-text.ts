@@ -123,6 +123,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     "holdfast_connections_closed_total",
     "Connections closed since there were too many, in all or of one address.",
   );
+  const showCapsulesNotKept = total(
+    "holdfast_capsules_not_kept_total",
+    "Checks whose capsule could not be kept: the disk was nearly full, or the ledger could not be written.",
+  );
   const free = gauge("holdfast_disk_free_bytes", "Free space on the disk of the data folder.");
   const ready = gauge("holdfast_ready", "1 where /readyz answers 200, 0 where it does not.");
   const clockDisagrees = gauge(
@@ -151,6 +155,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showBackups(figures.newestBackup);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     showClosed([[{}, figures.connectionsClosed]]);
+    showCapsulesNotKept([[{}, figures.capsulesNotKept]]);
     ready.set(figures.ready ? 1 : 0);
     clockDisagrees.set(figures.clockDisagrees ? 1 : 0);
     showJobs(figures.jobs);

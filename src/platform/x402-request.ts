@@ -126,9 +126,11 @@ export function createX402Client(options: X402ClientOptions): X402Client {
             },
           });
           headers = headersOf(response);
-          answer = { hops: [hopOf(url, response, peer)], headers: [...response.headers] };
-          const evidence = await readEvidence(response, bytesMax, signal, null);
-          return { connected: true, headers, evidence, answer };
+          const seen = { holdsItsDigest: false };
+          const hops = [hopOf(url, response, peer)];
+          answer = { hops, headers: [...response.headers], ...seen };
+          const evidence = await readEvidence(response, bytesMax, signal, null, seen);
+          return { connected: true, headers, evidence, answer: { ...answer, ...seen } };
         } catch (error) {
           const connected = !(error instanceof RequestFailure) || error.connected;
           return { connected, headers, evidence: unreachedEvidence(codeOf(error, signal)), answer };

@@ -34,6 +34,9 @@ import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
 /** The public receipt of a settled warrant (README, "Receipts"). */
 
+/** Who vouches for what was evaluated. A source that has signed it cannot deny it (README, "Signed sources"). */
+const EVIDENCE_KINDS = ["observed by this instance", "signed by the source"] as const;
+
 /**
  * The parts of a check that a public receipt shows: each clause's result, but not the observed value; the
  * source's origin, but not its path.
@@ -58,6 +61,9 @@ const receiptCheckForm = () =>
     ),
     outcome: oneOf(OUTCOMES),
     evaluated_at: time,
+    evaluator_version: orNull(integer),
+    evidence: oneOf(EVIDENCE_KINDS),
+    signed_by: orNull(text),
   });
 
 const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
@@ -73,6 +79,9 @@ const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
   details: check.details.map(({ kind, passed, reason_code }) => ({ kind, passed, reason_code })),
   outcome: check.outcome,
   evaluated_at: isoTime(check.evaluatedAt),
+  evaluator_version: check.evaluatorVersion,
+  evidence: EVIDENCE_KINDS[check.signedBy === null ? 0 : 1],
+  signed_by: check.signedBy,
 });
 
 export const receiptForm = form("Receipt", () =>

@@ -12,6 +12,7 @@ import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
 import type { Places } from "../platform/places.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
+import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
 import type { WebhookSender } from "../platform/webhook-sender.ts";
@@ -50,6 +51,7 @@ export type Context = {
   readonly tokens: Tokens;
   readonly x402: Buying;
   readonly capsules: KeepingCapsules;
+  readonly signerAmong: typeof signerAmong;
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];

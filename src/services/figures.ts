@@ -4,7 +4,13 @@ import type { Context } from "./context.ts";
 
 type LedgerFigures = Pick<
   Figures,
-  "warrantsByState" | "warrantsOverdue" | "money" | "escalations" | "deliveries" | "purchases"
+  | "warrantsByState"
+  | "warrantsOverdue"
+  | "money"
+  | "escalations"
+  | "deliveries"
+  | "capsulesNotKept"
+  | "purchases"
 >;
 
 /** Figures of the whole ledger, for the operator's metrics. */
@@ -32,6 +38,7 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
         lateMs: ageOf(await reader.deliveries.nextAttemptAt(), now),
         ...ctx.deliveryFailures,
       },
+      capsulesNotKept: ctx.capsules.notKept.count,
       purchases: {
         unfinished: purchases.unfinished,
         unknown: purchases.unknown,

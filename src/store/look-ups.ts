@@ -175,6 +175,8 @@ export const LOOK_UPS: LookUps = {
   contentBytes: (view, { organisationId, mode }, of) => view.index("contentBytes", organisationId, mode, of),
   oldestFree: (view, { organisationId, mode }) =>
     rowsOf(view, "purchase", view.index("oldestFree", organisationId, mode)),
+  sourceKeys: (view, { organisationId }) =>
+    rowsOf(view, "sourceKey", view.index("sourceKeysOf", organisationId)),
   capsule: (view, scope, id) => inScope(view.row("capsule", id), scope),
   oldestCapsules: (view, { organisationId, mode }) =>
     rowsOf(view, "capsule", view.index("oldestCapsules", organisationId, mode)),

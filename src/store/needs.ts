@@ -13,6 +13,7 @@ import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
+import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
@@ -101,6 +102,9 @@ export type NeedTable = {
    * smallest unit.
    */
   readonly openAuthorizations: Need<WalletToken | null, bigint>;
+
+  /** The keys of sources that the organisation has registered and not removed. */
+  readonly sourceKeys: Need<true, readonly SourceKey[]>;
 
   // What checks keep
   /** The oldest capsules of the organisation and mode, at most OLDEST_CAPSULES_MAX of them, and the newest one. */

@@ -14,6 +14,7 @@ import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
@@ -183,6 +184,12 @@ export interface Reader {
     get(hash: string): Promise<Uint8Array | null>;
     /** Its length in bytes, at the cost of a look-up. */
     length(hash: string): Promise<number | null>;
+  };
+  /** The keys of sources that were registered and not removed. */
+  readonly sourceKeys: {
+    get(id: string): Promise<SourceKey | null>;
+    list(organisationId: string): Promise<readonly SourceKey[]>;
+    of(organisationId: string, origin: string): Promise<readonly SourceKey[]>;
   };
   readonly capsules: {
     get(checkId: string): Promise<Capsule | null>;

@@ -63,6 +63,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   keyHeldBy: { idempotencyKey: always },
   contentBytes: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
   oldestFree: { purchase: ({ before, after }) => before?.contentBytes !== after?.contentBytes },
+  sourceKeysOf: { sourceKey: always },
   oldestCapsules: { capsule: always },
   newestCapsule: { capsule: always },
   openAuthorizations: { purchase: always },

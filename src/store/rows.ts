@@ -15,6 +15,7 @@ import type { Policy } from "../core/policy.ts";
 import type { Legs } from "../core/postings.ts";
 import type { Mode } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
@@ -38,6 +39,7 @@ export type ChangingRows = {
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
   readonly purchase: Purchase;
+  readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
   readonly user: User;
   readonly warrant: Warrant;

@@ -12,6 +12,7 @@ import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
 import type { SpendSession } from "../core/session.ts";
+import type { SourceKey } from "../core/source-key.ts";
 import type { TraceStep } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
@@ -54,6 +55,7 @@ export type LoadedRows = {
   readonly policy: Policy;
   readonly purchase: Purchase;
   readonly schema: NamedSchema;
+  readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
   readonly traceStep: TraceStep;
   readonly user: User;
@@ -98,6 +100,7 @@ export type IndexTable = {
   readonly keyHeldBy: Index<[holder: string], Id>;
   readonly contentBytes: Index<[organisationId: string, mode: string, of: "bought" | "free"], number>;
   readonly oldestFree: Index<[organisationId: string, mode: string], Ids>;
+  readonly sourceKeysOf: Index<[organisationId: string], Ids>;
   readonly oldestCapsules: Index<[organisationId: string, mode: string], Ids>;
   readonly newestCapsule: Index<[organisationId: string, mode: string], Id>;
   readonly openAuthorizations: Index<

@@ -106,6 +106,19 @@ const SUCCESSES: readonly Success[] = [
     people: ["The agent buyer is active."],
   },
   {
+    line: [
+      ...["source-keys", "add", "--organisation", "<organisation>", "--origin", "https://API#.example/"],
+      ...["--key", JSON.stringify({ kty: "OKP", crv: "Ed25519", x: "A".repeat(43) })],
+    ],
+    json: { object: "source_key", origin: "https://api1.example", algorithm: "ed25519", removed_at: null },
+    people: ["Registered a key of https://api2.example.", "ed25519"],
+  },
+  {
+    line: ["source-keys", "list", "--organisation", "<organisation>"],
+    json: { object: "list", data: [{ origin: "https://api1.example" }, { origin: "https://api2.example" }] },
+    people: ["https://api1.example", "ed25519"],
+  },
+  {
     line: ["keys", "create", "--agent", "<agent>"],
     json: { object: "api_key", mode: "sandbox", created_at: NOW, secret: expect.stringMatching(/^hf_test_/) },
     people: ["hf_test_", "shown once"],

@@ -30,6 +30,9 @@ describe("text that is given", () => {
 
   /** What no option can write into the ledger as text: it is looked up, counted, parsed, or a file's name or a secret. */
   const NO_TEXT = [
+    // An origin is parsed, and a key is base64.
+    "<origin>",
+    "<jwk>",
     ...[
       "<id>",
       "<entry>",

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, spyOn, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { sha256 } from "../../src/core/canonical.ts";
@@ -12,7 +13,7 @@ import {
 } from "../../src/platform/fetcher.ts";
 import { FLOOD_NAMES, floodSource } from "../support/floods.ts";
 import { drip, flood, type HostileSource, hostileSource, respond } from "../support/hostile-source.ts";
-import { CERTIFICATE_AUTHORITY } from "../support/tls.ts";
+import { CERTIFICATE, CERTIFICATE_AUTHORITY } from "../support/tls.ts";
 
 const TIMEOUT_MS = 400;
 const sources: HostileSource[] = [];
@@ -339,7 +340,16 @@ describe("TLS", () => {
 
   test("a certificate for the name, by an authority that is trusted, is reached", async () => {
     const { port } = await secure();
-    expect(outcome(await fetcherOf(trusting).fetch(`https://example.test:${port}/`))).toBe("secure");
+    const fetched = await fetcherOf(trusting).fetch(`https://example.test:${port}/`);
+    expect(outcome(fetched)).toBe("secure");
+    expect(fetched.answer.hops).toEqual([
+      {
+        url: `https://example.test:${port}/`,
+        status: 200,
+        address: "127.0.0.1",
+        certificateSha256: new X509Certificate(CERTIFICATE).fingerprint256.replaceAll(":", "").toLowerCase(),
+      },
+    ]);
   });
 
   test.each([

@@ -6,6 +6,7 @@ const NOTHING: Figures = {
   warrantsOverdue: 0,
   money: [],
   escalations: { count: 0, oldestMs: 0 },
+  capsulesNotKept: 0,
   deliveries: { waiting: 0, lateMs: 0, exhausted: 0, notSent: 0 },
   purchases: { unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 },
   jobs: [],
@@ -167,6 +168,13 @@ test("webhooks that were given up, and payments that are not known, are shown", 
     ],
   ];
   expect(names.map((name) => seriesOf(text, `holdfast_${name}`))).toEqual([..."12345678"]);
+});
+
+test("checks whose capsule could not be kept are counted", async () => {
+  const metrics = createMetrics();
+  await textOf(metrics, { capsulesNotKept: 2 });
+  const text = await textOf(metrics, { capsulesNotKept: 3 });
+  expect(seriesOf(text, "holdfast_capsules_not_kept_total")).toBe("3");
 });
 
 test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {

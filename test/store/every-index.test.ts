@@ -96,6 +96,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   purchases_with_bought_content: () => forgetContents(ctx, 0),
   purchases_with_free_content: () => forgetContents(ctx, 0),
   purchases_with_free_content_of_scope: () => needs({ oldestFree: true }),
+  source_keys_by_origin: () => ctx.reader.sourceKeys.of("org", "https://a.example"),
   spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
   users_by_organisation: () => ctx.reader.users.list("org"),
   verifiers_by_organisation: () => ctx.reader.verifiers.list("org"),

@@ -870,6 +870,12 @@ describe("raw SQL of a buggy caller", () => {
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
     twice("purchases", "payer nonce", { id: "'pur_new'", warrant_id: "'wrt_new'" }),
     twice("schemas", "id", { name: "'another'" }),
+    [
+      "two keys of a source with the same id",
+      () =>
+        "INSERT INTO source_keys SELECT 'sky_x', id, 'https://a.example', '{}', 0, NULL FROM organisations UNION ALL SELECT 'sky_x', id, 'https://a.example', '{}', 0, NULL FROM organisations",
+      /UNIQUE constraint failed: source_keys.id$/,
+    ],
     twice("scopes", "organisation_id mode"),
     twice("session_totals", "session held_at"),
     twice("spend_sessions", "id"),

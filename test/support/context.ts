@@ -10,6 +10,7 @@ import { compressBody, decompressBody } from "../../src/platform/capsule-coding.
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
 import { NO_SIGN_IN_LOG } from "../../src/platform/sign-in-log.ts";
+import { signerAmong } from "../../src/platform/source-signature.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createVault } from "../../src/platform/vault.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
@@ -117,6 +118,7 @@ export function createTestContext(
     tokens: createTokens(newSigningKey()),
     x402: NO_MONEY,
     capsules: newCapsules(),
+    signerAmong,
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     deliverySlots: createDeliverySlots(),

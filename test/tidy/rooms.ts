@@ -32,6 +32,7 @@ const PACKAGES_OF_CORE = [
   "multiformats",
   "re2js",
   "standardwebhooks",
+  "structured-headers",
   "ulid",
 ];
 /** Packages that only these rooms may use. Every other package is open to every room but core. */

@@ -8,6 +8,7 @@ import { shareOf } from "../../core/money.ts";
 import { isAboveThreshold } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
 import { SYSTEM } from "../../core/roles.ts";
+import { type PublicJwk, thumbprintOf } from "../../core/source-key.ts";
 import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
@@ -69,11 +70,12 @@ export type Checked = {
   readonly fetched: FetchedEvidence;
   readonly evaluation: Evaluation;
   readonly capsuleHash: string;
+  readonly signer: PublicJwk | null;
 };
 
 /** The record of a check. */
 export const checkOf = (
-  { id, warrantId, sourceUrl, fetched, evaluation, capsuleHash }: Checked,
+  { id, warrantId, sourceUrl, fetched, evaluation, capsuleHash, signer }: Checked,
   { decision, reasonCodes }: Outcome,
 ): Check => ({
   id,
@@ -91,7 +93,7 @@ export const checkOf = (
   bandLabel: decision.bandLabel,
   evaluatedAt: evaluation.evaluatedAt,
   evaluatorVersion: EVALUATOR_VERSION,
-  signedBy: null,
+  signedBy: signer && thumbprintOf(signer),
   capsuleHash,
 });
 

@@ -15,6 +15,7 @@ import {
   newOutcomeIds,
   type OutcomeIds,
 } from "../checks/outcome.ts";
+import { signerOf } from "../checks/signer.ts";
 import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { inPlace, TOO_MANY_CHECKS } from "../in-place.ts";
@@ -73,14 +74,25 @@ async function runCheck(
       { party: begun.organisationId, live: begun.mode === "live" },
       (target) => sourceOrigins === null || allowsSource(sourceOrigins, target),
     );
-    const [evaluation, body] = await Promise.all([
-      evaluateEvidence(ctx, begun, fetched.evidence, ctx.now()),
+    const now = ctx.now();
+    const asked = { organisationId: begun.organisationId, method: "GET", now };
+    const [evaluation, body, signer] = await Promise.all([
+      evaluateEvidence(ctx, begun, fetched.evidence, now),
       packBody(ctx, fetched.evidence),
+      signerOf(ctx, asked, fetched.answer),
     ]);
     const ids = newOutcomeIds(ctx);
-    const seen = { checkId: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, ...fetched };
+    const seen = { checkId: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signer, ...fetched };
     const capsuleHash = await keepCapsule(ctx, begun, seen, body);
-    const checked = { id: ids.checkId, warrantId: begun.id, sourceUrl, fetched, evaluation, capsuleHash };
+    const checked = {
+      id: ids.checkId,
+      warrantId: begun.id,
+      sourceUrl,
+      fetched,
+      evaluation,
+      signer,
+      capsuleHash,
+    };
     return await completeCheck(ctx, begun, ids, checked);
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.

@@ -18,6 +18,7 @@ import {
   newOutcomeIds,
   type Outcome,
 } from "../checks/outcome.ts";
+import { signerOf } from "../checks/signer.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../in-place.ts";
@@ -109,7 +110,10 @@ async function completeSettlement(
 ): Promise<Answer | Refusal> {
   const ids = newOutcomeIds(ctx);
   const { evidence, evaluation, money, answer } = found;
-  const of = { warrantId: begun.id, sourceUrl: signed.url, evaluation };
+  const { organisationId, method } = signed;
+  const asked = { organisationId, method, now: evaluation.evaluatedAt };
+  const signer = await signerOf(ctx, asked, answer);
+  const of = { warrantId: begun.id, sourceUrl: signed.url, evaluation, signer };
   const seen = { ...of, checkId: ids.checkId, evidence, answer };
   const capsuleHash = await keepCapsule(ctx, begun, seen, boughtBody(evidence));
   const checked = { ...of, id: ids.checkId, fetched: fetchedOf(begun, signed, found), capsuleHash };

@@ -1,15 +1,21 @@
 import { sql } from "drizzle-orm";
 import { lazily } from "./lazily.ts";
 import type { Connection, Tables } from "./open.ts";
-import { appendedOf, placeholdersOf } from "./rows.ts";
+import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsuleParts, capsules } from "./tables/capsules.ts";
+import { sourceKeys } from "./tables/directory.ts";
 
 /** How the bodies of answers are written and deleted: those in capsules in parts, those of purchases whole. */
 
-/** Capsules of checks, and their bodies. */
+/** Capsules of checks, their bodies, and the keys that may have signed them. */
 export function capsuleRows(tables: Tables) {
   const { hash, part, bytes } = capsuleParts;
   return {
+    sourceKey: () =>
+      tables
+        .insert(sourceKeys)
+        .values(placeholdersOf(sourceKeys))
+        .onConflictDoUpdate({ target: sourceKeys.id, set: excludedOf(sourceKeys, "removedAt") }),
     capsule: () => tables.insert(capsules).values(appendedOf(capsules)),
     // An upload that a crash cut off may have left parts that were compressed otherwise.
     capsulePart: () =>
@@ -39,3 +45,7 @@ export const deletionOfUnkept = (raw: Connection["raw"]) =>
       parts.run(hash);
     };
   });
+
+/** The ids of a scope's capsules. */
+export const capsulesSql = (order: string, limit: number): string =>
+  `SELECT id AS key FROM capsules WHERE organisation_id = ? AND mode = ? ORDER BY ${order} LIMIT ${limit}`;

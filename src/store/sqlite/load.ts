@@ -7,6 +7,7 @@ import { OLDEST_CAPSULES_MAX, OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { finding, keyed } from "./find-by-key.ts";
+import { capsulesSql } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
@@ -58,7 +59,7 @@ function peopleLookUps(tables: Tables) {
 }
 
 function rulesLookUps(tables: Tables) {
-  const { agents, apiKeys, policies, schemas, spendSessions, verifiers } = directory;
+  const { agents, apiKeys, policies, schemas, sourceKeys, spendSessions, verifiers } = directory;
   return {
     agent: finding(() =>
       tables.select(withoutPosition(agents)).from(agents).where(keyed(agents.id)).prepare(),
@@ -71,6 +72,7 @@ function rulesLookUps(tables: Tables) {
     verifier: finding(() =>
       tables.select(withoutPosition(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
     ),
+    sourceKey: finding(() => tables.select().from(sourceKeys).where(keyed(sourceKeys.id)).prepare()),
     spendSession: finding(() =>
       tables
         .select(withoutPosition(spendSessions))
@@ -242,6 +244,9 @@ function indexesOf(raw: Database): Indexes {
        WHERE organisation_id = ? AND mode = ? AND content_bytes > 0 AND warrant_id IS NULL
        ORDER BY rowid LIMIT ${OLDEST_FREE_MAX}`,
     ),
+    sourceKeysOf: all(
+      "SELECT id AS key FROM source_keys WHERE organisation_id = ? AND removed_at IS NULL ORDER BY id",
+    ),
     oldestCapsules: all(capsulesSql("position", OLDEST_CAPSULES_MAX)),
     newestCapsule: first(capsulesSql("position DESC", 1)),
     openAuthorizations: openAuthorizationsIn(raw),
@@ -259,9 +264,6 @@ function indexesOf(raw: Database): Indexes {
     ),
   };
 }
-
-const capsulesSql = (order: string, limit: number): string =>
-  `SELECT id AS key FROM capsules WHERE organisation_id = ? AND mode = ? ORDER BY ${order} LIMIT ${limit}`;
 
 /** The running totals of sessions. */
 function totalsIn(raw: Database): Pick<Indexes, "heldUntil" | "heldSince"> {

@@ -21,6 +21,7 @@ const ANSWER: SeenAnswer = {
     { url: "https://b.example/", status: 200, address: "192.0.2.2", certificateSha256: HASH },
   ],
   headers: [["content-type", "application/json"]],
+  holdsItsDigest: false,
 };
 
 let service: ShellService;
@@ -85,6 +86,8 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
       { url: "https://b.example/", status: 200, address: "192.0.2.2", certificate_sha256: HASH },
     ],
     headers: [["content-type", "application/json"]],
+    holds_its_digest: false,
+    signed_with: null,
     source_code: null,
     status: 200,
     last_modified_at: "1970-01-01T00:00:01.000Z",

@@ -3,6 +3,7 @@ import { zstdDecompressSync } from "node:zlib";
 import { canonicalJson, sha256 } from "../../../core/canonical.ts";
 import { type CapsuleFacts, capsuleBytes, capsuleHashOf } from "../../../core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "../../../core/clauses/limits.ts";
+import { thumbprintOf } from "../../../core/source-key.ts";
 import { isoTime } from "../../../core/time.ts";
 import { storedBody } from "../readers/capsules.ts";
 import { capsules } from "../tables/capsules.ts";
@@ -43,6 +44,8 @@ function* auditCapsule(database: Database, what: string, row: Row): Generator<st
   if (check !== null) {
     yield* expectSame(`${what}: the SHA-256 of its facts`, capsuleHashOf(row), check.capsuleHash);
     yield* auditScope(database, what, row, check.warrant);
+    const signer = facts.signed_with && thumbprintOf(facts.signed_with);
+    yield* expectSame(`${what}: the thumbprint of signed_with`, signer, check.signedBy);
     yield* auditBody(database, what, row);
     yield* expectSame(`${what}: its facts' evaluated_at`, facts.evaluated_at, isoTime(check.evaluatedAt));
   }

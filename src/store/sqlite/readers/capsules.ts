@@ -1,12 +1,29 @@
 import type { Database } from "bun:sqlite";
-import { eq } from "drizzle-orm";
+import { and, asc, eq, isNull, type SQL } from "drizzle-orm";
 import type { Capsule } from "../../../core/capsule.ts";
 import type { Scope } from "../../scope.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { withoutPosition } from "../rows.ts";
 import { capsules } from "../tables/capsules.ts";
+import { sourceKeys } from "../tables/directory.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
+
+export function createSourceKeysReader({ tables }: Connection): SqliteReader["sourceKeys"] {
+  const { id, organisationId, origin, removedAt } = sourceKeys;
+  const where = (...conditions: SQL[]) =>
+    tables
+      .select()
+      .from(sourceKeys)
+      .where(and(isNull(removedAt), ...conditions))
+      .orderBy(asc(id))
+      .all();
+  return {
+    get: (keyId) => where(eq(id, keyId))[0] ?? null,
+    list: (of) => where(eq(organisationId, of)),
+    of: (of, from) => where(eq(organisationId, of), eq(origin, from)),
+  };
+}
 
 export function createCapsulesReader({ tables, raw }: Connection): SqliteReader["capsules"] {
   const scopesWithOld = lazily(() => {

@@ -1,6 +1,6 @@
 import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
-import { createCapsulesReader } from "./capsules.ts";
+import { createCapsulesReader, createSourceKeysReader } from "./capsules.ts";
 import { createDirectoryReader } from "./directory.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
@@ -26,6 +26,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     deliveries: createDeliveriesReader(connection),
     ...createPurchasesReader(connection),
     capsules: createCapsulesReader(connection),
+    sourceKeys: createSourceKeysReader(connection),
     ...createPeopleReader(tables),
   };
 };

@@ -8,6 +8,7 @@ import { DECISIONS } from "../../../core/escalation.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
 import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
+import type { PublicJwk } from "../../../core/source-key.ts";
 import { amount, bool, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 
 /** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
@@ -138,6 +139,20 @@ export const passkeyApprovals = sqliteTable("passkey_approvals", {
   expiresAt: int("expires_at").notNull(),
   usedAt: int("used_at"),
 });
+
+/** Keys that sources sign their answers with. A removed one stays, for what was recorded with it. */
+export const sourceKeys = sqliteTable(
+  "source_keys",
+  {
+    id: text("id").primaryKey(),
+    organisationId: organisationColumn(),
+    origin: text("origin").notNull(),
+    jwk: json<PublicJwk>("jwk").notNull(),
+    createdAt: int("created_at").notNull(),
+    removedAt: int("removed_at"),
+  },
+  (t) => [index("source_keys_by_origin").on(t.organisationId, t.origin).where(sql`${t.removedAt} IS NULL`)],
+);
 
 /** The audit log: append-only, by triggers. */
 export const auditEntries = sqliteTable(

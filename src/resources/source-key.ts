@@ -1,0 +1,15 @@
+import { algorithmOf, type SourceKey, thumbprintOf } from "../core/source-key.ts";
+import { isoTime } from "../core/time.ts";
+
+/** A key of a source, as the command line shows it. */
+export const sourceKeyResource = (key: SourceKey) => ({
+  id: key.id,
+  object: "source_key" as const,
+  organisation_id: key.organisationId,
+  origin: key.origin,
+  algorithm: algorithmOf(key.jwk),
+  thumbprint: thumbprintOf(key.jwk),
+  jwk: key.jwk,
+  created_at: isoTime(key.createdAt),
+  removed_at: key.removedAt === null ? null : isoTime(key.removedAt),
+});
