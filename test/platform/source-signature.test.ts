@@ -79,6 +79,29 @@ describe("a signature does not count", () => {
   });
 });
 
+test("a signature that says its algorithm counts with a key of that algorithm alone", async () => {
+  const how = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  const { publicKey, privateKey } = (await crypto.subtle.generateKey(how, true, [
+    "sign",
+    "verify",
+  ])) as CryptoKeyPair;
+  const { kty, crv, x, y } = await crypto.subtle.exportKey("jwk", publicKey);
+  const key = { kty, crv, x, y } as PublicJwk;
+  const signedAs = async (algorithm: string) => {
+    const params = `("@status" "content-digest");alg="${algorithm}"`;
+    const base = `"@status": 200\n"content-digest": ${DIGEST}\n"@signature-params": ${params}`;
+    const signature = Buffer.from(await crypto.subtle.sign(how, privateKey, Buffer.from(base))).toString(
+      "base64",
+    );
+    return signer({
+      headers: { "signature-input": `s=${params}`, signature: `s=:${signature}:` },
+      keys: [key],
+    });
+  };
+  expect(await signedAs("ecdsa-p256-sha256")).toEqual(key);
+  expect(await signedAs("ed25519")).toBeNull();
+});
+
 /** The signature base of a response that is said to be signed so. */
 const baseOf = (input: string, headers: readonly (readonly [string, string])[] = []): string | undefined =>
   statedSignatures(

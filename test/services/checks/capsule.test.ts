@@ -5,6 +5,7 @@ import { EVALUATOR_VERSION } from "../../../src/core/clauses/evaluator-version.t
 import { reachedEvidence, unreachedEvidence } from "../../../src/core/clauses/evidence.ts";
 import type { Mode } from "../../../src/core/roles.ts";
 import { countRunningTime, forgetOld } from "../../../src/jobs/retention.ts";
+import { forgetCapsules } from "../../../src/services/checks/capsule.ts";
 import { newCapsules } from "../../support/context.ts";
 import { asksVoucher, delivers, openMarket, SELLER_URL } from "../../support/market.ts";
 import type { TestOrganisation } from "../../support/organisations.ts";
@@ -195,6 +196,18 @@ test("capsules are deleted after their days, with their bodies", async () => {
   expect(ids()).toEqual([later]);
   await runs(2 * DAY_MS);
   expect([ids(), partCount()]).toEqual([[], 0]);
+});
+
+test("old capsules are deleted in steps: no commit deletes much more than a megabyte", async () => {
+  const organisation = await service.organisation();
+  for (let count = 0; count < 3; count++) {
+    body = random(700 * KIB);
+    await checked(organisation);
+  }
+  const later = service.clock.now + 1;
+  expect([await forgetCapsules(service.ctx, later), await forgetCapsules(service.ctx, later)]).toEqual([
+    2, 1,
+  ]);
 });
 
 test("a purchase's capsule has the body that the purchase has stored, also once the purchase gives it up", async () => {
