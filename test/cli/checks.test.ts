@@ -144,7 +144,10 @@ describe("a file is refused", () => {
     const file = await exported();
     ALTERED[field]?.(file);
     const { code, err } = await cli.run("checks", "replay", await written(file), "--json");
-    expect([code, JSON.parse(err).error.message.split(":")[0]]).toEqual([1, field]);
+    expect([code, JSON.parse(err).error.message.split(" is ")[0]]).toEqual([
+      1,
+      `The file was altered: its ${field}`,
+    ]);
   });
 
   test.each([["[]"], ["{}"], ['{"object":"check_export"}'], ["no JSON"]])("that is %p", async (text) => {

@@ -5,7 +5,7 @@ import { EVALUATOR_VERSION } from "../../core/clauses/evaluator-version.ts";
 import type { ClauseResult, Evaluation } from "../../core/clauses/evidence.ts";
 import { CLAUSE_CODES } from "../../core/clauses/reason-codes.ts";
 import { parseClauses } from "../../core/clauses/registry.ts";
-import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { scoreInBps } from "../../core/policy.ts";
 import { type CheckExport, checkExportForm } from "../../resources/check-export.ts";
 import type { Evaluate } from "../context.ts";
@@ -73,7 +73,10 @@ function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refus
   ];
   const wrong = given.find(([, found, expected]) => found !== expected);
   return wrong
-    ? refuseField(wrong[0], `is ${wrong[2]}, and what it stands for gives ${wrong[1]}: the file was altered`)
+    ? refuse(
+        "validation_failed",
+        `The file was altered: its ${wrong[0]} is ${wrong[2]}, and what that stands for gives ${wrong[1]}.`,
+      )
     : null;
 }
 
