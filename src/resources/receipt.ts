@@ -61,9 +61,10 @@ const receiptCheckForm = () =>
     ),
     outcome: oneOf(OUTCOMES),
     evaluated_at: time,
-    evaluator_version: orNull(integer),
-    evidence: oneOf(EVIDENCE_KINDS),
-    signed_by: orNull(text),
+    // Not there in a check of before there were versions: its receipt stays as it was.
+    evaluator_version: Type.Optional(integer),
+    evidence: Type.Optional(oneOf(EVIDENCE_KINDS)),
+    signed_by: Type.Optional(orNull(text)),
   });
 
 const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
@@ -79,9 +80,11 @@ const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
   details: check.details.map(({ kind, passed, reason_code }) => ({ kind, passed, reason_code })),
   outcome: check.outcome,
   evaluated_at: isoTime(check.evaluatedAt),
-  evaluator_version: check.evaluatorVersion,
-  evidence: EVIDENCE_KINDS[check.signedBy === null ? 0 : 1],
-  signed_by: check.signedBy,
+  ...(check.evaluatorVersion !== null && {
+    evaluator_version: check.evaluatorVersion,
+    evidence: EVIDENCE_KINDS[check.signedBy === null ? 0 : 1],
+    signed_by: check.signedBy,
+  }),
 });
 
 export const receiptForm = form("Receipt", () =>
