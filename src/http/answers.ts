@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { Claim } from "../core/byte-budget.ts";
 import { type ErrorCode, isRefusal, type Refusal } from "../core/errors.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
+import { BYTES } from "./route.ts";
 import { type LongBody, PIECE_BYTES, type Room } from "./sending.ts";
 
 /**
@@ -96,6 +97,14 @@ function filled(json: string, content: Uint8Array, isText: boolean, claim: Claim
     },
   };
 }
+
+/** Bytes that are short enough to be sent at once. */
+export const bytes = (body: Uint8Array, headers: Readonly<Record<string, string>>): Answer => ({
+  status: 200,
+  body: { claim: null, pieces: () => [body] },
+  contentType: BYTES,
+  headers,
+});
 
 /** 204: done, without a body. */
 export const noContent = (headers: Readonly<Record<string, string>> = {}): Answer => ({

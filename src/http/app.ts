@@ -4,6 +4,7 @@ import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { internalRoutes } from "./routes/internal.ts";
+import { logRoutes } from "./routes/log.ts";
 import { operationRoutes } from "./routes/operation.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { passkeyRoutes } from "./routes/passkeys.ts";
@@ -21,6 +22,7 @@ const routes: readonly Route[] = [
   ...authRoutes,
   ...passkeyRoutes,
   ...publicRoutes,
+  ...logRoutes,
   ...operationRoutes,
   ...internalRoutes,
   ...pageRoutes,

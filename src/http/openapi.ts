@@ -4,7 +4,7 @@ import { noBody } from "../resources/input.ts";
 import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { type Answers, answersOf, type RouteRule, ruleOf } from "./route.ts";
+import { type Answers, answersOf, BYTES, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
 
 type Describe = ReturnType<typeof createSchemas>["describe"];
@@ -197,5 +197,5 @@ function contentOf(answers: Answers, describe: Describe): object | null {
   if (answers === null) return null;
   return typeof answers === "function"
     ? { "application/json": { schema: describe(answers()) } }
-    : { [answers]: { schema: { type: "string" } } };
+    : { [answers]: { schema: answers === BYTES ? {} : { type: "string" } } };
 }

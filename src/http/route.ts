@@ -27,10 +27,11 @@ const RULE = "x-holdfast-rule";
 const ANSWERS = "x-holdfast-answers";
 
 /**
- * The form of a route's successful answer, for the API's description: a resource, text of a media type, or
+ * The form of a route's successful answer, for the API's description: a resource, text of a media type, bytes, or
  * nothing.
  */
-export type Answers = Form | `text/${string}` | null;
+export type Answers = Form | `text/${string}` | typeof BYTES | null;
+export const BYTES = "application/octet-stream";
 
 type Description = {
   readonly summary: string;

@@ -5,6 +5,8 @@ import type { AuthSession } from "../core/auth-session.ts";
 import type { Check } from "../core/check.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
+import type { LogCheckpoint, LogPlace } from "../core/log.ts";
+import type { Hash } from "../core/merkle.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey } from "../core/passkey.ts";
@@ -69,6 +71,22 @@ export interface Reader {
     /** Oldest first. */
     of(warrantId: string): Promise<readonly TraceEntry[]>;
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
+  };
+  /** The log: the Merkle tree whose leaves are the entries of all traces. */
+  readonly log: {
+    /** How many leaves it has. */
+    size(): Promise<number>;
+    root(size: number): Promise<Hash>;
+    inclusionProof(index: number, size: number): Promise<readonly Hash[]>;
+    /** The first `width` hashes of a tile; null where it does not have so many. */
+    tile(level: number, index: number, width: number): Promise<Uint8Array | null>;
+    /** The entry hashes of the leaves from this one on; fewer where the log ends. */
+    entryHashes(first: number, limit: number): Promise<readonly Hash[]>;
+    newestCheckpoint(): Promise<LogCheckpoint | null>;
+    /** The first checkpoint of at least this size. */
+    checkpointOf(size: number): Promise<LogCheckpoint | null>;
+    /** Where the entries of a warrant's trace are, in their order. */
+    placesOf(warrantId: string): Promise<readonly LogPlace[]>;
   };
   readonly checks: { of(warrantId: string): Promise<readonly Check[]> };
   /** Escalations that wait for a person come first, the longest waiting at the top. */

@@ -11,6 +11,7 @@ import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type NewerLedger, newerLedger } from "./ledger-version.ts";
 import { createLoad } from "./load.ts";
+import { createLogWriter } from "./log.ts";
 import { createNames } from "./names.ts";
 import { connect, openLedger } from "./open.ts";
 import { createPositions } from "./positions.ts";
@@ -104,6 +105,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
   });
   const forget = createForget(writer.raw);
+  const log = createLogWriter(writer.raw);
   // Nothing reads the pragma `user_version`, and setting it writes a page to the disk.
   const probe = () => {
     const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
@@ -119,6 +121,8 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditFolder(dataFolder);
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
+    extendLog: (entriesMax) => commits.run(() => log.extend(entriesMax)),
+    keepCheckpoint: (checkpoint) => commits.run(() => log.keepCheckpoint(checkpoint)),
     probe: () => commits.run(probe),
     hasSpace: (mode) =>
       mode === "live" || (freeBytes() ?? Number.POSITIVE_INFINITY) >= FREE_BYTES_MIN_OF_SANDBOX,

@@ -1,6 +1,7 @@
 import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createDirectoryReader } from "./directory.ts";
+import { createLogReader } from "./log.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -19,6 +20,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     warrants: createWarrantsReader(connection, names),
     trace: createTraceReader(connection, names),
     checks: createChecksReader(tables),
+    log: createLogReader(raw),
     escalations: createEscalationsReader(tables),
     ...createDirectoryReader(connection),
     webhooks: createWebhooksReader(connection),

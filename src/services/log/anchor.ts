@@ -1,0 +1,51 @@
+import { sha256Bytes } from "../../core/canonical.ts";
+import { formatCheckpoint } from "../../core/checkpoint.ts";
+import { logNameOf } from "../../core/log.ts";
+import { formatSignedNote, noteKey, signText } from "../../core/signed-note.ts";
+import type { Tokens } from "../../platform/tokens.ts";
+import type { Context } from "../context.ts";
+
+/** How many entries one commit appends. Requests wait for that long at most. */
+const STEP = 200;
+/** The steps of one run. The next run appends what is left. */
+const STEPS_MAX = 500;
+
+/**
+ * Appends the entries of the trace that the log does not have yet, and signs a checkpoint where the log has grown since the last
+ * one. Any number of processes may do so at any time.
+ *
+ * @returns how many entries were appended
+ */
+export async function anchor(ctx: Context): Promise<number> {
+  let appended = 0;
+  for (let step = 0; step < STEPS_MAX; step++) {
+    const entries = await ctx.store.extendLog(STEP);
+    appended += entries;
+    if (entries < STEP) break;
+    await new Promise(setImmediate);
+  }
+  await signCheckpoint(ctx);
+  return appended;
+}
+
+async function signCheckpoint(ctx: Context): Promise<void> {
+  const grown = await ctx.store.read(async ({ instance, log }) => {
+    const size = await log.size();
+    const newest = await log.newestCheckpoint();
+    if (size === (newest?.size ?? 0)) return null;
+    return { size, root: await log.root(size), instanceId: (await instance.get()).id };
+  });
+  if (grown === null) return;
+  const { size, root, instanceId } = grown;
+  const name = logNameOf(instanceId);
+  const text = formatCheckpoint({ origin: name, size, root, extensions: [] });
+  const line = await signText(text, logKeyOf(name, ctx.tokens), ctx.tokens.signBytes);
+  const note = formatSignedNote({ text, lines: [line] });
+  await ctx.store.keepCheckpoint({ size, root, note, madeAt: ctx.now() });
+}
+
+/** The key that signs the log's checkpoints: the instance's signing key, under the log's name. */
+function logKeyOf(name: string, { jwks }: Tokens) {
+  const publicKey = Uint8Array.fromBase64(jwks.keys[0]?.x ?? "", { alphabet: "base64url" });
+  return noteKey(name, "ed25519", publicKey, sha256Bytes);
+}
