@@ -229,7 +229,7 @@ function jobsOf(
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    { name: "anchor", everyMs: 10 * SECOND_MS, firstMs: SECOND_MS, run: JOBS.anchor },
+    { name: "anchor", everyMs: 10 * SECOND_MS, run: JOBS.anchor },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
   return jobs.map((job) => ({

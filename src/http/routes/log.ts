@@ -36,8 +36,8 @@ function askedTile(level: string, place: string): AskedTile | null {
 }
 
 async function answerTile({ ctx, params, path }: Call): Promise<Result> {
-  const { level = "", ...parts } = params as Readonly<Record<string, string>>;
-  const asked = askedTile(level, Object.values(parts).join("/"));
+  const { level = "", a, b, c, d } = params as Readonly<Record<string, string>>;
+  const asked = askedTile(level, [a, b, c, d].filter((part) => part !== undefined).join("/"));
   const tile = asked && (await readTile(ctx, asked));
   return tile ? bytes(tile, { "Cache-Control": FOREVER }) : refuseUnknownRoute("GET", path);
 }
