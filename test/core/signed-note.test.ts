@@ -161,6 +161,7 @@ describe("reading a note", () => {
     ["the text alone", TEXT],
     ["no signature line", `${TEXT}\n`],
     ["no newline at its end", `${TEXT}\n${PETER_LINE.slice(0, -1)}`],
+    ["another character in place of the last newline", `${TEXT}\n${PETER_LINE.slice(0, -1)}X`],
     ["a control character", `\u0001${TEXT}\n${PETER_LINE}`],
     ["a carriage return", `${TEXT.replace("\n", "\r\n")}\n${PETER_LINE}`],
     ["a lone surrogate", `\ud800${TEXT}\n${PETER_LINE}`],
@@ -256,6 +257,8 @@ describe("a cosignature", () => {
     expect(await verifyNote({ text: `${text}x\n`, lines: [line] }, [witness], verify)).toBeNull();
     const short = { ...line, signature: line.signature.subarray(0, 71) };
     expect(await verifyNote({ text, lines: [short] }, [witness], verify)).toBeNull();
+    const shorter = { ...line, signature: line.signature.subarray(0, 7) };
+    expect(await verifyNote({ text, lines: [shorter] }, [witness], verify)).toBeNull();
   });
 
   test("a time that no number holds exactly is refused, whoever signed it", async () => {
