@@ -11,6 +11,7 @@ import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
+import { witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
@@ -96,6 +97,8 @@ async function startLocked(
   if (isRefusal(keys)) return keys;
   const noBackupKey = ensureBackupKey(config, secrets);
   if (noBackupKey) return noBackupKey;
+  const witnessKey = witnessKeyOfServer(config, secrets);
+  if (isRefusal(witnessKey)) return witnessKey;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
@@ -103,6 +106,7 @@ async function startLocked(
       secrets,
       store,
       keys,
+      witnessSeed: () => witnessKey,
       baseUrl,
       warmChildren: 2,
       listeners,

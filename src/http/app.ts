@@ -10,6 +10,7 @@ import { pageRoutes } from "./routes/pages.ts";
 import { passkeyRoutes } from "./routes/passkeys.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
+import { witnessRoutes } from "./routes/witness.ts";
 import { x402Routes } from "./routes/x402.ts";
 
 /** To describe every model takes 5 ms, so the first request for the documentation does it, and not the start. */
@@ -23,6 +24,7 @@ const routes: readonly Route[] = [
   ...passkeyRoutes,
   ...publicRoutes,
   ...logRoutes,
+  ...witnessRoutes,
   ...operationRoutes,
   ...internalRoutes,
   ...pageRoutes,

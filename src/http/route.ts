@@ -20,11 +20,14 @@ export type RouteRule = {
   /** Whether requests count against the caller's rate limit. Where they do not, the limit does not refuse them either. */
   readonly counted: boolean;
   readonly bodyBytesMax: number;
+  /** Whether the body is text, of whatever content type; else it is a JSON object. */
+  readonly takesText: boolean;
 };
 
 const BODY_BYTES_MAX = 256 * 1024;
 const RULE = "x-holdfast-rule";
 const ANSWERS = "x-holdfast-answers";
+const AS_TEXT = "x-holdfast-as-text";
 
 /**
  * The form of a route's successful answer, for the API's description: a resource, text of a media type, bytes, or
@@ -43,7 +46,10 @@ type Description = {
   readonly bucket: Bucket;
   readonly counted?: boolean;
   readonly bodyBytesMax?: number;
+  readonly takesText?: boolean;
   readonly answers: Answers;
+  /** Statuses that are answered as text, though they refuse. */
+  readonly answersAsText?: readonly string[];
   readonly responses: Readonly<Record<string, string>>;
 };
 
@@ -56,9 +62,10 @@ export function route({
   bucket,
   counted = true,
   bodyBytesMax = BODY_BYTES_MAX,
+  takesText = false,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax };
+  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax, takesText };
   return {
     summary: description.summary,
     tags: description.tags,
@@ -67,6 +74,7 @@ export function route({
     ),
     [RULE]: rule,
     [ANSWERS]: description.answers,
+    [AS_TEXT]: description.answersAsText ?? [],
   };
 }
 
@@ -83,6 +91,10 @@ export function answersOf(detail: object): Answers {
   if (answers === undefined) throw new Error("a route without an answer");
   return answers;
 }
+
+/** The statuses that a route answers as text, though they refuse. */
+export const answeredAsText = (detail: object): readonly string[] =>
+  (detail as { readonly [AS_TEXT]?: readonly string[] })[AS_TEXT] ?? [];
 
 type Detail = ReturnType<typeof route>;
 

@@ -19,6 +19,7 @@ import {
   NO_ROOM,
   type ReadBody,
   readJsonBody,
+  readTextBody,
   TOOK_TOO_LONG,
 } from "./body.ts";
 import {
@@ -245,7 +246,7 @@ async function checkedResult(
 
 async function readBody(
   call: Call,
-  { bodyBytesMax }: RouteRule,
+  { bodyBytesMax, takesText }: RouteRule,
   request: Request,
   { bodies, bodyMsMax }: Checks,
 ): Promise<ReadBody | Refusal> {
@@ -255,7 +256,7 @@ async function readBody(
   const claim = await claimBody(bodies, { bytes, ...partyOf(call) });
   if (isRefusal(claim)) return claim;
   call.bodyClaim = claim;
-  return readJsonBody(request, bodyBytesMax, bodyMsMax);
+  return (takesText ? readTextBody : readJsonBody)(request, bodyBytesMax, bodyMsMax);
 }
 
 function setIdentity(call: Call, { caller, signedIn }: Identity): void {

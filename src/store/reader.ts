@@ -20,6 +20,7 @@ import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
 import type { Scope } from "./scope.ts";
@@ -224,5 +225,16 @@ export interface Reader {
     /** The sums over all organisations. */
     totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
+  };
+  readonly witnessedLogs: {
+    get(origin: string): Promise<WitnessedLog | null>;
+    /** All of them, in the order of their origins: there are as many as the operator has named. */
+    list(): Promise<readonly WitnessedLog[]>;
+  };
+  readonly cosignatures: {
+    /** Those on the checkpoint of a size, in the order of the witnesses' names. */
+    of(size: number): Promise<readonly Cosignature[]>;
+    /** Those of a witness on checkpoints below a size, the largest checkpoint first. */
+    below(witness: string, size: number, limit: number): Promise<readonly Cosignature[]>;
   };
 }

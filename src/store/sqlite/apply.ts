@@ -27,6 +27,7 @@ import {
   purchaseRows,
   spendingRows,
   sumsOf,
+  witnessRows,
 } from "./writes.ts";
 
 /** Writes the puts and deletions of a batch, in their order, inside the transaction that decided them. */
@@ -42,6 +43,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     ...peopleRows(tables),
     ...operationRows(tables),
     ...purchaseRows(tables),
+    ...witnessRows(tables),
     ...finalRows(tables),
   });
 

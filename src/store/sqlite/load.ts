@@ -17,6 +17,7 @@ import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
+import { cosignatures, witnessedLogs } from "./tables/witnesses.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 
 /**
@@ -170,6 +171,26 @@ function operationLookUps(tables: Tables, raw: Database) {
   };
 }
 
+function witnessLookUps(tables: Tables) {
+  const { size, witness } = cosignatures;
+  return {
+    witnessedLog: finding(() =>
+      tables.select().from(witnessedLogs).where(keyed(witnessedLogs.origin)).prepare(),
+    ),
+    cosignature: lazily(() => {
+      const statement = tables
+        .select()
+        .from(cosignatures)
+        .where(and(eq(size, placeholder("size")), eq(witness, placeholder("witness"))))
+        .prepare();
+      return (rowKey: string) => {
+        const [sizeText, name = ""] = rowKey.split(" ");
+        return statement.get({ size: Number(sizeText), witness: name }) ?? null;
+      };
+    }),
+  };
+}
+
 type Asked = SQLQueryBindings[];
 type Ask<Name extends IndexName> = (of: IndexTable[Name]["of"]) => IndexTable[Name]["gives"];
 type Indexes = { readonly [Name in IndexName]: Ask<Name> };
@@ -317,6 +338,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...rulesLookUps(tables),
     ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables, raw),
+    ...witnessLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

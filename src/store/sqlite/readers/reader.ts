@@ -12,6 +12,7 @@ import {
   createWarrantsReader,
 } from "./warrants.ts";
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
+import { createWitnessesReader } from "./witnesses.ts";
 
 export const createSqliteReader = (connection: Connection): SqliteReader => {
   const { tables, raw } = connection;
@@ -27,5 +28,6 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     deliveries: createDeliveriesReader(connection),
     ...createPurchasesReader(connection),
     ...createPeopleReader(tables),
+    ...createWitnessesReader(tables),
   };
 };
