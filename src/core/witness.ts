@@ -112,7 +112,7 @@ export function judgeCheckpoint(known: Checkpoint | null, offered: AddCheckpoint
     toRoot: checkpoint.root,
   });
   if (!isProved) return from === checkpoint.size && proof.length === 0 ? "other_root" : "unproved";
-  return known !== null && from === checkpoint.size ? "same" : "continues";
+  return from === checkpoint.size ? "same" : "continues";
 }
 
 /** The checkpoint in a note that was stored. Throws where there is none. */
