@@ -12,6 +12,7 @@ export type TestLog = {
   readonly verifierKey: string;
   /** The signed checkpoint of the first leaves, with further lines of text where given. */
   note(size: number, ...extensions: string[]): Promise<string>;
+  root(size: number): Hash;
   proof(from: number, to: number): readonly Hash[];
   /** A request that offers the checkpoint of a size to a witness that stands at another. */
   offer(from: number, to: number): Promise<string>;
@@ -31,6 +32,7 @@ export function createTestLog(origin: string, leaves: readonly string[], seed = 
   };
   return {
     ...{ origin, key, note, proof },
+    root: (size) => rootOf(size, read),
     verifierKey: formatVerifierKey(key),
     offer: async (from, to) => formatAddCheckpoint(from, proof(from, to), await note(to)),
   };

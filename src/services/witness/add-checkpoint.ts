@@ -40,7 +40,9 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
   // Signatures of others are not kept: nobody says whose they are, or how many there could be.
   const lines = verified.map(({ line }) => line);
   const kept = await keep(ctx, asked, formatSignedNote({ text: asked.note.text, lines }));
-  return isRefusal(kept) || kept === "unproved" || "stands" in kept ? kept : { lines: await cosignatureOf(ctx, kept) };
+  return isRefusal(kept) || kept === "unproved" || "stands" in kept
+    ? kept
+    : { lines: await cosignatureOf(ctx, kept) };
 }
 
 type Kept = WitnessedLog | NotAdded;
