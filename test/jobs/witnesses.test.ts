@@ -194,6 +194,14 @@ describe("a witness that does not sign", () => {
     await job.run();
     expect(kept(5)).toHaveLength(2);
     expect(changes).toEqual([`${witnesses[0]!.key.name}: away`, `${witnesses[0]!.key.name}: cosigned`]);
+    // The next time that it is away it is asked again soon.
+    instead = async () => ({ failed: "source_unreachable" });
+    size = 6;
+    await job.run();
+    instead = null;
+    time += 5_000;
+    await job.run();
+    expect(kept(6)).toHaveLength(2);
   });
 
   test("that stands elsewhere each time is left after three attempts", async () => {

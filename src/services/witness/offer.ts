@@ -14,7 +14,7 @@ import type { OwnLog } from "./own-log.ts";
  * the size that it gives) or a longer one (`behind`); or that it did not answer as a witness does.
  */
 export type Offered =
-  | { readonly outcome: "cosigned"; readonly line: SignatureLine; readonly timestamp: number }
+  | { readonly outcome: "cosigned"; readonly line: SignatureLine }
   | { readonly outcome: "parted" | "behind"; readonly size: number }
   | { readonly outcome: "away"; readonly why: string };
 
@@ -64,8 +64,8 @@ async function cosignedBy(
   const lines = parseSignatureLines(answered);
   const { text } = checkpointIn(note).note;
   const [found] = (lines && (await verifyNote({ text, lines }, [key], witness.verify))) ?? [];
-  return found && found.timestamp !== null
-    ? { outcome: "cosigned", line: found.line, timestamp: found.timestamp }
+  return found
+    ? { outcome: "cosigned", line: found.line }
     : { outcome: "away", why: "answers without a signature of its key" };
 }
 
@@ -95,7 +95,6 @@ export async function keepCosignature(
     needs: { cosignature: { size, witness } },
     decide({ cosignature: before }) {
       const row = { size, witness, line: formatSignatureLine(line) };
-      if (before?.line === row.line) return { answer: null };
       return { answer: null, change: { put: [{ kind: "cosignature", before, row }] } };
     },
   });
