@@ -11,7 +11,7 @@ import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
-import { witnessKeyOfServer } from "./app/witnessing.ts";
+import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
 import { sha256 } from "./core/canonical.ts";
@@ -129,7 +129,7 @@ async function startLocked(
     self: SELF,
     newestBackup: backups.newestBackup,
     connectionsClosed: connections.closed,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx)],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -25,6 +25,7 @@ import { addSessions } from "./commands/sessions.ts";
 import { addUsers } from "./commands/users.ts";
 import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
+import { addWitness } from "./commands/witness.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
 import { failureSentence } from "./failure-sentence.ts";
@@ -56,7 +57,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
   ],
   ["What decides:", { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas }],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
-  ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],
+  ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs, witness: addWitness }],
   ["Keep it safe:", { backup: addBackup, restore: addRestore }],
   ["Reference:", { openapi: addOpenApi }],
 ];

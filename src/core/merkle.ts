@@ -111,7 +111,7 @@ export function verifyInclusion({
     if (side === null) return false;
     hash = side === "left" ? nodeHash(sibling, hash) : nodeHash(hash, sibling);
   }
-  return edge.isAtRoot() && equal(hash, root);
+  return edge.isAtRoot() && sameHash(hash, root);
 }
 
 /**
@@ -133,8 +133,8 @@ export function verifyConsistency({
 }): boolean {
   if (!isCount(from) || !isCount(to) || from > to) return false;
   if (![fromRoot, toRoot, ...proof].every(isHash)) return false;
-  if (from === to) return proof.length === 0 && equal(fromRoot, toRoot);
-  if (from === 0) return proof.length === 0 && equal(fromRoot, EMPTY_ROOT);
+  if (from === to) return proof.length === 0 && sameHash(fromRoot, toRoot);
+  if (from === 0) return proof.length === 0 && sameHash(fromRoot, EMPTY_ROOT);
   // A smaller tree that is one complete subtree begins the climb itself, and is left out of the proof.
   const [first, ...siblings] = isPowerOfTwo(from) ? [fromRoot, ...proof] : proof;
   if (!first) return false;
@@ -147,7 +147,7 @@ export function verifyConsistency({
     if (side === "left") [older, newer] = [nodeHash(sibling, older), nodeHash(sibling, newer)];
     else newer = nodeHash(newer, sibling);
   }
-  return edge.isAtRoot() && equal(older, fromRoot) && equal(newer, toRoot);
+  return edge.isAtRoot() && sameHash(older, fromRoot) && sameHash(newer, toRoot);
 }
 
 /** The leaves from `start` up to `end`. */
@@ -203,4 +203,4 @@ function climbing(index: number, last: number) {
 
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
 const isHash = (hash: Hash): boolean => hash.length === HASH_BYTES;
-const equal = (one: Hash, other: Hash): boolean => one.every((byte, at) => byte === other[at]);
+export const sameHash = (one: Hash, other: Hash): boolean => one.every((byte, at) => byte === other[at]);

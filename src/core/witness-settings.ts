@@ -1,13 +1,11 @@
 import { sha256Bytes } from "./canonical.ts";
 import { parseVerifierKey } from "./signed-note.ts";
 import { checkSourceUrl } from "./source-url.ts";
-import type { LogToWitness, Witness } from "./witness.ts";
+import { type LogToWitness, WITNESSES_MAX, type Witness } from "./witness.ts";
 
 /** How the settings of witnesses are read (README, "Witnesses"). */
 
 const LOGS_MAX = 100;
-/** With the log's own signature this makes 16, the most that everybody reads (C2SP, signed-note, "Format"). */
-const WITNESSES_MAX = 15;
 
 type Problem = { readonly problem: string };
 

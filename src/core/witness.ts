@@ -17,6 +17,9 @@ import {
 /** Where witnesses are asked, below a base URL. */
 export const WITNESS_PATH = "/.well-known/holdfast/witness";
 
+/** With the log's own signature this makes 16, the most that everybody reads (C2SP, signed-note, "Format"). */
+export const WITNESSES_MAX = 15;
+
 /** A log that this instance witnesses. */
 export type LogToWitness = {
   readonly origin: string;
@@ -115,10 +118,19 @@ export function judgeCheckpoint(known: Checkpoint | null, offered: AddCheckpoint
   return from === checkpoint.size ? "same" : "continues";
 }
 
+type SignedCheckpoint = { readonly note: SignedNote; readonly checkpoint: Checkpoint };
+
+/** The checkpoint of a log that a witness shows; null where it shows something else. */
+export function parseWitnessedNote(text: string, origin: string): SignedCheckpoint | null {
+  const note = parseSignedNote(text);
+  const checkpoint = note && parseCheckpoint(note.text);
+  return note && checkpoint?.origin === origin ? { note, checkpoint } : null;
+}
+
 /** The checkpoint in a note that was stored. Throws where there is none. */
-export function checkpointIn(note: string): { readonly note: SignedNote; readonly checkpoint: Checkpoint } {
-  const parsed = parseSignedNote(note);
-  const checkpoint = parsed && parseCheckpoint(parsed.text);
-  if (!parsed || !checkpoint) throw new Error("a stored note is no checkpoint");
-  return { note: parsed, checkpoint };
+export function checkpointIn(text: string): SignedCheckpoint {
+  const note = parseSignedNote(text);
+  const checkpoint = note && parseCheckpoint(note.text);
+  if (!note || !checkpoint) throw new Error("a stored note is no checkpoint");
+  return { note, checkpoint };
 }

@@ -79,6 +79,7 @@ export interface Reader {
     size(): Promise<number>;
     root(size: number): Promise<Hash>;
     inclusionProof(index: number, size: number): Promise<readonly Hash[]>;
+    consistencyProof(from: number, to: number): Promise<readonly Hash[]>;
     /** The first `width` hashes of a tile; null where it does not have so many. */
     tile(level: number, index: number, width: number): Promise<Uint8Array | null>;
     /** The entry hashes of the leaves from this one on; fewer where the log ends. */
@@ -232,8 +233,10 @@ export interface Reader {
     list(): Promise<readonly WitnessedLog[]>;
   };
   readonly cosignatures: {
-    /** Those on the checkpoint of a size, in the order of the witnesses' names. */
+    /** Those on the checkpoint of a size, in the order of the witnesses' names, as many as a note may have. */
     of(size: number): Promise<readonly Cosignature[]>;
+    /** The size of the smallest checkpoint of at least this size that a witness signed; null where there is none. */
+    firstSize(size: number): Promise<number | null>;
     /** Those of a witness on checkpoints below a size, the largest checkpoint first. */
     below(witness: string, size: number, limit: number): Promise<readonly Cosignature[]>;
   };

@@ -1,7 +1,7 @@
 import { sha256Bytes } from "../../core/canonical.ts";
 import { formatCheckpoint } from "../../core/checkpoint.ts";
 import { logNameOf } from "../../core/log.ts";
-import { formatSignedNote, noteKey, signText } from "../../core/signed-note.ts";
+import { formatSignedNote, type NoteKey, noteKey, signText } from "../../core/signed-note.ts";
 import type { Tokens } from "../../platform/tokens.ts";
 import type { Context } from "../context.ts";
 
@@ -39,13 +39,15 @@ async function signCheckpoint(ctx: Context): Promise<void> {
   const { size, root, instanceId } = grown;
   const name = logNameOf(instanceId);
   const text = formatCheckpoint({ origin: name, size, root, extensions: [] });
-  const line = await signText(text, logKeyOf(name, ctx.tokens), ctx.tokens.signBytes);
+  const [key] = logKeysOf(name, ctx.tokens);
+  if (!key) throw new Error("there is no key to sign the log with");
+  const line = await signText(text, key, ctx.tokens.signBytes);
   const note = formatSignedNote({ text, lines: [line] });
   await ctx.store.keepCheckpoint({ size, root, note, madeAt: ctx.now() });
 }
 
-/** The key that signs the log's checkpoints: the instance's signing key, under the log's name. */
-function logKeyOf(name: string, { jwks }: Tokens) {
-  const publicKey = Uint8Array.fromBase64(jwks.keys[0]?.x ?? "", { alphabet: "base64url" });
-  return noteKey(name, "ed25519", publicKey, sha256Bytes);
-}
+/** The keys of the log's checkpoints: the instance's signing key under the log's name, and those that it replaced. */
+export const logKeysOf = (name: string, { jwks }: Tokens): readonly NoteKey[] =>
+  jwks.keys.map(({ x }) =>
+    noteKey(name, "ed25519", Uint8Array.fromBase64(x, { alphabet: "base64url" }), sha256Bytes),
+  );

@@ -1,13 +1,20 @@
-import { type Anchor, type LogPlace, localChainRef } from "../../core/log.ts";
+import { type Anchor, type LogCheckpoint, type LogPlace, localChainRef } from "../../core/log.ts";
 import { TILE_WIDTH, widthOf } from "../../core/tiles.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
 /** What is published of the log (README, "Trace"): it answers as C2SP tlog-tiles says. */
 
-/** The newest checkpoint, as a signed note; null before the first. */
+/** The newest checkpoint, as a note with the signatures of the log and of the witnesses; null before the first. */
 export const readCheckpoint = (ctx: Context): Promise<string | null> =>
-  ctx.store.read(async ({ log }) => (await log.newestCheckpoint())?.note ?? null);
+  ctx.store.read(async (reader) => {
+    const newest = await reader.log.newestCheckpoint();
+    return newest && cosignedNote(reader, newest);
+  });
+
+/** The note of a checkpoint, with the signature lines of its witnesses after the log's own. */
+const cosignedNote = async ({ cosignatures }: Reader, { size, note }: LogCheckpoint): Promise<string> =>
+  note + (await cosignatures.of(size)).map(({ line }) => line).join("");
 
 export type AskedTile = {
   /** `entries` for the leaves themselves. */
@@ -49,17 +56,24 @@ export async function readPlaces({ instance, log }: Reader, warrantId: string) {
   return { places, chainRefs };
 }
 
-/** The proof that an entry is in the log; null while no checkpoint covers it. */
-export async function readAnchor({ instance, log }: Reader, { leafIndex }: LogPlace): Promise<Anchor | null> {
-  const checkpoint = leafIndex === null ? null : await log.checkpointOf(leafIndex + 1);
-  if (leafIndex === null || checkpoint === null) return null;
-  const { size, root, note, number } = checkpoint;
+/**
+ * The proof that an entry is in the log, at the first checkpoint that covers it and that a witness signed; else at the first one.
+ * Null while no checkpoint covers it.
+ */
+export async function readAnchor(reader: Reader, place: LogPlace): Promise<Anchor | null> {
+  const { instance, log, cosignatures } = reader;
+  const { leafIndex, checkpoint: number } = place;
+  if (leafIndex === null || number === null) return null;
+  const cosignedSize = await cosignatures.firstSize(leafIndex + 1);
+  const checkpoint = await log.checkpointOf(cosignedSize ?? leafIndex + 1);
+  if (checkpoint === null) return null;
+  const { size, root } = checkpoint;
   return {
     leafIndex,
     size,
     root,
     proof: await log.inclusionProof(leafIndex, size),
-    note,
+    note: await cosignedNote(reader, checkpoint),
     chainRef: localChainRef((await instance.get()).id, number),
   };
 }

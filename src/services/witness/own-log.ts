@@ -1,5 +1,8 @@
+import { logNameOf } from "../../core/log.ts";
 import type { Hash } from "../../core/merkle.ts";
 import type { NoteKey } from "../../core/signed-note.ts";
+import type { Context } from "../context.ts";
+import { logKeysOf } from "../log/anchor.ts";
 
 /** This instance's log, as far as its witnesses concern it. */
 export type OwnLog = {
@@ -13,3 +16,16 @@ export type OwnLog = {
   readonly root: (size: number) => Promise<Hash>;
   readonly consistencyProof: (from: number, to: number) => Promise<readonly Hash[]>;
 };
+
+export async function ownLogOf({ store, tokens }: Context): Promise<OwnLog> {
+  const { id } = await store.read(({ instance }) => instance.get());
+  const origin = logNameOf(id);
+  return {
+    origin,
+    keys: logKeysOf(origin, tokens),
+    size: () => store.read(({ log }) => log.size()),
+    newest: () => store.read(({ log }) => log.newestCheckpoint()),
+    root: (size) => store.read(({ log }) => log.root(size)),
+    consistencyProof: (from, to) => store.read(({ log }) => log.consistencyProof(from, to)),
+  };
+}

@@ -18,6 +18,7 @@ import {
   traceRowOf,
   warrantRowOf,
 } from "./rows.ts";
+import { witnessRows } from "./witness-rows.ts";
 import {
   deletionsOf,
   finalRows,
@@ -27,7 +28,6 @@ import {
   purchaseRows,
   spendingRows,
   sumsOf,
-  witnessRows,
 } from "./writes.ts";
 
 /** Writes the puts and deletions of a batch, in their order, inside the transaction that decided them. */

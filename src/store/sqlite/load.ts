@@ -17,8 +17,8 @@ import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
-import { cosignatures, witnessedLogs } from "./tables/witnesses.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
+import { witnessLookUps } from "./witness-rows.ts";
 
 /**
  * Loads the missing rows of a batch into the row cache, inside the transaction that decides, so that no row
@@ -168,26 +168,6 @@ function operationLookUps(tables: Tables, raw: Database) {
     }),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
-  };
-}
-
-function witnessLookUps(tables: Tables) {
-  const { size, witness } = cosignatures;
-  return {
-    witnessedLog: finding(() =>
-      tables.select().from(witnessedLogs).where(keyed(witnessedLogs.origin)).prepare(),
-    ),
-    cosignature: lazily(() => {
-      const statement = tables
-        .select()
-        .from(cosignatures)
-        .where(and(eq(size, placeholder("size")), eq(witness, placeholder("witness"))))
-        .prepare();
-      return (rowKey: string) => {
-        const [sizeText, name = ""] = rowKey.split(" ");
-        return statement.get({ size: Number(sizeText), witness: name }) ?? null;
-      };
-    }),
   };
 }
 

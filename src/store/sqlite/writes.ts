@@ -5,7 +5,6 @@ import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { contentSums, contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
-import { cosignatures, witnessedLogs } from "./tables/witnesses.ts";
 
 /** The statements that write, by name. `apply.ts` gives them their values. */
 
@@ -217,28 +216,6 @@ export function operationRows(tables: Tables) {
             "claimedUntil",
             "nextAttemptAt",
           ),
-        }),
-  };
-}
-
-/** What this instance witnesses, and what witnesses sign for it. */
-export function witnessRows(tables: Tables) {
-  return {
-    witnessedLog: () =>
-      tables
-        .insert(witnessedLogs)
-        .values(placeholdersOf(witnessedLogs))
-        .onConflictDoUpdate({
-          target: witnessedLogs.origin,
-          set: excludedOf(witnessedLogs, "note", "cosignedAt"),
-        }),
-    cosignature: () =>
-      tables
-        .insert(cosignatures)
-        .values(placeholdersOf(cosignatures))
-        .onConflictDoUpdate({
-          target: [cosignatures.size, cosignatures.witness],
-          set: excludedOf(cosignatures, "line"),
         }),
   };
 }

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { LogCheckpoint } from "../../../core/log.ts";
-import { HASH_BYTES, inclusionProof, rootOf } from "../../../core/merkle.ts";
+import { consistencyProof, HASH_BYTES, inclusionProof, rootOf } from "../../../core/merkle.ts";
 import { nodesOf } from "../../../core/tiles.ts";
 import { lazily } from "../lazily.ts";
 import { sizeOfLog, tilesOf } from "../log.ts";
@@ -56,6 +56,7 @@ export function createLogReader(raw: Database): SqliteReader["log"] {
     size: lazily(() => sizeOfLog(raw)),
     root: (size) => rootOf(size, nodes),
     inclusionProof: (index, size) => inclusionProof({ index, size }, nodes),
+    consistencyProof: (from, to) => consistencyProof({ from, to }, nodes),
     tile(level, index, width) {
       const hashes = readTile(level, index);
       return hashes === null || hashes.length < width * HASH_BYTES

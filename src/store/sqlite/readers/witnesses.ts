@@ -1,4 +1,5 @@
-import { and, asc, desc, eq, lt } from "drizzle-orm";
+import { and, asc, desc, eq, gte, lt, min } from "drizzle-orm";
+import { WITNESSES_MAX } from "../../../core/witness.ts";
 import type { Tables } from "../open.ts";
 import { cosignatures, witnessedLogs } from "../tables/witnesses.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -12,7 +13,20 @@ export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witne
       list: () => tables.select().from(witnessedLogs).orderBy(asc(witnessedLogs.origin)).all(),
     },
     cosignatures: {
-      of: (of) => tables.select().from(cosignatures).where(eq(size, of)).orderBy(asc(witness)).all(),
+      of: (of) =>
+        tables
+          .select()
+          .from(cosignatures)
+          .where(eq(size, of))
+          .orderBy(asc(witness))
+          .limit(WITNESSES_MAX)
+          .all(),
+      firstSize: (from) =>
+        tables
+          .select({ first: min(size) })
+          .from(cosignatures)
+          .where(gte(size, from))
+          .get()?.first ?? null,
       below: (name, below, limit) =>
         tables
           .select()
