@@ -2,8 +2,7 @@ CREATE TABLE `log_checkpoints` (
 	`number` integer PRIMARY KEY NOT NULL,
 	`size` integer NOT NULL,
 	`root` blob NOT NULL,
-	`note` text NOT NULL,
-	`made_at` integer NOT NULL
+	`note` text NOT NULL
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `log_checkpoints_size_unique` ON `log_checkpoints` (`size`);--> statement-breakpoint

@@ -11,8 +11,6 @@ export type SignedCheckpoint = {
   readonly root: Hash;
   /** The signed note. */
   readonly note: string;
-  /** Epoch milliseconds. */
-  readonly madeAt: number;
 };
 
 /** A checkpoint as it is kept. They are numbered from 1. */

@@ -87,6 +87,8 @@ export interface Reader {
     newestCheckpoint(): Promise<LogCheckpoint | null>;
     /** The first checkpoint of at least this size. */
     checkpointOf(size: number): Promise<LogCheckpoint | null>;
+    /** In order of their numbers, after the given one. */
+    checkpointsAfter(number: number, limit: number): Promise<readonly LogCheckpoint[]>;
     /** Where the entries of a warrant's trace are, in their order. */
     placesOf(warrantId: string): Promise<readonly LogPlace[]>;
   };

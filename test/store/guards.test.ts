@@ -99,7 +99,7 @@ describe("raw SQL of a buggy caller", () => {
     for (const leaf of [0, 1])
       ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
     ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
-    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', 0)");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '')");
   });
 
   afterAll(() => {
@@ -1033,7 +1033,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a second checkpoint of a size",
       "log_checkpoints_go_on",
-      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '', 0)",
+      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '')",
       /UNIQUE constraint failed: log_checkpoints.size/,
     ],
     [
@@ -1047,7 +1047,7 @@ describe("raw SQL of a buggy caller", () => {
   const newEntry = (leaf: string) =>
     `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}`;
   const aCheckpoint = (number: string, size: string) =>
-    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '', 0)`;
+    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '')`;
   const aTile = (level: string, tile: string, bytes: number) =>
     `INSERT INTO log_tiles VALUES (${level}, ${tile}, zeroblob(${bytes}))`;
   const nextLeaf = "(SELECT max(leaf_index) + 1 FROM trace)";

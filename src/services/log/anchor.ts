@@ -43,7 +43,7 @@ async function signCheckpoint(ctx: Context): Promise<void> {
   if (!key) throw new Error("there is no key to sign the log with");
   const line = await signText(text, key, ctx.tokens.signBytes);
   const note = formatSignedNote({ text, lines: [line] });
-  await ctx.store.keepCheckpoint({ size, root, note, madeAt: ctx.now() });
+  await ctx.store.keepCheckpoint({ size, root, note });
 }
 
 /** The keys of the log's checkpoints: the instance's signing key under the log's name, and those that it replaced. */

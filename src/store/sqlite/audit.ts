@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { auditDeposits } from "./audit/deposits.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditLog } from "./audit/log.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { auditPurchases } from "./audit/purchases.ts";
 import { auditReferences } from "./audit/references.ts";
@@ -57,6 +58,7 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the deposits", () => auditDeposits(raw));
   yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
+  yield* guarded("the log", () => auditLog(raw));
   yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the directory", () => auditDirectory(raw));
 }

@@ -44,11 +44,11 @@ export function createLogWriter(raw: Database): LogWriter {
       for (const { level, index, hashes } of tree.changed()) putTile.run(level, index, hashes);
       return entries.length;
     },
-    keepCheckpoint({ size, root, note, madeAt }) {
+    keepCheckpoint({ size, root, note }) {
       const { newest, insertCheckpoint } = statements();
       const last = newest.get();
       if (last !== null && Number(last.size) >= size) return false;
-      insertCheckpoint.run((last?.number ?? 0n) + 1n, size, root, note, madeAt);
+      insertCheckpoint.run((last?.number ?? 0n) + 1n, size, root, note);
       return true;
     },
   };
@@ -67,8 +67,8 @@ function lazyStatements(raw: Database) {
     newest: raw.prepare<{ number: bigint; size: bigint }, []>(
       "SELECT number, size FROM log_checkpoints ORDER BY number DESC LIMIT 1",
     ),
-    insertCheckpoint: raw.prepare<unknown, [bigint, number, Uint8Array, string, number]>(
-      "INSERT INTO log_checkpoints (number, size, root, note, made_at) VALUES (?, ?, ?, ?, ?)",
+    insertCheckpoint: raw.prepare<unknown, [bigint, number, Uint8Array, string]>(
+      "INSERT INTO log_checkpoints (number, size, root, note) VALUES (?, ?, ?, ?)",
     ),
     size: sizeOfLog(raw),
     readTile: tilesOf(raw),

@@ -11,17 +11,12 @@ type CheckpointRow = {
   readonly size: bigint;
   readonly root: Uint8Array;
   readonly note: string;
-  readonly made_at: bigint;
 };
 
-const checkpointOf = (row: CheckpointRow | null): LogCheckpoint | null =>
-  row && {
-    number: Number(row.number),
-    size: Number(row.size),
-    root: row.root,
-    note: row.note,
-    madeAt: Number(row.made_at),
-  };
+const checkpointOf = (row: CheckpointRow): LogCheckpoint => ({
+  ...{ root: row.root, note: row.note },
+  ...{ number: Number(row.number), size: Number(row.size) },
+});
 
 const PLACES = `SELECT leaf_index AS leaf,
   (SELECT number FROM log_checkpoints WHERE size > leaf_index ORDER BY size LIMIT 1) AS checkpoint
@@ -48,6 +43,12 @@ export function createLogReader(raw: Database): SqliteReader["log"] {
     );
     return (size: number) => statement.get(size);
   });
+  const after = lazily(() => {
+    const statement = raw.prepare<CheckpointRow, [number, number]>(
+      "SELECT * FROM log_checkpoints WHERE number > ? ORDER BY number LIMIT ?",
+    );
+    return (number: number, limit: number) => statement.all(number, limit);
+  });
   const places = lazily(() => {
     const statement = raw.prepare<{ leaf: bigint | null; checkpoint: bigint | null }, [string]>(PLACES);
     return (warrantId: string) => statement.all(warrantId);
@@ -64,8 +65,15 @@ export function createLogReader(raw: Database): SqliteReader["log"] {
         : hashes.subarray(0, width * HASH_BYTES);
     },
     entryHashes,
-    newestCheckpoint: () => checkpointOf(newest()),
-    checkpointOf: (size) => checkpointOf(ofSize(size)),
+    newestCheckpoint() {
+      const row = newest();
+      return row && checkpointOf(row);
+    },
+    checkpointsAfter: (number, limit) => after(number, limit).map(checkpointOf),
+    checkpointOf(size) {
+      const row = ofSize(size);
+      return row && checkpointOf(row);
+    },
     placesOf: (warrantId) =>
       places(warrantId).map(({ leaf, checkpoint }) => ({
         leafIndex: leaf === null ? null : Number(leaf),

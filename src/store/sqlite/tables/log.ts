@@ -34,5 +34,4 @@ export const logCheckpoints = sqliteTable("log_checkpoints", {
   root: hash("root").notNull(),
   /** The signed note, as it was published. */
   note: text("note").notNull(),
-  madeAt: int("made_at").notNull(),
 });
