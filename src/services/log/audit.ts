@@ -2,14 +2,14 @@ import { logNameOf } from "../../core/log.ts";
 import { type NoteKey, parseSignedNote, verifyNote } from "../../core/signed-note.ts";
 import { verifyEd25519 } from "../../platform/note-keys.ts";
 import type { Context } from "../context.ts";
-import { logKeysOf } from "./keys.ts";
+import { logKeysOf } from "./anchor.ts";
 
 const CHECKPOINTS_AT_ONCE = 1_000;
 
 /** The checkpoints of the log that none of the instance's keys has signed, one message each. Rotated keys count. */
 export async function auditSignatures(ctx: Context): Promise<readonly string[]> {
   const problems: string[] = [];
-  let keys: readonly NoteKey[] | null = null;
+  let known: readonly NoteKey[] | null = null;
   for (let after = 0; ; ) {
     const { id, checkpoints } = await ctx.store.read(async ({ instance, log }) => ({
       id: (await instance.get()).id,
@@ -18,9 +18,11 @@ export async function auditSignatures(ctx: Context): Promise<readonly string[]> 
     const last = checkpoints.at(-1);
     if (!last) return problems;
     // A ledger without checkpoints needs no keys.
-    keys ??= logKeysOf(logNameOf(id), ctx.tokens);
+    known ??= logKeysOf(logNameOf(id), ctx.tokens);
+    const keys = known;
     for (const { number, note } of checkpoints)
-      if (!(await isSigned(note, keys))) problems.push(`checkpoint ${number}: no key of this instance signed it`);
+      if (!(await isSigned(note, keys)))
+        problems.push(`checkpoint ${number}: no key of this instance signed it`);
     after = last.number;
   }
 }

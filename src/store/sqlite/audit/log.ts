@@ -24,8 +24,9 @@ const LEAVES_AT_ONCE = 10_000;
 export function* auditLog(raw: Database): Generator<string> {
   const { size, newest } = inSnapshot(raw, () => ({
     size: sizeOfLog(raw)(),
-    newest: raw.query<{ newest: bigint | null }, []>("SELECT max(number) AS newest FROM log_checkpoints").get()
-      ?.newest,
+    newest: raw
+      .query<{ newest: bigint | null }, []>("SELECT max(number) AS newest FROM log_checkpoints")
+      .get()?.newest,
   }));
   yield* auditWidths(raw);
   const readTile = tilesOf(raw);
