@@ -42,6 +42,7 @@ describe("text that is given", () => {
       "<events>",
       "<origins>",
       "<did>",
+      "<witness>",
     ],
     ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>"],
   ];

@@ -64,6 +64,8 @@ describe("raw SQL of a buggy caller", () => {
     );
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
+    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '')");
+    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0)");
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -867,6 +869,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("passkey_approvals", "token_hash"),
     twice("passkeys", "id"),
     twice("password_resets", "token_hash"),
+    twice("witnessed_logs", "origin"),
+    twice("cosignatures", "size witness"),
     twice("policies", "id", { version: "99" }),
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),

@@ -14,7 +14,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
       "Checks that every posting sums to zero, that balances and states agree with what is held, that no trace was changed, and that the log is the traces' and its checkpoints are signed. Lists every disagreement, and exits with 1 where there is one.",
     )
     .option(
-      "--witness <name>",
+      "--witness <witness>",
       "also compare the log with what this witness of HOLDFAST_WITNESSES, by its name or its URL, has signed of it",
     );
   examples(
