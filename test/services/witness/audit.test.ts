@@ -149,6 +149,22 @@ describe("a witness that has signed another log", () => {
   });
 });
 
+test("among very many signatures the largest that fits is found", async () => {
+  const [few, many] = [2, 230];
+  await grow(few);
+  await cosigned();
+  const line = { name: signer.key.name, id: signer.key.id, signature: new Uint8Array(72) };
+  const rewritten = Array.from({ length: many - few }, (_, index) => few + 1 + index);
+  await Promise.all(rewritten.map((size) => keepCosignature(mine, signer.key.name, size, line)));
+  const { id } = mine.reader.instance.get();
+  const text = formatCheckpoint({
+    ...{ origin: logNameOf(id), size: many + 1, root: new Uint8Array(32), extensions: [] },
+  });
+  const lines = [await cosign(text, signer.key, 1, signer.sign)];
+  instead = { status: 200, text: formatSignedNote({ text, lines }) };
+  expect(await audit()).toMatchObject({ size: many + 1, agrees_to: few });
+});
+
 describe("a witness that says nothing", () => {
   test("is a problem, which says why", async () => {
     await grow(1);
