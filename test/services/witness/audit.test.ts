@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { formatCheckpoint } from "../../../src/core/checkpoint.ts";
 import { logNameOf } from "../../../src/core/log.ts";
+import { leafHash, verifyInclusion } from "../../../src/core/merkle.ts";
 import { cosign, formatSignedNote, signText } from "../../../src/core/signed-note.ts";
 import { formatAddCheckpoint, type Witness } from "../../../src/core/witness.ts";
 import { noteSignerOf } from "../../../src/platform/note-keys.ts";
 import type { WitnessAnswer } from "../../../src/platform/witness-client.ts";
 import { anchor, logKeysOf } from "../../../src/services/log/anchor.ts";
-import { readCheckpoint } from "../../../src/services/log/read.ts";
+import { readAnchor, readCheckpoint } from "../../../src/services/log/read.ts";
 import { addCheckpoint } from "../../../src/services/witness/add-checkpoint.ts";
 import { auditByWitness } from "../../../src/services/witness/audit.ts";
 import { keepCosignature, offerCheckpoint } from "../../../src/services/witness/offer.ts";
@@ -110,6 +111,36 @@ describe("a log that its witness knows", () => {
     expect(shown.log).toHaveLength(1);
     const { witnessed } = await showWitness(theirs);
     expect(witnessed).toMatchObject([{ origin: expect.stringMatching(/^holdfast\/ins_/), size: 1 }]);
+  });
+});
+
+describe("the proof that an entry is in the log", () => {
+  const proofAt = (leafIndex: number) =>
+    mine.store.read((reader) => readAnchor(reader, { leafIndex, checkpoint: 1 }));
+  const holds = async (leafIndex: number, size: number, lines: number) => {
+    const found = (await proofAt(leafIndex))!;
+    expect([found.size, found.note.split("\n\u2014 ").length - 1, found.chainRef.endsWith("#1")]).toEqual([
+      size,
+      lines,
+      true,
+    ]);
+    expect(found.note).toStartWith(`${(await ownLogOf(mine)).origin}\n${size}\n`);
+    const leaf = leafHash((await mine.store.read(({ log }) => log.entryHashes(leafIndex, 1)))[0]!);
+    expect(verifyInclusion({ index: leafIndex, leaf, ...found })).toBeTrue();
+  };
+
+  test("is at the first checkpoint that a witness signed, else at the first that covers it", async () => {
+    await grow(2);
+    await holds(1, 2, 1);
+    await grow(2);
+    await cosigned();
+    await holds(1, 4, 2);
+    await grow(1);
+    await cosigned();
+    await holds(1, 4, 2);
+    await holds(4, 5, 2);
+    await grow(1);
+    await holds(5, 6, 1);
   });
 });
 
