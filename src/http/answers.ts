@@ -2,7 +2,6 @@ import { isUtf8 } from "node:buffer";
 import type { Claim } from "../core/byte-budget.ts";
 import { type ErrorCode, isRefusal, type Refusal } from "../core/errors.ts";
 import type { PaymentAnswer } from "../services/x402/answer.ts";
-import { BYTES } from "./route.ts";
 import { type LongBody, PIECE_BYTES, type Room } from "./sending.ts";
 
 /**
@@ -97,6 +96,8 @@ function filled(json: string, content: Uint8Array, isText: boolean, claim: Claim
     },
   };
 }
+
+export const BYTES = "application/octet-stream";
 
 /** Bytes that are short enough to be sent at once. */
 export const bytes = (body: Uint8Array, headers: Readonly<Record<string, string>>): Answer => ({

@@ -3,8 +3,9 @@ import { errorForm } from "../resources/error.ts";
 import { noBody } from "../resources/input.ts";
 import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
+import { BYTES } from "./answers.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { type Answers, answeredAsText, answersOf, BYTES, type RouteRule, ruleOf } from "./route.ts";
+import { type Answers, answeredAsText, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
 
 type Describe = ReturnType<typeof createSchemas>["describe"];

@@ -2,7 +2,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import type { Form } from "../core/form.ts";
 import type { Bucket } from "../core/rate.ts";
 import type { Access } from "../core/roles.ts";
-import type { Result } from "./answers.ts";
+import type { BYTES, Result } from "./answers.ts";
 import type { Call } from "./call.ts";
 import type { Models } from "./check-input.ts";
 
@@ -34,7 +34,6 @@ const AS_TEXT = "x-holdfast-as-text";
  * nothing.
  */
 export type Answers = Form | `text/${string}` | typeof BYTES | null;
-export const BYTES = "application/octet-stream";
 
 type Description = {
   readonly summary: string;

@@ -1,11 +1,11 @@
 import { TILE_WIDTH } from "../../core/tiles.ts";
 import { noQuery } from "../../resources/input.ts";
 import { type AskedTile, readCheckpoint, readTile } from "../../services/log/read.ts";
-import { bytes, type Result } from "../answers.ts";
+import { BYTES, bytes, type Result } from "../answers.ts";
 import type { Call } from "../call.ts";
 import { refuseUnknownRoute } from "../errors.ts";
 import { text } from "../pages.ts";
-import { BYTES, get, type Route, route } from "../route.ts";
+import { get, type Route, route } from "../route.ts";
 
 /** The log, as monitors read it (C2SP, tlog-tiles). */
 

@@ -1,6 +1,5 @@
 import { logNameOf } from "../../core/log.ts";
-import { type NoteKey, parseSignedNote, verifyNote } from "../../core/signed-note.ts";
-import { verifyEd25519 } from "../../platform/note-keys.ts";
+import { type NoteKey, parseSignedNote, type Verify, verifyNote } from "../../core/signed-note.ts";
 import type { Context } from "../context.ts";
 import { logKeysOf } from "./anchor.ts";
 
@@ -21,15 +20,15 @@ export async function auditSignatures(ctx: Context): Promise<readonly string[]> 
     known ??= logKeysOf(logNameOf(id), ctx.tokens);
     const keys = known;
     for (const { number, note } of checkpoints)
-      if (!(await isSigned(note, keys)))
+      if (!(await isSigned(note, keys, ctx.witness.verify)))
         problems.push(`checkpoint ${number}: no key of this instance signed it`);
     after = last.number;
   }
 }
 
 /** Signed by a key, and by no other key wrongly. */
-async function isSigned(note: string, keys: readonly NoteKey[]): Promise<boolean> {
+async function isSigned(note: string, keys: readonly NoteKey[], verify: Verify): Promise<boolean> {
   const parsed = parseSignedNote(note);
-  const verified = parsed && (await verifyNote(parsed, keys, verifyEd25519));
+  const verified = parsed && (await verifyNote(parsed, keys, verify));
   return verified !== null && verified.length > 0;
 }

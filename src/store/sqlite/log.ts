@@ -1,7 +1,13 @@
 import type { Database } from "bun:sqlite";
+import { desc } from "drizzle-orm";
 import type { SignedCheckpoint } from "../../core/log.ts";
 import { leafHash } from "../../core/merkle.ts";
 import { growingTree, type TileReader } from "../../core/tiles.ts";
+import type { Store } from "../store.ts";
+import type { CommitQueue } from "./commit.ts";
+import type { Connection, Tables } from "./open.ts";
+import { excludedOf, placeholdersOf } from "./rows.ts";
+import { logCheckpoints, logTiles } from "./tables/log.ts";
 
 /** The log in its tables: its tiles, and which entry of the trace is which leaf. */
 
@@ -20,56 +26,66 @@ export function tilesOf(raw: Database): TileReader {
   return (level, index) => statement.get(level, index)?.hashes ?? null;
 }
 
-/** What extends the log. Called in a transaction, so no two processes give one leaf two entries, or one entry two leaves. */
-export type LogWriter = {
-  extend(entriesMax: number): number;
-  keepCheckpoint(checkpoint: SignedCheckpoint): boolean;
-};
-
-export function createLogWriter(raw: Database): LogWriter {
-  const statements = lazyStatements(raw);
+/**
+ * What extends the log.
+ *
+ * @param run runs work in a transaction, so that no two processes give one leaf two entries, or one entry two leaves
+ */
+export function createLogWriter(
+  connection: Connection,
+  run: CommitQueue["run"],
+): Pick<Store, "extendLog" | "keepCheckpoint"> {
+  const writer = logWriter(connection);
   return {
-    extend(entriesMax) {
+    extendLog: (entriesMax) => run(() => writer.extend(entriesMax)),
+    keepCheckpoint: (checkpoint) => run(() => writer.keepCheckpoint(checkpoint)),
+  };
+}
+
+function logWriter({ raw, tables }: Connection) {
+  const statements = lazyStatements(raw, tables);
+  return {
+    extend(entriesMax: number): number {
       const { entriesWithoutLeaf, giveLeaf, putTile, size, readTile } = statements();
       // Not those after the last leaf: an entry's position says nothing of when it was committed by which process.
       const entries = entriesWithoutLeaf.all(entriesMax);
       if (entries.length === 0) return 0;
       const tree = growingTree(size(), readTile, ({ level, index, hashes }) =>
-        putTile.run(level, index, hashes),
+        putTile.run({ level, tile: index, hashes }),
       );
       for (const { position, hash } of entries) {
         giveLeaf.run(tree.size(), position);
         tree.append(leafHash(hash));
       }
-      for (const { level, index, hashes } of tree.changed()) putTile.run(level, index, hashes);
+      for (const { level, index, hashes } of tree.changed()) putTile.run({ level, tile: index, hashes });
       return entries.length;
     },
-    keepCheckpoint({ size, root, note }) {
+    keepCheckpoint({ size, root, note }: SignedCheckpoint): boolean {
       const { newest, insertCheckpoint } = statements();
       const last = newest.get();
-      if (last !== null && Number(last.size) >= size) return false;
-      insertCheckpoint.run((last?.number ?? 0n) + 1n, size, root, note);
+      if (last !== undefined && last.size >= size) return false;
+      insertCheckpoint.run({ number: (last?.number ?? 0) + 1, size, root: root.toHex(), note });
       return true;
     },
   };
 }
 
 /** Prepared at the first use: a start does not wait for them. */
-function lazyStatements(raw: Database) {
+function lazyStatements(raw: Database, tables: Tables) {
   const prepare = () => ({
     entriesWithoutLeaf: raw.prepare<{ position: bigint; hash: Uint8Array }, [number]>(
       "SELECT position, entry_hash AS hash FROM trace WHERE leaf_index IS NULL ORDER BY position LIMIT ?",
     ),
     giveLeaf: raw.prepare<unknown, [number, bigint]>("UPDATE trace SET leaf_index = ? WHERE position = ?"),
-    putTile: raw.prepare<unknown, [number, number, Uint8Array]>(
-      "INSERT INTO log_tiles (level, tile, hashes) VALUES (?, ?, ?) ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes",
-    ),
-    newest: raw.prepare<{ number: bigint; size: bigint }, []>(
-      "SELECT number, size FROM log_checkpoints ORDER BY number DESC LIMIT 1",
-    ),
-    insertCheckpoint: raw.prepare<unknown, [bigint, number, Uint8Array, string]>(
-      "INSERT INTO log_checkpoints (number, size, root, note) VALUES (?, ?, ?, ?)",
-    ),
+    putTile: tables
+      .insert(logTiles)
+      .values(placeholdersOf(logTiles))
+      .onConflictDoUpdate({ target: [logTiles.level, logTiles.tile], set: excludedOf(logTiles, "hashes") })
+      .prepare(),
+    newest: {
+      get: () => tables.select().from(logCheckpoints).orderBy(desc(logCheckpoints.number)).limit(1).get(),
+    },
+    insertCheckpoint: tables.insert(logCheckpoints).values(placeholdersOf(logCheckpoints)).prepare(),
     size: sizeOfLog(raw),
     readTile: tilesOf(raw),
   });

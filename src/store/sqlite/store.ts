@@ -105,7 +105,6 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     },
   });
   const forget = createForget(writer.raw);
-  const log = createLogWriter(writer.raw);
   // Nothing reads the pragma `user_version`, and setting it writes a page to the disk.
   const probe = () => {
     const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
@@ -121,8 +120,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditFolder(dataFolder);
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
-    extendLog: (entriesMax) => commits.run(() => log.extend(entriesMax)),
-    keepCheckpoint: (checkpoint) => commits.run(() => log.keepCheckpoint(checkpoint)),
+    ...createLogWriter(writer, commits.run),
     probe: () => commits.run(probe),
     hasSpace: (mode) =>
       mode === "live" || (freeBytes() ?? Number.POSITIVE_INFINITY) >= FREE_BYTES_MIN_OF_SANDBOX,
