@@ -1,3 +1,4 @@
+import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { logNameOf } from "../../core/log.ts";
 import { type NoteKey, parseSignedNote, type Verify, verifyNote } from "../../core/signed-note.ts";
 import type { Context } from "../context.ts";
@@ -17,12 +18,23 @@ export async function auditSignatures(ctx: Context): Promise<readonly string[]> 
     const last = checkpoints.at(-1);
     if (!last) return problems;
     // A ledger without checkpoints needs no keys.
-    known ??= logKeysOf(logNameOf(id), ctx.tokens);
-    const keys = known;
+    const keys: readonly NoteKey[] | Refusal = known ?? keysOrRefusal(logNameOf(id), ctx);
+    if (isRefusal(keys)) return [`the log: its signatures cannot be verified: ${keys.message}`];
+    known = keys;
     for (const { number, note } of checkpoints)
       if (!(await isSigned(note, keys, ctx.witness.verify)))
         problems.push(`checkpoint ${number}: no key of this instance signed it`);
     after = last.number;
+  }
+}
+
+/** A command throws a refusal where its keys are missing. The rest of the audit is then worth having all the same. */
+function keysOrRefusal(name: string, { tokens }: Context): readonly NoteKey[] | Refusal {
+  try {
+    return logKeysOf(name, tokens);
+  } catch (error) {
+    if (isRefusal(error)) return error;
+    throw error;
   }
 }
 

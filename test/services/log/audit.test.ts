@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { refuseField } from "../../../src/core/errors.ts";
 import { createTokens, newSigningKey } from "../../../src/platform/tokens.ts";
 import { anchor } from "../../../src/services/log/anchor.ts";
 import { auditSignatures } from "../../../src/services/log/audit.ts";
@@ -26,6 +27,21 @@ test("a ledger without checkpoints needs no keys", async () => {
     },
   };
   expect(await auditSignatures({ ...ctx, tokens: none })).toEqual([]);
+});
+
+test("where the key is missing, that is what is said", async () => {
+  await anchor(ctx);
+  const none = {
+    ...ctx.tokens,
+    get jwks(): never {
+      throw refuseField("HOLDFAST_SIGNING_KEY", "there is no key");
+    },
+  };
+  const [said = "", ...more] = await auditSignatures({ ...ctx, tokens: none });
+  expect(more).toEqual([]);
+  expect(said).toStartWith(
+    "the log: its signatures cannot be verified: HOLDFAST_SIGNING_KEY: there is no key",
+  );
 });
 
 test("a checkpoint stays signed when its key is rotated, and not when the key is forgotten", async () => {
