@@ -1,7 +1,9 @@
 import { benchBody, checkResultForm } from "../../resources/bench.ts";
+import { agentDocumentForm, instanceDocument, instanceDocumentForm } from "../../resources/did-document.ts";
 import { noQuery } from "../../resources/input.ts";
 import { jsonWebKeySetForm, jsonWebKeySetResource } from "../../resources/json-web-keys.ts";
 import { receiptForm } from "../../resources/receipt.ts";
+import { readAgentDocument } from "../../services/identities.ts";
 import { runBench } from "../../services/run-bench.ts";
 import { readReceipt } from "../../services/warrants/read.ts";
 import { json, resource } from "../answers.ts";
@@ -58,5 +60,35 @@ export const publicRoutes: readonly Route[] = [
       }),
     },
     (call) => json(jsonWebKeySetResource(call.ctx.tokens.jwks)),
+  ),
+  get(
+    "/.well-known/did.json",
+    {
+      query: noQuery,
+      detail: route({
+        tags: ["Identities"],
+        summary: "The document of the instance's did:web, with its public keys",
+        access: null,
+        bucket: "read",
+        answers: instanceDocumentForm,
+        responses: { "200": "A DID document." },
+      }),
+    },
+    ({ ctx }) => json(instanceDocument(ctx.baseUrl, ctx.tokens.jwks)),
+  ),
+  get(
+    "/agents/:id/did.json",
+    {
+      query: noQuery,
+      detail: route({
+        tags: ["Identities"],
+        summary: "The document of an agent's did:web, with the key that it brought",
+        access: null,
+        bucket: "read",
+        answers: agentDocumentForm,
+        responses: { "200": "A DID document.", "404": "agent_not_found" },
+      }),
+    },
+    async (call) => resource(await readAgentDocument(call.ctx, call.params.id)),
   ),
 ];
