@@ -44,7 +44,7 @@ export const readSecretFile = async (option: string, file: string): Promise<stri
   (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text; `-` is the standard input. */
-async function readText(option: string, path: string): Promise<string> {
+export async function readText(option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
   const file = path === "-" ? Bun.stdin : Bun.file(path);
   let text: string;
   try {
@@ -53,6 +53,7 @@ async function readText(option: string, path: string): Promise<string> {
     const { code } = error as { code?: unknown };
     throw optionFailure(option, `cannot read ${path}${typeof code === "string" ? ` (${code})` : ""}`);
   }
-  if (Buffer.byteLength(text) > FILE_BYTES_MAX) throw optionFailure(option, `${path} is larger than 1 MiB`);
+  if (Buffer.byteLength(text) > bytesMax)
+    throw optionFailure(option, `${path} is larger than ${bytesMax / FILE_BYTES_MAX} MiB`);
   return text;
 }

@@ -16,6 +16,7 @@ import { addOpenApi } from "./commands/openapi.ts";
 import { addOrganisations } from "./commands/organisations.ts";
 import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
 import { addPolicies } from "./commands/policies.ts";
+import { addReceipt } from "./commands/receipt.ts";
 import { addReceiptSpecs } from "./commands/receipt-specs.ts";
 import { addRestore } from "./commands/restore.ts";
 import { addSchemas } from "./commands/schemas.ts";
@@ -57,7 +58,10 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
   ],
   ["What decides:", { policies: addPolicies, verifiers: addVerifiers, schemas: addSchemas }],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
-  ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs, witness: addWitness }],
+  [
+    "Who hears of it:",
+    { webhooks: addWebhooks, receipt: addReceipt, "receipt-specs": addReceiptSpecs, witness: addWitness },
+  ],
   ["Keep it safe:", { backup: addBackup, restore: addRestore }],
   ["Reference:", { openapi: addOpenApi }],
 ];

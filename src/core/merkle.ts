@@ -194,6 +194,7 @@ function climbing(index: number, last: number) {
       while (node % 2 === 1) up();
     },
     next(): "left" | "right" | null {
+      if (edge === 0) return null;
       const side = node % 2 === 1 || node === edge ? "left" : "right";
       // A node at the right edge without a sibling there is the same node one level up.
       if (side === "left") while (node % 2 === 0) up();

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { canonicalJson } from "../../src/core/canonical.ts";
+import { canonicalJson, sha256Bytes } from "../../src/core/canonical.ts";
 import { formatCheckpoint } from "../../src/core/checkpoint.ts";
 import { inclusionProof, leafHash, type NodeReader, nodeHash, rootOf } from "../../src/core/merkle.ts";
 import { RECEIPT_TYPE } from "../../src/core/receipt/signature.ts";
@@ -8,8 +8,6 @@ import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import type { Json } from "./client.ts";
 
 /** An instance that signs receipts as README, "Receipts" says, and a witness: for tests of the verifier alone. */
-
-export const sha256 = (bytes: Uint8Array): Uint8Array => Bun.SHA256.hash(bytes) as Uint8Array;
 
 const signWith = (key: KeyObject) => (message: Uint8Array) => new Uint8Array(sign(null, message, key));
 const publicBytes = (key: KeyObject): Uint8Array =>
@@ -37,7 +35,7 @@ export function createSigner(): Signer {
   const publicKey = Uint8Array.fromBase64(x, { alphabet: "base64url" });
 
   const signer = signWith(createPrivateKey(pem));
-  const witness = noteKey("witness.example", "cosignature", publicBytes(logKey.publicKey), sha256);
+  const witness = noteKey("witness.example", "cosignature", publicBytes(logKey.publicKey), sha256Bytes);
   const self: Signer = {
     jwks: { keys: [...tokens.jwks.keys] },
     witness,
@@ -60,11 +58,12 @@ export function createSigner(): Signer {
         checkpoint: await self.checkpoint(size, root),
         chain_ref: "local:ins_1#1",
       };
-      return self.sign({ ...receipt, anchor });
+      const trace = [...receipt.trace.slice(0, -1), { ...receipt.trace.at(-1), chain_ref: anchor.chain_ref }];
+      return self.sign({ ...receipt, trace, anchor });
     },
     async checkpoint(size, root, origin = ORIGIN) {
       const text = formatCheckpoint({ origin, size, root, extensions: [] });
-      const key = noteKey(origin, "ed25519", publicKey, sha256);
+      const key = noteKey(origin, "ed25519", publicKey, sha256Bytes);
       const cosigned = await cosign(text, witness, COSIGNED_AT, signWith(logKey.privateKey));
       return formatSignedNote({ text, lines: [await signText(text, key, signer), cosigned] });
     },

@@ -87,9 +87,11 @@ async function checkNote(
   const cosigned = lines.flatMap(({ key, timestamp }) =>
     timestamp === null ? [] : [{ name: key.name, at: isoSeconds(timestamp) }],
   );
-  for (const { name } of witnesses)
-    if (verified && !lines.some(({ key }) => key.name === name))
-      problems.push(`anchor.checkpoint has no cosignature of the witness ${shown(name)}`);
+  for (const witness of witnesses)
+    if (verified && !lines.some(({ key }) => key === witness))
+      problems.push(
+        `anchor.checkpoint has no cosignature of the witness ${shown(witness.name)} with the key ${witness.id}`,
+      );
   const knownLines = lines.map(({ line }) => line);
   const unknownNames = note.lines.filter((line) => !knownLines.includes(line)).map(({ name }) => name);
   return { problems, origin, cosigned, unknownNames: verified ? unknownNames : [] };

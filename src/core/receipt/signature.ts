@@ -1,6 +1,6 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseJsonText } from "../json-text.ts";
-import { fromBase64, toBase64, type Verify } from "../signed-note.ts";
+import { fromBase64, type Verify } from "../signed-note.ts";
 import { isRecord } from "./form.ts";
 import { same, shown } from "./say.ts";
 
@@ -30,16 +30,18 @@ function keyOf(jwk: unknown): ReceiptKey | null {
 }
 
 type Signed = {
-  /** The receipt without its signature. */
+  /** What is said to be signed: of a receipt all but its signature. */
   readonly rest: Readonly<Record<string, unknown>>;
   readonly signature: string;
+  /** Its `typ`. */
+  readonly type: string;
   /** Null where no keys are known. */
   readonly keys: readonly ReceiptKey[] | null;
 };
 
 /** What is wrong with the signature, and the id of the key that it names; null where it names none. */
 export async function checkSignature(
-  { rest, signature, keys }: Signed,
+  { rest, signature, type, keys }: Signed,
   verify: Verify,
 ): Promise<{ readonly kid: string | null; readonly problems: readonly string[] }> {
   const [head = "", body = "", end = "", ...more] = signature.split(".");
@@ -47,9 +49,8 @@ export async function checkSignature(
   if (more.length > 0 || !headBytes || !bodyBytes || bytes?.length !== 64)
     return { kid: null, problems: ["the signature is not a compact JWS"] };
   const header = parseJsonText(new TextDecoder().decode(headBytes));
-  const kid = kidOf("value" in header ? header.value : null);
-  if (kid === null)
-    return { kid, problems: [`the signature's header is not that of a ${RECEIPT_TYPE} by EdDSA`] };
+  const kid = kidOf("value" in header ? header.value : null, type);
+  if (kid === null) return { kid, problems: [`the signature's header is not that of a ${type} by EdDSA`] };
   const problems = [...problemsOfPayload(rest, bodyBytes)];
   const key = keys?.find((one) => one.kid === kid);
   if (keys && !key) problems.push(`the signature is by the key ${shown(kid)}, which is not among the keys`);
@@ -59,10 +60,10 @@ export async function checkSignature(
 }
 
 /** A header has these three fields and no other: one that must be understood (`crit`) is not. */
-function kidOf(header: unknown): string | null {
+function kidOf(header: unknown, type: string): string | null {
   if (!isRecord(header) || Object.keys(header).length !== 3) return null;
   const { alg, kid, typ } = header;
-  return alg === "EdDSA" && typ === RECEIPT_TYPE && typeof kid === "string" ? kid : null;
+  return alg === "EdDSA" && typ === type && typeof kid === "string" ? kid : null;
 }
 
 const DIFFERENCES_MAX = 5;
@@ -97,7 +98,3 @@ function fromBase64Url(text: string): Uint8Array | null {
   const plain = text.replaceAll("-", "+").replaceAll("_", "/");
   return fromBase64(plain.padEnd(Math.ceil(plain.length / 4) * 4, "="));
 }
-
-/** Bytes in base64url without padding. */
-export const toBase64Url = (bytes: Uint8Array): string =>
-  toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");

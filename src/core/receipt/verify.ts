@@ -4,8 +4,9 @@ import type { NoteKey, Sha256, Verify } from "../signed-note.ts";
 import { type Cosigned, checkAnchor, hexOf } from "./anchor.ts";
 import { problemsOfChecks } from "./checks.ts";
 import { problemsOfForm, type Receipt } from "./form.ts";
+import { isPage, PAGE_TYPE, pageStatement, partsOfPage } from "./saved-page.ts";
 import type { HashJson } from "./say.ts";
-import { checkSignature, keysOfJwks, type ReceiptKey } from "./signature.ts";
+import { checkSignature, keysOfJwks, RECEIPT_TYPE, type ReceiptKey } from "./signature.ts";
 import { problemsOfTrace } from "./trace.ts";
 
 /**
@@ -35,6 +36,12 @@ export type Verdict = {
   readonly unknownCosigners: readonly string[];
 };
 
+/**
+ * Whose keys verified a file: `given` to the verifier, or `embedded` in the file, which prove that it was not altered since
+ * whoever has them signed it, and not who that is.
+ */
+export type FileVerdict = Verdict & { readonly keys: "given" | "embedded" | "none" };
+
 const NOTHING: Omit<Verdict, "problems"> = {
   receipt: null,
   kid: null,
@@ -44,14 +51,47 @@ const NOTHING: Omit<Verdict, "problems"> = {
 };
 const FORM_PROBLEMS_MAX = 10;
 
-/** Checks everything that the text of a receipt proves. Never throws, whatever the text. */
-export async function verifyReceipt(text: string, against: Against, sha256: Sha256): Promise<Verdict> {
-  const parsed = parseJsonText(text);
-  if ("problem" in parsed) return { ...NOTHING, problems: [`the receipt ${parsed.problem}`] };
-  const form = problemsOfForm(parsed.value);
+/**
+ * Checks everything that a file proves: a receipt as JSON, or its saved page. Never throws, whatever the text.
+ *
+ * @param against its JWKS counts before the one that a page brings
+ */
+export async function verifyFile(text: string, against: Against, sha256: Sha256): Promise<FileVerdict> {
+  const given = against.jwks === null ? ("none" as const) : ("given" as const);
+  if (!isPage(text)) {
+    const parsed = parseJsonText(text);
+    return "problem" in parsed
+      ? { ...NOTHING, problems: [`the receipt ${parsed.problem}`], keys: given }
+      : { ...(await verifyReceipt(parsed.value, against, sha256)), keys: given };
+  }
+  const parts = partsOfPage(text);
+  if ("problem" in parts) return { ...NOTHING, problems: [`the page ${parts.problem}`], keys: given };
+  const jwks = against.jwks ?? parts.jwks;
+  const verdict = await verifyReceipt(parts.receipt, { ...against, jwks }, sha256);
+  const keys = keysOfJwks(jwks);
+  const { problems } = await checkSignature(
+    {
+      rest: pageStatement(parts.page, sha256),
+      signature: parts.signature,
+      type: PAGE_TYPE,
+      keys: typeof keys === "string" ? null : keys,
+    },
+    verifyEd25519,
+  );
+  const ofPage = problems.map((problem) => `the page was altered: ${problem}`);
+  return {
+    ...verdict,
+    problems: [...verdict.problems, ...ofPage],
+    keys: given === "given" ? "given" : "embedded",
+  };
+}
+
+/** Checks everything that a receipt, as parsed JSON, proves. Never throws. */
+export async function verifyReceipt(value: unknown, against: Against, sha256: Sha256): Promise<Verdict> {
+  const form = problemsOfForm(value);
   if (form.length > 0) return { ...NOTHING, problems: form.slice(0, FORM_PROBLEMS_MAX) };
-  const receipt = parsed.value as Receipt;
-  const hashJson: HashJson = (value) => hexOf(sha256(new TextEncoder().encode(canonicalJson(value))));
+  const receipt = value as Receipt;
+  const hashJson: HashJson = (json) => hexOf(sha256(new TextEncoder().encode(canonicalJson(json))));
   const problems = [...problemsOfContent(receipt, hashJson)];
   const keys =
     against.jwks === null ? "no keys were given, so no signature was verified" : keysOfJwks(against.jwks);
@@ -80,7 +120,7 @@ function signatureOf(receipt: Receipt, keys: readonly ReceiptKey[] | null) {
   const { signature, ...rest } = receipt;
   return signature === null
     ? { kid: null, problems: ["the receipt is not signed, so anybody may have written it"] }
-    : checkSignature({ rest, signature, keys }, verifyEd25519);
+    : checkSignature({ rest, signature, type: RECEIPT_TYPE, keys }, verifyEd25519);
 }
 
 const NOT_ANCHORED = { origin: null, cosigned: [], unknownNames: [] } as const;

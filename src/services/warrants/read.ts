@@ -1,6 +1,7 @@
 import { canonicalJson } from "../../core/canonical.ts";
 import { checkResource } from "../../core/check.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { RECEIPT_TYPE } from "../../core/receipt/signature.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { isSettled, type Warrant, warrantNotFound } from "../../core/warrant.ts";
 import { listResource } from "../../resources/list.ts";
@@ -53,9 +54,6 @@ export function readChecks(ctx: Context, caller: Caller, id: string) {
       : listResource((await reader.checks.of(warrant.id)).toReversed().map(checkResource));
   });
 }
-
-/** The type in the header of a receipt's signature, so that no other token passes for one. */
-const RECEIPT_TYPE = "holdfast-receipt+jws";
 
 /** The public receipt of a settled warrant, signed over its RFC 8785 form. It needs no credentials. */
 export async function readReceipt(ctx: Context, id: string) {

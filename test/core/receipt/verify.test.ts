@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hashJson } from "../../../src/core/canonical.ts";
-import { type Verdict, verifyReceipt } from "../../../src/core/receipt/verify.ts";
+import { hashJson, sha256Bytes } from "../../../src/core/canonical.ts";
+import { type Verdict, verifyFile } from "../../../src/core/receipt/verify.ts";
 import type { Json } from "../../support/client.ts";
 import type { TestOrganisation } from "../../support/organisations.ts";
-import { createSigner, ORIGIN, sha256 } from "../../support/receipts.ts";
+import { createSigner, ORIGIN } from "../../support/receipts.ts";
 import { type Service, startTestServer } from "../../support/server.ts";
 import { type Source, startSource } from "../../support/source.ts";
 
@@ -56,7 +56,7 @@ async function settled(spec: object, answer: object, status = 200): Promise<Json
 }
 
 const verifyText = (text: string, jwks: unknown = signer.jwks): Promise<Verdict> =>
-  verifyReceipt(text, { jwks, witnesses: [signer.witness] }, sha256);
+  verifyFile(text, { jwks, witnesses: [signer.witness] }, sha256Bytes);
 const verify = (receipt: unknown, jwks?: unknown) => verifyText(JSON.stringify(receipt), jwks);
 const problemsOf = async (receipt: unknown) => (await verify(receipt)).problems;
 
@@ -94,7 +94,11 @@ describe("a receipt that nobody altered", () => {
 
   test("holds before it is in the log, unless a witness must have seen it", async () => {
     const receipt = await signer.sign({ ...good.released, anchor: null });
-    const alone = await verifyReceipt(JSON.stringify(receipt), { jwks: signer.jwks, witnesses: [] }, sha256);
+    const alone = await verifyFile(
+      JSON.stringify(receipt),
+      { jwks: signer.jwks, witnesses: [] },
+      sha256Bytes,
+    );
     expect([alone.problems, alone.origin]).toEqual([[], null]);
     expect(await problemsOf(receipt)).toEqual([expect.stringContaining("is not in the log yet")]);
   });
@@ -107,10 +111,10 @@ describe("a receipt that nobody altered", () => {
   });
 
   test("names whoever signed its checkpoint with a key that nobody gave", async () => {
-    const verdict = await verifyReceipt(
+    const verdict = await verifyFile(
       JSON.stringify(good.released),
       { jwks: signer.jwks, witnesses: [] },
-      sha256,
+      sha256Bytes,
     );
     expect([verdict.problems, verdict.cosigned, verdict.unknownCosigners]).toEqual([
       [],
