@@ -14,6 +14,7 @@ import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
+import { receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { isoTime } from "./core/time.ts";
@@ -141,6 +142,7 @@ async function startLocked(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       pages: consolePages(baseUrl),
+      receiptPages,
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
