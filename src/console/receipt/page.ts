@@ -116,7 +116,7 @@ function promiseOf({ warrant, checks }: Receipt): Html {
   if (!warrant.spec) return `<p>Its owner shows the hash of the spec alone: ${code(warrant.spec_hash)}</p>`;
   const rows = warrant.spec.clauses.map(({ kind, ...fields }, index) => {
     const asked = Object.entries(fields).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
-    return `<tr><td>${code(kind)}</td><td>${code(asked.join(", "))}</td><td>${resultOf(results[index])}</td></tr>`;
+    return `<tr><td class="kind">${code(kind)}</td><td>${code(asked.join(", "))}</td><td class="result">${resultOf(results[index])}</td></tr>`;
   });
   return `<table><tr><th>Clause</th><th>Asks for</th><th>Result</th></tr>${rows.join("")}</table>`;
 }
