@@ -167,7 +167,7 @@ describe("an altered receipt is refused, and what does not match is named:", () 
         if (problems.length === 0) throw new Error(`accepted ${path.join(".")} changed by ${index}`);
       }
     expect(count).toBeGreaterThan(900);
-  });
+  }, 30_000);
 
   test("any value, replaced by any other", async () => {
     const paths = [...valuesIn(good.released)];
@@ -247,18 +247,25 @@ describe("an altered receipt is refused, and what does not match is named:", () 
 
 test("junk is refused, and nothing throws", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.oneof(fc.string(), fc.json(), fc.string({ unit: "binary" })), async (text) => {
-      expect((await verifyText(text)).problems).not.toEqual([]);
-    }),
-    { numRuns: 300 },
+    fc.asyncProperty(
+      fc.oneof(
+        fc.string(),
+        fc.json(),
+        fc.uint8Array().map((bytes) => String.fromCharCode(...bytes)),
+      ),
+      async (text) => {
+        expect((await verifyText(text)).problems).not.toEqual([]);
+      },
+    ),
+    { numRuns: 100 },
   );
-  const deep = "[".repeat(100_000);
+  const deep = "[".repeat(10_000);
   for (const text of [
     "",
     "null",
     "{}",
     deep,
-    deep + "]".repeat(100_000),
+    deep + "]".repeat(10_000),
     '{"a":'.repeat(1_000),
     "\ud800",
     "1e999",
