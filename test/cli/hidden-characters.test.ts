@@ -43,6 +43,7 @@ describe("text that is given", () => {
       "<origins>",
       "<did>",
       "<witness>",
+      "<key...>",
     ],
     ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>"],
   ];
