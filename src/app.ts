@@ -11,8 +11,10 @@ import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
+import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
 import { type Config, NO_SECRETS, type Secrets } from "./config.ts";
 import { consolePages } from "./console/pages.ts";
+import { receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { isoTime } from "./core/time.ts";
@@ -96,6 +98,8 @@ async function startLocked(
   if (isRefusal(keys)) return keys;
   const noBackupKey = ensureBackupKey(config, secrets);
   if (noBackupKey) return noBackupKey;
+  const witnessKey = witnessKeyOfServer(config, secrets);
+  if (isRefusal(witnessKey)) return witnessKey;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
@@ -103,6 +107,7 @@ async function startLocked(
       secrets,
       store,
       keys,
+      witnessSeed: () => witnessKey,
       baseUrl,
       warmChildren: 2,
       listeners,
@@ -125,7 +130,7 @@ async function startLocked(
     self: SELF,
     newestBackup: backups.newestBackup,
     connectionsClosed: connections.closed,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx)],
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx)],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.
@@ -137,6 +142,7 @@ async function startLocked(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       pages: consolePages(baseUrl),
+      receiptPages,
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),

@@ -7,8 +7,10 @@ import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
-import { type AssetRule, findAsset } from "./core/x402/assets.ts";
-import { chainOfCaip2 } from "./core/x402/chains.ts";
+import type { LogToWitness, Witness } from "./core/witness.ts";
+import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
+import type { AssetRule } from "./core/x402/assets.ts";
+import { parseAssets, parseEndpoints } from "./core/x402/settings.ts";
 
 /** The checked configuration (README, "Configuration"). No other module reads the environment. */
 export type Config = {
@@ -42,6 +44,11 @@ export type Config = {
   readonly x402Assets: readonly AssetRule[];
   /** URLs of JSON-RPC endpoints by chain id. A URL may hold the provider's key, so no log may show one. */
   readonly evmRpc: ReadonlyMap<number, string>;
+  /** The logs whose checkpoints this instance cosigns, and the witnesses that cosign its own. */
+  readonly witnessFor: readonly LogToWitness[];
+  readonly witnesses: readonly Witness[];
+  /** Private networks that a witness may be on, besides every public one. */
+  readonly witnessAllowNetworks: readonly string[];
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** What is logged: faults and warnings, or these and a line for each request. */
@@ -57,6 +64,8 @@ export type Secrets = {
   readonly masterKey: Uint8Array | null;
   /** The same, of the key that authenticates backups. */
   readonly backupKey: Uint8Array | null;
+  /** The same, of the key that cosigns. */
+  readonly witnessKey: Uint8Array | null;
   /** What backups are encrypted to; null where they are not encrypted. */
   readonly backupPassphrase: string | null;
   /** The secret of `POST /internal/jobs/webhooks`; null closes the route. */
@@ -76,6 +85,7 @@ export type PrivateKey = `0x${string}`;
 export const NO_SECRETS: Secrets = {
   masterKey: null,
   backupKey: null,
+  witnessKey: null,
   backupPassphrase: null,
   workerSecret: null,
   metricsToken: null,
@@ -110,41 +120,6 @@ const networks: Parse<readonly string[]> = (text) => {
   return wrong === undefined
     ? entries
     : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is not a CIDR` };
-};
-
-const ASSET = /^(eip155:[0-9]+)\/(0x[0-9a-fA-F]{40})=([A-Za-z0-9._-]{1,32}):([^:]{1,64}):([^:]{1,16})$/;
-
-/** Entries such as `eip155:84532/0x…=USDC:USD Coin:2`: chain and contract, asset in the ledger, EIP-712 name and version. */
-const assets: Parse<readonly AssetRule[]> = (text) => {
-  const rules: AssetRule[] = [];
-  for (const entry of text.split(",").map((entry) => entry.trim())) {
-    const [, chain = "", address = "", asset = "", tokenName = "", tokenVersion = ""] =
-      ASSET.exec(entry) ?? [];
-    const chainId = chainOfCaip2(chain);
-    if (chainId === null) {
-      return { problem: `must be tokens such as eip155:84532/0x…=USDC:USD Coin:2; ${entry} is not a token` };
-    }
-    const contract = address.toLowerCase();
-    if (findAsset(rules, chainId, contract))
-      return { problem: `must be tokens, each named once; ${entry} is named twice` };
-    rules.push({ chainId, contract, asset, tokenName, tokenVersion });
-  }
-  return rules;
-};
-
-/** Entries such as `eip155:84532=https://…`. No message repeats one, since the URL may hold a key. */
-const endpoints: Parse<ReadonlyMap<number, string>> = (text) => {
-  const urls = new Map<number, string>();
-  for (const entry of text.split(",").map((entry) => entry.trim())) {
-    const [, chain = "", url = ""] = /^([^=]+)=(.+)$/.exec(entry) ?? [];
-    const chainId = chainOfCaip2(chain);
-    if (chainId === null || checkSourceUrl(url) !== null) {
-      return { problem: "must be chains and their JSON-RPC URLs, such as eip155:84532=https://rpc.example" };
-    }
-    if (urls.has(chainId)) return { problem: `must be chains, each named once; ${chain} is named twice` };
-    urls.set(chainId, url);
-  }
-  return urls;
 };
 
 const text: Parse<string> = (given) => given;
@@ -190,8 +165,11 @@ const SETTINGS = {
   CAPSULE_DAYS: integer(1, 3_650),
   CAPSULE_BYTES: integer(CAPSULE_BYTES_MIN, Number.MAX_SAFE_INTEGER),
   X402_ALLOW_NETWORKS: networks,
-  X402_ASSETS: assets,
-  EVM_RPC: endpoints,
+  X402_ASSETS: parseAssets,
+  EVM_RPC: parseEndpoints,
+  WITNESS_FOR: parseLogs,
+  WITNESSES: parseWitnesses,
+  WITNESS_ALLOW_NETWORKS: networks,
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
@@ -213,6 +191,7 @@ const privateKey: Parse<PrivateKey> = (text) => {
 const SECRETS = {
   MASTER_KEY: key,
   BACKUP_KEY: key,
+  WITNESS_KEY: key,
   BACKUP_PASSPHRASE: parsePassphrase,
   WORKER_SECRET: token,
   METRICS_TOKEN: token,
@@ -291,6 +270,7 @@ export function readSecrets(
   return {
     masterKey: values.MASTER_KEY ?? null,
     backupKey: values.BACKUP_KEY ?? null,
+    witnessKey: values.WITNESS_KEY ?? null,
     backupPassphrase: values.BACKUP_PASSPHRASE ?? null,
     workerSecret: values.WORKER_SECRET ?? null,
     signingKey: values.SIGNING_KEY ?? null,
@@ -339,6 +319,9 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
   x402Assets: values.X402_ASSETS ?? [],
   evmRpc: values.EVM_RPC ?? new Map(),
+  witnessFor: values.WITNESS_FOR ?? [],
+  witnesses: values.WITNESSES ?? [],
+  witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   log: values.LOG ?? "faults",
   backups:
     values.BACKUP_FOLDER === undefined

@@ -20,6 +20,9 @@ const DEFAULTS: Config = {
   x402AllowNetworks: [],
   x402Assets: [],
   evmRpc: new Map(),
+  witnessFor: [],
+  witnesses: [],
+  witnessAllowNetworks: [],
   backups: null,
   log: "faults",
 };

@@ -41,7 +41,9 @@ describe("imports", () => {
 describe("what is dead", () => {
   test("every file of src is reached from main.ts", () => {
     const ambient = paths(sources).filter((path) => path.endsWith(".d.ts"));
-    expect(deadFiles(sources, ["src/main.ts", ...ambient])).toEqual([]);
+    // The page of a receipt is bundled from here, by a macro that names it as a path.
+    const bundled = "src/console/receipt/browser.ts";
+    expect(deadFiles(sources, ["src/main.ts", bundled, ...ambient])).toEqual([]);
   });
 
   test("every file of test is a test, a program of package.json, or reached from one", () => {

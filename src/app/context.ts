@@ -28,6 +28,7 @@ import type { SqliteStore } from "../store/sqlite/store.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
+import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
 
 export const CLAUSE_TIMEOUT_MS = SECOND_MS;
 const BENCH_RUN_TIMEOUT_MS = 2 * SECOND_MS;
@@ -45,6 +46,7 @@ export type ContextParts = {
   readonly secrets: Secrets;
   readonly store: SqliteStore;
   readonly keys: Keys;
+  readonly witnessSeed: WitnessSeed;
   /** The base URL of the server on this folder. The links that are printed or sent start with it. */
   readonly baseUrl: string;
   /** How many evaluators of checks are kept running for the next check. */
@@ -130,6 +132,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     x402: buyingWith(config, secrets, listeners, budget),
     signerAmong,
     capsules: capsulesWith(config),
+    witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);

@@ -55,6 +55,7 @@ export function keysOfCommand(config: Config, secrets: Secrets, serverHasRun: bo
     },
     tokens: {
       sign: async (payload, type) => tokens().sign(payload, type),
+      signBytes: (message) => tokens().signBytes(message),
       get jwks() {
         return tokens().jwks;
       },

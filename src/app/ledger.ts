@@ -15,6 +15,7 @@ import { runJobByHand } from "./operation.ts";
 import { settingRefusal } from "./setting-refusal.ts";
 import { openStore } from "./store.ts";
 import { baseUrlOf } from "./urls.ts";
+import { witnessSeedOfCommand } from "./witnessing.ts";
 
 /** The ledger without a server, for the command line. A server may be running on the same folder. */
 export async function openForCommands(config: Config, secrets = NO_SECRETS): Promise<OpenLedger> {
@@ -28,7 +29,8 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
   const alone = { warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
-  const { ctx } = composeContext({ config, secrets, store, keys, baseUrl, ...alone }, opening);
+  const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
+  const { ctx } = composeContext({ config, secrets, store, keys, witnessSeed, baseUrl, ...alone }, opening);
   const opened = opening.move();
   return { ctx, close: () => opened.disposeAsync() };
 }

@@ -25,6 +25,7 @@ import { createRefusalLog } from "../platform/refusal-log.ts";
 import type { Context } from "../services/context.ts";
 import { isReadable, ledgerFigures } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
+import { anchor } from "../services/log/anchor.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
 
@@ -149,6 +150,7 @@ export const JOBS = {
   retention: forgetOld,
   // When run by hand it names every escalation that has waited for a day, since its last run is not known.
   reminders: (ctx: Context) => escalationReminders(ctx, 0, logWarning)(),
+  anchor,
   webhooks: (ctx: Context) => runDeliveries(ctx, onDeliveryFault).then(({ attempted }) => attempted),
 } as const satisfies Record<string, (ctx: Context) => Promise<number | null>>;
 
@@ -227,6 +229,7 @@ function jobsOf(
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
+    { name: "anchor", everyMs: 10 * SECOND_MS, run: JOBS.anchor },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
   return jobs.map((job) => ({

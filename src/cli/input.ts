@@ -51,7 +51,7 @@ export const readSecretFile = async (option: string, file: string): Promise<stri
   (await readText(option, file)).replace(/\r?\n$/, "");
 
 /** A file as text; `-` is the standard input. */
-async function readText(option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
+export async function readText(option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
   const file = path === "-" ? Bun.stdin : Bun.file(path);
   let text: string;
   try {

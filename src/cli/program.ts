@@ -17,6 +17,7 @@ import { addOpenApi } from "./commands/openapi.ts";
 import { addOrganisations } from "./commands/organisations.ts";
 import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
 import { addPolicies } from "./commands/policies.ts";
+import { addReceipt } from "./commands/receipt.ts";
 import { addReceiptSpecs } from "./commands/receipt-specs.ts";
 import { addRestore } from "./commands/restore.ts";
 import { addSchemas } from "./commands/schemas.ts";
@@ -27,6 +28,7 @@ import { addSourceKeys } from "./commands/source-keys.ts";
 import { addUsers } from "./commands/users.ts";
 import { addVerifiers } from "./commands/verifiers.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
+import { addWitness } from "./commands/witness.ts";
 import { addX402 } from "./commands/x402.ts";
 import { CommandFailure } from "./failure.ts";
 import { failureSentence } from "./failure-sentence.ts";
@@ -67,7 +69,10 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
     },
   ],
   ["The money:", { balances: addBalances, x402: addX402, audit: addAudit }],
-  ["Who hears of it:", { webhooks: addWebhooks, "receipt-specs": addReceiptSpecs }],
+  [
+    "Who hears of it:",
+    { webhooks: addWebhooks, receipt: addReceipt, "receipt-specs": addReceiptSpecs, witness: addWitness },
+  ],
   ["Keep it safe:", { backup: addBackup, restore: addRestore }],
   ["Reference:", { openapi: addOpenApi }],
 ];

@@ -38,7 +38,15 @@ export type CommandLineTools = {
 };
 
 /** The jobs of the server that may also be run by hand. */
-export const JOBS_BY_HAND = ["deadlines", "agents", "recover", "retention", "reminders", "webhooks"] as const;
+export const JOBS_BY_HAND = [
+  "deadlines",
+  "agents",
+  "recover",
+  "retention",
+  "reminders",
+  "webhooks",
+  "anchor",
+] as const;
 export type JobByHand = (typeof JOBS_BY_HAND)[number];
 
 /** `done` is how many things the job did; null where it does not count them. */

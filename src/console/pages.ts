@@ -1,5 +1,6 @@
 import style from "./account.css" with { type: "text" };
 import script from "./account.js" with { type: "text" };
+import { receiptAssets } from "./receipt/page.ts";
 
 /** The pages that people see, by path. Markup, script and stylesheets all come from the service itself. */
 export type Page = { readonly type: "text/html" | "text/css" | "text/javascript"; readonly body: string };
@@ -15,6 +16,7 @@ export const consolePages = (baseUrl: string): Readonly<Record<string, Page>> =>
   },
   "/console/account.js": { type: "text/javascript", body: script },
   "/console/account.css": { type: "text/css", body: style },
+  ...receiptAssets,
 });
 
 const page = (baseUrl: string, path: string, title: string, content: string): string => `<!doctype html>

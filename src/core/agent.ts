@@ -10,7 +10,10 @@ export type Agent = {
   readonly organisationId: string;
   readonly mode: Mode;
   readonly name: string;
-  /** A decentralised identifier. */
+  /**
+   * The `did:key:z…` of a key that it brought, else `did:web`, whose address follows from the base URL. Older versions wrote
+   * the address of their time after it, which nothing reads.
+   */
   readonly identity: string;
   readonly status: AgentStatus;
   readonly failureBudget: number;

@@ -37,6 +37,12 @@ export function isDidKey(text: string): boolean {
   return !type.isPoint || first === 2 || first === 3;
 }
 
+/** The `did:key` that an agent's identity is; null for a `did:web`. */
+export const didKeyOf = (identity: string): string | null => (identity.startsWith(PREFIX) ? identity : null);
+
+/** A key's bytes and type as `publicKeyMultibase` has them: in a `did:key` they stand after the prefix. */
+export const multibaseOf = (didKey: string): string => didKey.slice(PREFIX.length);
+
 /** The bytes that `z` and base58btc digits stand for; null for any other text. */
 function decode(encoded: string): Uint8Array | null {
   if (encoded.length > ENCODED_LENGTH_MAX || !encoded.startsWith(base58btc.prefix)) return null;

@@ -1,8 +1,9 @@
 import type { Check } from "../core/check.ts";
+import type { Wire } from "../core/form.ts";
 import type { Progress } from "../core/progress.ts";
 import type { VoucherClaims } from "../core/x402/voucher.ts";
 import type { paymentResource } from "../resources/purchase.ts";
-import type { receiptResource } from "../resources/receipt.ts";
+import type { receiptForm } from "../resources/receipt.ts";
 import type { warrantResource } from "../resources/warrant.ts";
 import { bearer, type Client, PATHS } from "./client.ts";
 import { same } from "./same.ts";
@@ -12,7 +13,7 @@ import { type Demo, readBalance } from "./stage.ts";
 /** What happens in the tour, as data. `narrate.ts` prints it for people, `record.ts` for programs. */
 
 export type WarrantBody = ReturnType<typeof warrantResource>;
-export type ReceiptBody = ReturnType<typeof receiptResource>;
+export type ReceiptBody = Wire<typeof receiptForm>;
 export type PaymentBody = ReturnType<typeof paymentResource>;
 
 /** What happened in a scene: the warrant as open and verify answered it, and the check between them. */

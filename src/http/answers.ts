@@ -97,6 +97,16 @@ function filled(json: string, content: Uint8Array, isText: boolean, claim: Claim
   };
 }
 
+export const BYTES = "application/octet-stream";
+
+/** Bytes that are short enough to be sent at once. */
+export const bytes = (body: Uint8Array, headers: Readonly<Record<string, string>>): Answer => ({
+  status: 200,
+  body: { claim: null, pieces: () => [body] },
+  contentType: BYTES,
+  headers,
+});
+
 /** 204: done, without a body. */
 export const noContent = (headers: Readonly<Record<string, string>> = {}): Answer => ({
   status: 204,

@@ -4,11 +4,13 @@ import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { internalRoutes } from "./routes/internal.ts";
+import { logRoutes } from "./routes/log.ts";
 import { operationRoutes } from "./routes/operation.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { passkeyRoutes } from "./routes/passkeys.ts";
 import { publicRoutes } from "./routes/public.ts";
 import { warrantRoutes } from "./routes/warrants.ts";
+import { witnessRoutes } from "./routes/witness.ts";
 import { x402Routes } from "./routes/x402.ts";
 
 /** To describe every model takes 5 ms, so the first request for the documentation does it, and not the start. */
@@ -21,6 +23,8 @@ const routes: readonly Route[] = [
   ...authRoutes,
   ...passkeyRoutes,
   ...publicRoutes,
+  ...logRoutes,
+  ...witnessRoutes,
   ...operationRoutes,
   ...internalRoutes,
   ...pageRoutes,

@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../core/errors.ts"
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
-/** Bodies of JSON objects, read with a cap on their bytes and their time (README, "Strict input"). */
+/** Bodies of JSON objects, and of text where a route takes that, read with a cap on their bytes and their time (README, "Strict input"). */
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -18,7 +18,7 @@ export const TOOK_TOO_LONG = refuseField("body", `took longer than ${BODY_MS_MAX
  * The body that was read; undefined where there is none. It is wrapped, since a JSON object with the key
  * `refused` would be mistaken for a refusal.
  */
-export type ReadBody = { readonly body: JsonObject | undefined };
+export type ReadBody = { readonly body: JsonObject | string | undefined };
 
 /** The bytes of all bodies under way in this process: from the head of a request to its answer. */
 export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
@@ -66,30 +66,45 @@ export async function claimBody(
 export const NO_BODY: ReadBody = { body: undefined };
 const EMPTY_BODY: ReadBody = { body: {} };
 
-/**
- * Reads the request's JSON object, of the length that `bodyBytesOf` gives. Refused with `validation_failed` where the body is
- * not a JSON object, or is longer than `bytesMax`; and with TOOK_TOO_LONG where it is not complete after `msMax`. The rest may
- * still arrive after that.
- */
+/** Reads the request's JSON object. Refused as by `readBytes`, and with `validation_failed` where the body is not a JSON object. */
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
   msMax: number,
 ): Promise<ReadBody | Refusal> {
-  const { headers } = request;
-  const isChunked = headers.get("content-length") === null;
+  const bytes = await readBytes(request, bytesMax, msMax);
+  if (isRefusal(bytes)) return bytes;
+  const contentType = request.headers.get("content-type");
+  if (bytes.byteLength === 0) return contentType === null ? NO_BODY : EMPTY_BODY;
+  return isJson(contentType)
+    ? parseJsonObject(bytes)
+    : refuseField("Content-Type", "must be application/json");
+}
+
+/** Reads the request's text, which is UTF-8 whatever its type says. Refused as by `readBytes`. */
+export async function readTextBody(
+  request: Request,
+  bytesMax: number,
+  msMax: number,
+): Promise<ReadBody | Refusal> {
+  const bytes = await readBytes(request, bytesMax, msMax);
+  if (isRefusal(bytes)) return bytes;
+  const body = textOf(bytes);
+  return isRefusal(body) ? body : { body };
+}
+
+/**
+ * The bytes of a body, of the length that `bodyBytesOf` gives. Refused with `validation_failed` where it is longer than
+ * `bytesMax`, and with TOOK_TOO_LONG where it is not complete after `msMax`. The rest may still arrive after that.
+ */
+async function readBytes(request: Request, bytesMax: number, msMax: number): Promise<Bytes | Refusal> {
+  const isChunked = request.headers.get("content-length") === null;
   const sent: Promise<Bytes | Refusal> = isChunked ? readChunks(request, bytesMax) : request.arrayBuffer();
   const reading = sent.catch(cutOff);
   await endOfTurn();
   // A body that came together with the head is complete by now. Any other gets a timer.
   const isRead = Bun.peek.status(reading) === "fulfilled";
-  const bytes = await (isRead ? reading : withinMs(msMax, reading));
-  if (isRefusal(bytes)) return bytes;
-  const contentType = headers.get("content-type");
-  if (bytes.byteLength === 0) return contentType === null ? NO_BODY : EMPTY_BODY;
-  return isJson(contentType)
-    ? parseJsonObject(bytes)
-    : refuseField("Content-Type", "must be application/json");
+  return isRead ? reading : withinMs(msMax, reading);
 }
 
 const isJson = (contentType: string | null): boolean =>
@@ -145,13 +160,17 @@ function endOfTurn(): Promise<void> {
   return turn;
 }
 
-function parseJsonObject(bytes: Bytes): ReadBody | Refusal {
-  let text: string;
+function textOf(bytes: Bytes): string | Refusal {
   try {
-    text = UTF_8.decode(bytes);
+    return UTF_8.decode(bytes);
   } catch {
     return refuseField("body", "is not UTF-8");
   }
+}
+
+function parseJsonObject(bytes: Bytes): ReadBody | Refusal {
+  const text = textOf(bytes);
+  if (isRefusal(text)) return text;
   const parsed = parseJsonText(text);
   if ("problem" in parsed) return refuseField("body", parsed.problem);
   const { value } = parsed;

@@ -8,7 +8,7 @@ import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
 import { type Counted, clientAddress } from "./limits.ts";
 import type { Operation } from "./operation.ts";
-import type { Pages } from "./pages.ts";
+import type { Pages, ReceiptPages } from "./pages.ts";
 import { type Room, roomIn } from "./sending.ts";
 
 /** What all requests to a shell share. */
@@ -18,6 +18,8 @@ export type Setup = {
   readonly docsUrl: string;
   /** The console's pages by path. The route of a page that is missing here answers 404. */
   readonly pages: Pages;
+  /** Null where receipts are shown as JSON alone. */
+  readonly receiptPages: ReceiptPages | null;
   /** Null without a running service. Then there are no metrics, and /readyz always answers that it is ready. */
   readonly operation: Operation | null;
   /** Proxies whose `X-Forwarded-For` is believed. */

@@ -3,8 +3,9 @@ import { errorForm } from "../resources/error.ts";
 import { noBody } from "../resources/input.ts";
 import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
+import { BYTES } from "./answers.ts";
 import { SESSION_COOKIE } from "./caller.ts";
-import { type Answers, answersOf, type RouteRule, ruleOf } from "./route.ts";
+import { type Answers, answeredAsText, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
 
 type Describe = ReturnType<typeof createSchemas>["describe"];
@@ -93,7 +94,7 @@ function detailOf({ method, path, hooks }: Route): Detail {
 function operationOf(route: Route, describe: Describe): object {
   const { summary, tags } = detailOf(route);
   const rule = ruleOf(detailOf(route));
-  const { access, idempotent } = rule;
+  const { access, idempotent, takesText } = rule;
   const isSettlement = idempotent && access?.keys === false;
   const body = route.hooks.body as TSchema | undefined;
   const parameters = parametersOf(route, idempotent, isSettlement, describe);
@@ -106,7 +107,10 @@ function operationOf(route: Route, describe: Describe): object {
     // A route without a body accepts an empty object, which is not worth describing.
     ...(body &&
       body !== noBody && {
-        requestBody: { required: true, content: { "application/json": { schema: describe(body) } } },
+        requestBody: {
+          required: true,
+          content: { [takesText ? "text/plain" : "application/json"]: { schema: describe(body) } },
+        },
       }),
     responses: responsesOf(route, describe),
   };
@@ -186,7 +190,8 @@ function responsesOf(route: Route, describe: Describe): object {
   const answers = answersOf(detail);
   const described = Object.entries(detail.responses).map(([status, { description }]) => {
     // The readiness check answers with the same form whether or not the service is ready.
-    const isRefused = Number(status) >= 400 && answers !== readinessForm;
+    const isError = Number(status) >= 400 && answers !== readinessForm;
+    const isRefused = isError && !answeredAsText(detail).includes(status);
     const content = contentOf(isRefused ? errorForm : answers, describe);
     return [status, { description, headers: COMMON_HEADERS, ...(content && { content }) }];
   });
@@ -197,5 +202,5 @@ function contentOf(answers: Answers, describe: Describe): object | null {
   if (answers === null) return null;
   return typeof answers === "function"
     ? { "application/json": { schema: describe(answers()) } }
-    : { [answers]: { schema: { type: "string" } } };
+    : { [answers]: { schema: answers === BYTES ? {} : { type: "string" } } };
 }

@@ -35,7 +35,7 @@ export function responseOf(
   if (replayed) headers["Idempotent-Replayed"] = "true";
   if (own) Object.assign(headers, own);
   headers["X-Request-Id"] = requestId;
-  headers["Cache-Control"] = "no-store";
+  headers["Cache-Control"] ??= "no-store";
   headers["X-Content-Type-Options"] = "nosniff";
   if (onlyHttps) headers["Strict-Transport-Security"] = ONLY_HTTPS;
   headers["RateLimit-Limit"] = String(budget.limit);

@@ -2,7 +2,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import type { Form } from "../core/form.ts";
 import type { Bucket } from "../core/rate.ts";
 import type { Access } from "../core/roles.ts";
-import type { Result } from "./answers.ts";
+import type { BYTES, Result } from "./answers.ts";
 import type { Call } from "./call.ts";
 import type { Models } from "./check-input.ts";
 
@@ -20,17 +20,20 @@ export type RouteRule = {
   /** Whether requests count against the caller's rate limit. Where they do not, the limit does not refuse them either. */
   readonly counted: boolean;
   readonly bodyBytesMax: number;
+  /** Whether the body is text, of whatever content type; else it is a JSON object. */
+  readonly takesText: boolean;
 };
 
 const BODY_BYTES_MAX = 256 * 1024;
 const RULE = "x-holdfast-rule";
 const ANSWERS = "x-holdfast-answers";
+const AS_TEXT = "x-holdfast-as-text";
 
 /**
- * The form of a route's successful answer, for the API's description: a resource, text of a media type, or
+ * The form of a route's successful answer, for the API's description: a resource, text of a media type, bytes, or
  * nothing.
  */
-export type Answers = Form | `text/${string}` | null;
+export type Answers = Form | `text/${string}` | typeof BYTES | null;
 
 type Description = {
   readonly summary: string;
@@ -42,7 +45,10 @@ type Description = {
   readonly bucket: Bucket;
   readonly counted?: boolean;
   readonly bodyBytesMax?: number;
+  readonly takesText?: boolean;
   readonly answers: Answers;
+  /** Statuses that are answered as text, though they refuse. */
+  readonly answersAsText?: readonly string[];
   readonly responses: Readonly<Record<string, string>>;
 };
 
@@ -55,9 +61,10 @@ export function route({
   bucket,
   counted = true,
   bodyBytesMax = BODY_BYTES_MAX,
+  takesText = false,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax };
+  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax, takesText };
   return {
     summary: description.summary,
     tags: description.tags,
@@ -66,6 +73,7 @@ export function route({
     ),
     [RULE]: rule,
     [ANSWERS]: description.answers,
+    [AS_TEXT]: description.answersAsText ?? [],
   };
 }
 
@@ -82,6 +90,10 @@ export function answersOf(detail: object): Answers {
   if (answers === undefined) throw new Error("a route without an answer");
   return answers;
 }
+
+/** The statuses that a route answers as text, though they refuse. */
+export const answeredAsText = (detail: object): readonly string[] =>
+  (detail as { readonly [AS_TEXT]?: readonly string[] })[AS_TEXT] ?? [];
 
 type Detail = ReturnType<typeof route>;
 

@@ -19,6 +19,7 @@ import {
   NO_ROOM,
   type ReadBody,
   readJsonBody,
+  readTextBody,
   TOOK_TOO_LONG,
 } from "./body.ts";
 import {
@@ -39,7 +40,7 @@ import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
 import { idempotencyOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { createRateCounters, type RateCounters } from "./limits.ts";
 import type { Answered, Operation } from "./operation.ts";
-import type { Pages } from "./pages.ts";
+import type { Pages, ReceiptPages } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { responseOf, type SentAnswer } from "./response.ts";
 import type { RouteRule } from "./route.ts";
@@ -51,6 +52,8 @@ export type HttpOptions = {
   readonly docsUrl: string;
   /** The console's pages by path. The route of a page that is missing here answers 404. */
   readonly pages?: Pages;
+  /** The page of a receipt. Without it receipts are shown as JSON alone. */
+  readonly receiptPages?: ReceiptPages;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
   /** SHA-256 of the worker's secret. Without it the worker's route is closed. */
@@ -79,10 +82,11 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  * makes the response. Unknown routes and unexpected errors also get a request id and rate-limit headers.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
-  const { docsUrl, pages = {}, operation = null, trustedProxies, onFault, onAnswered } = options;
+  const { docsUrl, pages = {}, receiptPages = null, operation = null } = options;
+  const { trustedProxies, onFault, onAnswered } = options;
   const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
   const { answers = createAnswerBudget() } = options;
-  const setup: Setup = { ctx, docsUrl, pages, operation, trustedProxies, answers, onFault };
+  const setup: Setup = { ctx, docsUrl, pages, receiptPages, operation, trustedProxies, answers, onFault };
   const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
@@ -245,7 +249,7 @@ async function checkedResult(
 
 async function readBody(
   call: Call,
-  { bodyBytesMax }: RouteRule,
+  { bodyBytesMax, takesText }: RouteRule,
   request: Request,
   { bodies, bodyMsMax }: Checks,
 ): Promise<ReadBody | Refusal> {
@@ -255,7 +259,7 @@ async function readBody(
   const claim = await claimBody(bodies, { bytes, ...partyOf(call) });
   if (isRefusal(claim)) return claim;
   call.bodyClaim = claim;
-  return readJsonBody(request, bodyBytesMax, bodyMsMax);
+  return (takesText ? readTextBody : readJsonBody)(request, bodyBytesMax, bodyMsMax);
 }
 
 function setIdentity(call: Call, { caller, signedIn }: Identity): void {

@@ -10,15 +10,20 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { BACKUP_KEY_FILE } from "../core/instance.ts";
+import { BACKUP_KEY_FILE, type WITNESS_KEY_FILE } from "../core/instance.ts";
 
 /** The keys of an instance that a backup may hold, each in a file of the data folder that only its owner may read (README, "The instance's keys"). */
 export const KEY_FILES = { master: "master.key", signing: "signing.key" } as const;
 
 export type KeyFileName = (typeof KEY_FILES)[keyof typeof KEY_FILES];
 
-/** The names of all key files. The key of backups is in no backup: whoever had the file could make others. */
-type AnyKeyFileName = KeyFileName | typeof BACKUP_KEY_FILE;
+/**
+ * The keys that are in no backup. Whoever had the key of backups could make others; and a witness that was restored may have
+ * forgotten what it signed.
+ */
+export type UnsavedKeyFileName = typeof BACKUP_KEY_FILE | typeof WITNESS_KEY_FILE;
+
+type AnyKeyFileName = KeyFileName | UnsavedKeyFileName;
 
 const NAMES: readonly KeyFileName[] = Object.values(KEY_FILES);
 

@@ -215,3 +215,29 @@ async function connect(
   capWire(address, portOf(url), request.signal);
   return withReserve("another", () => fetch(target.href, init as unknown as RequestInit));
 }
+
+/** Why a request or its body failed, as a code. */
+export function failureCode(error: unknown, signal: AbortSignal): SourceCode {
+  if (error instanceof RequestFailure) return error.code;
+  return signal.aborted ? "source_timeout" : "source_unreachable";
+}
+
+/** The first bytes of a response's body, or as many of them as come in time. */
+export async function readStart(
+  response: Response,
+  signal: AbortSignal,
+  bytesMax: number,
+): Promise<Uint8Array> {
+  const reader = response.body?.getReader();
+  let start = Buffer.alloc(0);
+  try {
+    while (reader && start.length < bytesMax) {
+      const { done, value } = await untilAborted(reader.read(), signal);
+      if (done) break;
+      start = Buffer.concat([start, value]);
+    }
+  } catch {
+    // The response was cut off. What has come so far is enough.
+  }
+  return start.subarray(0, bytesMax);
+}

@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from "node:crypto";
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { CompactSign } from "jose";
 
 /**
@@ -12,6 +12,8 @@ export type Tokens = {
    * @param type the header's `typ`, so that a token of one type does not pass for another
    */
   sign(payload: string, type: string): Promise<string>;
+  /** The 64 bytes of an Ed25519 signature over any bytes, by the first of the public keys: the checkpoints of the log are signed so. */
+  signBytes(message: Uint8Array): Uint8Array;
   /** The public keys, as `/.well-known/jwks.json` shows them. */
   readonly jwks: { readonly keys: readonly PublicKey[] };
 };
@@ -48,6 +50,7 @@ export function createTokens(pem: string): Tokens {
       new CompactSign(new TextEncoder().encode(payload))
         .setProtectedHeader({ alg: ALGORITHM, kid: current.kid, typ: type })
         .sign(signingKey),
+    signBytes: (message) => new Uint8Array(sign(null, message, signingKey)),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { AttemptResult } from "../core/webhook.ts";
 import { createAddressRules, type OwnListeners } from "./addresses.ts";
-import { RequestFailure, requestSafely, type SafeRequestOptions, untilAborted } from "./safe-request.ts";
+import { failureCode, readStart, requestSafely, type SafeRequestOptions } from "./safe-request.ts";
 
 export type WebhookSenderOptions = {
   /** CIDRs that the operator allows besides the public addresses. */
@@ -38,9 +38,14 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
           body,
           signal: controller.signal,
         });
-        answer = { code: response.status, responseStart: await readStart(response, controller.signal) };
+        const start = await readStart(response, controller.signal, RESPONSE_BYTES_MAX);
+        // Decoded as a stream, which leaves out a character that is cut in two at the end. Only the status decides.
+        answer = {
+          code: response.status,
+          responseStart: new TextDecoder().decode(start, { stream: true }),
+        };
       } catch (error) {
-        answer = { code: null, responseStart: codeOf(error, controller.signal) };
+        answer = { code: null, responseStart: failureCode(error, controller.signal) };
       } finally {
         clearTimeout(timer);
         // The rest of the response is not read.
@@ -49,26 +54,4 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       return { ...answer, durationMs: Math.round(performance.now() - startedAt) };
     },
   };
-}
-
-function codeOf(error: unknown, signal: AbortSignal): string {
-  if (error instanceof RequestFailure) return error.code;
-  return signal.aborted ? "source_timeout" : "source_unreachable";
-}
-
-/** The first kilobyte as text, or as much of it as comes in time. Only the status decides whether the attempt succeeded. */
-async function readStart(response: Response, signal: AbortSignal): Promise<string> {
-  const reader = response.body?.getReader();
-  let start = Buffer.alloc(0);
-  try {
-    while (reader && start.length < RESPONSE_BYTES_MAX) {
-      const { done, value } = await untilAborted(reader.read(), signal);
-      if (done) break;
-      start = Buffer.concat([start, value]);
-    }
-  } catch {
-    // The response was cut off. What has come so far is enough.
-  }
-  // Decoded as a stream, which leaves out a character that is cut in two at the end.
-  return new TextDecoder().decode(start.subarray(0, RESPONSE_BYTES_MAX), { stream: true });
 }

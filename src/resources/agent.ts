@@ -1,5 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { AGENT_STATUSES, type Agent } from "../core/agent.ts";
+import { didKeyOf } from "../core/did-key.ts";
+import { didOfAgent } from "../core/did-web.ts";
 import {
   anyObject,
   count,
@@ -31,7 +33,7 @@ const agentRecordForm = form("AgentRecord", () =>
     object: is("agent"),
     mode: oneOf(MODES),
     name: text,
-    identity: text,
+    did_key: orNull(text),
     status: oneOf(AGENT_STATUSES),
     failure_budget: integer,
     failure_count: count,
@@ -46,7 +48,7 @@ export const agentRecord = (agent: Agent): Wire<typeof agentRecordForm> => ({
   object: "agent",
   mode: agent.mode,
   name: agent.name,
-  identity: agent.identity,
+  did_key: didKeyOf(agent.identity),
   status: agent.status,
   failure_budget: agent.failureBudget,
   failure_count: agent.failureCount,
@@ -56,7 +58,8 @@ export const agentRecord = (agent: Agent): Wire<typeof agentRecordForm> => ({
 
 const agentForm = form("Agent", () =>
   object({
-    ...agentRecordForm().properties,
+    ...Type.Omit(agentRecordForm(), ["did_key"]).properties,
+    identity: text,
     policy: orNull(object({ agentId: orNull(text), name: text, version: integer })),
     session: orNull(spendSessionForm()),
     warrants: object({
@@ -67,6 +70,8 @@ const agentForm = form("Agent", () =>
 );
 
 export type AgentDetails = {
+  /** Where the instance is reached now. The agent's `did:web` follows from it. */
+  readonly baseUrl: string;
   readonly policy: Policy | null;
   readonly session: SpendSession | null;
   readonly countsByState: CountsByState;
@@ -74,15 +79,19 @@ export type AgentDetails = {
 
 export const agentResource = (
   agent: Agent,
-  { policy, session, countsByState }: AgentDetails,
-): Wire<typeof agentForm> => ({
-  ...agentRecord(agent),
-  policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
-  session: session && spendSessionResource(session),
-  warrants: {
-    total: Object.values(countsByState).reduce((sum, one) => sum + one, 0),
-    by_state: countsByState,
-  },
-});
+  { baseUrl, policy, session, countsByState }: AgentDetails,
+): Wire<typeof agentForm> => {
+  const { did_key, ...record } = agentRecord(agent);
+  return {
+    ...record,
+    identity: did_key ?? didOfAgent(baseUrl, agent.id),
+    policy: policy && { agentId: policy.agentId, name: policy.name, version: policy.version },
+    session: session && spendSessionResource(session),
+    warrants: {
+      total: Object.values(countsByState).reduce((sum, one) => sum + one, 0),
+      by_state: countsByState,
+    },
+  };
+};
 
 export const agentListForm = form("AgentList", () => listForm(agentForm(), {}));

@@ -5,7 +5,6 @@ import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
 import {
   amount,
-  anyObject,
   arrayOf,
   boolean,
   count,
@@ -23,6 +22,7 @@ import {
   time,
   type Wire,
 } from "../core/form.ts";
+import type { Anchor } from "../core/log.ts";
 import type { Organisation } from "../core/organisation.ts";
 import { OUTCOMES } from "../core/policy.ts";
 import { MODES } from "../core/roles.ts";
@@ -87,6 +87,33 @@ const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
   }),
 });
 
+/** That the settling entry is in the log: null until a checkpoint covers it. */
+const anchorForm = () =>
+  object({
+    leaf_index: count,
+    tree_size: count,
+    root: hash,
+    proof: arrayOf(hash),
+    checkpoint: text,
+    chain_ref: text,
+  });
+
+const anchorResource = ({
+  leafIndex,
+  size,
+  root,
+  proof,
+  note,
+  chainRef,
+}: Anchor): Wire<typeof anchorForm> => ({
+  leaf_index: leafIndex,
+  tree_size: size,
+  root: root.toHex(),
+  proof: proof.map((node) => node.toHex()),
+  checkpoint: note,
+  chain_ref: chainRef,
+});
+
 export const receiptForm = form("Receipt", () =>
   object({
     object: is("receipt"),
@@ -107,17 +134,26 @@ export const receiptForm = form("Receipt", () =>
     }),
     checks: arrayOf(receiptCheckForm()),
     trace: Type.Array(traceEntryForm(), { minItems: 1 }),
-    anchor: orNull(anyObject<object>("Null until there is one.")),
-    signature: orNull(text),
+    anchor: orNull(anchorForm()),
+    signature: text,
   }),
 );
 
-export function receiptResource(
+/** What a receipt shows of the log. */
+type Logged = {
+  /** Of each entry of the trace, in their order. */
+  readonly chainRefs: readonly (string | null)[];
+  readonly anchor: Anchor | null;
+};
+
+/** A receipt without its signature, which is over the rest. */
+export function unsignedReceipt(
   warrant: Warrant,
   checks: readonly Check[],
   trace: readonly TraceEntry[],
   { hidesSpecs }: Pick<Organisation, "hidesSpecs">,
-): Wire<typeof receiptForm> {
+  { chainRefs, anchor }: Logged,
+): Omit<Wire<typeof receiptForm>, "signature"> {
   const { state, settledAt } = settlementOf(warrant);
   return {
     object: "receipt",
@@ -137,9 +173,8 @@ export function receiptResource(
       settled_at: isoTime(settledAt),
     },
     checks: checks.map(receiptCheck),
-    trace: trace.map(traceEntryResource),
-    anchor: null,
-    signature: null,
+    trace: trace.map((entry, index) => traceEntryResource(entry, chainRefs[index] ?? null)),
+    anchor: anchor && anchorResource(anchor),
   };
 }
 

@@ -21,14 +21,17 @@ export const traceEntryForm = form("TraceEntry", () =>
   }),
 );
 
-export const traceEntryResource = (entry: TraceEntry): Wire<typeof traceEntryForm> => ({
+export const traceEntryResource = (
+  entry: TraceEntry,
+  chainRef: string | null,
+): Wire<typeof traceEntryForm> => ({
   to: entry.to,
   from: entry.from,
   actor: entry.actor,
   recorded_at: isoTime(entry.recordedAt),
   payload_hash: entry.payloadHash,
   rules_hash: entry.rulesHash,
-  chain_ref: null,
+  chain_ref: chainRef,
   sequence: entry.sequence,
   payload: JSON.parse(entry.payload) as object,
   entry_hash: entry.entryHash,

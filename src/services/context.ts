@@ -1,6 +1,8 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
 import type { Mode } from "../core/roles.ts";
+import type { Verify } from "../core/signed-note.ts";
+import type { LogToWitness, Witness } from "../core/witness.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
 import type { compressBody, decompressBody } from "../platform/capsule-coding.ts";
@@ -8,6 +10,7 @@ import type { Evaluator } from "../platform/evaluator.ts";
 import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { NoteSigner } from "../platform/note-keys.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
 import type { Places } from "../platform/places.ts";
@@ -16,6 +19,7 @@ import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
 import type { WebhookSender } from "../platform/webhook-sender.ts";
+import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInFailures } from "./auth/failures.ts";
@@ -55,6 +59,7 @@ export type Context = {
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
+  readonly witness: Witnessing;
   readonly deliverySlots: DeliverySlots;
   /**
    * Counts since the process started, for the metrics: deliveries given up after four attempts, and attempts
@@ -63,6 +68,16 @@ export type Context = {
   readonly deliveryFailures: { exhausted: number; notSent: number };
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
+};
+
+/** What this instance witnesses, and who witnesses it. */
+export type Witnessing = {
+  readonly logs: readonly LogToWitness[];
+  readonly witnesses: readonly Witness[];
+  /** The key that cosigns. Throws a refusal where it is missing. */
+  readonly signer: () => Promise<NoteSigner>;
+  readonly verify: Verify;
+  readonly ask: AskWitness;
 };
 
 /** What purchases by x402 are made with. */

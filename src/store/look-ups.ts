@@ -7,6 +7,7 @@ import { DAY_MS, HOUR_MS } from "../core/time.ts";
 import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
+import { cosignatureKey } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { NeedName, NeedTable } from "./needs.ts";
 import type { IdempotencyKey } from "./rows.ts";
@@ -205,6 +206,9 @@ export const LOOK_UPS: LookUps = {
     rowOf(view, "deposit", view.index("depositReferenced", organisationId, mode, asset, reference)),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
+
+  witnessedLog: (view, _, origin) => view.row("witnessedLog", origin),
+  cosignature: (view, _, of) => view.row("cosignature", cosignatureKey(of)),
 };
 
 /**

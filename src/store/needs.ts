@@ -19,6 +19,7 @@ import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { IdempotencyKey } from "./rows.ts";
 
@@ -144,6 +145,12 @@ export type NeedTable = {
   readonly depositReferenced: Need<DepositReference | null, Deposit | null>;
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
+
+  // Witnesses
+  /** How far another log was witnessed, by its origin. */
+  readonly witnessedLog: Need<string, WitnessedLog | null>;
+  /** A witness's signature on a checkpoint of this log. */
+  readonly cosignature: Need<Pick<Cosignature, "size" | "witness">, Cosignature | null>;
 };
 
 /** How many purchases `oldestFree` finds: one commit may give up the content of so many. */

@@ -6,6 +6,8 @@ import type { Capsule } from "../core/capsule.ts";
 import type { Check } from "../core/check.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
+import type { LogCheckpoint, LogPlace } from "../core/log.ts";
+import type { Hash } from "../core/merkle.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey } from "../core/passkey.ts";
@@ -20,6 +22,7 @@ import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { State, Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
 import type { Scope } from "./scope.ts";
@@ -71,6 +74,25 @@ export interface Reader {
     /** Oldest first. */
     of(warrantId: string): Promise<readonly TraceEntry[]>;
     entry(warrantId: string, sequence: number): Promise<TraceEntry | null>;
+  };
+  /** The log: the Merkle tree whose leaves are the entries of all traces. */
+  readonly log: {
+    /** How many leaves it has. */
+    size(): Promise<number>;
+    root(size: number): Promise<Hash>;
+    inclusionProof(index: number, size: number): Promise<readonly Hash[]>;
+    consistencyProof(from: number, to: number): Promise<readonly Hash[]>;
+    /** The first `width` hashes of a tile; null where it does not have so many. */
+    tile(level: number, index: number, width: number): Promise<Uint8Array | null>;
+    /** The entry hashes of the leaves from this one on; fewer where the log ends. */
+    entryHashes(first: number, limit: number): Promise<readonly Hash[]>;
+    newestCheckpoint(): Promise<LogCheckpoint | null>;
+    /** The first checkpoint of at least this size. */
+    checkpointOf(size: number): Promise<LogCheckpoint | null>;
+    /** In order of their numbers, after the given one. */
+    checkpointsAfter(number: number, limit: number): Promise<readonly LogCheckpoint[]>;
+    /** Where the entries of a warrant's trace are, in their order. */
+    placesOf(warrantId: string): Promise<readonly LogPlace[]>;
   };
   readonly checks: {
     of(warrantId: string): Promise<readonly Check[]>;
@@ -225,5 +247,18 @@ export interface Reader {
     /** The sums over all organisations. */
     totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
+  };
+  readonly witnessedLogs: {
+    get(origin: string): Promise<WitnessedLog | null>;
+    /** All of them, in the order of their origins: there are as many as the operator has named. */
+    list(): Promise<readonly WitnessedLog[]>;
+  };
+  readonly cosignatures: {
+    /** Those on the checkpoint of a size, in the order of the witnesses' names, as many as a note may have. */
+    of(size: number): Promise<readonly Cosignature[]>;
+    /** The size of the smallest checkpoint of at least this size that a witness signed; null where there is none. */
+    firstSize(size: number): Promise<number | null>;
+    /** Those of a witness on checkpoints below a size, the largest checkpoint first. */
+    below(witness: string, size: number, limit: number): Promise<readonly Cosignature[]>;
   };
 }

@@ -21,6 +21,7 @@ import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant, WarrantEncoding } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import { type Cosignature, cosignatureKey, type WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
 /** Rows that commands change. Each write names the row as it was read. */
@@ -30,6 +31,7 @@ export type ChangingRows = {
   readonly authSession: AuthSession;
   /** Written once, and deleted. */
   readonly capsule: Capsule;
+  readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
@@ -44,6 +46,7 @@ export type ChangingRows = {
   readonly user: User;
   readonly warrant: Warrant;
   readonly webhook: WebhookEndpoint;
+  readonly witnessedLog: WitnessedLog;
 };
 
 /** Rows that are written once and never changed. */
@@ -132,6 +135,10 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return (row as Content).hash;
     case "capsulePart":
       return `${(row as CapsulePart).hash} ${(row as CapsulePart).part}`;
+    case "cosignature":
+      return cosignatureKey(row as Cosignature);
+    case "witnessedLog":
+      return (row as WitnessedLog).origin;
     default:
       return (row as { readonly id: string }).id;
   }

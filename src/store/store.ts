@@ -1,5 +1,6 @@
 import type { ApiKey } from "../core/api-key.ts";
 import type { Refusal } from "../core/errors.ts";
+import type { SignedCheckpoint } from "../core/log.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Change } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
@@ -36,6 +37,16 @@ export interface Store {
   audit(): Promise<readonly string[]>;
   /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
+  /**
+   * Gives the entries of the trace that the log does not have yet the next leaves, oldest first, at most so many, in one commit.
+   * Answers how many.
+   */
+  extendLog(entriesMax: number): Promise<number>;
+  /**
+   * Keeps a signed checkpoint under the next number. Answers false, and keeps nothing, where the log already has one of that size
+   * or more: another process was faster.
+   */
+  keepCheckpoint(checkpoint: SignedCheckpoint): Promise<boolean>;
   /**
    * Tests whether the ledger can be written, by a write that changes nothing. Rejects where it cannot, for
    * example on a full disk.

@@ -18,6 +18,7 @@ import type { User } from "../core/user.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { IdempotencyKey } from "./rows.ts";
 
@@ -43,6 +44,7 @@ export type LoadedRows = {
   /** The engine computes it from the postings. */
   readonly balance: Balance;
   readonly capsule: Capsule;
+  readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly deposit: Deposit;
   readonly escalation: Escalation;
@@ -62,6 +64,7 @@ export type LoadedRows = {
   readonly verifier: SavedVerifier;
   readonly warrant: Warrant;
   readonly webhook: WebhookEndpoint;
+  readonly witnessedLog: WitnessedLog;
 };
 export type LoadedKind = keyof LoadedRows;
 

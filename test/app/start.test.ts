@@ -89,7 +89,14 @@ describe("the files of a server", () => {
       process.umask(umask);
     }
     expect(permissions(folder)).toBe("700");
-    for (const name of ["holdfast.db", "server.lock", "master.key", "signing.key", "backup.key"])
+    for (const name of [
+      "holdfast.db",
+      "server.lock",
+      "master.key",
+      "signing.key",
+      "backup.key",
+      "witness.key",
+    ])
       expect([name, permissions(join(folder, name))]).toEqual([name, "600"]);
   });
 

@@ -45,6 +45,8 @@ describe("text that is given", () => {
       "<events>",
       "<origins>",
       "<did>",
+      "<witness>",
+      "<key...>",
     ],
     ...["<asset>", "<file>", "<folder>", "<password>", "<address>", "<cidrs>", "<what>"],
   ];
@@ -181,7 +183,7 @@ describe("text that an older version let in, or that a stranger sent", () => {
   const WRITES = [
     "UPDATE organisations SET name = ?1",
     "UPDATE users SET name = ?1, email = ?1 || id",
-    "UPDATE agents SET name = ?1, identity = ?1",
+    "UPDATE agents SET name = ?1, identity = 'did:key:' || ?1",
     "UPDATE webhooks SET url = ?1",
     "UPDATE webhook_deliveries SET response_start = ?1, response_code = NULL",
     "UPDATE purchases SET url = ?1, quoted_payee = iif(quoted_payee IS NULL, NULL, ?1)",

@@ -5,6 +5,8 @@ import { app } from "../../src/http/app.ts";
 
 /** The texts that may have any character. Each is a secret, or a document that a machine compares byte for byte. */
 const ANY_CHARACTER = [
+  // A signed note is of several lines, and is verified as it is.
+  "POST /.well-known/holdfast/witness/add-checkpoint ",
   "POST /auth/session password",
   "POST /auth/password current_password",
   "POST /auth/password new_password",

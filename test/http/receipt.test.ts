@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { createHash } from "node:crypto";
+import { createHash, createPublicKey, verify } from "node:crypto";
 import canonicalize from "canonicalize";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { setReceiptSpecs } from "../../src/services/admin/switches.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
 import type { Json } from "../support/client.ts";
 import { must } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
@@ -48,7 +49,7 @@ test("a settled warrant's receipt needs no credential, and has exactly these fie
   const { status, body, headers, text } = await service.get(`/t/${opened.id}`);
   expect([status, headers.get("etag")]).toEqual([200, null]);
   expect(sorted(body)).toEqual(["anchor", "checks", "mode", "object", "signature", "trace", "warrant"]);
-  expect(body).toMatchObject({ object: "receipt", mode: "live", anchor: null, signature: null });
+  expect(body).toMatchObject({ object: "receipt", mode: "live" });
   expect(body.warrant).toEqual({
     id: opened.id,
     state: "partially_released",
@@ -87,6 +88,36 @@ test("a settled warrant's receipt needs no credential, and has exactly these fie
   expect(text).not.toContain(home.id);
 });
 
+test("a receipt is signed over the RFC 8785 form of everything else in it, by a key of the JWKS", async () => {
+  const home = await service.organisation();
+  const { id } = await service.opened(home);
+  const source_url = source.gives({});
+  await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: home.live.as });
+  const { keys } = (await service.get("/.well-known/jwks.json")).body;
+  const expectSigned = async () => {
+    const { signature, ...rest } = (await service.get(`/t/${id}`)).body;
+    const [header, payload, signed] = signature.split(".");
+    const jwk = keys.find((key: Json) => key.kid === JSON.parse(fromBase64Url(header)).kid);
+    const key = createPublicKey({ key: jwk, format: "jwk" });
+    const bytes = Buffer.from(signed, "base64url");
+    expect(JSON.parse(fromBase64Url(header))).toEqual({
+      alg: "EdDSA",
+      kid: jwk.kid,
+      typ: "holdfast-receipt+jws",
+    });
+    expect(verify(null, Buffer.from(`${header}.${payload}`), key, bytes)).toBe(true);
+    expect(fromBase64Url(payload)).toBe(canonicalize(rest)!);
+    return rest;
+  };
+  await expectSigned();
+  await anchor(service.ctx);
+  const { checkpoint, tree_size, leaf_index } = (await expectSigned()).anchor;
+  expect(checkpoint).toStartWith(`holdfast/${service.ctx.reader.instance.get().id}\n${tree_size}\n`);
+  expect(leaf_index).toBeLessThan(tree_size);
+});
+
+const fromBase64Url = (text: string): string => Buffer.from(text, "base64url").toString();
+
 test("where the organisation hides its specs, receipts show their hashes alone, until it shows them again", async () => {
   const [home, other] = [await service.organisation(), await service.organisation()];
   const spec = { clauses: [{ kind: "json.jsonpath", path: "$.secret-path", equals: "secret-value" }] };
@@ -115,7 +146,9 @@ test("where the organisation hides its specs, receipts show their hashes alone, 
     expect((await service.get(`/v1/warrants/${id}`, { as: home.live.as })).body.spec).toEqual(spec);
   }
   const { body: hidden } = await service.get(`/t/${old}`);
-  expect({ ...hidden, warrant: { ...hidden.warrant, spec } }).toEqual(before.body);
+  // The log may have got further meanwhile.
+  const { signature: _, anchor: __, trace: ___, ...shown } = before.body;
+  expect({ ...hidden, warrant: { ...hidden.warrant, spec } }).toMatchObject(shown);
   expect((await service.get(`/t/${others}`)).body.warrant.spec).toEqual(spec);
 
   must(await set(false));

@@ -126,8 +126,8 @@ describe("a running server", () => {
   });
 
   test("writes when a key was last used every ten seconds", async () => {
+    // Another job of ten seconds may be among them.
     const due = timers.mock.calls.filter(([, everyMs]) => everyMs === 10_000);
-    expect(due).toHaveLength(1);
     for (const [run] of due) (run as () => void)();
     // This commit comes after the commit of the use.
     await createCaller(await createStage(server.ctx));

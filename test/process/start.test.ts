@@ -119,6 +119,7 @@ test(
         "signing.key in data: the signing key must be Ed25519 keys in PEM, a private one first",
       ],
       ["backup.key", "nope", "backup.key in data is not a key: it must be 32 bytes in base64"],
+      ["witness.key", "nope", "witness.key in data is not a key: it must be 32 bytes in base64"],
       ["holdfast.db", "neither empty nor a ledger".repeat(100), "the ledger in it, holdfast.db, is damaged"],
     ] as const;
     for (const [name, text, problem] of WRONG) {
@@ -183,6 +184,7 @@ test(
     rmSync(join(data, "master.key"));
     rmSync(join(data, "signing.key"));
     rmSync(join(data, "backup.key"));
+    rmSync(join(data, "witness.key"));
     const lost = await refusal();
     expect(lost).toStartWith(
       "HOLDFAST_MASTER_KEY: is not set, and there is no master.key in data: nothing could be sent to",
@@ -195,7 +197,7 @@ test(
       for (const id of endpoints) await program.command("webhooks", "disable", id);
     });
     await serveOnce();
-    expect(keyFiles()).toEqual(["backup.key", "master.key", "signing.key"]);
+    expect(keyFiles()).toEqual(["backup.key", "master.key", "signing.key", "witness.key"]);
   },
   PROCESS_TIMEOUT_MS,
 );
@@ -251,7 +253,7 @@ test(
       await expect(again).rejects.toThrow("HOLDFAST_MASTER_KEY: there is no master.key in data");
       await program.command("jobs", "run", "deadlines");
       expect(await program.command("backup", "a.backup")).toMatchObject({ keys: [] });
-      expect(keyFiles()).toEqual(["backup.key"]);
+      expect(keyFiles()).toEqual(["backup.key", "witness.key"]);
     });
   },
   PROCESS_TIMEOUT_MS,

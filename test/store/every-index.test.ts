@@ -98,6 +98,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   purchases_with_free_content_of_scope: () => needs({ oldestFree: true }),
   source_keys_by_origin: () => ctx.reader.sourceKeys.of("org", "https://a.example"),
   spend_sessions_by_agent: () => ctx.reader.agents.liveSession("agt", 0),
+  trace_without_leaf: () => ctx.store.extendLog(1),
   users_by_organisation: () => ctx.reader.users.list("org"),
   verifiers_by_organisation: () => ctx.reader.verifiers.list("org"),
   warrants_by_deadline: () => ctx.reader.warrants.byDeadline(live, {}, 0, 10),

@@ -64,6 +64,8 @@ describe("raw SQL of a buggy caller", () => {
     );
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
+    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '')");
+    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0)");
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -96,6 +98,10 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run(
       `INSERT INTO passkey_approvals SELECT 'used', id, 'passkey', 'wrt_bare', 1, 'release', NULL, '{}', 0, 2, 1 ${aPerson}`,
     );
+    for (const leaf of [0, 1])
+      ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
+    ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '')");
   });
 
   afterAll(() => {
@@ -428,37 +434,37 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two entries of one sequence",
       () =>
-        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id FROM trace WHERE position = 1",
+        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id, NULL FROM trace WHERE position = 1",
       /UNIQUE constraint failed: trace/,
     ],
     [
       "a system with a name",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL, NULL",
       /trace_actor/,
     ],
     [
       "schemas after the opening",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL, NULL",
       /trace_schemas/,
     ],
     [
       "a check that nothing was verified by",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL, NULL",
       /trace_check/,
     ],
     [
       "an opening with a state before it",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
       /trace_opening/,
     ],
     [
       "a second entry that opens",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
       /trace_opening/,
     ],
     ["a changed verifier", () => "UPDATE verifiers SET name = 'other'", /a saved verifier is never edited/],
@@ -865,6 +871,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("passkey_approvals", "token_hash"),
     twice("passkeys", "id"),
     twice("password_resets", "token_hash"),
+    twice("witnessed_logs", "origin"),
+    twice("cosignatures", "size witness"),
     twice("policies", "id", { version: "99" }),
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
@@ -1032,6 +1040,18 @@ describe("raw SQL of a buggy caller", () => {
       /api_keys_mode/,
     ],
     [
+      "a second entry of a leaf",
+      "trace_gets_a_leaf_once",
+      () => "UPDATE trace SET leaf_index = 0 WHERE position = 3",
+      /UNIQUE constraint failed: trace.leaf_index/,
+    ],
+    [
+      "a second checkpoint of a size",
+      "log_checkpoints_go_on",
+      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '')",
+      /UNIQUE constraint failed: log_checkpoints.size/,
+    ],
+    [
       "a delivery in no mode",
       "webhook_deliveries_are_of_their_endpoint",
       pending({ mode: "'test'" }),
@@ -1039,7 +1059,74 @@ describe("raw SQL of a buggy caller", () => {
     ],
   ];
 
-  const WRONG = [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES, ...TWICE, ...SHAPES];
+  const newEntry = (leaf: string) =>
+    `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}`;
+  const aCheckpoint = (number: string, size: string) =>
+    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '')`;
+  const aTile = (level: string, tile: string, bytes: number) =>
+    `INSERT INTO log_tiles VALUES (${level}, ${tile}, zeroblob(${bytes}))`;
+  const nextLeaf = "(SELECT max(leaf_index) + 1 FROM trace)";
+
+  /** The log, of which two leaves and a checkpoint over one of them are there. */
+  const LOG: readonly [string, () => string, RegExp][] = [
+    [
+      "another leaf of an entry",
+      () => `UPDATE trace SET leaf_index = ${nextLeaf} WHERE leaf_index = 0`,
+      /becomes the next leaf/,
+    ],
+    [
+      "a leaf taken back",
+      () => "UPDATE trace SET leaf_index = NULL WHERE leaf_index = 1",
+      /becomes the next leaf/,
+    ],
+    [
+      "a leaf that leaves one out",
+      () => `UPDATE trace SET leaf_index = ${nextLeaf} + 1 WHERE position = 3`,
+      /becomes the next leaf/,
+    ],
+    [
+      "a leaf of another entry",
+      () => "UPDATE trace SET leaf_index = 0 WHERE position = 3",
+      /becomes the next leaf/,
+    ],
+    ["an entry that begins as a leaf", () => newEntry(nextLeaf), /becomes a leaf of the log later/],
+    [
+      "a hash of the log that is changed",
+      () => "UPDATE log_tiles SET hashes = zeroblob(96)",
+      /the log only grows/,
+    ],
+    ["a tile that gets no longer", () => "UPDATE log_tiles SET hashes = hashes", /the log only grows/],
+    [
+      "a tile that shrinks",
+      () => "UPDATE log_tiles SET hashes = substr(hashes, 1, 32)",
+      /the log only grows/,
+    ],
+    [
+      "a tile of another level",
+      () => "UPDATE log_tiles SET level = 1, hashes = hashes || hashes",
+      /the log only grows/,
+    ],
+    [
+      "a tile of another place",
+      () => "UPDATE log_tiles SET tile = 1, hashes = hashes || hashes",
+      /the log only grows/,
+    ],
+    ["a deleted tile", () => "DELETE FROM log_tiles", /the log only grows/],
+    ["a replaced tile", () => `INSERT OR REPLACE ${aTile("0", "0", 64).slice(6)}`, /the log only grows/],
+    ["a second tile of a place", () => aTile("0", "0", 32), /UNIQUE constraint failed: log_tiles/],
+    ["a tile of half a hash", () => aTile("1", "0", 48), /log_tiles_hashes/],
+    ["an empty tile", () => aTile("1", "0", 0), /log_tiles_hashes/],
+    ["a tile of 257 hashes", () => aTile("1", "0", 257 * 32), /log_tiles_hashes/],
+    ["a tile below the first", () => aTile("0", "-1", 32), /log_tiles_place/],
+    ["a tile below the lowest level", () => aTile("-1", "0", 32), /log_tiles_place/],
+    ["a checkpoint that leaves a number out", () => aCheckpoint("3", "2"), /a checkpoint is of a longer log/],
+    ["a checkpoint of a shorter log", () => aCheckpoint("2", "1"), /a checkpoint is of a longer log/],
+    ["a checkpoint of more than the log", () => aCheckpoint("2", "3"), /a checkpoint is of a longer log/],
+    ["a changed checkpoint", () => "UPDATE log_checkpoints SET note = 'x'", /what was signed is kept/],
+    ["a deleted checkpoint", () => "DELETE FROM log_checkpoints", /what was signed is kept/],
+  ];
+
+  const WRONG = [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES, ...TWICE, ...SHAPES, ...LOG];
   for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {
       const before = everything();

@@ -86,7 +86,9 @@ export async function readReply(response: Response, docsUrl: string, method = "G
   const isJson = headers.get("content-type")?.startsWith("application/json") ?? false;
   const body: Json = isJson && text !== "" ? JSON.parse(text) : null;
   expectHeaders(status, headers);
-  if (status >= 400 && method !== "HEAD") expectEnvelope(status, body, docsUrl);
+  // What a witness answers to a log that does not continue as it says is no error of ours (C2SP, tlog-witness).
+  const isOfWitness = (status === 409 || status === 422) && !isJson;
+  if (status >= 400 && method !== "HEAD" && !isOfWitness) expectEnvelope(status, body, docsUrl);
   return { status, headers, body, text, code: body?.error?.code ?? null };
 }
 

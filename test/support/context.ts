@@ -7,6 +7,7 @@ import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { FREE_BYTES_MAX } from "../../src/core/x402/content.ts";
 import { compressBody, decompressBody } from "../../src/platform/capsule-coding.ts";
+import { noteSignerOf, verifyEd25519 } from "../../src/platform/note-keys.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
 import { NO_SIGN_IN_LOG } from "../../src/platform/sign-in-log.ts";
@@ -50,6 +51,15 @@ export const NO_MONEY: Context["x402"] = {
   chains: { ids: [], find: async () => "none", balanceOf: async () => null },
   pause: async () => {},
   underWay: new Set(),
+};
+
+/** Witnesses nothing, and is witnessed by nobody. */
+export const NO_WITNESSES: Context["witness"] = {
+  logs: [],
+  witnesses: [],
+  signer: async () => noteSignerOf("holdfast/test/witness", "cosignature", new Uint8Array(32).fill(7)),
+  verify: verifyEd25519,
+  ask: async () => ({ failed: "source_unreachable" }),
 };
 
 /** Nobody waits: tests of waits bring timers of their own. */
@@ -121,6 +131,7 @@ export function createTestContext(
     signerAmong,
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
+    witness: NO_WITNESSES,
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl: "http://localhost:8080",

@@ -1,5 +1,8 @@
 import type { Command } from "commander";
+import { isRefusal } from "../../core/errors.ts";
 import { printable } from "../../core/hidden-characters.ts";
+import { auditSignatures } from "../../services/log/audit.ts";
+import { auditByWitness } from "../../services/witness/audit.ts";
 import { examples, runsOnLedger } from "../command.ts";
 import type { CommandLineTools } from "../tools.ts";
 
@@ -8,18 +11,33 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
     .command("audit")
     .summary("check that the ledger agrees with itself")
     .description(
-      "Checks that every posting sums to zero, that balances and states agree with what is held, and that no trace was changed. Lists every disagreement, and exits with 1 where there is one.",
+      "Checks that every posting sums to zero, that balances and states agree with what is held, that no trace was changed, and that the log is the traces' and its checkpoints are signed. Lists every disagreement, and exits with 1 where there is one.",
+    )
+    .option(
+      "--witness <witness>",
+      "also compare the log with what this witness of HOLDFAST_WITNESSES, by its name or its URL, has signed of it",
     );
-  examples(audit, "holdfast audit --data ./data");
+  examples(
+    audit,
+    "holdfast audit --data ./data",
+    "holdfast audit --witness https://other.example/.well-known/holdfast/witness",
+  );
   runsOnLedger(audit, tools, {
-    input: () => ({}),
-    async verb({ store }) {
-      const problems = await store.audit();
-      return { object: "audit", ok: problems.length === 0, problems };
+    input: ({ witness }: { witness?: string }) => ({ witness }),
+    async verb(ctx, { witness: named }) {
+      const witness = named === undefined ? null : await auditByWitness(ctx, named);
+      if (isRefusal(witness)) return witness;
+      const problems = [...(await ctx.store.audit()), ...(await auditSignatures(ctx))];
+      const all = witness?.problem ? [...problems, witness.problem] : problems;
+      return { object: "audit", ok: all.length === 0, problems: all, ...(witness && { witness }) } as const;
     },
     step: "checking the ledger",
-    print: ({ ok, problems }) =>
-      ok ? "The ledger balances; nothing disagrees." : problems.map(printable).join("\n"),
+    print({ ok, problems, witness }) {
+      if (!ok) return problems.map(printable).join("\n");
+      const agrees =
+        witness && ` The witness ${witness.witness} has signed the log at ${witness.size} leaves.`;
+      return `The ledger balances; nothing disagrees.${printable(agrees ?? "")}`;
+    },
     failed: ({ ok }) => !ok,
   });
 }

@@ -12,6 +12,7 @@ const WHAT_IT_DOES: Readonly<Record<JobByHand, string>> = {
   retention: "delete what is no longer kept: old Idempotency-Keys, sign-ins, links and deliveries",
   reminders: "print on stderr the escalations that have waited for a day",
   webhooks: "attempt the deliveries that are due",
+  anchor: "append new trace entries to the log, and sign a checkpoint of it",
 };
 
 export function addJobs(program: Command, tools: CommandLineTools): void {

@@ -30,6 +30,8 @@ const page = (path: string, summary: string, answers: `text/${string}` = "text/h
 export const pageRoutes: readonly Route[] = [
   page("/account", "Sign in; one's own passkeys and password"),
   page("/reset-password", "Choose a new password by a one-time link"),
+  page("/console/receipt.js", "The script of a receipt's page", "text/javascript"),
+  page("/console/receipt.css", "The stylesheet of a receipt's page", "text/css"),
   page("/console/account.js", "The pages' script", "text/javascript"),
   page("/console/account.css", "The pages' stylesheet, beside /docs/style.css", "text/css"),
 ];

@@ -14,6 +14,8 @@ import { type Authority, administer, reaches, readableScope, refuseAuthority } f
 
 export const FAILURE_BUDGET_MAX = 1_000_000;
 const FAILURE_BUDGET_DEFAULT = 3;
+/** The address after it follows from the base URL, which may change, and is not known before the first server. */
+const DID_WEB = "did:web";
 
 export type AgentInput = {
   readonly organisation_id: string;
@@ -23,7 +25,7 @@ export type AgentInput = {
   readonly failure_budget?: number;
   /** Whether its keys must send `agent_id` on open. */
   readonly must_be_named?: boolean;
-  /** The `did:key:z…` of the agent's own key. Without it the agent gets a `did:web` of this instance. */
+  /** The `did:key:z…` of the agent's own key. Without it the agent is a `did:web` of this instance. */
   readonly did_key?: string;
 };
 
@@ -57,7 +59,7 @@ export async function createAgent(
         ...scope,
         id,
         name: input.name,
-        identity: didKey ?? identityOf(id, ctx.baseUrl),
+        identity: didKey ?? DID_WEB,
         status: "active",
         failureBudget,
         failureCount: 0,
@@ -72,7 +74,7 @@ export async function createAgent(
     },
   });
   if (isRefusal(created)) return created;
-  return ctx.store.read((reader) => agentDetails(reader, created, ctx.now()));
+  return ctx.store.read((reader) => agentDetails(ctx, reader, created));
 }
 
 /**
@@ -106,7 +108,7 @@ export async function setAgentStatus(
   });
   if (isRefusal(agent)) return agent;
   await followAgentStatus(ctx, agent);
-  return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
+  return ctx.store.read((reader) => agentDetails(ctx, reader, agent));
 }
 
 /** The change of an agent, with its audit entry. */
@@ -164,7 +166,7 @@ export async function updateAgent(
     },
   });
   if (isRefusal(agent)) return agent;
-  return ctx.store.read((reader) => agentDetails(reader, agent, ctx.now()));
+  return ctx.store.read((reader) => agentDetails(ctx, reader, agent));
 }
 
 /** The agents of an organisation in one mode, oldest first. */
@@ -177,10 +179,9 @@ export async function listAgents(
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
     const organisationPolicy = await reader.policies.ofOrganisation(scope.organisationId);
-    const now = ctx.now();
     const agents = (await reader.agents.list(scope)).filter((agent) => reaches(authority, agent));
     return listResource(
-      await Promise.all(agents.map((agent) => agentDetails(reader, agent, now, organisationPolicy))),
+      await Promise.all(agents.map((agent) => agentDetails(ctx, reader, agent, organisationPolicy))),
     );
   });
 }
@@ -195,7 +196,7 @@ export async function showAgent(
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
     const agent = await findAgent(reader, authority, input.agent_id);
-    return isRefusal(agent) ? agent : agentDetails(reader, agent, ctx.now());
+    return isRefusal(agent) ? agent : agentDetails(ctx, reader, agent);
   });
 }
 
@@ -211,7 +212,3 @@ const refuseDidKey = (path: string, value: unknown): Refusal | null =>
   typeof value === "string" && isDidKey(value)
     ? null
     : refuseField(path, "must be the did:key:z… of an Ed25519, secp256k1 or P-256 public key");
-
-/** `did:web` of the instance's host. The method asks for the colon before a port to be percent-encoded. */
-const identityOf = (id: string, baseUrl: string): string =>
-  `did:web:${encodeURIComponent(new URL(baseUrl).host)}:agents:${id}`;

@@ -1,13 +1,16 @@
+import { canonicalJson } from "../../core/canonical.ts";
 import { checkResource } from "../../core/check.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { RECEIPT_TYPE } from "../../core/receipt/signature.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { isSettled, type Warrant, warrantNotFound } from "../../core/warrant.ts";
 import { listResource } from "../../resources/list.ts";
-import { receiptResource } from "../../resources/receipt.ts";
+import { unsignedReceipt } from "../../resources/receipt.ts";
 import { traceEntryResource } from "../../resources/trace-entry.ts";
 import { warrantResource } from "../../resources/warrant.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
+import { readAnchor, readPlaces } from "../log/read.ts";
 
 async function findWarrant(reader: Reader, caller: Caller, id: string): Promise<Warrant | Refusal> {
   return (
@@ -35,9 +38,10 @@ export const versionNow = (ctx: Context, caller: Caller, id: string): Promise<nu
 export function readTrace(ctx: Context, caller: Caller, id: string) {
   return ctx.store.read(async (reader) => {
     const warrant = await findWarrant(reader, caller, id);
-    return isRefusal(warrant)
-      ? warrant
-      : listResource((await reader.trace.of(warrant.id)).map(traceEntryResource));
+    if (isRefusal(warrant)) return warrant;
+    const { chainRefs } = await readPlaces(reader, warrant.id);
+    const trace = await reader.trace.of(warrant.id);
+    return listResource(trace.map((entry, index) => traceEntryResource(entry, chainRefs[index] ?? null)));
   });
 }
 
@@ -51,13 +55,20 @@ export function readChecks(ctx: Context, caller: Caller, id: string) {
   });
 }
 
-/** The public receipt of a settled warrant. It needs no credentials. */
-export function readReceipt(ctx: Context, id: string) {
-  return ctx.store.read(async ({ warrants, checks, organisations, trace }) => {
+/** The public receipt of a settled warrant, signed over its RFC 8785 form. It needs no credentials. */
+export async function readReceipt(ctx: Context, id: string) {
+  const receipt = await ctx.store.read(async (reader) => {
+    const { warrants, checks, organisations, trace } = reader;
     const warrant = await warrants.find(id);
     if (!warrant || !isSettled(warrant.state)) return warrantNotFound();
     const organisation = await organisations.get(warrant.organisationId);
     if (!organisation) throw new Error(`the warrant ${id} belongs to no organisation`);
-    return receiptResource(warrant, await checks.of(id), await trace.of(id), organisation);
+    const { places, chainRefs } = await readPlaces(reader, id);
+    const settling = places.at(-1);
+    const anchor = settling ? await readAnchor(reader, settling) : null;
+    const logged = { chainRefs, anchor };
+    return unsignedReceipt(warrant, await checks.of(id), await trace.of(id), organisation, logged);
   });
+  if (isRefusal(receipt)) return receipt;
+  return { ...receipt, signature: await ctx.tokens.sign(canonicalJson(receipt), RECEIPT_TYPE) };
 }

@@ -18,6 +18,7 @@ import {
   traceRowOf,
   warrantRowOf,
 } from "./rows.ts";
+import { witnessRows } from "./witness-rows.ts";
 import {
   deletionsOf,
   finalRows,
@@ -43,6 +44,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     ...operationRows(tables),
     ...purchaseRows(tables),
     ...capsuleRows(tables),
+    ...witnessRows(tables),
     ...finalRows(tables),
   });
 

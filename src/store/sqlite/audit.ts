@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { auditCapsules } from "./audit/capsules.ts";
 import { auditDeposits } from "./audit/deposits.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditLog } from "./audit/log.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { auditPurchases } from "./audit/purchases.ts";
 import { auditReferences } from "./audit/references.ts";
@@ -58,6 +59,7 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the deposits", () => auditDeposits(raw));
   yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
+  yield* guarded("the log", () => auditLog(raw));
   yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the capsules", () => auditCapsules(raw));
   yield* guarded("the directory", () => auditDirectory(raw));

@@ -20,6 +20,7 @@ import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
+import { witnessLookUps } from "./witness-rows.ts";
 
 /**
  * Loads the missing rows of a batch into the row cache, inside the transaction that decides, so that no row
@@ -328,6 +329,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...rulesLookUps(tables),
     ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables, raw),
+    ...witnessLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

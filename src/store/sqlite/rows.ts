@@ -80,10 +80,11 @@ export const traceRowOf = (entry: TraceEntry, positions: Positions) => ({
   checkId: entry.checkId,
   entryHash: entry.entryHash,
   eventId: entry.eventId,
+  leafIndex: null,
 });
 
 export function traceStepOf(row: TraceRow, warrantId: string): TraceStep {
-  const { position: _, warrant: __, actorKind, actorId, ...step } = row;
+  const { position: _, warrant: __, leafIndex: ___, actorKind, actorId, ...step } = row;
   return {
     ...step,
     warrantId,

@@ -11,6 +11,7 @@ import { createKnownKeys } from "./known-keys.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type NewerLedger, newerLedger } from "./ledger-version.ts";
 import { createLoad } from "./load.ts";
+import { createLogWriter } from "./log.ts";
 import { createNames } from "./names.ts";
 import { connect, openLedger } from "./open.ts";
 import { createPositions } from "./positions.ts";
@@ -119,6 +120,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       return auditFolder(dataFolder);
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
+    ...createLogWriter(writer, commits.run),
     probe: () => commits.run(probe),
     hasSpace: (mode) =>
       mode === "live" || (freeBytes() ?? Number.POSITIVE_INFINITY) >= FREE_BYTES_MIN_OF_SANDBOX,

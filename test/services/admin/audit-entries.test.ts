@@ -50,7 +50,7 @@ const agentRecord = (id: string, rest: object = {}) => ({
   id,
   object: "agent",
   name: "buyer",
-  identity: `did:web:localhost%3A8080:agents:${id}`,
+  did_key: null,
   status: "active",
   failure_budget: 3,
   failure_count: 0,
@@ -117,12 +117,8 @@ describe("an audit entry in the commit of", () => {
   });
 
   test("an agent changed, with all that is set of it before and after", async () => {
-    const {
-      policy: _,
-      session: __,
-      warrants: ___,
-      ...before
-    } = must(await showAgent(ctx, MACHINE, { agent_id }));
+    const { name, failure_budget, must_be_named } = must(await showAgent(ctx, MACHINE, { agent_id }));
+    const before = agentRecord(agent_id, { name, failure_budget, must_be_named });
     const change = { agent_id, name: "renamed", failure_budget: 7, must_be_named: true };
     expect(await entriesOf(() => updateAgent(ctx, stage.admin, change).then(must))).toEqual([
       byAdmin("agent.changed", agent_id, before, {

@@ -2,6 +2,7 @@ import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createCapsulesReader, createSourceKeysReader } from "./capsules.ts";
 import { createDirectoryReader } from "./directory.ts";
+import { createLogReader } from "./log.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -12,6 +13,7 @@ import {
   createWarrantsReader,
 } from "./warrants.ts";
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
+import { createWitnessesReader } from "./witnesses.ts";
 
 export const createSqliteReader = (connection: Connection): SqliteReader => {
   const { tables, raw } = connection;
@@ -20,6 +22,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     warrants: createWarrantsReader(connection, names),
     trace: createTraceReader(connection, names),
     checks: createChecksReader(tables),
+    log: createLogReader(raw),
     escalations: createEscalationsReader(tables),
     ...createDirectoryReader(connection),
     webhooks: createWebhooksReader(connection),
@@ -28,5 +31,6 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     capsules: createCapsulesReader(connection),
     sourceKeys: createSourceKeysReader(connection),
     ...createPeopleReader(tables),
+    ...createWitnessesReader(tables),
   };
 };

@@ -194,9 +194,13 @@ export const trace = sqliteTable(
     checkId: text("check_id"),
     entryHash: hash("entry_hash").notNull(),
     eventId: text("event_id"),
+    /** Which leaf of the log it is; null until the log has it. */
+    leafIndex: int("leaf_index"),
   },
   (t) => [
     uniqueIndex("trace_by_warrant").on(t.warrant, t.sequence),
+    uniqueIndex("trace_by_leaf").on(t.leafIndex).where(sql`${t.leafIndex} IS NOT NULL`),
+    index("trace_without_leaf").on(t.position).where(sql`${t.leafIndex} IS NULL`),
     check("trace_actor", sql`(${t.actorKind} = 'system') = (${t.actorId} IS NULL)`),
     check("trace_opening", sql`(${t.sequence} = 0) = (${t.from} IS NULL)`),
     check("trace_schemas", sql`${t.schemaHashes} IS NULL OR ${t.sequence} = 0`),

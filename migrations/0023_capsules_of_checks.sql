@@ -25,6 +25,17 @@ CREATE UNIQUE INDEX `capsules_id_unique` ON `capsules` (`id`);--> statement-brea
 CREATE INDEX `capsules_of_scope` ON `capsules` (`organisation_id`,`mode`);--> statement-breakpoint
 CREATE INDEX `capsules_by_creation` ON `capsules` (`created_at`);--> statement-breakpoint
 CREATE INDEX `capsules_by_body` ON `capsules` (`body_hash`) WHERE "capsules"."body_hash" IS NOT NULL;--> statement-breakpoint
+CREATE TABLE `source_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`origin` text NOT NULL,
+	`jwk` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`removed_at` integer,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE INDEX `source_keys_by_origin` ON `source_keys` (`organisation_id`,`origin`) WHERE "source_keys"."removed_at" IS NULL;--> statement-breakpoint
 ALTER TABLE `instances` ADD `capsule_days` integer;--> statement-breakpoint
 ALTER TABLE `checks` ADD `evaluator_version` integer;--> statement-breakpoint
 ALTER TABLE `checks` ADD `signed_by` text;--> statement-breakpoint

@@ -1,0 +1,83 @@
+import type { Config, Secrets } from "../config.ts";
+import type { Refusal } from "../core/errors.ts";
+import { WITNESS_KEY_FILE } from "../core/instance.ts";
+import { SECOND_MS } from "../core/time.ts";
+import { type Witness, witnessNameOf } from "../core/witness.ts";
+import type { Job } from "../jobs/scheduler.ts";
+import { witnessesJob } from "../jobs/witnesses.ts";
+import type { OwnListeners } from "../platform/addresses.ts";
+import { logError, logInfo, logWarning } from "../platform/log.ts";
+import { type NoteSigner, noteSignerOf, verifyEd25519 } from "../platform/note-keys.ts";
+import { steadyNow } from "../platform/steady-clock.ts";
+import { createWitnessClient } from "../platform/witness-client.ts";
+import type { Context, Witnessing } from "../services/context.ts";
+import type { Offered } from "../services/witness/offer.ts";
+import { ownLogOf } from "../services/witness/own-log.ts";
+import type { Store } from "../store/store.ts";
+import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
+
+/** The key that cosigns, and what else witnesses need (README, "Witnesses"). */
+
+const ASK_TIMEOUT_MS = 10 * SECOND_MS;
+
+/** The 32 bytes of the key that cosigns. Throws a refusal where it is missing. */
+export type WitnessSeed = () => Uint8Array;
+
+const witnessKeyFrom = ({ witnessKey }: Secrets): RawKey => ({
+  file: WITNESS_KEY_FILE,
+  setting: "HOLDFAST_WITNESS_KEY",
+  given: witnessKey,
+});
+
+/** The key of a server: its first start makes it. Refused where the file holds none. */
+export const witnessKeyOfServer = (config: Config, secrets: Secrets): Uint8Array | Refusal =>
+  rawKeyOfServer(config, witnessKeyFrom(secrets));
+
+/** The key for a command, read at its first use. */
+export const witnessSeedOfCommand =
+  (config: Config, secrets: Secrets, serverHasRun: boolean): WitnessSeed =>
+  () =>
+    orThrow(rawKeyOfCommand(config, witnessKeyFrom(secrets), serverHasRun));
+
+export function witnessingWith(
+  config: Config,
+  store: Store,
+  seed: WitnessSeed,
+  ownListeners: OwnListeners,
+): Witnessing {
+  let made: NoteSigner | null = null;
+  return {
+    logs: config.witnessFor,
+    witnesses: config.witnesses,
+    async signer() {
+      if (made) return made;
+      const { id } = await store.read((reader) => reader.instance.get());
+      made = noteSignerOf(witnessNameOf(id), "cosignature", seed());
+      return made;
+    },
+    verify: verifyEd25519,
+    ask: createWitnessClient({
+      allowNetworks: config.witnessAllowNetworks,
+      timeoutMs: ASK_TIMEOUT_MS,
+      ownListeners,
+    }),
+  };
+}
+
+const PARTED =
+  "a witness has signed another log under this name: it was rewritten, or restored from a backup; `holdfast audit --witness` says where they part";
+
+/** Told once, when a witness begins to answer otherwise than before. */
+function onChange({ key, url }: Witness, offered: Offered): void {
+  const about = { witness: key.name, url };
+  if (offered.outcome === "cosigned") logInfo("a witness signs again", about);
+  else if (offered.outcome === "away") logWarning("a witness does not sign", { ...about, why: offered.why });
+  else logError(PARTED, offered.outcome, { ...about, size: offered.size });
+}
+
+/** Offers the log's checkpoints to the witnesses that are configured. */
+export function witnessJobs(ctx: Context): readonly Job[] {
+  if (ctx.witness.witnesses.length === 0) return [];
+  const { run } = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
+  return [{ name: "witnesses", everyMs: 2 * SECOND_MS, run }];
+}

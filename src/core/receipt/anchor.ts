@@ -1,0 +1,122 @@
+import { parseCheckpoint } from "../checkpoint.ts";
+import { leafHash, verifyInclusion } from "../merkle.ts";
+import {
+  type NoteKey,
+  noteKey,
+  parseSignedNote,
+  type Sha256,
+  type SignedNote,
+  type Verify,
+  verifyNote,
+} from "../signed-note.ts";
+import type { Anchor, Receipt } from "./form.ts";
+import { shown } from "./say.ts";
+import type { ReceiptKey } from "./signature.ts";
+
+/** A witness whose cosignature of the checkpoint verified. */
+export type Cosigned = { readonly name: string; readonly at: string };
+
+export type AnchorFound = {
+  readonly problems: readonly string[];
+  /** The name of the log: that of the instance. */
+  readonly origin: string | null;
+  readonly cosigned: readonly Cosigned[];
+  /** The names on lines whose keys are not known. They prove nothing. */
+  readonly unknownNames: readonly string[];
+};
+
+type Known = {
+  /** Null where no keys are known. */
+  readonly keys: readonly ReceiptKey[] | null;
+  /** Those that must have cosigned. */
+  readonly witnesses: readonly NoteKey[];
+};
+
+/** Checks that the settling entry is in the tree of the checkpoint, and that the checkpoint is the instance's. */
+export async function checkAnchor(
+  { trace }: Receipt,
+  anchor: Anchor,
+  known: Known,
+  { sha256, verify }: { readonly sha256: Sha256; readonly verify: Verify },
+): Promise<AnchorFound> {
+  const problems: string[] = [];
+  const settling = trace.at(-1);
+  const inclusion = {
+    index: anchor.leaf_index,
+    size: anchor.tree_size,
+    leaf: leafHash(bytesOf(settling?.entry_hash ?? ""), sha256),
+    proof: anchor.proof.map(bytesOf),
+    root: bytesOf(anchor.root),
+  };
+  if (!verifyInclusion(inclusion, sha256))
+    problems.push("anchor.proof does not lead from the settling entry to anchor.root");
+  if (settling && settling.chain_ref !== null && settling.chain_ref !== anchor.chain_ref)
+    problems.push(
+      `anchor.chain_ref is ${shown(anchor.chain_ref)}, but the settling entry says ${shown(settling.chain_ref)}`,
+    );
+  const note = parseSignedNote(anchor.checkpoint);
+  if (!note) problems.push("anchor.checkpoint is not a signed note");
+  const rest = note
+    ? await checkNote(note, anchor, known, { sha256, verify })
+    : { problems: [], origin: null, cosigned: [], unknownNames: [] };
+  return { ...rest, problems: [...problems, ...rest.problems] };
+}
+
+async function checkNote(
+  note: SignedNote,
+  anchor: Anchor,
+  { keys, witnesses }: Known,
+  { sha256, verify }: { readonly sha256: Sha256; readonly verify: Verify },
+): Promise<AnchorFound> {
+  const checkpoint = parseCheckpoint(note.text);
+  if (!checkpoint)
+    return {
+      problems: ["anchor.checkpoint is not the checkpoint of a log"],
+      origin: null,
+      cosigned: [],
+      unknownNames: [],
+    };
+  const { origin, size, root } = checkpoint;
+  const problems = [...problemsOfText(anchor, origin, size, root)];
+  const logKeys = (keys ?? []).map(({ publicKey }) => noteKey(origin, "ed25519", publicKey, sha256));
+  const verified = await verifyNote(note, [...logKeys, ...witnesses], verify);
+  if (verified === null) problems.push("a signature of anchor.checkpoint does not verify");
+  const lines = verified ?? [];
+  if (keys && verified && !lines.some(({ key }) => logKeys.includes(key)))
+    problems.push(`anchor.checkpoint is not signed by a key of ${shown(origin)} that is among the keys`);
+  const cosigned = lines.flatMap(({ key, timestamp }) =>
+    timestamp === null ? [] : [{ name: key.name, at: isoSeconds(timestamp) }],
+  );
+  for (const witness of witnesses)
+    if (verified && !lines.some(({ key }) => key === witness))
+      problems.push(
+        `anchor.checkpoint has no cosignature of the witness ${shown(witness.name)} with the key ${witness.id}`,
+      );
+  const knownLines = lines.map(({ line }) => line);
+  const unknownNames = note.lines.filter((line) => !knownLines.includes(line)).map(({ name }) => name);
+  return { problems, origin, cosigned, unknownNames: verified ? unknownNames : [] };
+}
+
+/** The checkpoint is of the tree that the anchor names, and of the instance that its reference names. */
+function* problemsOfText(anchor: Anchor, origin: string, size: number, root: Uint8Array): Generator<string> {
+  if (!/^holdfast\/./.test(origin)) yield `anchor.checkpoint is of ${shown(origin)}, which is no Holdfast`;
+  if (size !== anchor.tree_size)
+    yield `anchor.tree_size is ${anchor.tree_size}, but the checkpoint says ${size}`;
+  if (hexOf(root) !== anchor.root)
+    yield `anchor.root is ${shown(anchor.root)}, but the checkpoint says ${shown(hexOf(root))}`;
+  const [, instance = null] = /^local:([^#]*)#[1-9][0-9]*$/.exec(anchor.chain_ref ?? "") ?? [];
+  if (instance !== null && `holdfast/${instance}` !== origin)
+    yield `anchor.chain_ref is ${shown(anchor.chain_ref)}, but the checkpoint is of ${shown(origin)}`;
+}
+
+/** A time in seconds; as it is where it is too large to be written as one. */
+function isoSeconds(seconds: number): string {
+  const time = new Date(seconds * 1_000);
+  return Number.isNaN(time.getTime()) ? String(seconds) : time.toISOString();
+}
+
+export const hexOf = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const bytesOf = (hex: string): Uint8Array =>
+  Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));

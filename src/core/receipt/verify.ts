@@ -1,0 +1,150 @@
+import { canonicalJson } from "../canonical.ts";
+import { parseJsonText } from "../json-text.ts";
+import type { NoteKey, Sha256, Verify } from "../signed-note.ts";
+import { type Cosigned, checkAnchor, hexOf } from "./anchor.ts";
+import { problemsOfChecks } from "./checks.ts";
+import { problemsOfForm, type Receipt } from "./form.ts";
+import { isPage, PAGE_TYPE, pageStatement, partsOfPage } from "./saved-page.ts";
+import type { HashJson } from "./say.ts";
+import { checkSignature, keysOfJwks, RECEIPT_TYPE, type ReceiptKey } from "./signature.ts";
+import { problemsOfTrace } from "./trace.ts";
+
+/**
+ * Verifies receipts, without a network (README, "Receipts"). Nothing in this folder needs more than a browser has: the page of a
+ * receipt runs the same code as `holdfast receipt verify`.
+ */
+
+/** What a receipt is verified against. */
+export type Against = {
+  /** A JWKS as parsed JSON; null where there is none. Then no signature can be verified. */
+  readonly jwks: unknown;
+  /** The witnesses whose cosignatures must be there. */
+  readonly witnesses: readonly NoteKey[];
+};
+
+export type Verdict = {
+  /** What does not match, each as a sentence. None means that the receipt holds. */
+  readonly problems: readonly string[];
+  /** What the receipt says, where it can be read at all. It is true only where there are no problems. */
+  readonly receipt: Receipt | null;
+  /** The key that the signature names. */
+  readonly kid: string | null;
+  /** The log in which the settlement is. */
+  readonly origin: string | null;
+  readonly cosigned: readonly Cosigned[];
+  /** Who else signed the checkpoint, with keys that nobody gave. */
+  readonly unknownCosigners: readonly string[];
+};
+
+/**
+ * Whose keys verified a file: `given` to the verifier, or `embedded` in the file, which prove that it was not altered since
+ * whoever has them signed it, and not who that is.
+ */
+export type FileVerdict = Verdict & { readonly keys: "given" | "embedded" | "none" };
+
+const NOTHING: Omit<Verdict, "problems"> = {
+  receipt: null,
+  kid: null,
+  origin: null,
+  cosigned: [],
+  unknownCosigners: [],
+};
+const FORM_PROBLEMS_MAX = 10;
+
+/**
+ * Checks everything that a file proves: a receipt as JSON, or its saved page. Never throws, whatever the text.
+ *
+ * @param against its JWKS counts before the one that a page brings
+ */
+export async function verifyFile(text: string, against: Against, sha256: Sha256): Promise<FileVerdict> {
+  const given = against.jwks === null ? ("none" as const) : ("given" as const);
+  if (!isPage(text)) {
+    const parsed = parseJsonText(text);
+    return "problem" in parsed
+      ? { ...NOTHING, problems: [`the receipt ${parsed.problem}`], keys: given }
+      : { ...(await verifyReceipt(parsed.value, against, sha256)), keys: given };
+  }
+  const parts = partsOfPage(text);
+  if ("problem" in parts) return { ...NOTHING, problems: [`the page ${parts.problem}`], keys: given };
+  const jwks = against.jwks ?? parts.jwks;
+  const verdict = await verifyReceipt(parts.receipt, { ...against, jwks }, sha256);
+  const keys = keysOfJwks(jwks);
+  const { problems } = await checkSignature(
+    {
+      rest: pageStatement(parts.page, sha256),
+      signature: parts.signature,
+      type: PAGE_TYPE,
+      keys: typeof keys === "string" ? null : keys,
+    },
+    verifyEd25519,
+  );
+  const ofPage = problems.map((problem) => `the page was altered: ${problem}`);
+  return {
+    ...verdict,
+    problems: [...verdict.problems, ...ofPage],
+    keys: given === "given" ? "given" : "embedded",
+  };
+}
+
+/** Checks everything that a receipt, as parsed JSON, proves. Never throws. */
+export async function verifyReceipt(value: unknown, against: Against, sha256: Sha256): Promise<Verdict> {
+  const form = problemsOfForm(value);
+  if (form.length > 0) return { ...NOTHING, problems: form.slice(0, FORM_PROBLEMS_MAX) };
+  const receipt = value as Receipt;
+  const hashJson: HashJson = (json) => hexOf(sha256(new TextEncoder().encode(canonicalJson(json))));
+  const problems = [...problemsOfContent(receipt, hashJson)];
+  const keys =
+    against.jwks === null ? "no keys were given, so no signature was verified" : keysOfJwks(against.jwks);
+  if (typeof keys === "string") problems.push(keys);
+  const known = { keys: typeof keys === "string" ? null : keys, witnesses: against.witnesses };
+  const signed = await signatureOf(receipt, known.keys);
+  const anchored = await anchorOf(receipt, known, sha256);
+  return {
+    problems: [...problems, ...signed.problems, ...anchored.problems],
+    receipt,
+    kid: signed.kid,
+    origin: anchored.origin,
+    cosigned: anchored.cosigned,
+    unknownCosigners: anchored.unknownNames,
+  };
+}
+
+function* problemsOfContent(receipt: Receipt, hashJson: HashJson): Generator<string> {
+  const { spec, spec_hash } = receipt.warrant;
+  if (spec && hashJson(spec) !== spec_hash) yield "warrant.spec does not have the hash warrant.spec_hash";
+  yield* problemsOfTrace(receipt, hashJson);
+  yield* problemsOfChecks(receipt);
+}
+
+function signatureOf(receipt: Receipt, keys: readonly ReceiptKey[] | null) {
+  const { signature, ...rest } = receipt;
+  return signature === null
+    ? { kid: null, problems: ["the receipt is not signed, so anybody may have written it"] }
+    : checkSignature({ rest, signature, type: RECEIPT_TYPE, keys }, verifyEd25519);
+}
+
+const NOT_ANCHORED = { origin: null, cosigned: [], unknownNames: [] } as const;
+
+function anchorOf(
+  receipt: Receipt,
+  known: { readonly keys: readonly ReceiptKey[] | null; readonly witnesses: readonly NoteKey[] },
+  sha256: Sha256,
+) {
+  if (receipt.anchor) return checkAnchor(receipt, receipt.anchor, known, { sha256, verify: verifyEd25519 });
+  const problems = known.witnesses.map(
+    ({ name }) => `the receipt is not in the log yet, so the witness ${JSON.stringify(name)} has not seen it`,
+  );
+  return { ...NOT_ANCHORED, problems };
+}
+
+/** WebCrypto's Ed25519. A key that is no point of the curve verifies nothing. */
+const verifyEd25519: Verify = async (publicKey, message, signature) => {
+  const [key, data, proof] = [publicKey, message, signature].map((bytes) => new Uint8Array(bytes));
+  if (!key || !data || !proof) return false;
+  try {
+    const imported = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
+    return await crypto.subtle.verify("Ed25519", imported, proof, data);
+  } catch {
+    return false;
+  }
+};

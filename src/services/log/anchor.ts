@@ -1,0 +1,53 @@
+import { sha256Bytes } from "../../core/canonical.ts";
+import { formatCheckpoint } from "../../core/checkpoint.ts";
+import { logNameOf } from "../../core/log.ts";
+import { formatSignedNote, type NoteKey, noteKey, signText } from "../../core/signed-note.ts";
+import type { Tokens } from "../../platform/tokens.ts";
+import type { Context } from "../context.ts";
+
+/** How many entries one commit appends. Requests wait for that long at most. */
+const STEP = 200;
+/** The steps of one run. The next run appends what is left. */
+const STEPS_MAX = 500;
+
+/**
+ * Appends the entries of the trace that the log does not have yet, and signs a checkpoint where the log has grown since the last
+ * one. Any number of processes may do so at any time.
+ *
+ * @returns how many entries were appended
+ */
+export async function anchor(ctx: Context): Promise<number> {
+  let appended = 0;
+  for (let step = 0; step < STEPS_MAX; step++) {
+    const entries = await ctx.store.extendLog(STEP);
+    appended += entries;
+    if (entries < STEP) break;
+    await new Promise(setImmediate);
+  }
+  await signCheckpoint(ctx);
+  return appended;
+}
+
+async function signCheckpoint(ctx: Context): Promise<void> {
+  const grown = await ctx.store.read(async ({ instance, log }) => {
+    const size = await log.size();
+    const newest = await log.newestCheckpoint();
+    if (size === (newest?.size ?? 0)) return null;
+    return { size, root: await log.root(size), instanceId: (await instance.get()).id };
+  });
+  if (grown === null) return;
+  const { size, root, instanceId } = grown;
+  const name = logNameOf(instanceId);
+  const text = formatCheckpoint({ origin: name, size, root, extensions: [] });
+  const [key] = logKeysOf(name, ctx.tokens);
+  if (!key) throw new Error("there is no key to sign the log with");
+  const line = await signText(text, key, ctx.tokens.signBytes);
+  const note = formatSignedNote({ text, lines: [line] });
+  await ctx.store.keepCheckpoint({ size, root, note });
+}
+
+/** The keys of the log's checkpoints: the instance's signing key under the log's name, and those that it replaced. */
+export const logKeysOf = (name: string, { jwks }: Tokens): readonly NoteKey[] =>
+  jwks.keys.map(({ x }) =>
+    noteKey(name, "ed25519", Uint8Array.fromBase64(x, { alphabet: "base64url" }), sha256Bytes),
+  );

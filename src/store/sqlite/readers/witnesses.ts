@@ -1,0 +1,40 @@
+import { and, asc, desc, eq, gte, lt, min } from "drizzle-orm";
+import { WITNESSES_MAX } from "../../../core/witness.ts";
+import type { Tables } from "../open.ts";
+import { cosignatures, witnessedLogs } from "../tables/witnesses.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
+
+export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witnessedLogs" | "cosignatures"> {
+  const { size, witness } = cosignatures;
+  return {
+    witnessedLogs: {
+      get: (origin) =>
+        tables.select().from(witnessedLogs).where(eq(witnessedLogs.origin, origin)).get() ?? null,
+      list: () => tables.select().from(witnessedLogs).orderBy(asc(witnessedLogs.origin)).all(),
+    },
+    cosignatures: {
+      of: (of) =>
+        tables
+          .select()
+          .from(cosignatures)
+          .where(eq(size, of))
+          .orderBy(asc(witness))
+          .limit(WITNESSES_MAX)
+          .all(),
+      firstSize: (from) =>
+        tables
+          .select({ first: min(size) })
+          .from(cosignatures)
+          .where(gte(size, from))
+          .get()?.first ?? null,
+      below: (name, below, limit) =>
+        tables
+          .select()
+          .from(cosignatures)
+          .where(and(eq(witness, name), lt(size, below)))
+          .orderBy(desc(size))
+          .limit(limit)
+          .all(),
+    },
+  };
+}

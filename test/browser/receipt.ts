@@ -1,0 +1,107 @@
+/** `bun run browser`: the page of a receipt in headless Chromium, as it is served and as a saved file without a network. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { anchor } from "../../src/services/log/anchor.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+import { type Source, startSource } from "../support/source.ts";
+
+const STEP_MS = 10_000;
+const TEST_MS = 60_000;
+const HOSTILE = `</script><script>alert(1)</script><img src=x onerror=alert(1)>😀שלום${"W".repeat(420)}`;
+
+let service: Service;
+let source: Source;
+let browser: Browser;
+let base: string;
+let folder: string;
+let id: string;
+beforeAll(async () => {
+  [source, service] = [startSource(), await startTestServer()];
+  folder = mkdtempSync(join(tmpdir(), "holdfast-saved-"));
+  base = `http://localhost:${new URL(service.url).port}`;
+  const home = await service.organisation();
+  const { as } = home.sandbox;
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.a", equals: HOSTILE }] };
+  ({ id } = await service.opened(home, { payee: HOSTILE, spec }, { as }));
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives({ a: HOSTILE }) }, { as });
+  await anchor(service.ctx);
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox"],
+  });
+}, TEST_MS);
+afterAll(async () => {
+  await browser?.close();
+  await service?.close();
+  source?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A page, and whatever went wrong in it: errors, dialogs and what its policy forbade. */
+async function open(url: string, offline = false): Promise<{ page: Page; problems: string[] }> {
+  const context = await browser.newContext({ offline, viewport: { width: 900, height: 1200 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(STEP_MS);
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("dialog", (dialog) => {
+    problems.push(`a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("console", (message) => {
+    // A browser asks every host for an icon.
+    if (message.type() === "error" && !message.location().url.endsWith("/favicon.ico"))
+      problems.push(message.text());
+  });
+  await page.goto(url);
+  return { page, problems };
+}
+
+async function verdictOn(page: Page): Promise<string> {
+  await page.click("#verify");
+  await page.waitForSelector("#verdict li");
+  return (await page.textContent("#verdict")) ?? "";
+}
+
+test(
+  "the served page shows hostile values as text, and verifies in the browser",
+  async () => {
+    const { page, problems } = await open(`${base}/t/${id}`);
+    expect(await page.textContent(".sandbox")).toContain("SANDBOX");
+    expect(await page.textContent(".lead bdi")).toBe(HOSTILE);
+    expect(await page.$("img")).toBeNull();
+    const verdict = await verdictOn(page);
+    expect(verdict).toContain("The receipt holds; nothing in it was altered.");
+    expect(verdict).toContain("Its settlement is in the log holdfast/ins_");
+    // Nothing is wider than the page.
+    const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]");
+    expect((widths as number[])[0]).toBeLessThanOrEqual((widths as number[])[1]!);
+    if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
+    expect(problems).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "Save gives a file that verifies itself without a network, and says what was altered in it",
+  async () => {
+    const { page } = await open(`${base}/t/${id}`);
+    const downloading = page.waitForEvent("download");
+    await page.click("#save");
+    const path = join(folder, "saved.html");
+    await (await downloading).saveAs(path);
+    const saved = await open(`file://${path}`, true);
+    expect(await verdictOn(saved.page)).toContain("The receipt holds; nothing in it was altered.");
+    expect(saved.problems).toEqual([]);
+
+    const altered = join(folder, "altered.html");
+    writeFileSync(altered, readFileSync(path, "utf8").replace('"amount":"100"', '"amount":"101"'));
+    const wrong = await open(`file://${altered}`, true);
+    expect(await verdictOn(wrong.page)).toContain('warrant.amount is "101", but what was signed says "100"');
+    expect(wrong.problems).toEqual([]);
+  },
+  TEST_MS,
+);

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sha256 } from "../../src/console/receipt/sha256.ts";
+import { prefersHtml } from "../../src/http/accept.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
+import { createCommandLine } from "../support/command-line.ts";
+import type { TestOrganisation } from "../support/organisations.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+import { type Source, startSource } from "../support/source.ts";
+
+/** The page of a receipt, as it is served and as it is saved (README, "Receipts"). */
+
+const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+/** Markup, the other direction, and as long as a payee may be. Hidden characters are refused by the open. */
+const HOSTILE = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&😀שלום${"W".repeat(400)}`;
+
+let service: Service;
+let source: Source;
+let home: TestOrganisation;
+let id: string;
+let folder: string;
+beforeAll(async () => {
+  [source, service] = [startSource(), await startTestServer()];
+  folder = mkdtempSync(join(tmpdir(), "holdfast-page-"));
+  home = await service.organisation();
+  id = await settled("live", HOSTILE);
+});
+afterAll(async () => {
+  await service?.close();
+  source?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function settled(mode: "live" | "sandbox", payee: string): Promise<string> {
+  const { as } = home[mode];
+  const spec = {
+    clauses: [
+      { kind: "http.status", equals: 200 },
+      { kind: "json.jsonpath", path: "$.a", equals: payee },
+    ],
+  };
+  const opened = await service.opened(home, { payee, spec }, { as });
+  const source_url = source.gives({ a: payee });
+  await service.post(`/v1/warrants/${opened.id}/verify`, { source_url }, { as });
+  await anchor(service.ctx);
+  return opened.id;
+}
+
+const pageOf = (warrant: string) => service.get(`/t/${warrant}`, { as: { Accept: BROWSER } });
+const savedOf = (warrant: string) => service.get(`/t/${warrant}/receipt.html`);
+
+describe("the page", () => {
+  test("is for browsers, has no script or style of its own, and may load ours only", async () => {
+    const { status, headers, text } = await pageOf(id);
+    expect([status, headers.get("content-type"), headers.get("vary")]).toEqual([
+      200,
+      "text/html; charset=utf-8",
+      "Accept",
+    ]);
+    expect(headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(text).not.toMatch(/<script>|<style|\sstyle=|\son[a-z]+=(?!alert)|https?:\/\/(?!127\.0\.0\.1)/);
+    const links = [...text.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, link = ""]) => link);
+    expect(links.sort()).toEqual(["/console/receipt.css", "/console/receipt.js", `/t/${id}/receipt.html`]);
+    for (const link of links) expect([link, (await service.get(link)).status]).toEqual([link, 200]);
+    const json = await service.get(`/t/${id}`);
+    expect([json.body.object, json.headers.get("vary")]).toEqual(["receipt", "Accept"]);
+    expect((await pageOf("wrt_none")).code).toBe("warrant_not_found");
+  });
+
+  test("shows what others wrote as text", async () => {
+    const { text } = await pageOf(id);
+    expect(text).toContain(`<bdi>${Bun.escapeHTML(HOSTILE)}</bdi>`);
+    expect(text).not.toContain("<img");
+    expect(text.match(/<script/g)).toHaveLength(2);
+    expect(text.match(/<\/script>/g)).toHaveLength(2);
+  });
+
+  test("says SANDBOX where it is one", async () => {
+    const { text } = await pageOf(await settled("sandbox", "acme"));
+    expect(text).toContain('<p class="sandbox">SANDBOX: no money here is real</p>');
+    expect((await pageOf(id)).text).not.toContain("SANDBOX");
+  });
+});
+
+describe("the saved page", () => {
+  const cli = () => createCommandLine(service.ctx);
+  const verify = (text: string) => {
+    const path = join(folder, "receipt.html");
+    writeFileSync(path, text);
+    return cli().run("receipt", "verify", path);
+  };
+
+  test("is a file that loads nothing, and its policy allows its own script and style alone", async () => {
+    const { headers, text } = await savedOf(id);
+    expect(headers.get("content-disposition")).toBe(`attachment; filename="receipt-${id}.html"`);
+    expect(text).not.toMatch(/\s(?:src|href)="/);
+    const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(text) ?? [];
+    const [, script = ""] = /<script type="module">([\s\S]*?)<\/script>/.exec(text) ?? [];
+    const [, style = ""] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
+    const hashOf = (content: string) =>
+      `'sha256-${new Bun.CryptoHasher("sha256").update(content).digest("base64")}'`;
+    expect(policy).toBe(
+      `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; base-uri 'none'; form-action 'none'`,
+    );
+    expect((await savedOf("wrt_none")).code).toBe("warrant_not_found");
+  });
+
+  test("is verified with its own keys, which is said", async () => {
+    const { code, out } = await verify((await savedOf(id)).text);
+    expect([code, out]).toEqual([0, expect.stringMatching(/keys +those in the page itself\n/)]);
+    expect(out).toContain("give it as --jwks");
+  });
+
+  test("is refused wherever a character of it is changed", async () => {
+    const { text } = await savedOf(id);
+    const places = [
+      text.indexOf("<h1>") + 10,
+      text.indexOf("Returned"),
+      text.lastIndexOf("-->") - 3,
+      text.length - 2,
+      20,
+    ];
+    for (let at = 0; at < text.length; at += 2_003) places.push(at);
+    for (const at of places) {
+      const altered = text.slice(0, at) + (text[at] === "5" ? "6" : "5") + text.slice(at + 1);
+      const { code } = await verify(altered);
+      expect([at, code]).toEqual([at, 1]);
+    }
+    for (const altered of [
+      `${text} `,
+      text.slice(0, 5_000),
+      "<html>",
+      `${text}${text}`,
+      text.replace(/<!-- .*/, ""),
+    ])
+      expect((await verify(altered)).code).toBe(1);
+    const other = text.replace("<h1><bdi>", "<h1><bdi>9");
+    expect((await verify(other)).out).toContain("the page was altered: sha256 is");
+  });
+});
+
+test("SHA-256 of the page is that of Bun, of every length", () => {
+  for (let length = 0; length < 300; length++) {
+    const bytes = Uint8Array.from({ length }, (_, at) => (at * 31 + length) % 256);
+    expect(sha256(bytes).toHex()).toBe(new Bun.CryptoHasher("sha256").update(bytes).digest("hex"));
+  }
+});
+
+test.each([
+  [BROWSER, true],
+  ["text/html", true],
+  ["TEXT/HTML; charset=utf-8", true],
+  ["application/json, text/html", true],
+  ["application/json, text/html;q=0.9", false],
+  ["text/html;q=0", false],
+  ["text/html;q=0.5, */*;q=0.8", false],
+  ["*/*", false],
+  ["text/*", false],
+  ["application/json", false],
+  ["", false],
+  [",;q=;text/html", false],
+  [null, false],
+])("Accept: %s asks for a page: %p", (accept, wanted) => {
+  expect(prefersHtml(accept)).toBe(wanted);
+});
