@@ -429,6 +429,15 @@ test.each([
   expect(parseHttpDate(text)).toBe(time);
 });
 
+/** What is left of some answers that are cut off. */
+const LEFT: Readonly<Record<string, readonly (string | number)[]>> = {
+  // They come after the whole content, which counts.
+  "one trailer": [0],
+  trailers: [0],
+  // Each has a byte of content, which may be too much before it is cut off.
+  "extensions of chunks": ["source_unreachable", "source_too_large"],
+};
+
 describe("an answer that never ends, and in which nothing is content, is cut off long before its time", () => {
   for (const name of FLOOD_NAMES) {
     test(name, async () => {
@@ -437,9 +446,8 @@ describe("an answer that never ends, and in which nothing is content, is cut off
       const timeoutMs = 20_000;
       const { durationMs, evidence } = await fetcherOf({ timeoutMs }).fetch(source.url(name));
       expect(durationMs).toBeLessThan(timeoutMs / 2);
-      // Trailers come after the whole content, which counts.
       const left = evidence.reached ? evidence.body.length : evidence.reason;
-      expect(left).toBe(name.includes("trailer") ? 0 : "source_unreachable");
+      expect(LEFT[name] ?? ["source_unreachable"]).toContain(left);
     });
   }
 });
