@@ -3,6 +3,7 @@ import { sha256 } from "../core/canonical.ts";
 import type { Check } from "../core/check.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
+import { EVIDENCE_KINDS } from "../core/evidence-kinds.ts";
 import {
   amount,
   arrayOf,
@@ -33,9 +34,6 @@ import { reasonCodesForm, specForm } from "./clause.ts";
 import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
 /** The public receipt of a settled warrant (README, "Receipts"). */
-
-/** Who vouches for what was evaluated. A source that has signed it cannot deny it (README, "Signed sources"). */
-const EVIDENCE_KINDS = ["observed by this instance", "signed by the source"] as const;
 
 /**
  * The parts of a check that a public receipt shows: each clause's result, but not the observed value; the

@@ -140,7 +140,11 @@ const checkOf = (check: ReceiptCheck): Html =>
     ["Reasons", check.reason_codes.length === 0 ? "none" : check.reason_codes.map(code).join(", ")],
     ["When", text(check.evaluated_at)],
     ["Evidence", code(check.evidence_hash)],
+    ...(check.evidence === undefined ? [] : [["Vouched for", vouchedFor(check.evidence, check)] as const]),
   ]);
+
+const vouchedFor = (evidence: string, { signed_by }: ReceiptCheck): Html =>
+  signed_by ? `${text(evidence)}, with the key ${code(signed_by)}` : text(evidence);
 
 function timelineOf(trace: readonly Entry[]): Html {
   const rows = trace.map(({ payload: { to, recorded_at, actor }, entry_hash }) => {

@@ -1,3 +1,4 @@
+import { EVIDENCE_KINDS } from "../evidence-kinds.ts";
 import { BPS_WHOLE } from "../money.ts";
 import { STATE_OF } from "../warrant.ts";
 import type { Receipt, ReceiptCheck } from "./form.ts";
@@ -34,7 +35,21 @@ export function* problemsOfChecks({ checks, trace, warrant }: Receipt): Generato
     )
       yield `${at}.details are not of the spec's clauses`;
     yield* problemsOfResults(check, at);
+    yield* problemsOfEvidence(check, at);
   }
+}
+
+/** What it says of who vouches for the evidence follows from whether it names a key of the source. */
+function* problemsOfEvidence(
+  { evaluator_version, evidence, signed_by }: ReceiptCheck,
+  at: string,
+): Generator<string> {
+  const fields = [evaluator_version, evidence, signed_by];
+  if (fields.every((field) => field === undefined)) return;
+  if (fields.includes(undefined))
+    yield `${at} has some of evaluator_version, evidence and signed_by, and lacks others`;
+  const expected = EVIDENCE_KINDS[signed_by === null ? 0 : 1];
+  if (evidence !== expected) yield `${at}.evidence is ${shown(evidence)}, not ${shown(expected)}`;
 }
 
 const stateAfter = (outcome: string): string | null =>

@@ -123,6 +123,9 @@ const check = record({
   details: list(record({ kind: text, passed: yesOrNo, reason_code: orNull(text) })),
   outcome: text,
   evaluated_at: time,
+  evaluator_version: orAbsent(version),
+  evidence: orAbsent(text),
+  signed_by: orAbsent(orNull(text)),
 });
 
 const receipt = record({
@@ -190,6 +193,10 @@ export type ReceiptCheck = {
   }[];
   readonly outcome: string;
   readonly evaluated_at: string;
+  /** These three are absent in checks of before there were versions. */
+  readonly evaluator_version?: number;
+  readonly evidence?: string;
+  readonly signed_by?: string | null;
 };
 
 export type Anchor = {

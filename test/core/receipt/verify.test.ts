@@ -281,6 +281,24 @@ const LIES: readonly (readonly [
   problem: string,
 ])[] = [
   [
+    "evidence that is said to be signed, by no key",
+    "partial",
+    (r) => (r.checks[0].evidence = "signed by the source"),
+    'checks[0].evidence is "signed by the source", not "observed by this instance"',
+  ],
+  [
+    "evidence that is said to be observed, with a key",
+    "partial",
+    (r) => (r.checks[0].signed_by = "key"),
+    'checks[0].evidence is "observed by this instance", not "signed by the source"',
+  ],
+  [
+    "a check without its evaluator's version",
+    "partial",
+    (r) => delete r.checks[0].evaluator_version,
+    "checks[0] has some of evaluator_version, evidence and signed_by, and lacks others",
+  ],
+  [
     "another spec",
     "partial",
     (r) => (r.warrant.spec.clauses[0].equals = 404),
