@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
@@ -227,4 +228,69 @@ test("a saved verifier adds its clause to the spec, before it is hashed", async 
   expect(sandbox.status).toBe(201);
   const [entry] = service.ctx.reader.trace.of(added.body.id);
   expect(Object.keys(JSON.parse(entry!.payload).schema_hashes)).toEqual(["report"]);
+});
+
+describe("a built-in schema", () => {
+  beforeEach(async () => {
+    home = await service.organisation();
+  });
+  const asking = (...schemas: readonly string[]) => ({
+    spec: { clauses: schemas.map((schema) => ({ kind: "json.schema", schema })) },
+  });
+  const saved = () =>
+    service.ctx.reader.schemas.named(home.id, Object.keys(benchSchemas)).map(({ name }) => name);
+  const hashesOf = ({ body }: Reply): unknown =>
+    JSON.parse(service.ctx.reader.trace.of(body.id)[0]!.payload).schema_hashes;
+  const verify = async (opened: Reply): Promise<unknown> => {
+    const path = `/v1/warrants/${opened.body.id}/verify`;
+    return (await service.post(path, { source_url: "https://a.example/" }, { as: home.live.as })).body.state;
+  };
+
+  test("becomes the organisation's own with the first warrant that names it", async () => {
+    const first = await open(asking("object", "array", "object"));
+    expect([first.status, hashesOf(first)]).toEqual([
+      201,
+      { object: benchSchemas.object!.hash, array: benchSchemas.array!.hash },
+    ]);
+    expect(saved()).toEqual(["array", "object"]);
+    expect([await verify(first), await verify(await open(asking("object")))]).toEqual([
+      "escalated",
+      "released",
+    ]);
+    expect(saved()).toEqual(["array", "object"]);
+    const own = { organisation_id: home.id, name: "object", schema: { type: "string" } };
+    expect(await createSchema(service.ctx, MACHINE, own)).toMatchObject({ refused: "already_exists" });
+  });
+
+  test("is not that of an organisation which has one of that name", async () => {
+    const own = { organisation_id: home.id, name: "object", schema: { type: "string" } };
+    const { schema_hash } = must(await createSchema(service.ctx, MACHINE, own));
+    const opened = await open(asking("object"));
+    expect([hashesOf(opened), saved(), await verify(opened)]).toEqual([
+      { object: schema_hash },
+      ["object"],
+      "escalated",
+    ]);
+  });
+
+  test("is saved once by warrants that are opened at once, and not where one is refused", async () => {
+    expect((await open({ ...asking("array"), amount: "9999999999" })).code).toBe("insufficient_funds");
+    expect(saved()).toEqual([]);
+    const opened = await Promise.all([open(asking("object")), open(asking("object"))]);
+    expect([opened.map(({ status }) => status), saved()]).toEqual([[201, 201], ["object"]]);
+  });
+
+  test("becomes its own with a verifier too, which a warrant names", async () => {
+    const verifier = must(
+      await createVerifier(service.ctx, MACHINE, {
+        ...{ organisation_id: home.id, type: "json.schema", name: "v", config: { schema: "object" } },
+      }),
+    );
+    expect(saved()).toEqual(["object"]);
+    const opened = await open({ verifier_id: verifier.id });
+    expect([hashesOf(opened), await verify(opened)]).toEqual([
+      { object: benchSchemas.object!.hash },
+      "released",
+    ]);
+  });
 });

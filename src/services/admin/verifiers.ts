@@ -9,6 +9,7 @@ import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
 import { verifierResource } from "../../resources/verifier.ts";
 import type { Audited } from "../audited.ts";
+import { builtInsBesides, newSchemaIds } from "../built-in-schemas.ts";
 import type { Context } from "../context.ts";
 import { refuseText, refuseUnlisted } from "../fields.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
@@ -47,26 +48,33 @@ export async function createVerifier(
   if (!fitsSpec([clause])) return refuseField("config", "must be at most 64 kB of canonical JSON");
   const id = ctx.newId("verifier");
   const schemaNames = clause.kind === "json.schema" ? [clause.schema] : [];
+  const schemaIds = newSchemaIds(ctx, [clause]);
   return administer(ctx, authority, "admin", {
     scope: { organisationId: input.organisation_id, mode: "live" },
     needs: { schemas: schemaNames },
     decide: (snapshot, now): Audited<VerifierResource> => {
-      if (snapshot.schemas.length < schemaNames.length) {
+      const createdAt = now;
+      const { organisation_id: organisationId } = input;
+      const builtIns = builtInsBesides(snapshot.schemas, schemaIds, { organisationId, createdAt });
+      if (snapshot.schemas.length + builtIns.length < schemaNames.length) {
         const [name] = schemaNames;
         return { answer: refuseField("config.schema", `there is no schema named ${JSON.stringify(name)}`) };
       }
       const row: SavedVerifier = {
         id,
-        organisationId: input.organisation_id,
+        organisationId,
         type: input.type,
         name: input.name,
         config: config as SavedVerifier["config"],
-        createdAt: now,
+        createdAt,
       };
       const answer = verifierResource(row);
       return {
         answer,
-        put: [{ kind: "verifier", row }],
+        put: [
+          { kind: "verifier", row },
+          ...builtIns.map((schema) => ({ kind: "schema", row: schema }) as const),
+        ],
         entries: [{ action: "verifier.created", subject: id, before: null, after: answer }],
       };
     },

@@ -7,14 +7,23 @@ import { chargeSession, type SpendSession } from "../../core/session.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
 import { heldWarrant, openingOf, type Warrant } from "../../core/warrant.ts";
 import type { Snapshot } from "../../store/needs.ts";
+import { builtInsBesides, newSchemaIds, type SchemaIds } from "../built-in-schemas.ts";
 import type { CredentialNeeds } from "../caller-now.ts";
+import type { Context } from "../context.ts";
 import { changeOf, type Moved } from "../transition.ts";
 import { OF_AGENT, type Opening, type OpeningNeeds } from "./opening.ts";
 
 /** The hold of an amount, for `open` and for a purchase alike. */
 
 /** Ids of a new warrant. They are drawn first, since deciding is pure. */
-type Ids = { readonly warrantId: string; readonly eventId: string };
+export type Ids = { readonly warrantId: string; readonly eventId: string; readonly schemaIds: SchemaIds };
+
+/** Draws the ids that holding an opening may need. */
+export const newHoldIds = (ctx: Pick<Context, "newId">, clauses: readonly Clause[]): Ids => ({
+  warrantId: ctx.newId("warrant"),
+  eventId: ctx.newId("event"),
+  schemaIds: newSchemaIds(ctx, clauses),
+});
 
 const HOLDING_RULES = {
   agentPolicy: OF_AGENT,
@@ -79,8 +88,10 @@ export function decideHold(
   const short = refuseShortBalance(snapshot.balance, opening);
   if (short) return short;
   const warrant = newWarrant(caller, opening, terms, ids.warrantId, snapshot.recordedAt);
-  const { verifierSchema } = snapshot;
-  const schemas = verifierSchema ? [...snapshot.schemas, verifierSchema] : snapshot.schemas;
+  const { verifierSchema, recordedAt: createdAt } = snapshot;
+  const { organisationId } = caller;
+  const builtIns = builtInsBesides(snapshot.schemas, ids.schemaIds, { organisationId, createdAt });
+  const schemas = [...snapshot.schemas, ...builtIns, ...(verifierSchema ? [verifierSchema] : [])];
   return changeOf(
     openingOf(warrant),
     null,
@@ -91,7 +102,12 @@ export function decideHold(
       eventId: ids.eventId,
       schemaHashes: Object.fromEntries(schemas.map((schema) => [schema.name, schema.schemaHash])),
     },
-    terms.session ? [{ kind: "spendSession", before: snapshot.agentSession, row: terms.session }] : [],
+    [
+      ...(terms.session
+        ? [{ kind: "spendSession", before: snapshot.agentSession, row: terms.session } as const]
+        : []),
+      ...builtIns.map((row) => ({ kind: "schema", row }) as const),
+    ],
   );
 }
 

@@ -7,7 +7,7 @@ import { DAY_MS, parseTime } from "../../core/time.ts";
 import type { openBody } from "../../resources/warrant.ts";
 import type { Context } from "../context.ts";
 import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
-import { decideHold, decideTerms, holdingNeeds } from "./hold.ts";
+import { decideHold, decideTerms, holdingNeeds, newHoldIds } from "./hold.ts";
 import { type Opening, openingNeeds, parseSpec, refuseOpening, refuseUnknownSchema } from "./opening.ts";
 
 const DEADLINE_AHEAD_MAX_MS = 5 * 365.25 * DAY_MS;
@@ -53,7 +53,7 @@ export async function openWarrant(
   if (refused) return refused;
   const opening = parseOpening(input);
   if (isRefusal(opening)) return opening;
-  const ids = { warrantId: ctx.newId("warrant"), eventId: ctx.newId("event") };
+  const ids = newHoldIds(ctx, opening.clauses);
   return executeKeyed(ctx.store, {
     caller,
     access: ACCESS.openWarrant,

@@ -5,6 +5,7 @@ import type { Organisation } from "../../core/organisation.ts";
 import type { Caller } from "../../core/roles.ts";
 import type { GivenTerms } from "../../core/warrant.ts";
 import type { From, Snapshot } from "../../store/needs.ts";
+import { isBuiltIn } from "../built-in-schemas.ts";
 import type { CredentialNeeds } from "../caller-now.ts";
 import { refuseUnacknowledged } from "../instance.ts";
 
@@ -58,7 +59,7 @@ export function refuseUnknownSchema(
 ): Refusal | null {
   const known = new Set(schemas.map((schema) => schema.name));
   for (const [index, clause] of clauses.entries()) {
-    if (clause.kind === "json.schema" && !known.has(clause.schema)) {
+    if (clause.kind === "json.schema" && !known.has(clause.schema) && !isBuiltIn(clause.schema)) {
       return refuseField(
         `spec.clauses.${index}.schema`,
         `there is no schema named ${JSON.stringify(clause.schema)}`,

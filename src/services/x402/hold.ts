@@ -15,7 +15,7 @@ import type { Decision } from "../../store/store.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
 import type { Context } from "../context.ts";
 import type { Moved } from "../transition.ts";
-import { decideHold, decideTerms, holdingNeeds } from "../warrants/hold.ts";
+import { decideHold, decideTerms, holdingNeeds, type Ids, newHoldIds } from "../warrants/hold.ts";
 import { type Opening, openingNeeds, refuseOpening, refuseUnknownSchema } from "../warrants/opening.ts";
 import { ENDED_MEANWHILE } from "./answer.ts";
 import { forgetting } from "./begin.ts";
@@ -63,7 +63,7 @@ export async function holdQuote(
   const payer = pays.kind === "exact" ? (ctx.x402.wallets[caller.mode]?.address ?? null) : null;
   const wallet = pays.kind === "exact" && payer !== null ? await fundsOf(ctx, pays, payer) : null;
   const nonce = payer === null ? null : newNonce(ctx);
-  const ids = { warrantId: ctx.newId("warrant"), eventId: ctx.newId("event") };
+  const ids = newHoldIds(ctx, order.clauses);
   const timeoutMs = (quote.timeoutSeconds ?? 0) * SECOND_MS;
   return ctx.store.execute({
     scope: caller,
@@ -115,7 +115,7 @@ function decideQuoted(
   caller: Caller,
   opening: Opening,
   { wallet, contentBytesMax }: { readonly wallet: WalletFunds | null; readonly contentBytesMax: number },
-  ids: { readonly warrantId: string; readonly eventId: string },
+  ids: Ids,
   now: number,
 ): Moved | Refusal {
   const present = callerNow(caller, ACCESS.openWarrant, snapshot, now);
