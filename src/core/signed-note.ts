@@ -214,10 +214,11 @@ export function fromBase64(text: string): Uint8Array | null {
 export const toBase64 = (bytes: Uint8Array): string =>
   btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 
-const hexOf = (bytes: Uint8Array): string =>
+/** In lower case. */
+export const hexOf = (bytes: Uint8Array): string =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-const bytesOfHex = (hex: string): Uint8Array =>
+export const bytesOfHex = (hex: string): Uint8Array =>
   Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));
 
 function join(...parts: readonly Uint8Array[]): Uint8Array {

@@ -11,7 +11,7 @@ import {
 
 /**
  * Witnesses (C2SP, tlog-witness): a witness signs a log's checkpoint again where it continues the last one that it signed, so
- * that a log which was rewritten gets no signature more.
+ * that a log which was rewritten gets no more signatures.
  */
 
 /** Where witnesses are asked, below a base URL. */
@@ -89,9 +89,9 @@ export function parseAddCheckpoint(body: string): AddCheckpoint | { readonly pro
   const proof = lines.map(fromBase64).filter((hash) => hash?.length === HASH_BYTES) as Uint8Array[];
   if (proof.length < lines.length)
     return { problem: "must have 32 bytes in base64 in each line of the proof" };
-  const note = parseSignedNote(body.slice(end + 2));
-  const checkpoint = note && parseCheckpoint(note.text);
-  if (!note || !checkpoint) return { problem: "must end with a checkpoint, which is a signed note" };
+  const signed = parseSignedCheckpoint(body.slice(end + 2));
+  if (!signed) return { problem: "must end with a checkpoint, which is a signed note" };
+  const { note, checkpoint } = signed;
   if (oldSize > checkpoint.size) {
     return { problem: `must have an old size of at most that of the checkpoint, ${checkpoint.size}` };
   }
@@ -120,17 +120,22 @@ export function judgeCheckpoint(known: Checkpoint | null, offered: AddCheckpoint
 
 type SignedCheckpoint = { readonly note: SignedNote; readonly checkpoint: Checkpoint };
 
-/** The checkpoint of a log that a witness shows; null where it shows something else. */
-export function parseWitnessedNote(text: string, origin: string): SignedCheckpoint | null {
+/** The checkpoint that a signed note is of; null for every other text. */
+function parseSignedCheckpoint(text: string): SignedCheckpoint | null {
   const note = parseSignedNote(text);
   const checkpoint = note && parseCheckpoint(note.text);
-  return note && checkpoint?.origin === origin ? { note, checkpoint } : null;
+  return note && checkpoint ? { note, checkpoint } : null;
+}
+
+/** The checkpoint of a log that a witness shows; null where it shows something else. */
+export function parseWitnessedNote(text: string, origin: string): SignedCheckpoint | null {
+  const signed = parseSignedCheckpoint(text);
+  return signed?.checkpoint.origin === origin ? signed : null;
 }
 
 /** The checkpoint in a note that was stored. Throws where there is none. */
 export function checkpointIn(text: string): SignedCheckpoint {
-  const note = parseSignedNote(text);
-  const checkpoint = note && parseCheckpoint(note.text);
-  if (!note || !checkpoint) throw new Error("a stored note is no checkpoint");
-  return { note, checkpoint };
+  const signed = parseSignedCheckpoint(text);
+  if (!signed) throw new Error("a stored note is no checkpoint");
+  return signed;
 }

@@ -20,7 +20,7 @@ export const newSchemaIds = ({ newId }: Pick<Context, "newId">, clauses: readonl
 
 export const isBuiltIn = (name: string): boolean => Object.hasOwn(benchSchemas, name);
 
-/** The schemas with these ids that the organisation has not, to be saved. */
+/** The built-in schemas that the organisation does not have yet, as rows to save. */
 export const builtInsBesides = (
   known: readonly NamedSchema[],
   ids: SchemaIds,

@@ -74,7 +74,18 @@ async function byHand(job: string, environment: Environment = {}) {
 }
 
 const JOBS = [
-  ...["agents", "audit", "deadlines", "key-uses", "ledger", "payments", "purchases", "recover", "reminders"],
+  ...[
+    "agents",
+    "anchor",
+    "audit",
+    "deadlines",
+    "key-uses",
+    "ledger",
+    "payments",
+    "purchases",
+    "recover",
+    "reminders",
+  ],
   ...["retention", "sign-in-failures", "wal-checkpoint", "webhooks"],
 ];
 

@@ -21,7 +21,7 @@ const newFolder = (): string => mkdtempSync(join(ROOT, "holdfast-test-"));
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 1024 ** 3;
 
-/** The ledgers of these tests outlive no crash, and to sync them to a disk takes a third of the tests' time. */
+/** No test needs these ledgers after a crash of the machine, and syncing them to a disk took a third of the tests' time. */
 const ROOT = hasRoom(MEMORY) ? MEMORY : tmpdir();
 
 function hasRoom(folder: string): boolean {

@@ -2,6 +2,7 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
 import { type Given, readConfig } from "../../src/config.ts";
+import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Balance } from "../../src/core/postings.ts";
 import type { RateLimits } from "../../src/core/rate.ts";
@@ -124,6 +125,8 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
     ...real,
     reader: reading.reader,
     passwords: cheapPasswords(real.passwords),
+    // On a busy machine the second that an evaluator has for it may be too short.
+    parseSchema: async (schema) => parseSchema(schema),
   };
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
   return serviceOf(client, url, ctx, folder, async () => {

@@ -1,6 +1,8 @@
 import { parseCheckpoint } from "../checkpoint.ts";
 import { leafHash, verifyInclusion } from "../merkle.ts";
 import {
+  bytesOfHex,
+  hexOf,
   type NoteKey,
   noteKey,
   parseSignedNote,
@@ -44,9 +46,9 @@ export async function checkAnchor(
   const inclusion = {
     index: anchor.leaf_index,
     size: anchor.tree_size,
-    leaf: leafHash(bytesOf(settling?.entry_hash ?? ""), sha256),
-    proof: anchor.proof.map(bytesOf),
-    root: bytesOf(anchor.root),
+    leaf: leafHash(bytesOfHex(settling?.entry_hash ?? ""), sha256),
+    proof: anchor.proof.map(bytesOfHex),
+    root: bytesOfHex(anchor.root),
   };
   if (!verifyInclusion(inclusion, sha256))
     problems.push("anchor.proof does not lead from the settling entry to anchor.root");
@@ -114,9 +116,3 @@ function isoSeconds(seconds: number): string {
   const time = new Date(seconds * 1_000);
   return Number.isNaN(time.getTime()) ? String(seconds) : time.toISOString();
 }
-
-export const hexOf = (bytes: Uint8Array): string =>
-  Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-const bytesOf = (hex: string): Uint8Array =>
-  Uint8Array.from(hex.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));

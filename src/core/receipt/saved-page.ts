@@ -1,6 +1,6 @@
 import { parseJsonText } from "../json-text.ts";
 import type { Sha256 } from "../signed-note.ts";
-import { hexOf } from "./anchor.ts";
+import { hexOf } from "../signed-note.ts";
 import { isRecord } from "./form.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseJsonText } from "../json-text.ts";
-import type { NoteKey, Sha256, Verify } from "../signed-note.ts";
-import { type Cosigned, checkAnchor, hexOf } from "./anchor.ts";
+import { hexOf, type NoteKey, type Sha256, type Verify } from "../signed-note.ts";
+import { type Cosigned, checkAnchor } from "./anchor.ts";
 import { problemsOfChecks } from "./checks.ts";
 import { problemsOfForm, type Receipt } from "./form.ts";
 import { isPage, PAGE_TYPE, pageStatement, partsOfPage } from "./saved-page.ts";

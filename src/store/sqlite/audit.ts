@@ -30,7 +30,7 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
     return [
       ...guarded("the tables", () => schemaDisagreements(reader.raw)),
       ...auditLedger(reader, statSync(file).size <= fileBytesMax),
-    ];
+    ].slice(0, MESSAGES_MAX);
   } finally {
     reader.raw.close();
   }
