@@ -11,7 +11,7 @@ CREATE TABLE `capsules` (
 	`organisation_id` text NOT NULL,
 	`mode` text NOT NULL,
 	`facts` text NOT NULL,
-	`body_hash` text,
+	`stored_hash` text,
 	`parts` integer NOT NULL,
 	`bytes` integer NOT NULL,
 	`bytes_until` integer NOT NULL,
@@ -24,12 +24,12 @@ CREATE TABLE `capsules` (
 CREATE UNIQUE INDEX `capsules_id_unique` ON `capsules` (`id`);--> statement-breakpoint
 CREATE INDEX `capsules_of_scope` ON `capsules` (`organisation_id`,`mode`);--> statement-breakpoint
 CREATE INDEX `capsules_by_creation` ON `capsules` (`created_at`);--> statement-breakpoint
-CREATE INDEX `capsules_by_body` ON `capsules` (`body_hash`) WHERE "capsules"."body_hash" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `capsules_by_stored_hash` ON `capsules` (`stored_hash`) WHERE "capsules"."stored_hash" IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `source_keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
 	`origin` text NOT NULL,
-	`jwk` text NOT NULL,
+	`signer` text NOT NULL,
 	`created_at` integer NOT NULL,
 	`removed_at` integer,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action

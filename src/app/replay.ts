@@ -1,5 +1,6 @@
 import type { Refusal } from "../core/errors.ts";
 import { createEvaluator } from "../platform/evaluator.ts";
+import { holdsItsDigest, signerAmong } from "../platform/source-signature.ts";
 import { type CheckReplay, replayCheck } from "../services/checks/replay.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { CLAUSE_TIMEOUT_MS, EVALUATOR_COMMAND } from "./context.ts";
@@ -14,7 +15,7 @@ export async function replayAlone(file: unknown): Promise<CheckReplay | Refusal>
     size: 0,
   });
   try {
-    return await replayCheck(evaluator.evaluate, file);
+    return await replayCheck({ evaluate: evaluator.evaluate, holdsItsDigest, signerAmong }, file);
   } finally {
     evaluator.close();
   }

@@ -10,13 +10,13 @@ import {
 import { EVIDENCE_BYTES_MAX } from "./clauses/limits.ts";
 import type { SourceCode } from "./clauses/reason-codes.ts";
 import type { Mode } from "./roles.ts";
-import type { PublicJwk } from "./source-key.ts";
+import type { Signer } from "./source-key.ts";
 import { isoTime } from "./time.ts";
 import { countedBytes } from "./x402/content.ts";
 
 /**
- * The capsule of a check: everything that is needed to evaluate it again (README, "Capsules"). It is never public. Its facts are
- * one canonical JSON text, whose hash the check keeps; the body is kept under its own hash.
+ * The capsule of a check: everything that is needed to evaluate it again (README, "Capsules"). It is never public. Its
+ * facts are one canonical JSON text, whose hash the check keeps. The body is stored under the hash of its stored bytes.
  */
 export type Capsule = {
   /** The id of its check. A check that was interrupted leaves a capsule without a check. */
@@ -25,8 +25,8 @@ export type Capsule = {
   readonly mode: Mode;
   /** `CapsuleFacts` as canonical JSON. */
   readonly facts: string;
-  /** The hash of the body; null where nothing was read, or the body is empty. */
-  readonly bodyHash: string | null;
+  /** The hash of the body as it is stored; null where nothing was read, or the body is empty. */
+  readonly storedHash: string | null;
   /** In how many parts the compressed body is stored; 0 where a purchase has stored it already. */
   readonly parts: number;
   /** What it counts for in the quota. */
@@ -37,10 +37,13 @@ export type Capsule = {
   readonly createdAt: number;
 };
 
-/** A part of a compressed body: so many parts, so many commits, between which others get their turn. */
+/**
+ * A part of a compressed body: so many parts, so many commits, between which others get their turn. The hash is that of
+ * the whole compressed body, so parts of one body that were compressed differently are never mixed.
+ */
 export type CapsulePart = { readonly hash: string; readonly part: number; readonly bytes: Uint8Array };
 
-/** One commit of a body of 10 MiB would hold up all others for 0.1 s or more; one of a part takes 2 ms. */
+/** A commit of this size does not hold up the others noticeably. */
 export const PART_BYTES = 256 * 1024;
 
 /** The smallest quota: room for the largest capsule, since what cannot be compressed becomes a little longer. */
@@ -60,7 +63,7 @@ export type Hop = {
 export type SeenAnswer = {
   /** The redirects, and last the answer itself; empty where nobody answered. */
   readonly hops: readonly Hop[];
-  /** The headers of the last answer, by lower-case names; null where they are not known. */
+  /** The headers of the last answer, by lower-case names; null where they are not known, or longer than is kept. */
   readonly headers: readonly (readonly [name: string, value: string])[] | null;
   /** Whether it is signed, and its `Content-Digest` is that of the bytes as they were sent. */
   readonly holdsItsDigest: boolean;
@@ -72,9 +75,17 @@ export const UNSEEN_ANSWER: SeenAnswer = { hops: [], headers: null, holdsItsDige
 const HEADERS_MAX = 256;
 const HEADERS_LENGTH_MAX = 32 * 1024;
 
+/** The headers of an answer; null where they are longer than is kept. What is not kept is not judged either. */
+export function headersSeen(answer: Iterable<readonly [string, string]>): SeenAnswer["headers"] {
+  const headers = [...answer].map(([name, value]) => [name, value.toWellFormed()] as const);
+  const length = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  return headers.length > HEADERS_MAX || length > HEADERS_LENGTH_MAX ? null : headers;
+}
+
 export type CapsuleFacts = {
   readonly check_id: string;
   readonly warrant_id: string;
+  readonly method: "GET" | "POST";
   readonly source_url: string;
   readonly hops: readonly {
     readonly url: string;
@@ -84,10 +95,10 @@ export type CapsuleFacts = {
   }[];
   /** Null where they are not known, or were longer than is kept. */
   readonly headers: readonly (readonly [name: string, value: string])[] | null;
-  /** Why there is no evidence; null where there is. */
   readonly holds_its_digest: boolean;
   /** The registered key that the source has signed `@status` and `content-digest` with; null where none. */
-  readonly signed_with: PublicJwk | null;
+  readonly signed_with: Signer | null;
+  /** Why there is no evidence; null where there is. */
   readonly source_code: SourceCode | null;
   readonly status: number | null;
   readonly last_modified_at: string | null;
@@ -98,21 +109,24 @@ export type CapsuleFacts = {
 };
 
 export type CapsuleOf = {
-  readonly checkId: string;
+  /** Of the check. */
+  readonly id: string;
   readonly warrantId: string;
+  readonly method: CapsuleFacts["method"];
   readonly sourceUrl: string;
   readonly evidence: Evidence;
   readonly answer: SeenAnswer;
   readonly evaluation: Evaluation;
-  readonly signer: PublicJwk | null;
+  readonly signer: Signer | null;
 };
 
 /** The facts of a capsule as canonical JSON. */
 export function capsuleFacts(of: CapsuleOf): string {
   const { evidence, evaluation, answer } = of;
   const facts: CapsuleFacts = {
-    check_id: of.checkId,
+    check_id: of.id,
     warrant_id: of.warrantId,
+    method: of.method,
     source_url: of.sourceUrl,
     hops: answer.hops.map(({ url, status, address, certificateSha256 }) => ({
       url: url.toWellFormed(),
@@ -120,7 +134,7 @@ export function capsuleFacts(of: CapsuleOf): string {
       address,
       certificate_sha256: certificateSha256,
     })),
-    headers: headersKept(answer.headers),
+    headers: answer.headers,
     holds_its_digest: answer.holdsItsDigest,
     signed_with: of.signer,
     source_code: evidence.reached ? null : evidence.reason,
@@ -135,15 +149,14 @@ export function capsuleFacts(of: CapsuleOf): string {
   return canonicalJson(facts);
 }
 
-function headersKept(headers: SeenAnswer["headers"]): SeenAnswer["headers"] {
-  if (headers === null || headers.length > HEADERS_MAX) return null;
-  const length = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
-  return length > HEADERS_LENGTH_MAX
-    ? null
-    : headers.map(([name, value]) => [name, value.toWellFormed()] as const);
-}
-
 export const capsuleHashOf = ({ facts }: Pick<Capsule, "facts">): string => sha256(facts);
+
+/** What was seen of the source, as the facts have it. */
+export const answerOf = ({ hops, headers, holds_its_digest }: CapsuleFacts): SeenAnswer => ({
+  hops: hops.map(({ certificate_sha256: certificateSha256, ...hop }) => ({ ...hop, certificateSha256 })),
+  headers,
+  holdsItsDigest: holds_its_digest,
+});
 
 /** The evidence that the facts and a body stand for. */
 export function evidenceOf(facts: CapsuleFacts, body: Uint8Array): Evidence {
@@ -154,9 +167,11 @@ export function evidenceOf(facts: CapsuleFacts, body: Uint8Array): Evidence {
 }
 
 /** What a capsule counts: its facts, and its stored body. */
-export const capsuleBytes = (factsLength: number, storedLength: number): number =>
-  countedBytes(factsLength + storedLength);
+export const capsuleBytes = (facts: string, storedLength: number): number =>
+  countedBytes(Buffer.byteLength(facts) + storedLength);
 
-/** How much an organisation and mode has, by its oldest and its newest capsule. The oldest are always deleted first. */
+/**
+ * How much an organisation and mode has, by its oldest and its newest capsule, since the oldest are always deleted first.
+ */
 export const keptBytes = (oldest: Capsule | null, newest: Capsule | null): number =>
   oldest && newest ? newest.bytesUntil - oldest.bytesUntil + oldest.bytes : 0;

@@ -130,7 +130,8 @@ function ofResponse(message: SignedMessage, name: string): string | null {
 
 /** The derived components of the request (RFC 9421, 2.2). */
 function ofRequest({ request }: SignedMessage, name: string): string | null {
-  const url = new URL(request.url);
+  const url = URL.parse(request.url);
+  if (url === null) return null;
   switch (name) {
     case "@method":
       return request.method;

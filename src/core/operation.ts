@@ -57,6 +57,9 @@ export const FREE_BYTES_MIN = 100 * 1024 * 1024;
 /** With less, the sandbox begins nothing new, so that it does not take the space that live warrants need. */
 export const FREE_BYTES_MIN_OF_SANDBOX = 2 * FREE_BYTES_MIN;
 
+/** With less, no capsule of that mode is kept, so that neither the sandbox nor live warrants ever stop because of them. */
+export const FREE_BYTES_MIN_OF_CAPSULES = { live: 4 * FREE_BYTES_MIN, sandbox: 6 * FREE_BYTES_MIN } as const;
+
 export function readinessOf(vitals: Vitals): Readiness {
   const checks = (
     [

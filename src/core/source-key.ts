@@ -7,7 +7,7 @@ export type SourceKey = {
   readonly organisationId: string;
   /** Such as `https://api.example`. */
   readonly origin: string;
-  readonly jwk: PublicJwk;
+  readonly signer: Signer;
   readonly createdAt: number;
   /** When it was removed; null while it counts. */
   readonly removedAt: number | null;
@@ -16,6 +16,9 @@ export type SourceKey = {
 export type PublicJwk =
   | { readonly kty: "OKP"; readonly crv: "Ed25519"; readonly x: string }
   | { readonly kty: "EC"; readonly crv: "P-256"; readonly x: string; readonly y: string };
+
+/** Who may have signed an answer, as it is registered. */
+export type Signer = PublicJwk;
 
 /** How many keys an organisation may have, and how many of them for one origin: each is tried with each signature. */
 export const SOURCE_KEYS_MAX = 200;

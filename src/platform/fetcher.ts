@@ -1,5 +1,5 @@
 import type { ByteBudget } from "../core/byte-budget.ts";
-import type { Hop, SeenAnswer } from "../core/capsule.ts";
+import { type Hop, headersSeen, type SeenAnswer } from "../core/capsule.ts";
 import {
   type Evidence,
   type ReachedEvidence,
@@ -148,7 +148,7 @@ async function fetchEvidence(
     const response = await requestSafely(safe, asked);
     progress.status = response.status;
     progress.hops.push(hopOf(target, response, peer));
-    progress.headers = [...response.headers];
+    progress.headers = headersSeen(response.headers);
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return readEvidence(response, limits.bytesMax, signal, room, progress);
     // Not awaited, since nobody needs this body and it may hang.
@@ -180,18 +180,18 @@ function redirectTarget(location: string, from: URL): URL {
  * The evidence in a response of `requestSafely`, its body read and decoded up to `bytesMax`. Throws `RequestFailure` where the
  * body is longer, incomplete or late.
  *
- * @param seen learns whether a signed response has the digest of its bytes
+ * @param seen has the headers, and learns whether a signed response has the digest of its bytes
  */
 export async function readEvidence(
   response: Response,
   bytesMax: number,
   signal: AbortSignal,
   room: EvidenceRoom | null,
-  seen: { holdsItsDigest: boolean } = { holdsItsDigest: false },
+  seen: Pick<Progress, "headers" | "holdsItsDigest"> = { headers: null, holdsItsDigest: false },
 ): Promise<ReachedEvidence> {
   const coding = response.headers.get("content-encoding");
   const wire = await readBody(response, bytesMax, signal, room);
-  seen.holdsItsDigest = await holdsItsDigest(response.headers, wire);
+  seen.holdsItsDigest = await holdsItsDigest(seen.headers, wire);
   // A few bytes may decode to very many.
   if (coding !== null) await room?.take(bytesMax);
   const decoding = decodeContent(wire, coding, bytesMax);

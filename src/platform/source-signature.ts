@@ -11,12 +11,14 @@ import { algorithmOf, type PublicJwk } from "../core/source-key.ts";
 const DIGESTS = { "sha-256": "SHA-256", "sha-512": "SHA-512" } as const;
 
 /**
- * Whether a response that is signed has the digest of its bytes as they were sent, before any content coding is undone (RFC 9530,
- * 2). False where it is not signed, since nobody then asks.
+ * Whether a response that is signed has the digest of its bytes as they were sent, before any content coding is undone
+ * (RFC 9530, 2). False where it is not signed, since nobody then asks.
  */
-export async function holdsItsDigest(headers: Headers, wire: Uint8Array): Promise<boolean> {
-  const stated = headers.get("content-digest");
-  if (stated === null || !headers.has("signature-input")) return false;
+export async function holdsItsDigest(headers: SeenAnswer["headers"], wire: Uint8Array): Promise<boolean> {
+  const lines = (headers ?? []).flatMap(([name, value]) => (name === "content-digest" ? [value] : []));
+  const isSigned = headers?.some(([name]) => name === "signature-input");
+  if (lines.length === 0 || !isSigned) return false;
+  const stated = lines.join(", ");
   const digests: Record<string, Uint8Array> = {};
   for (const [name, algorithm] of Object.entries(DIGESTS)) {
     // Only what the header names is computed.

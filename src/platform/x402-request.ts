@@ -1,5 +1,5 @@
 import type { ByteBudget } from "../core/byte-budget.ts";
-import { type SeenAnswer, UNSEEN_ANSWER } from "../core/capsule.ts";
+import { headersSeen, type SeenAnswer, UNSEEN_ANSWER } from "../core/capsule.ts";
 import { type ReachedEvidence, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "../core/clauses/limits.ts";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
@@ -126,9 +126,8 @@ export function createX402Client(options: X402ClientOptions): X402Client {
             },
           });
           headers = headersOf(response);
-          const seen = { holdsItsDigest: false };
-          const hops = [hopOf(url, response, peer)];
-          answer = { hops, headers: [...response.headers], ...seen };
+          const seen = { headers: headersSeen(response.headers), holdsItsDigest: false };
+          answer = { hops: [hopOf(url, response, peer)], ...seen };
           const evidence = await readEvidence(response, bytesMax, signal, null, seen);
           return { connected: true, headers, evidence, answer: { ...answer, ...seen } };
         } catch (error) {

@@ -7,9 +7,9 @@ export const sourceKeyResource = (key: SourceKey) => ({
   object: "source_key" as const,
   organisation_id: key.organisationId,
   origin: key.origin,
-  algorithm: algorithmOf(key.jwk),
-  thumbprint: thumbprintOf(key.jwk),
-  jwk: key.jwk,
+  algorithm: algorithmOf(key.signer),
+  thumbprint: thumbprintOf(key.signer),
+  jwk: key.signer,
   created_at: isoTime(key.createdAt),
   removed_at: key.removedAt === null ? null : isoTime(key.removedAt),
 });

@@ -179,8 +179,8 @@ export const LOOK_UPS: LookUps = {
   sourceKeys: (view, { organisationId }) =>
     rowsOf(view, "sourceKey", view.index("sourceKeysOf", organisationId)),
   capsule: (view, scope, id) => inScope(view.row("capsule", id), scope),
-  oldestCapsules: (view, { organisationId, mode }) =>
-    rowsOf(view, "capsule", view.index("oldestCapsules", organisationId, mode)),
+  oldestCapsules: (view, { organisationId, mode }, limit) =>
+    rowsOf(view, "capsule", view.index("oldestCapsules", organisationId, mode, limit)),
   newestCapsule: (view, { organisationId, mode }) =>
     rowOf(view, "capsule", view.index("newestCapsule", organisationId, mode)),
   openAuthorizations: (view, _, { payer, chainId, contract, since }) =>

@@ -108,8 +108,8 @@ export type NeedTable = {
   readonly sourceKeys: Need<true, readonly SourceKey[]>;
 
   // What checks keep
-  /** The oldest capsules of the organisation and mode, at most OLDEST_CAPSULES_MAX of them, and the newest one. */
-  readonly oldestCapsules: Need<true, readonly Capsule[]>;
+  /** The oldest capsules of the organisation and mode, at most so many, and the newest one. */
+  readonly oldestCapsules: Need<number, readonly Capsule[]>;
   readonly capsule: Need<string, Capsule | null>;
   readonly newestCapsule: Need<true, Capsule | null>;
 
@@ -156,7 +156,7 @@ export type NeedTable = {
 /** How many purchases `oldestFree` finds: one commit may give up the content of so many. */
 export const OLDEST_FREE_MAX = 100;
 
-/** How many capsules `oldestCapsules` finds: one commit may delete so many. */
+/** How many capsules one commit may delete. */
 export const OLDEST_CAPSULES_MAX = 64;
 
 export type NeedName = keyof NeedTable;

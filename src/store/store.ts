@@ -54,6 +54,8 @@ export interface Store {
   probe(): Promise<void>;
   /** Whether the disk has space for something new in this mode. The sandbox is without it before live is. */
   hasSpace(mode: Mode): boolean;
+  /** Whether it has space for a capsule of this mode besides. */
+  hasSpaceForCapsule(mode: Mode): boolean;
   /** Commits the queued commands, then closes. */
   close(): Promise<void>;
 }

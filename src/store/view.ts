@@ -104,7 +104,7 @@ export type IndexTable = {
   readonly contentBytes: Index<[organisationId: string, mode: string, of: "bought" | "free"], number>;
   readonly oldestFree: Index<[organisationId: string, mode: string], Ids>;
   readonly sourceKeysOf: Index<[organisationId: string], Ids>;
-  readonly oldestCapsules: Index<[organisationId: string, mode: string], Ids>;
+  readonly oldestCapsules: Index<[organisationId: string, mode: string, limit: number], Ids>;
   readonly newestCapsule: Index<[organisationId: string, mode: string], Id>;
   readonly openAuthorizations: Index<
     [payer: string, chainId: number, contract: string, since: number],

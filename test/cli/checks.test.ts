@@ -131,12 +131,23 @@ test("codes that the policy added are not compared", async () => {
   expect((await cli.run("checks", "replay", await written(file))).code).toBe(0);
 });
 
+/** Changes facts of an export's capsule, and makes the hashes right again. */
+function restated(file: Record<string, unknown>, facts: object): void {
+  const capsule = { ...(file.capsule as object), ...facts };
+  const capsule_hash = hashJson(capsule);
+  const check = { ...(file.check as object), capsule_hash };
+  Object.assign(file, { capsule, capsule_hash, check, check_hash: hashJson(check) });
+}
+
 describe("a file is refused", () => {
   const ALTERED: Readonly<Record<string, (file: Record<string, unknown>) => unknown>> = {
     check_hash: (file) => Object.assign(file.check as object, { score: 1 }),
     spec_hash: (file) => (file.spec as { clauses: unknown[] }).clauses.pop(),
     capsule_hash: (file) => Object.assign(file.capsule as object, { status: 404 }),
     "capsule.evidence_hash": (file) => Object.assign(file, { body: "e30=" }),
+    "capsule.evaluated_at": (file) => restated(file, { evaluated_at: "2020-01-01T00:00:00.000Z" }),
+    "capsule.warrant_id": (file) => restated(file, { warrant_id: "wrt_other" }),
+    "capsule.signed_with": (file) => restated(file, { signed_with: { kty: "OKP", crv: "Ed25519", x: "x" } }),
     "schemas.weather.v1.hash": (file) =>
       Object.assign((file as unknown as File).schemas["weather.v1"]!, { schema: {} }),
   };
@@ -147,6 +158,21 @@ describe("a file is refused", () => {
     expect([code, JSON.parse(err).error.message.split(" is ")[0]]).toEqual([
       1,
       `The file was altered: its ${field}`,
+    ]);
+  });
+
+  test.each([
+    ["a time", { evaluated_at: "2030-13-15T12:00:00.000Z" }, "capsule.evaluated_at"],
+    ["a source code", { source_code: "x" }, "capsule.source_code"],
+    ["headers", { headers: [["x"]] }, "capsule.headers"],
+    ["a signer", { signed_with: { kty: "RSA" } }, "capsule.signed_with"],
+  ])("where %s is not as an export has it, although every hash fits", async (_, facts, field) => {
+    const file = await exported();
+    restated(file, facts);
+    const { code, err } = await cli.run("checks", "replay", await written(file), "--json");
+    expect([code, JSON.parse(err).error.message]).toEqual([
+      1,
+      `${field}: is not as \`holdfast checks export\` writes it`,
     ]);
   });
 

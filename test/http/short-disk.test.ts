@@ -50,6 +50,16 @@ test("that begins below 200 MiB, and where the system does not say what is free 
     expect(spaces()).toEqual([true, true]);
     free = 200 * MIB - 1;
     expect(spaces()).toEqual([false, true]);
+    const ofCapsules = () => [store.hasSpaceForCapsule("sandbox"), store.hasSpaceForCapsule("live")];
+    for (const [mib, has] of [
+      [600, [true, true]],
+      [599, [false, true]],
+      [400, [false, true]],
+      [399, [false, false]],
+    ] as const) {
+      free = mib * MIB;
+      expect(ofCapsules()).toEqual([...has]);
+    }
     free = null;
     expect(spaces()).toEqual([true, true]);
   } finally {

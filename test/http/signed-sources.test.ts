@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
+import { hashJson } from "../../src/core/canonical.ts";
+import { holdsItsDigest } from "../../src/platform/source-signature.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { addSourceKey, listSourceKeys, removeSourceKey } from "../../src/services/admin/source-keys.ts";
+import { exportCheck } from "../../src/services/checks/export.ts";
+import { replayCheck } from "../../src/services/checks/replay.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
@@ -80,6 +84,32 @@ test("an answer that its source signed is signed by the source, and the check na
   expect(await receiptCheck()).toMatchObject(signed);
   // Its digest is of the bytes as they were sent.
   expect(await receiptCheck("/gzip")).toMatchObject(signed);
+});
+
+test("a replay verifies the signature again, from what the capsule has", async () => {
+  const { thumbprint } = await register();
+  const replaying = { ...service.ctx, holdsItsDigest };
+  for (const path of ["/", "/gzip"]) {
+    const { id } = await receiptCheck(path);
+    const file = must(await exportCheck(service.ctx, { check_id: id }));
+    expect(must(await replayCheck(replaying, file)).signed_by).toEqual({
+      result: "same",
+      recorded: thumbprint,
+      replayed: thumbprint,
+    });
+    // The signature of another answer, with every hash made right.
+    const headers = (file.capsule.headers ?? []).map(
+      ([name, value]) => [name, name === "signature" ? "sig=:AAAA:" : value] as const,
+    );
+    const capsule = { ...file.capsule, headers };
+    const check = { ...file.check, capsule_hash: hashJson(capsule) };
+    const altered = {
+      ...{ ...file, capsule, check },
+      ...{ capsule_hash: hashJson(capsule), check_hash: hashJson(check) },
+    };
+    const replay = must(await replayCheck(replaying, altered));
+    expect([replay.result, replay.signed_by.replayed]).toEqual(["different", null]);
+  }
 });
 
 describe("an answer is observed by this instance, and its check passes all the same,", () => {

@@ -47,7 +47,7 @@ const signer = ({ headers = {}, status, digest, keys = [ED25519, P256], now = NO
   signerAmong({ answer: answerWith({ ...HEADERS, ...headers }, status, digest), method: "GET", keys, now });
 
 test("the response of B.2.4 is signed with its key, and its bytes have its digest", async () => {
-  expect(await holdsItsDigest(new Headers(HEADERS), Buffer.from(BODY))).toBe(true);
+  expect(await holdsItsDigest(Object.entries(HEADERS), Buffer.from(BODY))).toBe(true);
   expect(await signer()).toEqual(P256);
 });
 
@@ -185,14 +185,15 @@ describe("a Content-Digest", () => {
   });
 
   test("is not looked at where nothing is signed", async () => {
-    expect(await holdsItsDigest(new Headers({ "content-digest": DIGEST }), Buffer.from(BODY))).toBe(false);
-    expect(await holdsItsDigest(new Headers(HEADERS), Buffer.from("other"))).toBe(false);
+    expect(await holdsItsDigest([["content-digest", DIGEST]], Buffer.from(BODY))).toBe(false);
+    expect(await holdsItsDigest(null, Buffer.from(BODY))).toBe(false);
+    expect(await holdsItsDigest(Object.entries(HEADERS), Buffer.from("other"))).toBe(false);
   });
 
   test("counts only where all of its known digests are right", async () => {
     const both = (sha256: string) =>
       holdsItsDigest(
-        new Headers({ ...HEADERS, "content-digest": `${DIGEST}, sha-256=:${sha256}:` }),
+        Object.entries({ ...HEADERS, "content-digest": `${DIGEST}, sha-256=:${sha256}:` }),
         Buffer.from(BODY),
       );
     expect(await both(createHash("sha256").update(BODY).digest("base64"))).toBe(true);

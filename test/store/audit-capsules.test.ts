@@ -48,7 +48,13 @@ const CORRUPTIONS: readonly Corruption[] = [
   ],
   ["another organisation", set("organisation_id = 'org_x'"), /: organisation_id is "org_x", not "org_\w+"$/],
   ["another mode", set("mode = 'sandbox'"), /^capsule chk_\w+: mode is "sandbox", not "live"$/],
-  ["another body", set("body_hash = 'x'"), /: its facts' evidence_hash is "\w{64}", not "x"$/],
+  ["another body", set("stored_hash = 'x'"), /^capsule chk_\w+: its body x is missing$/],
+  ["no body", set("stored_hash = NULL"), /: its facts' evidence_hash is "\w{64}", not "\w{64}"$/],
+  [
+    "the body of another",
+    set("stored_hash = (SELECT stored_hash FROM capsules WHERE position = 1)"),
+    /: its facts' evidence_hash is "\w{64}", not "\w{64}"$/,
+  ],
   ["a body that is said to be a purchase's", set("parts = 0"), /: its body \w{64} is missing$/],
   ["more parts", set("parts = 2"), /: its body \w{64} is missing$/],
   ["another count", set("bytes = 9999"), /^capsule chk_\w+: bytes is 9999, not 4096$/],
@@ -57,12 +63,12 @@ const CORRUPTIONS: readonly Corruption[] = [
   [
     "bytes that were changed",
     "UPDATE capsule_parts SET bytes = (SELECT max(bytes) FROM capsule_parts)",
-    /^capsule chk_\w+: the SHA-256 of its body is "\w{64}", not "\w{64}"$/,
+    /^capsule chk_\w+: the SHA-256 of its stored body is "\w{64}", not "\w{64}"$/,
   ],
   [
     "bytes that are not compressed",
     "UPDATE capsule_parts SET bytes = x'00'",
-    /^capsule chk_\w+: cannot be read: /,
+    /^capsule chk_\w+: the SHA-256 of its stored body is "\w{64}", not "\w{64}"$/,
   ],
   ["bytes that are missing", "DELETE FROM capsule_parts", /^capsule chk_\w+: its body \w{64} is missing$/],
   [

@@ -309,7 +309,7 @@ describe.each([
 /** The statements that give up the content of some purchases. */
 const givingUp = (where: string): readonly string[] => [
   `UPDATE purchases SET content_bytes = 0 WHERE ${where}`,
-  "DELETE FROM contents WHERE hash NOT IN (SELECT response_hash FROM purchases WHERE content_bytes > 0 AND response_hash IS NOT NULL) AND hash NOT IN (SELECT body_hash FROM capsules WHERE body_hash IS NOT NULL)",
+  "DELETE FROM contents WHERE hash NOT IN (SELECT response_hash FROM purchases WHERE content_bytes > 0 AND response_hash IS NOT NULL) AND hash NOT IN (SELECT stored_hash FROM capsules WHERE stored_hash IS NOT NULL)",
   `UPDATE content_sums SET bytes = (
      SELECT coalesce(sum(content_bytes), 0) FROM purchases JOIN scopes USING (organisation_id, mode)
      WHERE position = scope AND (warrant_id IS NOT NULL) = bought)`,

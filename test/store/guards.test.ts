@@ -102,6 +102,13 @@ describe("raw SQL of a buggy caller", () => {
       ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
     ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
     ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '')");
+    for (const [id, removedAt] of [
+      ["used", "NULL"],
+      ["removed", "1"],
+    ])
+      ledger.raw.run(
+        `INSERT INTO source_keys SELECT 'sky_${id}', id, 'https://a.example', '{}', 0, ${removedAt} FROM organisations LIMIT 1`,
+      );
   });
 
   afterAll(() => {
@@ -878,12 +885,7 @@ describe("raw SQL of a buggy caller", () => {
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
     twice("purchases", "payer nonce", { id: "'pur_new'", warrant_id: "'wrt_new'" }),
     twice("schemas", "id", { name: "'another'" }),
-    [
-      "two keys of a source with the same id",
-      () =>
-        "INSERT INTO source_keys SELECT 'sky_x', id, 'https://a.example', '{}', 0, NULL FROM organisations UNION ALL SELECT 'sky_x', id, 'https://a.example', '{}', 0, NULL FROM organisations",
-      /UNIQUE constraint failed: source_keys.id$/,
-    ],
+    twice("source_keys", "id"),
     twice("scopes", "organisation_id mode"),
     twice("session_totals", "session held_at"),
     twice("spend_sessions", "id"),
@@ -949,6 +951,28 @@ describe("raw SQL of a buggy caller", () => {
       /a purchase has its warrant's organisation and mode/,
     ],
     ["a changed capsule", () => "UPDATE capsules SET facts = '{}'", /a capsule is not changed/],
+    [
+      "a changed body in a capsule",
+      () => "UPDATE capsule_parts SET bytes = x'00'",
+      /the body in a capsule is not changed/,
+    ],
+    ...["id = 'x'", "organisation_id = 'x'", "origin = 'x'", "signer = 'x'", "created_at = 1"].map(
+      (what): [string, () => string, RegExp] => [
+        `a source key with another ${what}`,
+        () => `UPDATE source_keys SET ${what} WHERE id = 'sky_used'`,
+        /a source key is removed once, and not changed/,
+      ],
+    ),
+    [
+      "a source key that counts again",
+      () => "UPDATE source_keys SET removed_at = NULL WHERE id = 'sky_removed'",
+      /a source key is removed once, and not changed/,
+    ],
+    [
+      "a deleted source key",
+      () => "DELETE FROM source_keys WHERE id = 'sky_removed'",
+      /source keys are kept/,
+    ],
     ["a capsule in no mode", copy("capsules", { id: "'chk_new'", mode: "'test'" }), /capsules_mode/],
     ["a capsule that counts nothing", copy("capsules", { id: "'chk_new'", bytes: "0" }), /capsules_bytes/],
     ["a changed content", () => "UPDATE contents SET bytes = x'00'", /kept answers are not changed/],

@@ -1,6 +1,7 @@
 import { runCommandLine } from "../../src/cli/program.ts";
 import type { CommandLineTools } from "../../src/cli/tools.ts";
 import { typeOf } from "../../src/core/errors.ts";
+import { holdsItsDigest } from "../../src/platform/source-signature.ts";
 import { replayCheck } from "../../src/services/checks/replay.ts";
 import type { Context } from "../../src/services/context.ts";
 
@@ -44,7 +45,7 @@ export function createCommandLine(ctx: Context, overrides: Partial<CommandLineTo
       restore: () => Promise.reject(new Error("no restore here")),
       runJob: () => Promise.reject(new Error("no jobs here")),
       demo: () => Promise.reject(new Error("no demo here")),
-      replayCheck: (file) => replayCheck(ctx.evaluate, file),
+      replayCheck: (file) => replayCheck({ ...ctx, holdsItsDigest }, file),
       openApiDocument: async () => ({ openapi: "3.1.0", paths: {} }),
       serverAddress: () => ({ host: "127.0.0.1", port: 1 }),
       errorBody: ({ refused: code, message }) => ({

@@ -45,7 +45,7 @@ function addReplay(checks: Command, tools: CommandLineTools): void {
     .command("replay")
     .summary("make a check again, and compare")
     .description(
-      "Evaluates a check again, at its own time, from the bytes that it was made from, and says of each clause whether the result is the same. A file needs no ledger, and is refused where any of its hashes is wrong. Exits with 1 where something is different.",
+      "Evaluates a check again, at its own time, from the bytes that it was made from, verifies the source's signature again where there is one, and says of each clause whether the result is the same. A file needs no ledger, and is refused where any of its hashes is wrong. Exits with 1 where something is different.",
     )
     .argument("<check>", "a file of `holdfast checks export`, or the check's id");
   examples(replay, "holdfast checks replay check.json", "holdfast checks replay chk_…");
@@ -75,7 +75,8 @@ const resultOf = ({ passed, reason_code }: CheckReplay["clauses"][number]["recor
   passed ? "passed" : (reason_code ?? "failed");
 
 function comparison(replay: CheckReplay): string {
-  const { check_id, evaluated_at, evaluator_version, clauses, score, reason_codes, result } = replay;
+  const { check_id, evaluated_at, evaluator_version, clauses, score, reason_codes, signed_by, result } =
+    replay;
   const rows = clauses.map(({ kind, result, recorded, replayed }) => [
     kind,
     result,
@@ -92,6 +93,10 @@ function comparison(replay: CheckReplay): string {
       [
         "reason codes",
         `${reason_codes.result}: ${reason_codes.recorded.join(", ") || "none"} then, ${reason_codes.replayed.join(", ") || "none"} now`,
+      ],
+      [
+        "signed by",
+        `${signed_by.result}: ${signed_by.recorded ?? "nobody"} then, ${signed_by.replayed ?? "nobody"} now`,
       ],
     ],
     table(["clause", "result", "recorded", "replayed"], rows),

@@ -37,14 +37,14 @@ export async function addSourceKey(
     needs: { sourceKeys: true },
     decide({ sourceKeys }, now): Audited<SourceKeyResource> {
       const ofOrigin = sourceKeys.filter((key) => key.origin === origin);
-      if (ofOrigin.some((key) => thumbprintOf(key.jwk) === thumbprintOf(jwk)))
+      if (ofOrigin.some((key) => thumbprintOf(key.signer) === thumbprintOf(jwk)))
         return { answer: refuseField("key", `is registered for ${origin} already`) };
       if (ofOrigin.length >= SOURCE_KEYS_OF_ORIGIN_MAX) return { answer: refuseField("origin", TOO_MANY) };
       if (sourceKeys.length >= SOURCE_KEYS_MAX)
         return {
           answer: refuseField("key", `is one too many: an organisation has ${SOURCE_KEYS_MAX} at most`),
         };
-      const row: SourceKey = { id, organisationId, origin, jwk, createdAt: now, removedAt: null };
+      const row: SourceKey = { id, organisationId, origin, signer: jwk, createdAt: now, removedAt: null };
       const answer = sourceKeyResource(row);
       return {
         answer,

@@ -1,3 +1,4 @@
+import { sha256 } from "../../core/canonical.ts";
 import {
   type Capsule,
   type CapsuleOf,
@@ -18,16 +19,18 @@ import type { Context } from "../context.ts";
 /**
  * Keeps what a check was made from, so that it can be made again (README, "Capsules").
  *
- * It is written before the outcome of the check, by commits of its own: one of 10 MiB in the outcome's commit would hold up every
- * other request for 0.1 s or more. The body is compressed on another thread while the clauses are evaluated, and comes in parts,
- * a commit each. Beside a stream of checks of 10 MiB that nothing compresses, opens then take as long as they did when nothing was
- * kept (p99 0.2 s on two busy cores); such a check itself takes 0.6 s longer. A crash leaves a capsule without a check, or a body without its last parts: the check then was interrupted and is
- * made anew, and that capsule is deleted in its turn. Nothing here ever refuses a check or fails it: without a capsule it has the
- * hash of one all the same.
+ * It is written before the outcome of the check, by commits of its own, since a body of 10 MiB in one commit would hold
+ * up every other request. The body is compressed on another thread while the clauses are evaluated, and comes in parts, a
+ * commit each, so that others get their turn in between.
+ *
+ * A crash leaves a capsule without a check, or a body without its last parts: the check then was interrupted and is made
+ * anew, and that capsule is deleted in its turn. Nothing here ever refuses a check or fails it: without a capsule it has
+ * the hash of one all the same.
  */
 
 /** A body that is ready to be stored. */
 export type PackedBody = {
+  /** Of the bytes that are stored. */
   readonly hash: string | null;
   readonly parts: readonly CapsulePart[];
   readonly storedBytes: number;
@@ -38,9 +41,9 @@ const NO_BODY: PackedBody = { hash: null, parts: [], storedBytes: 0 };
 /** Compresses the body of evidence; null where that failed. */
 export async function packBody(ctx: Context, evidence: Evidence): Promise<PackedBody | null> {
   if (!evidence.reached || evidence.body.length === 0) return NO_BODY;
-  const hash = evidenceHashOf(evidence);
   try {
     const packed = await ctx.capsules.compress(evidence.body);
+    const hash = sha256(packed);
     const parts: CapsulePart[] = [];
     for (let at = 0; at < packed.length; at += PART_BYTES)
       parts.push({ hash, part: parts.length, bytes: packed.subarray(at, at + PART_BYTES) });
@@ -70,12 +73,12 @@ export async function keepCapsule(
   const facts = capsuleFacts(of);
   const scope = { organisationId, mode };
   try {
-    // Where the disk is nearly full, the space that is left is for money, in both modes.
+    // Where the disk gets full, the space that is left is for money.
     const isKept =
       body !== null &&
-      ctx.store.hasSpace("sandbox") &&
-      (await insertCapsule(ctx, scope, { id: of.checkId, facts }, body)) &&
-      (await insertParts(ctx, scope, of.checkId, body.parts.slice(1)));
+      ctx.store.hasSpaceForCapsule(mode) &&
+      (await insertCapsule(ctx, scope, { id: of.id, facts }, body)) &&
+      (await insertParts(ctx, scope, of.id, body.parts.slice(1)));
     if (!isKept) ctx.capsules.notKept.count += 1;
   } catch {
     // The outcome's own commit says it where the ledger cannot be written.
@@ -84,7 +87,10 @@ export async function keepCapsule(
   return capsuleHashOf({ facts });
 }
 
-/** Each commit deletes so many at most, and the smallest capsule counts 4 kB: enough for the largest to come in. */
+/**
+ * Each commit but the first deletes OLDEST_CAPSULES_MAX at most, and the smallest capsule counts 4 kB: enough for the
+ * largest to come in.
+ */
 const ROUNDS_MAX = 64;
 
 async function insertCapsule(
@@ -93,11 +99,12 @@ async function insertCapsule(
   { id, facts }: Pick<Capsule, "id" | "facts">,
   { hash, parts, storedBytes }: PackedBody,
 ): Promise<boolean> {
-  const bytes = capsuleBytes(facts.length, storedBytes);
+  const bytes = capsuleBytes(facts, storedBytes);
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const inserted = await ctx.store.execute({
       scope,
-      needs: { oldestCapsules: true, newestCapsule: true },
+      // Mostly there is room, or one must go. Its facts are read with it, so no more are asked for at first.
+      needs: { oldestCapsules: round === 0 ? 1 : OLDEST_CAPSULES_MAX, newestCapsule: true },
       decide({ oldestCapsules, newestCapsule, recordedAt }): Decision<boolean> {
         const kept = keptBytes(oldestCapsules[0] ?? null, newestCapsule);
         const deleted = oldestOf(oldestCapsules, kept + bytes - ctx.capsules.bytesMax);
@@ -105,7 +112,7 @@ async function insertCapsule(
         const deletions = deleted.map((row) => ({ kind: "capsule" as const, row }));
         if (!fits) return { answer: false, change: { put: [], deleted: deletions } };
         const row: Capsule = {
-          ...{ id, ...scope, facts, bytes, bodyHash: hash, parts: parts.length, createdAt: recordedAt },
+          ...{ id, ...scope, facts, bytes, storedHash: hash, parts: parts.length, createdAt: recordedAt },
           bytesUntil: (newestCapsule?.bytesUntil ?? 0) + bytes,
         };
         const first = parts.slice(0, 1).map((part) => ({ kind: "capsulePart" as const, row: part }));
@@ -138,7 +145,7 @@ async function insertParts(
   return true;
 }
 
-/** What one commit deletes at most, so that it is as short as that of a part: deleting costs a third of writing. */
+/** What one commit deletes at most, so that it does not hold up the others much longer than that of a part. */
 const DELETED_BYTES_MAX = 4 * PART_BYTES;
 
 /** The oldest capsules that count as much as must go, as many as one commit may delete: one at least. */
@@ -169,7 +176,7 @@ export async function forgetCapsules(ctx: Context, createdBefore: number): Promi
     scopes.map((scope) =>
       ctx.store.execute({
         scope,
-        needs: { oldestCapsules: true },
+        needs: { oldestCapsules: OLDEST_CAPSULES_MAX },
         decide({ oldestCapsules }): Decision<number> {
           const until = oldestCapsules.findIndex(({ createdAt }) => createdAt >= createdBefore);
           const old = oldestCapsules.slice(0, until === -1 ? OLDEST_CAPSULES_MAX : until);

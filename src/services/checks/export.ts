@@ -16,7 +16,7 @@ export async function exportCheck(
     if (!check || !warrant) return refuse("check_not_found", `There is no check ${id}.`);
     const capsule = await reader.capsules.get(id);
     const stored = capsule && (await reader.capsules.body(capsule));
-    if (!capsule || (capsule.bodyHash !== null && !stored)) {
+    if (!capsule || (capsule.storedHash !== null && !stored)) {
       return refuse(
         "capsule_not_found",
         "The check's capsule is not kept: it was deleted after its days or to make room, or there was no space for it.",

@@ -8,7 +8,7 @@ import { shareOf } from "../../core/money.ts";
 import { isAboveThreshold } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
 import { SYSTEM } from "../../core/roles.ts";
-import { type PublicJwk, thumbprintOf } from "../../core/source-key.ts";
+import { type Signer, thumbprintOf } from "../../core/source-key.ts";
 import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
@@ -70,7 +70,7 @@ export type Checked = {
   readonly fetched: FetchedEvidence;
   readonly evaluation: Evaluation;
   readonly capsuleHash: string;
-  readonly signer: PublicJwk | null;
+  readonly signer: Signer | null;
 };
 
 /** The record of a check. */

@@ -1,12 +1,14 @@
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { canonicalJson, hashJson, sha256 } from "../../core/canonical.ts";
-import { evidenceOf } from "../../core/capsule.ts";
+import { answerOf, type CapsuleFacts, evidenceOf } from "../../core/capsule.ts";
 import { EVALUATOR_VERSION } from "../../core/clauses/evaluator-version.ts";
 import type { ClauseResult, Evaluation } from "../../core/clauses/evidence.ts";
 import { CLAUSE_CODES } from "../../core/clauses/reason-codes.ts";
 import { parseClauses } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { scoreInBps } from "../../core/policy.ts";
+import { thumbprintOf } from "../../core/source-key.ts";
+import type { holdsItsDigest, signerAmong } from "../../platform/source-signature.ts";
 import { type CheckExport, checkExportForm } from "../../resources/check-export.ts";
 import type { Evaluate } from "../context.ts";
 
@@ -24,17 +26,27 @@ export type CheckReplay = {
   readonly clauses: readonly (Compared<Seen> & { readonly kind: string })[];
   readonly score: Compared<number>;
   readonly reason_codes: Compared<readonly string[]>;
+  /** Who has signed the source's answer. */
+  readonly signed_by: Compared<string | null>;
+};
+
+/** What makes a check again. */
+export type Replaying = {
+  readonly evaluate: Evaluate;
+  readonly holdsItsDigest: typeof holdsItsDigest;
+  readonly signerAmong: typeof signerAmong;
 };
 
 /** Whoever replays waits for nobody else. */
 const NOBODY = { organisationId: "replay", mode: "sandbox" } as const;
 
 /**
- * Makes a check again, from its export alone and at its own time, and compares each clause (README, "Capsules").
+ * Makes a check again, from its export alone and at its own time, and compares each clause and who has signed (README,
+ * "Capsules").
  *
  * @param given the JSON of an export
  */
-export async function replayCheck(evaluate: Evaluate, given: unknown): Promise<CheckReplay | Refusal> {
+export async function replayCheck(replaying: Replaying, given: unknown): Promise<CheckReplay | Refusal> {
   const form = TypeCompiler.Compile(checkExportForm());
   if (!form.Check(given)) {
     const error = form.Errors(given).First();
@@ -47,24 +59,56 @@ export async function replayCheck(evaluate: Evaluate, given: unknown): Promise<C
   if (refused) return refused;
   const clauses = parseClauses(file.spec.clauses, "spec.clauses");
   if (isRefusal(clauses)) return clauses;
-  const evaluation = await evaluate({
-    clauses,
-    evidence: evidenceOf(file.capsule, body),
-    schemas: file.schemas,
-    now: Date.parse(file.capsule.evaluated_at),
-    party: NOBODY,
+  const [evaluation, signedBy] = await Promise.all([
+    replaying.evaluate({
+      clauses,
+      evidence: evidenceOf(file.capsule, body),
+      schemas: file.schemas,
+      now: Date.parse(file.capsule.evaluated_at),
+      party: NOBODY,
+    }),
+    signedAgain(replaying, file.capsule, body),
+  ]);
+  return comparisonOf(file, evaluation, signedBy);
+}
+
+/** Who has signed the answer, by what is kept of it; null where nobody has. */
+async function signedAgain(
+  replaying: Replaying,
+  facts: CapsuleFacts,
+  body: Uint8Array,
+): Promise<string | null> {
+  if (facts.signed_with === null) return null;
+  const answer = answerOf(facts);
+  // Its digest is of the bytes as they were sent. Where these were coded, they are not kept.
+  const isCoded = answer.headers?.some(([name]) => name === "content-encoding") ?? false;
+  const holdsItsDigest = isCoded
+    ? facts.holds_its_digest
+    : await replaying.holdsItsDigest(answer.headers, body);
+  const signer = await replaying.signerAmong({
+    answer: { ...answer, holdsItsDigest },
+    method: facts.method,
+    keys: [facts.signed_with],
+    now: Date.parse(facts.evaluated_at),
   });
-  return comparisonOf(file, evaluation);
+  return signer && thumbprintOf(signer);
 }
 
 /** Null where everything in the file has the hash that the file gives for it. */
 function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refusal | null {
-  const given: readonly (readonly [field: string, found: string, expected: string | null])[] = [
+  const given: readonly (readonly [field: string, found: string | null, expected: string | null])[] = [
     ["check_hash", hashJson(check), file.check_hash],
     ["spec_hash", hashJson(file.spec), file.spec_hash],
     ["capsule_hash", hashJson(file.capsule), file.capsule_hash],
     ["check.capsule_hash", file.capsule_hash, check.capsule_hash],
     ["capsule.check_id", file.capsule.check_id, check.id],
+    ["capsule.warrant_id", file.capsule.warrant_id, check.warrant_id],
+    ["capsule.evaluated_at", file.capsule.evaluated_at, check.evaluated_at],
+    [
+      "capsule.signed_with",
+      file.capsule.signed_with && thumbprintOf(file.capsule.signed_with),
+      check.signed_by,
+    ],
     ["capsule.evidence_hash", sha256(body), file.capsule.evidence_hash],
     ["check.evidence_hash", file.capsule.evidence_hash, check.evidence_hash],
     ...Object.entries(file.schemas).map(
@@ -82,7 +126,11 @@ function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refus
 
 const said = (isSame: boolean): Said => (isSame ? "same" : "different");
 
-function comparisonOf({ check, capsule }: CheckExport, evaluation: Evaluation): CheckReplay {
+function comparisonOf(
+  { check, capsule }: CheckExport,
+  evaluation: Evaluation,
+  signedBy: string | null,
+): CheckReplay {
   const count = Math.max(check.details.length, evaluation.details.length);
   const clauses = Array.from({ length: count }, (_, index) =>
     clauseOf(check.details[index], evaluation.details[index]),
@@ -90,11 +138,13 @@ function comparisonOf({ check, capsule }: CheckExport, evaluation: Evaluation): 
   const score = { recorded: check.score, replayed: scoreInBps(evaluation.score) };
   // A policy's decision may have added codes of its own.
   const recorded = check.reason_codes.filter((code) => CLAUSE_CODES.some((one) => one === code));
-  const codes = { recorded, replayed: evaluation.reasonCodes };
-  const isSame =
-    clauses.every(({ result }) => result === "same") &&
-    score.recorded === score.replayed &&
-    canonicalJson(codes.recorded) === canonicalJson(codes.replayed);
+  const reasonCodes = { recorded, replayed: evaluation.reasonCodes };
+  const compared = {
+    score: compare(score),
+    reason_codes: compare<readonly string[]>(reasonCodes),
+    signed_by: compare({ recorded: check.signed_by, replayed: signedBy }),
+  };
+  const isSame = [...clauses, ...Object.values(compared)].every(({ result }) => result === "same");
   return {
     object: "check_replay",
     check_id: check.id,
@@ -102,10 +152,14 @@ function comparisonOf({ check, capsule }: CheckExport, evaluation: Evaluation): 
     evaluated_at: capsule.evaluated_at,
     evaluator_version: { recorded: capsule.evaluator_version, replayed: EVALUATOR_VERSION },
     clauses,
-    score: { result: said(score.recorded === score.replayed), ...score },
-    reason_codes: { result: said(canonicalJson(codes.recorded) === canonicalJson(codes.replayed)), ...codes },
+    ...compared,
   };
 }
+
+const compare = <Value>(values: Omit<Compared<Value>, "result">): Compared<Value> => ({
+  result: said(canonicalJson(values.recorded) === canonicalJson(values.replayed)),
+  ...values,
+});
 
 const MISSING = { passed: false, reason_code: null, observed: null };
 

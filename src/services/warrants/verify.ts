@@ -75,25 +75,17 @@ async function runCheck(
       (target) => sourceOrigins === null || allowsSource(sourceOrigins, target),
     );
     const now = ctx.now();
-    const asked = { organisationId: begun.organisationId, method: "GET", now };
+    const asked = { organisationId: begun.organisationId, method: "GET", now } as const;
     const [evaluation, body, signer] = await Promise.all([
       evaluateEvidence(ctx, begun, fetched.evidence, now),
       packBody(ctx, fetched.evidence),
       signerOf(ctx, asked, fetched.answer),
     ]);
     const ids = newOutcomeIds(ctx);
-    const seen = { checkId: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signer, ...fetched };
+    const of = { id: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signer };
+    const seen = { ...of, ...fetched, method: asked.method };
     const capsuleHash = await keepCapsule(ctx, begun, seen, body);
-    const checked = {
-      id: ids.checkId,
-      warrantId: begun.id,
-      sourceUrl,
-      fetched,
-      evaluation,
-      signer,
-      capsuleHash,
-    };
-    return await completeCheck(ctx, begun, ids, checked);
+    return await completeCheck(ctx, begun, ids, { ...of, fetched, capsuleHash });
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
     const isUndone = await interruptCheck(ctx, begun);

@@ -113,10 +113,10 @@ async function completeSettlement(
   const { organisationId, method } = signed;
   const asked = { organisationId, method, now: evaluation.evaluatedAt };
   const signer = await signerOf(ctx, asked, answer);
-  const of = { warrantId: begun.id, sourceUrl: signed.url, evaluation, signer };
-  const seen = { ...of, checkId: ids.checkId, evidence, answer };
+  const of = { id: ids.checkId, warrantId: begun.id, sourceUrl: signed.url, evaluation, signer };
+  const seen = { ...of, method, evidence, answer };
   const capsuleHash = await keepCapsule(ctx, begun, seen, boughtBody(evidence));
-  const checked = { ...of, id: ids.checkId, fetched: fetchedOf(begun, signed, found), capsuleHash };
+  const checked = { ...of, fetched: fetchedOf(begun, signed, found), capsuleHash };
   return ctx.store.execute({
     scope: signed,
     needs: { ...endingNeeds(signed.id), ...DECIDING },

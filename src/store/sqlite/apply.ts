@@ -109,7 +109,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
 
   function remove({ kind, row }: Deletion): void {
     if (kind !== "idempotencyKey") deletions[kind](row);
-    if (kind === "capsule" && row.bodyHash !== null) deleteUnkept(row.bodyHash);
+    if (kind === "capsule" && row.storedHash !== null) deleteUnkept(row.storedHash);
     if (kind === "idempotencyKey") deletions.idempotencyKey({ scope: positions.ofScope(row), key: row.key });
   }
 

@@ -3,11 +3,11 @@ import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { Mode } from "../../core/roles.ts";
 import { heldBetween } from "../../core/session-limits.ts";
 import { indexKeyOf } from "../batch.ts";
-import { OLDEST_CAPSULES_MAX, OLDEST_FREE_MAX } from "../needs.ts";
+import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
 import { finding, keyed } from "./find-by-key.ts";
-import { capsulesSql } from "./kept-bodies.ts";
+import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
@@ -245,11 +245,9 @@ function indexesOf(raw: Database): Indexes {
        WHERE organisation_id = ? AND mode = ? AND content_bytes > 0 AND warrant_id IS NULL
        ORDER BY rowid LIMIT ${OLDEST_FREE_MAX}`,
     ),
-    sourceKeysOf: all(
-      "SELECT id AS key FROM source_keys WHERE organisation_id = ? AND removed_at IS NULL ORDER BY id",
-    ),
-    oldestCapsules: all(capsulesSql("position", OLDEST_CAPSULES_MAX)),
-    newestCapsule: first(capsulesSql("position DESC", 1)),
+    sourceKeysOf: all(SOURCE_KEYS_SQL),
+    oldestCapsules: all(capsulesSql("position", "?")),
+    newestCapsule: first(capsulesSql("position DESC", "1")),
     openAuthorizations: openAuthorizationsIn(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(

@@ -1,4 +1,4 @@
-import { FREE_BYTES_MIN_OF_SANDBOX } from "../../core/operation.ts";
+import { FREE_BYTES_MIN_OF_CAPSULES, FREE_BYTES_MIN_OF_SANDBOX } from "../../core/operation.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import type { Store } from "../store.ts";
@@ -122,8 +122,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     ...createLogWriter(writer, commits.run),
     probe: () => commits.run(probe),
-    hasSpace: (mode) =>
-      mode === "live" || (freeBytes() ?? Number.POSITIVE_INFINITY) >= FREE_BYTES_MIN_OF_SANDBOX,
+    ...spaceWith(freeBytes),
     finishWalCheckpoint() {
       // SQLite cannot copy the log beyond the oldest snapshot, so the present one ends first.
       snapshots.refresh();
@@ -134,5 +133,14 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       snapshots.close();
       writer.raw.close();
     },
+  };
+}
+
+/** @param freeBytes null where nobody knows */
+function spaceWith(freeBytes: () => number | null): Pick<SqliteStore, "hasSpace" | "hasSpaceForCapsule"> {
+  const hasFree = (bytes: number): boolean => (freeBytes() ?? Number.POSITIVE_INFINITY) >= bytes;
+  return {
+    hasSpace: (mode) => mode === "live" || hasFree(FREE_BYTES_MIN_OF_SANDBOX),
+    hasSpaceForCapsule: (mode) => hasFree(FREE_BYTES_MIN_OF_CAPSULES[mode]),
   };
 }

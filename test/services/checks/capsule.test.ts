@@ -81,6 +81,7 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
   expect(JSON.parse(capsule?.facts ?? "") as CapsuleFacts).toEqual({
     check_id: id,
     warrant_id: check?.warrantId ?? "",
+    method: "GET",
     source_url: "https://a.example/",
     hops: [
       { url: "https://a.example/", status: 302, address: "192.0.2.1", certificate_sha256: HASH },
@@ -106,7 +107,7 @@ test("a source that was not reached leaves a capsule without a body, and headers
   body = null;
   const organisation = await service.organisation();
   const capsule = capsuleOf(await checked(organisation));
-  expect(capsule).toMatchObject({ bodyHash: null, parts: 0 });
+  expect(capsule).toMatchObject({ storedHash: null, parts: 0 });
   expect(JSON.parse(capsule?.facts ?? "")).toMatchObject({ source_code: "source_timeout", status: null });
 });
 
@@ -163,12 +164,15 @@ describe("the quota", () => {
   });
 });
 
-test("where the disk is nearly full no capsule is kept, and checks are made", async () => {
+test("where the disk gets full no capsule of that mode is kept, and checks are made", async () => {
   const organisation = await service.organisation();
-  const hasSpace = spyOn(service.ctx.store, "hasSpace").mockImplementation((mode) => mode === "live");
-  const id = await checked(organisation);
-  hasSpace.mockRestore();
+  const hasSpace = spyOn(service.ctx.store, "hasSpaceForCapsule").mockImplementation(
+    (mode) => mode === "live",
+  );
+  const id = await checked(organisation, "sandbox");
   expect([capsuleOf(id), service.ctx.capsules.notKept.count]).toEqual([null, 1]);
+  expect(capsuleOf(await checked(organisation))).not.toBeNull();
+  hasSpace.mockRestore();
 });
 
 test("a body that cannot be compressed is not kept, and the check is made", async () => {

@@ -39,14 +39,13 @@ function* auditCapsule(database: Database, what: string, row: Row): Generator<st
   const facts = JSON.parse(row.facts) as CapsuleFacts;
   if (canonicalJson(facts) !== row.facts) yield `${what}: its facts are not canonical JSON`;
   yield* expectSame(`${what}: its facts' check_id`, facts.check_id, row.id);
-  yield* expectSame(`${what}: its facts' evidence_hash`, facts.evidence_hash, row.bodyHash ?? sha256(""));
   const check = readRow(database, checks, row.id);
   if (check !== null) {
     yield* expectSame(`${what}: the SHA-256 of its facts`, capsuleHashOf(row), check.capsuleHash);
     yield* auditScope(database, what, row, check.warrant);
     const signer = facts.signed_with && thumbprintOf(facts.signed_with);
     yield* expectSame(`${what}: the thumbprint of signed_with`, signer, check.signedBy);
-    yield* auditBody(database, what, row);
+    yield* auditBody(database, what, row, facts);
     yield* expectSame(`${what}: its facts' evaluated_at`, facts.evaluated_at, isoTime(check.evaluatedAt));
   }
   const before = database
@@ -72,28 +71,36 @@ function* auditScope(database: Database, what: string, row: Row, warrant: number
   yield* expectSame(`${what}: mode`, row.mode, scope?.mode);
 }
 
-function* auditBody(database: Database, what: string, row: Row): Generator<string> {
-  if (row.bodyHash === null) {
+function* auditBody(
+  database: Database,
+  what: string,
+  row: Row,
+  { evidence_hash }: CapsuleFacts,
+): Generator<string> {
+  const its = `${what}: its facts' evidence_hash`;
+  if (row.storedHash === null) {
+    yield* expectSame(its, evidence_hash, sha256(""));
     yield* expectSame(`${what}: has no body: parts`, row.parts, 0);
-    yield* expectSame(`${what}: bytes`, row.bytes, capsuleBytes(row.facts.length, 0));
+    yield* expectSame(`${what}: bytes`, row.bytes, capsuleBytes(row.facts, 0));
     return;
   }
   const stored = storedBody(database, row);
   if (stored === null) {
-    yield `${what}: its body ${row.bodyHash} is missing`;
+    yield `${what}: its body ${row.storedHash} is missing`;
     return;
   }
   const { bytes, isCompressed } = stored;
+  yield* expectSame(`${what}: the SHA-256 of its stored body`, sha256(bytes), row.storedHash);
+  yield* expectSame(`${what}: bytes`, row.bytes, capsuleBytes(row.facts, bytes.length));
   const body = isCompressed ? zstdDecompressSync(bytes, { maxOutputLength: EVIDENCE_BYTES_MAX }) : bytes;
-  yield* expectSame(`${what}: the SHA-256 of its body`, sha256(body), row.bodyHash);
-  yield* expectSame(`${what}: bytes`, row.bytes, capsuleBytes(row.facts.length, bytes.length));
+  yield* expectSame(its, evidence_hash, sha256(body));
 }
 
 /** Checks that each part has a capsule that keeps it. */
 function* auditParts(database: Database, { after, last }: Slice<bigint>): Generator<string> {
   const strays = database.query<{ hash: string; part: bigint }, [bigint, bigint]>(
     `SELECT hash, part FROM capsule_parts WHERE ${inSlice("rowid")}
-       AND NOT EXISTS (SELECT 1 FROM capsules WHERE body_hash = hash)`,
+       AND NOT EXISTS (SELECT 1 FROM capsules WHERE stored_hash = hash)`,
   );
   for (const { hash, part } of strays.iterate(after, last))
     yield `part ${part} of the body ${hash}: no capsule keeps it`;

@@ -292,7 +292,7 @@ function* auditVoucher(
 function* auditContents(database: Database, { after, last }: Slice<string>): Generator<string> {
   const keeper = database.query<unknown, [string]>(
     `SELECT 1 FROM purchases WHERE response_hash = ?1 AND content_bytes > 0
-     UNION ALL SELECT 1 FROM capsules WHERE body_hash = ?1 LIMIT 1`,
+     UNION ALL SELECT 1 FROM capsules WHERE stored_hash = ?1 LIMIT 1`,
   );
   for (const { raw, read } of rowsOf(database, contents, `WHERE ${inSlice("hash")}`, after, last)) {
     const what = `content ${raw.hash}`;

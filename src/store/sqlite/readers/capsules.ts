@@ -49,20 +49,20 @@ export function createCapsulesReader({ tables, raw }: Connection): SqliteReader[
 /** The stored body of a capsule; null where it has none, or a part of it is missing. */
 export function storedBody(
   raw: Database,
-  { bodyHash, parts }: Pick<Capsule, "bodyHash" | "parts">,
+  { storedHash, parts }: Pick<Capsule, "storedHash" | "parts">,
 ): { readonly bytes: Uint8Array; readonly isCompressed: boolean } | null {
-  if (bodyHash === null) return null;
+  if (storedHash === null) return null;
   if (parts === 0) {
     const content = raw
       .query<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM contents WHERE hash = ?")
-      .get(bodyHash);
+      .get(storedHash);
     return content && { bytes: content.bytes, isCompressed: false };
   }
   const found = raw
     .query<{ bytes: Uint8Array }, [string, number]>(
       "SELECT bytes FROM capsule_parts WHERE hash = ? AND part < ? ORDER BY part",
     )
-    .all(bodyHash, parts);
+    .all(storedHash, parts);
   return found.length === parts
     ? { bytes: Buffer.concat(found.map(({ bytes }) => bytes)), isCompressed: true }
     : null;

@@ -13,7 +13,7 @@ export const capsules = sqliteTable(
     organisationId: organisationColumn(),
     mode: modeColumn(),
     facts: text("facts").notNull(),
-    bodyHash: text("body_hash"),
+    storedHash: text("stored_hash"),
     parts: int("parts").notNull(),
     bytes: int("bytes").notNull(),
     bytesUntil: int("bytes_until").notNull(),
@@ -23,13 +23,13 @@ export const capsules = sqliteTable(
     // SQLite adds the position, so the oldest and the newest of a scope are at its ends.
     index("capsules_of_scope").on(t.organisationId, t.mode),
     index("capsules_by_creation").on(t.createdAt),
-    index("capsules_by_body").on(t.bodyHash).where(sql`${t.bodyHash} IS NOT NULL`),
+    index("capsules_by_stored_hash").on(t.storedHash).where(sql`${t.storedHash} IS NOT NULL`),
     check("capsules_mode", oneOf(t.mode, MODES)),
     check("capsules_bytes", sql`${t.bytes} > 0 AND ${t.bytesUntil} >= ${t.bytes} AND ${t.parts} >= 0`),
   ],
 );
 
-/** Compressed bodies in parts, once for each hash. */
+/** Compressed bodies in parts, once for each hash of the whole. */
 export const capsuleParts = sqliteTable(
   "capsule_parts",
   {

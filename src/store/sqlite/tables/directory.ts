@@ -8,7 +8,7 @@ import { DECISIONS } from "../../../core/escalation.ts";
 import type { PolicyRules } from "../../../core/policy.ts";
 import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
-import type { PublicJwk } from "../../../core/source-key.ts";
+import type { Signer } from "../../../core/source-key.ts";
 import { amount, bool, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 
 /** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
@@ -147,7 +147,7 @@ export const sourceKeys = sqliteTable(
     id: text("id").primaryKey(),
     organisationId: organisationColumn(),
     origin: text("origin").notNull(),
-    jwk: json<PublicJwk>("jwk").notNull(),
+    signer: json<Signer>("signer").notNull(),
     createdAt: int("created_at").notNull(),
     removedAt: int("removed_at"),
   },
