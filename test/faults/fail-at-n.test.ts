@@ -401,6 +401,9 @@ async function onceInTheEnd(
   return sql;
 }
 
+/** The commits of a check: its beginning, its capsule, its end. */
+const CHECK_END = 3;
+
 describe("a fault at every statement", () => {
   test.each(COMMANDS)(
     "in %s: nothing or all of it is done, and in the end once",
@@ -413,7 +416,7 @@ describe("a fault at every statement", () => {
   test.each(CHECKED)(
     "at the end of a check, %s: it is interrupted or decided, and in the end decided once",
     async (state, clauses) => {
-      await atEvery({ transaction: 2 }, async (fault) => {
+      await atEvery({ transaction: CHECK_END }, async (fault) => {
         const { id } = await opened();
         const balance = service.balance(home);
         const rows = countsOf("checks", "escalations", "idempotency_keys");
@@ -422,6 +425,24 @@ describe("a fault at every statement", () => {
           expect(service.balance(home)).toEqual(balance);
           expect(countsOf("checks", "escalations", "idempotency_keys")).toEqual(rows);
         });
+      });
+    },
+    TEST_MS,
+  );
+
+  test(
+    "of a check's capsule: it is decided all the same, and in the end its capsule is there or not",
+    async () => {
+      await atEvery({ transaction: CHECK_END - 1 }, async (fault) => {
+        const { id } = await opened();
+        const [capsules = 0] = countsOf("capsules");
+        const { send, current } = verifying(id, 4, "released");
+        const { result, sql } = await statements.during(fault, send);
+        const isKept = sql === null || (sql === "COMMIT" && fault.when === "after");
+        expect([sql, result, current(), await audit()]).toEqual([sql, "done", "released", []]);
+        expect(countsOf("capsules")).toEqual([capsules + (isKept ? 1 : 0)]);
+        expect(await send()).toBe("replayed");
+        return sql;
       });
     },
     TEST_MS,
@@ -501,8 +522,8 @@ const PURCHASED: readonly (readonly [
   ["voucher", 3, delivers({ ok: true }), null],
   ["answer", ANSWER, delivers({ ok: true }), null],
   ["settlement's beginning", 5, delivers({ ok: true }), "released"],
-  ["settle: release", 6, delivers({ ok: true }), "released"],
-  ["settle: refund", 6, delivers({ ok: false }), "refunded"],
+  ["settle: release", 7, delivers({ ok: true }), "released"],
+  ["settle: refund", 7, delivers({ ok: false }), "refunded"],
   ["settle: refund, unreached", 5, silence(false), "refunded"],
 ];
 
