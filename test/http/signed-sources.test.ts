@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { hashJson } from "../../src/core/canonical.ts";
+import { hashJson, sha256 } from "../../src/core/canonical.ts";
 import { holdsItsDigest } from "../../src/platform/source-signature.ts";
+import type { CheckExport } from "../../src/resources/check-export.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { addSourceKey, listSourceKeys, removeSourceKey } from "../../src/services/admin/source-keys.ts";
 import { exportCheck } from "../../src/services/checks/export.ts";
@@ -101,16 +102,23 @@ test("a replay verifies the signature again, from what the capsule has", async (
     const headers = (file.capsule.headers ?? []).map(
       ([name, value]) => [name, name === "signature" ? "sig=:AAAA:" : value] as const,
     );
-    const capsule = { ...file.capsule, headers };
-    const check = { ...file.check, capsule_hash: hashJson(capsule) };
-    const altered = {
-      ...{ ...file, capsule, check },
-      ...{ capsule_hash: hashJson(capsule), check_hash: hashJson(check) },
-    };
-    const replay = must(await replayCheck(replaying, altered));
+    const replay = must(await replayCheck(replaying, restated(file, { headers })));
     expect([replay.result, replay.signed_by.replayed]).toEqual(["different", null]);
   }
+  // The bytes of another answer, with every hash made right.
+  const file = must(await exportCheck(service.ctx, { check_id: (await receiptCheck()).id }));
+  const other = Buffer.from('{"ok":3}');
+  const altered = restated({ ...file, body: other.toString("base64") }, { evidence_hash: sha256(other) });
+  expect(must(await replayCheck(replaying, altered)).signed_by.replayed).toBeNull();
 });
+
+/** An export whose capsule has other facts, with every hash made right. */
+function restated(file: CheckExport, facts: Partial<CheckExport["capsule"]>): CheckExport {
+  const capsule = { ...file.capsule, ...facts };
+  const hashes = { capsule_hash: hashJson(capsule), evidence_hash: capsule.evidence_hash };
+  const check = { ...file.check, ...hashes };
+  return { ...file, capsule, check, capsule_hash: hashes.capsule_hash, check_hash: hashJson(check) };
+}
 
 describe("an answer is observed by this instance, and its check passes all the same,", () => {
   test("where no key is registered, or another organisation's, or another origin's", async () => {

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import { promisify } from "node:util";
+import { constants } from "node:zlib";
 import { sha256 } from "../../../src/core/canonical.ts";
-import type { Capsule, CapsuleFacts, SeenAnswer } from "../../../src/core/capsule.ts";
+import { type Capsule, type CapsuleFacts, headersSeen, type SeenAnswer } from "../../../src/core/capsule.ts";
 import { EVALUATOR_VERSION } from "../../../src/core/clauses/evaluator-version.ts";
 import { reachedEvidence, unreachedEvidence } from "../../../src/core/clauses/evidence.ts";
 import type { Mode } from "../../../src/core/roles.ts";
@@ -103,7 +105,14 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
   expect(await bodyOf(capsule)).toEqual(Buffer.from('{"ok":1}'));
 });
 
-test("a source that was not reached leaves a capsule without a body, and headers beyond the limit are not kept", async () => {
+test("headers that are too long, or too many, are not kept", () => {
+  const headers = (count: number, length: number) =>
+    headersSeen(Array.from({ length: count }, () => ["x", "v".repeat(length - 1)] as const));
+  expect(headers(256, 128)?.length).toBe(256);
+  expect([headers(257, 1), headers(256, 129)]).toEqual([null, null]);
+});
+
+test("a source that was not reached leaves a capsule without a body", async () => {
   body = null;
   const organisation = await service.organisation();
   const capsule = capsuleOf(await checked(organisation));
@@ -127,6 +136,26 @@ test("a large body is kept in parts, once for each hash, and goes with its last 
   expect((await bodyOf(capsuleOf(second)))?.length).toBe(700 * KIB);
   const fourth = await checked(organisation);
   expect([ids(), partCount()]).toEqual([[third, fourth], 4]);
+});
+
+test("a body that is compressed otherwise, as by a later version, does not mix with what is there", async () => {
+  let level = 1;
+  await service.close();
+  const { zstdCompress } = await import("node:zlib");
+  const compressAs = promisify(zstdCompress) as (bytes: Uint8Array, options: object) => Promise<Uint8Array>;
+  start({
+    compress: (bytes) => compressAs(bytes, { params: { [constants.ZSTD_c_compressionLevel]: level } }),
+  });
+  const organisation = await service.organisation();
+  const text = Array.from({ length: 200_000 }, (_, at) => (at * at * 7919) % 100_003).join();
+  body = Buffer.from(text);
+  const first = await checked(organisation);
+  level = 19;
+  const second = await checked(organisation);
+  const [one, other] = [capsuleOf(first), capsuleOf(second)];
+  expect(one?.parts).toBeGreaterThan(other?.parts ?? 0);
+  for (const capsule of [one, other])
+    expect(Buffer.from((await bodyOf(capsule)) ?? []).toString()).toBe(text);
 });
 
 describe("the quota", () => {
