@@ -220,8 +220,17 @@ async function passkeySignsIn(port: number): Promise<void> {
 }
 
 async function demoWorks(): Promise<void> {
-  const story = await holdfast(emptyFolder("demo"), ["demo", "--exit"]);
-  assert.match(story, /released/);
+  const tour = Bun.spawn([BINARY, "demo", "--exit"], {
+    ...spawnOptions(emptyFolder("demo"), {}),
+    stderr: "pipe",
+    timeout: COMMAND_MS,
+  });
+  const [story, besides] = await Promise.all(
+    [tour.stdout, tour.stderr].map((out) => new Response(out).text()),
+  );
+  assert.equal(await tour.exited, 0, `holdfast demo --exit\n${story}`);
+  assert.equal(besides, "", "the demo prints nothing but its tour");
+  assert.match(story ?? "", /released/);
   passed("demo --exit, from an empty folder");
 
   const record = oneObject(

@@ -5,7 +5,7 @@ import { clearsLines, DEFAULTS, readConfig, readSecrets } from "../config.ts";
 import { isRefusal } from "../core/errors.ts";
 import { createIds } from "../core/ids.ts";
 import { NO_PROGRESS, type StartProgress } from "../core/progress.ts";
-import { logInfo } from "../platform/log.ts";
+import { logInfo, logTo } from "../platform/log.ts";
 import { random40 } from "../platform/random.ts";
 import { errorResource } from "../resources/error.ts";
 import { settingRefusal } from "./setting-refusal.ts";
@@ -72,6 +72,7 @@ const toolsOf = (version: string): CommandLineTools => ({
       keepServing: !exit,
       narrator: json ? inJson(print) : inWords({ paint: createPaint(hasColours()), print }),
       startProgress: json ? () => NO_PROGRESS : startProgressOnTerminal,
+      logTo,
       untilStopped: untilSignal,
     });
   },

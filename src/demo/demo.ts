@@ -1,9 +1,10 @@
+import { join } from "node:path";
 import { type RunningServer, startServer } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { type StartProgress, withProgress } from "../core/progress.ts";
 import { createClient, PATHS } from "./client.ts";
-import { chooseFolder } from "./folder.ts";
+import { chooseFolder, LOG } from "./folder.ts";
 import { PURCHASE } from "./scenes.ts";
 import { openSeller } from "./seller.ts";
 import { type Demo, setStage } from "./stage.ts";
@@ -17,6 +18,8 @@ export type DemoSettings = {
   readonly keepServing: boolean;
   readonly narrator: Narrator;
   readonly startProgress: StartProgress;
+  /** Sends the server's log lines to a file: between the lines of the tour they would disturb its reader. */
+  readonly logTo: (file: string) => void;
   /** Resolves when the demo is to stop serving. */
   readonly untilStopped: () => Promise<void>;
 };
@@ -46,6 +49,7 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
   const { narrator, keepServing, config, startProgress } = settings;
   const folder = await chooseFolder(settings.data);
   if (isRefusal(folder)) return folder;
+  settings.logTo(join(folder, LOG));
   const server = await withProgress(startProgress("starting the demo's server"), () =>
     startOnFreePort(demoConfig(config, folder)),
   );

@@ -7,6 +7,9 @@ import { type Refusal, refuseField } from "../core/errors.ts";
 const MARK = "DEMO.txt";
 const MARK_TEXT = "`holdfast demo` made this folder. Nothing in it is real; delete it when you like.\n";
 
+/** The log of the demo's server, in its folder. */
+export const LOG = "server.log";
+
 /**
  * The demo's data folder: a new temporary one, or the given one where it is new, empty or an earlier demo's. Any other folder is
  * refused, since it may hold a real ledger.

@@ -4,6 +4,7 @@ import { displayAmount, shareOf } from "../core/money.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { PATHS } from "./client.ts";
 import type { Narrator } from "./demo.ts";
+import { LOG } from "./folder.ts";
 import type { Output } from "./paint.ts";
 import {
   FUNDS,
@@ -64,7 +65,7 @@ function narrateStage({ paint, print }: Output, { url, portTaken, folder, seller
   const elsewhere = portTaken === null ? "" : `, since port ${portTaken} is taken`;
   for (const line of [
     `server   ${url}${elsewhere}`,
-    `data     ${folder}`,
+    `data     ${folder}, with the server's log in ${LOG}`,
     `seller   ${seller.url}, with ${SCENES.length} forecasts: one is good; a fifth is for sale`,
     `owner    ${owner.email} owns the organisation ${organisation.name}`,
     `balance  ${displayAmount(FUNDS, ASSET)} of play money came in`,

@@ -60,7 +60,7 @@ type Waiter = {
 /** A child process of the pool. */
 export class PoolChild implements MeasuredChild {
   state: ChildState = "starting";
-  place: Place | null = null;
+  private place: Place | null = null;
   idleTimer: Timer | null = null;
   /** Receives the answers to the current request, and null when the child has ended. */
   listener: ((answer: ChildAnswer | null) => void) | null = null;
@@ -122,6 +122,12 @@ export class PoolChild implements MeasuredChild {
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.idleTimer = null;
     this.process.ref();
+  }
+
+  /** Leaves the place of the work that the child was taken for. */
+  leavePlace(): void {
+    this.place?.leave();
+    this.place = null;
   }
 
   becomeIdle(): void {
@@ -207,6 +213,8 @@ export class EvaluatorPool {
 
   /** Gives a child back, whether it still runs or has ended. */
   release(child: PoolChild): void {
+    // First, since the child may at once be given to one who waits for it with a place of its own.
+    child.leavePlace();
     if (child.state === "busy") {
       if (memoryOf(child.pid) > MEMORY_BYTES_REPLACE) {
         child.kill();
@@ -216,7 +224,6 @@ export class EvaluatorPool {
         this.endLaterIfIdle(child);
       }
     }
-    child.place?.leave();
   }
 
   stats(): PoolStats {

@@ -1,14 +1,22 @@
+import { appendFileSync } from "node:fs";
 import { printable } from "../core/hidden-characters.ts";
 
 /**
- * Structured log lines on stderr: one JSON object each. Fields carry ids, never secrets. What strangers wrote, such as a message
+ * Structured log lines on stderr, or in a file: one JSON object each. Fields carry ids, never secrets. What strangers wrote, such as a message
  * of a source, is in a string of the object; its hidden characters are escaped there.
  */
 type Fields = Readonly<Record<string, string | number | null>>;
 
+let writeLine = (line: string): void => void process.stderr.write(line);
+
+/** From now on, log lines go to the end of this file. It is made where it is missing. */
+export function logTo(file: string): void {
+  writeLine = (line) => appendFileSync(file, line, { mode: 0o600 });
+}
+
 function write(level: "error" | "warning" | "info", message: string, fields: Fields): void {
   const line = { time: new Date().toISOString(), level, message, ...fields };
-  process.stderr.write(`${printable(JSON.stringify(line))}\n`);
+  writeLine(`${printable(JSON.stringify(line))}\n`);
 }
 
 /** Logs a fault. */

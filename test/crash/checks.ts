@@ -18,8 +18,8 @@ const EXPIRES_MS = 10_000;
 /** An attempt may fail, may be cut off by the next kill, and may wait 25 s for its last try. */
 const DELIVERED_MS = 60_000;
 const GONE_MS = 5_000;
-/** A purchase that was cut off waits for the job that ends it, and for the chain. One whose check no child began waits for the check's lease of two minutes too. */
-const ENDED_MS = 180_000;
+/** A purchase that was cut off waits for the job that ends it, and for the chain. */
+const ENDED_MS = 30_000;
 const BALANCED_MS = 10_000;
 
 /** Runs `each` for every item, several at a time. */

@@ -47,6 +47,7 @@ async function run({ narrate = inPlainWords, meanwhile, ...settings }: RunSettin
       steps.push(step);
       return NO_PROGRESS;
     },
+    logTo: () => {},
     untilStopped: () => played.promise.then(() => meanwhile?.(lines)),
     ...settings,
   });

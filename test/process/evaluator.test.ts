@@ -395,6 +395,28 @@ describe("the pool", () => {
     ]);
   });
 
+  test("gives back the place of each, also where a child goes straight on to one that waited for another", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-evaluator-"));
+    // Only the first child ever starts, and its work takes a while.
+    const program = `
+      process.on("message", (request) => setTimeout(() => {
+        process.send({ say: "begun" });
+        for (const _ of request.clauses) process.send({ say: "clause", code: null, observed: null });
+      }, 50));
+      try {
+        require("node:fs").writeFileSync(${JSON.stringify(join(folder, "started"))}, "", { flag: "wx" });
+        process.send({ say: "ready" });
+      } catch {}`;
+    const evaluator = evaluatorOf({ command: [process.execPath, "-e", program], waitTimeoutMs: 5_000 });
+    const evaluateFor = async (organisationId: string) =>
+      (await evaluator.evaluate({ ...work([object], {}), party: liveOf(organisationId) })).passed;
+    await evaluateFor("a");
+    for (let round = 0; round < 3; round++)
+      expect(await Promise.all([evaluateFor("a"), evaluateFor("b")])).toEqual([true, true]);
+    evaluator.close();
+    rmSync(folder, { recursive: true });
+  });
+
   test("never gives the sandbox all children", async () => {
     const evaluator = evaluatorOf({ size: 1, sizeMax: 4, clauseTimeoutMs: MINUTE_MS });
     const burning = ["a", "b", "c", "d"].map((organisationId) =>
