@@ -102,6 +102,26 @@ test(
     const wrong = await open(`file://${altered}`, true);
     expect(await verdictOn(wrong.page)).toContain('warrant.amount is "101", but what was signed says "100"');
     expect(wrong.problems).toEqual([]);
+
+    // Only what people read is altered; its data stay as they were signed.
+    const text = readFileSync(path, "utf8");
+    const [block = ""] = /<script type="application\/json"[^<]*<\/script>/.exec(text) ?? [];
+    const lies = [
+      text.replace("<h1><bdi>", "<h1><bdi>9 "),
+      text.replace("<h2>The money</h2>", "<h2>The money</h2><p>Paid twice.</p>"),
+      text.replace("<body>", "<body>Paid in full."),
+      text.replace('<p class="sandbox">', '<p class="sandbox" hidden>'),
+      text.replace(/<footer>.*<\/footer>/, ""),
+      text.replace(block, `<p id="receipt-data">{}</p>${block}`),
+      text.replace(block, block.replaceAll('"sandbox"', '"live"') + block),
+    ];
+    for (const [index, lie] of lies.entries()) {
+      const file = join(folder, `lie-${index}.html`);
+      writeFileSync(file, lie);
+      const shown = await open(`file://${file}`, true);
+      expect([index, await verdictOn(shown.page)]).toEqual([index, expect.stringContaining("does not hold")]);
+      await shown.page.close();
+    }
   },
   TEST_MS,
 );

@@ -91,6 +91,9 @@ describe("a receipt of a running service", () => {
     expect(out).toStartWith("The receipt does not hold:\n  - ");
     expect(out).toContain('warrant.amount is "840001", but what was signed says "840000"');
     expect(out).not.toContain("0.84 USDC");
+    // What others wrote must not colour, turn or hide what stands around it.
+    const turned = await verify(receipt.replace('"asset":"USDC"', '"asset":"\\u202eUSDC\\u009b"'));
+    expect([turned.code, turned.out]).toEqual([1, expect.stringContaining('is "\\u202eUSDC\\u009b"')]);
     const json = await verify("[]", "--json");
     expect([json.code, JSON.parse(json.out)]).toMatchObject([1, { ok: false, warrant: null, keys: "given" }]);
   });

@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sha256 } from "../../src/console/receipt/sha256.ts";
+import { canonicalJson, sha256Bytes } from "../../src/core/canonical.ts";
+import { PAGE_TYPE, pageStatement, partsOfPage, signedPage } from "../../src/core/receipt/saved-page.ts";
 import { prefersHtml } from "../../src/http/accept.ts";
+import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
@@ -64,7 +67,10 @@ describe("the page", () => {
     );
     expect(text).not.toMatch(/<script>|<style|\sstyle=|\son[a-z]+=(?!alert)|https?:\/\/(?!127\.0\.0\.1)/);
     const links = [...text.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, link = ""]) => link);
-    expect(links.sort()).toEqual(["/console/receipt.css", "/console/receipt.js", `/t/${id}/receipt.html`]);
+    expect(links.sort()).toEqual([
+      ...["/console/receipt.css", "/console/receipt.js", "/docs/receipts"],
+      `/t/${id}/receipt.html`,
+    ]);
     for (const link of links) expect([link, (await service.get(link)).status]).toEqual([link, 200]);
     const json = await service.get(`/t/${id}`);
     expect([json.body.object, json.headers.get("vary")]).toEqual(["receipt", "Accept"]);
@@ -97,9 +103,9 @@ describe("the saved page", () => {
   test("is a file that loads nothing, and its policy allows its own script and style alone", async () => {
     const { headers, text } = await savedOf(id);
     expect(headers.get("content-disposition")).toBe(`attachment; filename="receipt-${id}.html"`);
-    expect(text).not.toMatch(/\s(?:src|href)="/);
     const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(text) ?? [];
     const [, script = ""] = /<script type="module">([\s\S]*?)<\/script>/.exec(text) ?? [];
+    expect(text.replace(script, "")).not.toMatch(/\s(?:src|href)="/);
     const [, style = ""] = /<style>([\s\S]*?)<\/style>/.exec(text) ?? [];
     const hashOf = (content: string) =>
       `'sha256-${new Bun.CryptoHasher("sha256").update(content).digest("base64")}'`;
@@ -140,6 +146,21 @@ describe("the saved page", () => {
       expect((await verify(altered)).code).toBe(1);
     const other = text.replace("<h1><bdi>", "<h1><bdi>9");
     expect((await verify(other)).out).toContain("the page was altered: sha256 is");
+  });
+
+  test("around a genuine receipt, but signed by another key that came with it, does not hold", async () => {
+    const { text } = await savedOf(id);
+    const theirs = createTokens(newSigningKey());
+    const { page } = partsOfPage(text) as { page: string };
+    const lie = page
+      .replace("<h1><bdi>", "<h1><bdi>9")
+      .replace('"jwks":{"keys":[', `"jwks":{"keys":[${JSON.stringify(theirs.jwks.keys[0])},`);
+    const signature = await theirs.sign(canonicalJson(pageStatement(lie, sha256Bytes)), PAGE_TYPE);
+    const { code, out } = await verify(signedPage(lie, signature));
+    expect([code, out.split("\n").slice(1)]).toEqual([
+      1,
+      [expect.stringMatching(/^ {2}- the page is signed by the key .+, but the receipt in it by /), ""],
+    ]);
   });
 });
 

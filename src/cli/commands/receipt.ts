@@ -82,7 +82,9 @@ function inWords({
   unknown_cosigners,
 }: Verification): string {
   if (!ok || !warrant)
-    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join("\n");
+    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join(
+      "\n",
+    );
   const { id, mode, state, amount, asset, released_bps, payee, settled_at } = warrant;
   return report(
     `${mode === "sandbox" ? "SANDBOX, no real money. " : ""}The receipt holds; nothing in it was altered.`,

@@ -1,21 +1,59 @@
+import { parseJsonText } from "../../core/json-text.ts";
 import { type Verdict, verifyReceipt } from "../../core/receipt/verify.ts";
+import { contentOf } from "./content.ts";
 import { sha256 } from "./sha256.ts";
 
-/** The script of a receipt's page: it verifies the page's own data, with the code of `holdfast receipt verify`. */
+/**
+ * The script of a receipt's page: it verifies the page's own data, with the code of `holdfast receipt verify`, and that the page
+ * shows what these data say. Somebody may have altered only what people read.
+ */
 
+type Node = {
+  readonly nodeName: string;
+  readonly textContent: string;
+  readonly childNodes: Iterable<Node>;
+  cloneNode(deep: true): Node;
+  isEqualNode(other: Node): boolean;
+  querySelectorAll(selector: string): Iterable<{ remove(): void }>;
+};
 type Element = { textContent: string; hidden: boolean; className: string; append(child: Element): void };
 type Button = Element & { disabled: boolean; addEventListener(type: "click", listener: () => void): void };
 type Document = {
+  readonly body: Node;
   getElementById(id: string): Button | null;
   createElement(tag: "li"): Element;
 };
-const page = (globalThis as unknown as { readonly document: Document }).document;
+type Browser = {
+  readonly document: Document;
+  readonly isSecureContext?: boolean;
+  readonly DOMParser: new () => { parseFromString(text: string, type: "text/html"): Document };
+};
+const { document: page, isSecureContext, DOMParser } = globalThis as unknown as Browser;
 
 const found = (id: string): Button => {
   const element = page.getElementById(id);
   if (!element) throw new Error(`the page has no ${id}`);
   return element;
 };
+
+/** What people see of a page: without its scripts, comments and the blanks between its parts. */
+function seenIn({ body }: Document): readonly Node[] {
+  const copy = body.cloneNode(true);
+  for (const unseen of copy.querySelectorAll("script, noscript")) unseen.remove();
+  return [...copy.childNodes].filter(
+    ({ nodeName, textContent }) =>
+      nodeName !== "#comment" && !(nodeName === "#text" && textContent.trim() === ""),
+  );
+}
+
+/** As the page came, before anything here changes it. */
+const seen = seenIn(page);
+
+function showsWhatItSays(receipt: NonNullable<Verdict["receipt"]>): boolean {
+  const content = contentOf(receipt, page.getElementById("save") !== null);
+  const expected = seenIn(new DOMParser().parseFromString(content, "text/html"));
+  return expected.length === seen.length && expected.every((part, at) => seen[at]?.isEqualNode(part));
+}
 
 function say(lines: readonly string[], isGood: boolean): void {
   const list = found("verdict");
@@ -43,17 +81,25 @@ function sentencesOf({ kid, origin, cosigned, unknownCosigners }: Verdict): read
           `${others.join(", ")} signed the checkpoint too. This page does not have their keys, so that was not verified.`,
         ]
       : []),
+    "If somebody gave you this as a file, they may have written this button too: holdfast receipt verify does not depend on it.",
   ];
 }
 
 async function verify(): Promise<void> {
   // Browsers verify signatures on pages of https, of this machine and of files alone.
-  if (!(globalThis as { readonly isSecureContext?: boolean }).isSecureContext)
+  if (!isSecureContext)
     return say(["This browser verifies nothing over plain http. Save the page and open the file."], false);
-  const { receipt, jwks } = JSON.parse(found("receipt-data").textContent) as Record<string, unknown>;
+  const data = parseJsonText(found("receipt-data").textContent);
+  if ("problem" in data) return say([`The data of this page ${data.problem}.`], false);
+  const { receipt, jwks } = data.value as Record<string, unknown>;
   const verdict = await verifyReceipt(receipt, { jwks, witnesses: [] }, sha256);
-  const isGood = verdict.problems.length === 0;
-  say(isGood ? sentencesOf(verdict) : ["The receipt does not hold:", ...verdict.problems], isGood);
+  const problems = [...verdict.problems];
+  if (verdict.receipt && !showsWhatItSays(verdict.receipt))
+    problems.push(
+      "this page shows something else than its data say: it was altered, or an extension of this browser changed it",
+    );
+  const isGood = problems.length === 0;
+  say(isGood ? sentencesOf(verdict) : ["The receipt does not hold:", ...problems], isGood);
 }
 
 const button = found("verify");

@@ -1,16 +1,9 @@
-import { printable } from "../../core/hidden-characters.ts";
-import { displayAmount, shareOf } from "../../core/money.ts";
-import type { Entry, Receipt, ReceiptCheck } from "../../core/receipt/form.ts";
+import type { Receipt } from "../../core/receipt/form.ts";
 import { dataBlock, type PageData } from "../../core/receipt/saved-page.ts";
+import { contentOf, escapeHtml, type Html, titleOf } from "./content.ts";
 import style from "./receipt.css" with { type: "text" };
 
-/**
- * The page of a receipt (README, "Receipts"). Every value in it was written by others: it is escaped, hidden characters are
- * written out, and it is isolated from the direction of the text around it.
- */
-
-/** Markup whose variable parts have been escaped. */
-type Html = string;
+/** The page of a receipt (README, "Receipts"): its content, and what is around that as it is served and as it is saved. */
 
 const SCRIPT_PATH = "/console/receipt.js";
 const STYLE_PATH = "/console/receipt.css";
@@ -27,10 +20,6 @@ export const receiptAssets = {
 } as const;
 
 const script = (): string => (require("./script.ts") as typeof import("./script.ts")).receiptScript;
-
-const text = (value: string | number | null): Html =>
-  `<bdi>${Bun.escapeHTML(printable(String(value ?? "none")))}</bdi>`;
-const code = (value: string | number | null): Html => `<code>${text(value)}</code>`;
 
 /** The page as it is served: its script and stylesheet come from the service. */
 const servedPage = (data: PageData): string =>
@@ -60,108 +49,18 @@ type Around = { readonly head: Html; readonly foot: Html; readonly save: boolean
 
 function page(data: PageData, { head, foot, save }: Around): string {
   const receipt = data.receipt as Receipt;
-  const { warrant, mode, checks } = receipt;
-  const isSandbox = mode === "sandbox";
-  const title = `${isSandbox ? "SANDBOX · " : ""}Receipt ${warrant.id}`;
-  const saving = save
-    ? ` <a class="button" id="save" href="/t/${encodeURIComponent(warrant.id)}/receipt.html" download>Save</a>`
-    : "";
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 ${head}
-<title>${Bun.escapeHTML(printable(title))}</title>
+<title>${escapeHtml(titleOf(receipt))}</title>
 </head>
 <body>
-${isSandbox ? '<p class="sandbox">SANDBOX: no money here is real</p>\n' : ""}<header>
-<p class="quiet">Receipt ${code(warrant.id)}</p>
-<h1>${text(displayAmount(BigInt(warrant.amount), warrant.asset))}</h1>
-<p class="lead">promised to ${text(warrant.payee)} <span class="state">${text(warrant.state.replaceAll("_", " "))}</span></p>
-</header>
-<main>
-<h2>The money</h2>
-${moneyOf(warrant)}
-<h2>What was promised</h2>
-${promiseOf(receipt)}
-<h2>What was checked</h2>
-${checks.length === 0 ? "<p>Nothing was checked; it was settled without a check.</p>" : checks.map(checkOf).join("\n")}
-<h2>How it went</h2>
-${timelineOf(receipt.trace)}
-<h2>The proof</h2>
-${proofOf(receipt)}
-<p><button type="button" id="verify" hidden>Verify it in this browser</button>${saving}</p>
-<noscript><p class="quiet">Without JavaScript: holdfast receipt verify checks the saved file.</p></noscript>
-<ul id="verdict" role="status" hidden></ul>
-</main>
-<footer><p>Who keeps no checkpoint of the log, and knows no witness that does, trusts its operator not to rewrite it.</p></footer>
+${contentOf(receipt, save)}
 ${dataBlock(data)}
 ${foot}</body>
 </html>
 `;
-}
-
-function moneyOf({ amount, asset, released_bps, payee }: Receipt["warrant"]): Html {
-  const held = BigInt(amount);
-  const paid = shareOf(held, released_bps ?? 0);
-  const row = (name: Html, value: bigint) =>
-    `<tr><td>${name}</td><td class="number">${text(displayAmount(value, asset))}</td></tr>`;
-  return `<table>${row("Held", held)}${row(`Paid to ${text(payee)}`, paid)}${row("Returned", held - paid)}</table>`;
-}
-
-/** Each clause with the result of the last check. */
-function promiseOf({ warrant, checks }: Receipt): Html {
-  const results = checks.at(-1)?.details ?? [];
-  if (!warrant.spec) return `<p>Its owner shows the hash of the spec alone: ${code(warrant.spec_hash)}</p>`;
-  const rows = warrant.spec.clauses.map(({ kind, ...fields }, index) => {
-    const asked = Object.entries(fields).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
-    return `<tr><td class="kind">${code(kind)}</td><td>${code(asked.join(", "))}</td><td class="result">${resultOf(results[index])}</td></tr>`;
-  });
-  return `<table><tr><th>Clause</th><th>Asks for</th><th>Result</th></tr>${rows.join("")}</table>`;
-}
-
-function resultOf(result: ReceiptCheck["details"][number] | undefined): Html {
-  if (!result) return "not checked";
-  return result.passed
-    ? '<span class="good">✓ passed</span>'
-    : `<span class="wrong">✗ ${code(result.reason_code)}</span>`;
-}
-
-const fieldsOf = (fields: readonly (readonly [name: string, value: Html])[]): Html =>
-  `<dl>${fields.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join("")}</dl>`;
-
-const checkOf = (check: ReceiptCheck): Html =>
-  fieldsOf([
-    ["Source", text(check.source_origin)],
-    ["Answer", `status ${text(check.http_status)}, ${text(check.bytes)} bytes`],
-    ["Score", `${check.score / 100} %`],
-    ["Decision", text(check.outcome.replaceAll("_", " "))],
-    ["Reasons", check.reason_codes.length === 0 ? "none" : check.reason_codes.map(code).join(", ")],
-    ["When", text(check.evaluated_at)],
-    ["Evidence", code(check.evidence_hash)],
-    ...(check.evidence === undefined ? [] : [["Vouched for", vouchedFor(check.evidence, check)] as const]),
-  ]);
-
-const vouchedFor = (evidence: string, { signed_by }: ReceiptCheck): Html =>
-  signed_by ? `${text(evidence)}, with the key ${code(signed_by)}` : text(evidence);
-
-function timelineOf(trace: readonly Entry[]): Html {
-  const rows = trace.map(({ payload: { to, recorded_at, actor }, entry_hash }) => {
-    const who = actor.id === null ? text(actor.kind) : `${text(actor.kind)} ${code(actor.id)}`;
-    return `<tr><td>${text(recorded_at)}</td><td>${text(to.replaceAll("_", " "))}</td><td>${who}</td><td>${code(`${entry_hash.slice(0, 12)}…`)}</td></tr>`;
-  });
-  return `<table><tr><th>When</th><th>State</th><th>By</th><th>Entry</th></tr>${rows.join("")}</table>`;
-}
-
-function proofOf({ warrant, anchor }: Receipt): Html {
-  const hashes = [
-    ["Spec", code(warrant.spec_hash)],
-    ["Rules", code(warrant.rules_hash)],
-  ] as const;
-  if (!anchor)
-    return `${fieldsOf(hashes)}<p>The settlement is not in the log yet; it will be within minutes.</p>`;
-  const { leaf_index, tree_size, chain_ref, checkpoint } = anchor;
-  const place = ["In the log", `entry ${leaf_index} of ${tree_size}, ${code(chain_ref)}`] as const;
-  return `${fieldsOf([...hashes, place])}<pre>${checkpoint.split("\n").map(text).join("\n")}</pre>`;
 }

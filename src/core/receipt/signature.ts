@@ -1,6 +1,6 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseJsonText } from "../json-text.ts";
-import { fromBase64, type Verify } from "../signed-note.ts";
+import { fromBase64, hexOf, type Sha256, type Verify } from "../signed-note.ts";
 import { isRecord } from "./form.ts";
 import { same, shown } from "./say.ts";
 
@@ -10,23 +10,29 @@ export const RECEIPT_TYPE = "holdfast-receipt+jws";
 /** A key of a JWKS that signs receipts. */
 export type ReceiptKey = { readonly kid: string; readonly publicKey: Uint8Array };
 
-/** The keys of a JWKS (RFC 7517), as `/.well-known/jwks.json` has them, or the problem with it. */
-export function keysOfJwks(jwks: unknown): readonly ReceiptKey[] | string {
+/**
+ * The keys of a JWKS (RFC 7517), as `/.well-known/jwks.json` has them, or the problem with it. A `kid` is its key's thumbprint
+ * (RFC 7638): else another key could come under the `kid` that a reader knows.
+ */
+export function keysOfJwks(jwks: unknown, sha256: Sha256): readonly ReceiptKey[] | string {
   if (!isRecord(jwks) || !Array.isArray(jwks.keys)) return "the keys are not a JWKS";
-  const keys = jwks.keys.map(keyOf);
+  const keys = jwks.keys.map((jwk) => keyOf(jwk, sha256));
   const readable = keys.filter((key) => key !== null);
   return readable.length === keys.length && keys.length > 0
     ? readable
-    : "the JWKS has a key that is not an Ed25519 key of a signature, or none";
+    : "the JWKS has a key that is not an Ed25519 key of a signature, or whose kid is not its thumbprint, or none";
 }
 
-function keyOf(jwk: unknown): ReceiptKey | null {
+function keyOf(jwk: unknown, sha256: Sha256): ReceiptKey | null {
   if (!isRecord(jwk)) return null;
   const { kty, crv, x, kid, alg, use } = jwk;
   const isEdDsa = kty === "OKP" && crv === "Ed25519" && alg === "EdDSA" && use === "sig";
   if (!isEdDsa || typeof kid !== "string" || typeof x !== "string") return null;
   const publicKey = fromBase64Url(x);
-  return publicKey?.length === 32 ? { kid, publicKey } : null;
+  if (publicKey?.length !== 32) return null;
+  const thumbprint = hexOf(sha256(new TextEncoder().encode(canonicalJson({ crv, kty, x }))));
+  const named = fromBase64Url(kid);
+  return named && hexOf(named) === thumbprint ? { kid, publicKey } : null;
 }
 
 type Signed = {

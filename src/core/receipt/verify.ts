@@ -5,7 +5,7 @@ import { type Cosigned, checkAnchor } from "./anchor.ts";
 import { problemsOfChecks } from "./checks.ts";
 import { problemsOfForm, type Receipt } from "./form.ts";
 import { isPage, PAGE_TYPE, pageStatement, partsOfPage } from "./saved-page.ts";
-import type { HashJson } from "./say.ts";
+import { type HashJson, shown } from "./say.ts";
 import { checkSignature, keysOfJwks, RECEIPT_TYPE, type ReceiptKey } from "./signature.ts";
 import { problemsOfTrace } from "./trace.ts";
 
@@ -68,8 +68,8 @@ export async function verifyFile(text: string, against: Against, sha256: Sha256)
   if ("problem" in parts) return { ...NOTHING, problems: [`the page ${parts.problem}`], keys: given };
   const jwks = against.jwks ?? parts.jwks;
   const verdict = await verifyReceipt(parts.receipt, { ...against, jwks }, sha256);
-  const keys = keysOfJwks(jwks);
-  const { problems } = await checkSignature(
+  const keys = keysOfJwks(jwks, sha256);
+  const { kid, problems } = await checkSignature(
     {
       rest: pageStatement(parts.page, sha256),
       signature: parts.signature,
@@ -79,6 +79,11 @@ export async function verifyFile(text: string, against: Against, sha256: Sha256)
     verifyEd25519,
   );
   const ofPage = problems.map((problem) => `the page was altered: ${problem}`);
+  // Of keys that came with it one may be the instance's, and another that of whoever wrote the page around its receipt.
+  if (kid !== null && kid !== verdict.kid)
+    ofPage.push(
+      `the page is signed by the key ${shown(kid)}, but the receipt in it by ${shown(verdict.kid)}`,
+    );
   return {
     ...verdict,
     problems: [...verdict.problems, ...ofPage],
@@ -94,7 +99,9 @@ export async function verifyReceipt(value: unknown, against: Against, sha256: Sh
   const hashJson: HashJson = (json) => hexOf(sha256(new TextEncoder().encode(canonicalJson(json))));
   const problems = [...problemsOfContent(receipt, hashJson)];
   const keys =
-    against.jwks === null ? "no keys were given, so no signature was verified" : keysOfJwks(against.jwks);
+    against.jwks === null
+      ? "no keys were given, so no signature was verified"
+      : keysOfJwks(against.jwks, sha256);
   if (typeof keys === "string") problems.push(keys);
   const known = { keys: typeof keys === "string" ? null : keys, witnesses: against.witnesses };
   const signed = await signatureOf(receipt, known.keys);

@@ -230,6 +230,19 @@ describe("an altered receipt is refused, and what does not match is named:", () 
     ]);
   });
 
+  test("a key under a kid that is not its thumbprint", async () => {
+    const other = createSigner();
+    const lie = (jwks: Json) => ({ keys: [{ ...jwks.keys[0], kid: signer.jwks.keys[0]!.kid }] });
+    // A reader who knows the instance's kid would believe this one.
+    const forged = await other.sign(good.released);
+    const [head, body] = forged.signature.split(".");
+    expect(JSON.parse(Buffer.from(head, "base64url").toString()).kid).toBe(other.jwks.keys[0]!.kid);
+    expect(body).toBe(good.released.signature.split(".")[1]);
+    expect((await verify(forged, lie(other.jwks))).problems).toContain(
+      "the JWKS has a key that is not an Ed25519 key of a signature, or whose kid is not its thumbprint, or none",
+    );
+  });
+
   test("the same key twice in its text", async () => {
     const text = JSON.stringify(good.released).replace('"mode":', '"mode":"sandbox","mode":');
     expect((await verifyText(text)).problems).toEqual(["the receipt has the same key twice in one object"]);
@@ -259,6 +272,13 @@ test("junk is refused, and nothing throws", async () => {
     ),
     { numRuns: 100 },
   );
+  // A log under a name that no key may have.
+  for (const origin of ["holdfast/a b", "holdfast/a+b", "holdfast/\u2028", `holdfast/${"x".repeat(300)}`]) {
+    const copy = structuredClone(good.released);
+    copy.anchor.checkpoint = copy.anchor.checkpoint.replace(ORIGIN, origin);
+    const problems = await problemsOf(await signer.sign(copy));
+    expect(problems.join("\n")).toContain("a signature of anchor.checkpoint does not verify");
+  }
   const deep = "[".repeat(10_000);
   for (const text of [
     "",
