@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../core/errors.ts";
 import { errorResource } from "../resources/error.ts";
 import evaluation from "./evaluation.md" with { type: "text" };
+import receipts from "./receipts.md" with { type: "text" };
 
 /** The pages under /docs, rendered from what the code itself knows. No script; one stylesheet of our own. */
 
@@ -92,9 +93,15 @@ ${sections.join("\n")}`,
   );
 }
 
-/** How evidence becomes a verdict: `evaluation.md`, whose first line is its title. */
-export function evaluationPage(): Html {
-  const [title = "", ...lines] = evaluation.split("\n");
+/** How evidence becomes a verdict, for whoever writes the program again. */
+export const evaluationPage = (): Html => pageOf(evaluation);
+
+/** What the bytes of a receipt are, for whoever verifies one. */
+export const receiptsPage = (): Html => pageOf(receipts);
+
+/** A page of Markdown, whose first line is its title. */
+function pageOf(markdown: string): Html {
+  const [title = "", ...lines] = markdown.split("\n");
   return page(
     title.replace("# ", ""),
     '<a href="/docs">Holdfast</a>',
@@ -122,6 +129,7 @@ export function indexPage(endpoints: readonly Endpoint[]): Html {
 <ul>
 <li><a href="/docs/api-reference/errors">Errors</a>: every code, its status and its cause</li>
 <li><a href="/docs/evaluation">Evaluation</a>: how evidence becomes a verdict, for whoever wants to check one</li>
+<li><a href="/docs/receipts">Receipts</a>: what a receipt proves, and how a program of your own verifies one</li>
 <li><a href="/openapi.json">openapi.json</a>: every endpoint with its fields, for tools and for people</li>
 </ul>
 <h2>How it works</h2>

@@ -64,7 +64,7 @@ const send = (method: string, path: string, headers: Record<string, string> = {}
 const get = (path: string) => send("GET", path);
 
 describe("the pages", () => {
-  const PAGES = ["/docs", "/docs/api-reference/errors", "/docs/evaluation"];
+  const PAGES = ["/docs", "/docs/api-reference/errors", "/docs/evaluation", "/docs/receipts"];
 
   for (const path of PAGES) {
     test(`${path} needs no other file but the stylesheet, and runs no script`, async () => {

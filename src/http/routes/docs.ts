@@ -1,6 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { type Answer, json } from "../answers.ts";
-import { DOCS_CSS, type Endpoint, errorsPage, evaluationPage, indexPage } from "../docs-pages.ts";
+import {
+  DOCS_CSS,
+  type Endpoint,
+  errorsPage,
+  evaluationPage,
+  indexPage,
+  receiptsPage,
+} from "../docs-pages.ts";
 import { html, text } from "../pages.ts";
 import { type Answers, get, type Route, route } from "../route.ts";
 
@@ -33,6 +40,7 @@ export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Ro
   get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
   get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),
   get("/docs/evaluation", page("How evidence becomes a verdict"), () => docsPage(evaluationPage())),
+  get("/docs/receipts", page("What a receipt proves, and how to verify one"), () => docsPage(receiptsPage())),
   get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", DOCS_CSS)),
   get("/openapi.json", page("This document", documentForm), () => json(openApi())),
 ];
