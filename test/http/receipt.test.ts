@@ -120,7 +120,7 @@ const fromBase64Url = (text: string): string => Buffer.from(text, "base64url").t
 
 test("where the organisation hides its specs, receipts show their hashes alone, until it shows them again", async () => {
   const [home, other] = [await service.organisation(), await service.organisation()];
-  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.secret-path", equals: "secret-value" }] };
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$['secret-path']", equals: "secret-value" }] };
   const settled = async (of: typeof home) => {
     const { id } = await service.opened(of, { spec });
     const source_url = source.gives({ "secret-path": "secret-value" });

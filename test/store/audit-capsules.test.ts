@@ -78,7 +78,7 @@ const CORRUPTIONS: readonly Corruption[] = [
   ],
   ["a check's capsule hash", "UPDATE checks SET capsule_hash = zeroblob(32)", /^warrant wrt_\w+: .*entry/],
   ["a check's key", "UPDATE checks SET signed_by = 'x'", /^warrant wrt_\w+: .*entry/],
-  ["a check's version", "UPDATE checks SET evaluator_version = 2", /^warrant wrt_\w+: .*entry/],
+  ["a check's version", "UPDATE checks SET evaluator_version = 9", /^warrant wrt_\w+: .*entry/],
 ];
 
 for (const corruption of CORRUPTIONS)

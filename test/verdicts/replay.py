@@ -351,7 +351,7 @@ class Pattern:
             self.at = category.end()
             return f"[{'^' if category.group(1) == 'P' else ''}{general_category(category.group(2))}]", 1
         character = self.source[self.at]
-        special = {".": r"[^\n\r]", "^": r"\A", "$": r"\Z"}.get(character)
+        special = {".": r"[^\n\r]", "^": r"(?:\A)", "$": r"(?:\Z)"}.get(character)
         if special:
             self.at += 1
             return special, 1

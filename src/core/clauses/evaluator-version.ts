@@ -2,4 +2,4 @@
  * The version of the evaluation, kept with each check. It is raised in the commit after which some evidence could get another
  * result of a clause, another score or another reason code (CONTRIBUTING, "Habits").
  */
-export const EVALUATOR_VERSION = 1;
+export const EVALUATOR_VERSION = 2;

@@ -129,8 +129,9 @@ keepToGrammar(environment);
 
 /** What json-p3's parser, which is private, has. */
 type Stream = { readonly current: Token; readonly peek: Token };
-type Token = { readonly value: string };
+type Token = { readonly kind: TokenKind; readonly value: string };
 type Parser = {
+  parse(stream: { readonly tokens: readonly Token[] }): unknown;
   readonly tokenMap: Map<TokenKind, (this: Parser, stream: Stream) => Expression>;
   decodeString(token: Token): string;
   stringFromCodePoint(point: number): string;
@@ -140,18 +141,30 @@ type Parser = {
 
 /**
  * json-p3 refuses numbers that begin with `0.` and escapes of control characters, and takes numbers such as `-01`, comparisons of
- * what is negated or in brackets, and `!!`.
+ * what is negated or in brackets, `!!`, names such as `.a-b`, slices such as `[0:1 2]`, and a comma after the last argument.
  */
 function keepToGrammar(environment: Environment): void {
   // biome-ignore lint/complexity/useLiteralKeys: it is private, and TypeScript takes it only so.
   const parser = environment["parser"] as Parser;
-  const { decodeString, throwForNonComparable, tokenMap } = parser;
+  const { decodeString, parse, throwForNonComparable, tokenMap } = parser;
   const [parseBracketed, parseNegated] = [tokenMap.get(TokenKind.LPAREN), tokenMap.get(TokenKind.NOT)];
   const refuseValue = (expression: Expression): void => {
     const isCall = expression instanceof FunctionExtension;
     const gives = isCall ? environment.functionRegister.get(expression.name)?.returnType : null;
     if (expression instanceof FilterExpressionLiteral || gives === FunctionExpressionType.ValueType)
       throw new Error("a value that is neither compared nor an argument");
+  };
+  parser.parse = (stream) => {
+    for (const [at, { kind, value }] of stream.tokens.entries()) {
+      const next = stream.tokens[at + 1];
+      if (kind === TokenKind.NAME && value.includes("-"))
+        throw new Error(`a name after a point has no "-": ['${value}'] is how it is written`);
+      if (kind === TokenKind.INDEX && next?.kind === TokenKind.INDEX)
+        throw new Error(`nothing between ${value} and ${next.value}`);
+      if (kind === TokenKind.COMMA && next?.kind === TokenKind.RPAREN)
+        throw new Error("no argument after a comma");
+    }
+    return parse.call(parser, stream);
   };
   parser.throwForLiteral = refuseValue;
   parser.stringFromCodePoint = (point) => String.fromCodePoint(point);

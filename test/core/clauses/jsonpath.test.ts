@@ -64,6 +64,15 @@ describe("a path", () => {
     "$`",
   ])("%p is refused", (path) => expect(parseJsonPath(path)).toBeString());
 
+  test.each([
+    ["$.a-b", `a name after a point has no "-": ['a-b'] is how it is written`],
+    ["$[?@.a-1==0]", `a name after a point has no "-": ['a-1'] is how it is written`],
+    ["$[0:1 2]", "nothing between 1 and 2"],
+    ["$[?count(@.*,)>0]", "no argument after a comma"],
+  ])("%p is refused, and what is wrong is said", (path, problem) =>
+    expect(parseJsonPath(path)).toBe(`is not a JSONPath of RFC 9535: ${problem}`),
+  );
+
   test("is refused above 1,024 characters", () => {
     expect(parseJsonPath(`$.${"a".repeat(1_022)}`)).toBeNull();
     expect(parseJsonPath(`$.${"a".repeat(1_023)}`)).toBe("must be at most 1024 characters");
