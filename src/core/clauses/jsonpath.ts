@@ -2,6 +2,7 @@ import {
   type FilterFunction,
   FunctionExpressionType,
   JSONPathEnvironment,
+  JSONPathNode,
   JSONPathNodeList,
   type JSONValue,
   jsonpath,
@@ -23,6 +24,7 @@ const {
   InfixExpression,
   NumberLiteral,
   PrefixExpression,
+  RelativeQuery,
   StringLiteral,
 } = jsonpath.expressions;
 type Expression = InstanceType<typeof jsonpath.expressions.FilterExpression>;
@@ -101,6 +103,13 @@ InfixExpression.prototype.evaluate = function evaluate(context) {
     default:
       return equal || isLess(right, left);
   }
+};
+
+/** In a filter inside of a filter json-p3 takes the value that the outer one looks at for the document, which is `$`. */
+RelativeQuery.prototype.evaluate = function evaluate({ currentValue, rootValue }) {
+  let nodes: Iterable<JSONPathNode> = [new JSONPathNode(currentValue, [], rootValue)];
+  for (const segment of this.path.segments) nodes = segment.lazyResolve(nodes);
+  return new JSONPathNodeList([...nodes]);
 };
 
 /** What a side of a comparison stands for. A query there selects one node at most. */
