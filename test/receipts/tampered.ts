@@ -41,6 +41,7 @@ const BY_ANYBODY: Readonly<Record<string, Change>> = {
   "a field more": (r) => (r.warrant.note = "paid in full"),
   "no anchor": (r) => (r.anchor = null),
   "no signature": (r) => (r.signature = null),
+  "another signature": (r) => (r.signature = turned(r.signature, /\.[^.]{43}(?=[^.]{43}$)/)),
   "a bit of the signature": (r) => (r.signature = turned(r.signature, /\.[^.]*$/)),
   "bits of the signature that stand for nothing": (r) =>
     (r.signature =
@@ -68,6 +69,15 @@ const BY_THE_INSTANCE: Readonly<Record<string, Change>> = {
   "a clause": (r) => (r.warrant.spec.clauses[0].equals = 404),
   "an actor": (r) => (r.trace[0].payload.actor.id = "key_x"),
   "a state beside the payload": (r) => (r.trace[1].to = "held"),
+  "a beginning beside the payload": (r) => (r.trace[1].from = "frozen"),
+  "an actor beside the payload": (r) => (r.trace[1].actor.id = "key_x"),
+  "a time beside the payload": (r) =>
+    (r.trace[1].recorded_at = r.trace[0].recorded_at.replace("2030", "2029")),
+  "rules beside the payload": (r) => (r.trace[1].rules_hash = turned(r.trace[1].rules_hash, /^./)),
+  "the agent of a payload": (r) => (r.trace[0].payload.agent_id = "agt_x"),
+  "a hash of a payload": (r) => (r.trace[0].payload_hash = turned(r.trace[0].payload_hash, /^./)),
+  "a hash of an entry": (r) => (r.trace[0].entry_hash = turned(r.trace[0].entry_hash, /^./)),
+  "a number that a double does not hold": (r) => (r.warrant.more = 2 ** 53),
   "an entry removed": (r) => r.trace.splice(1, 1),
   "two entries swapped": (r) => r.trace.splice(0, 2, r.trace[1], r.trace[0]),
   "a number of an entry": (r) => (r.trace[1].sequence = 7),
@@ -94,6 +104,8 @@ const BY_THE_INSTANCE: Readonly<Record<string, Change>> = {
 /** What its instance can rewrite altogether, with every hash, in a log of its own that no witness has seen. */
 const REWRITTEN: Readonly<Record<string, Change>> = {
   "the amount of one entry": (r) => (r.trace[1].payload.amount = "1"),
+  "a version": (r) => (r.trace[1].payload.version = 9),
+  "a beginning": (r) => (r.trace[1].from = r.trace[1].payload.from = "frozen"),
   "the warrant's id": (r) => (r.warrant.id += "0"),
   "a share of a hold": (r) => (r.trace[0].payload.released_bps = 10_000),
   "a share of more than all": (r) => shared(r, 10_001),
@@ -190,6 +202,14 @@ export async function tamperedOf(genuine: Genuine): Promise<readonly Case[]> {
   cases.push({
     ...{ ...cosigned, name: "a signature of another type" },
     receipt: JSON.stringify({ ...rest, signature: voucher }),
+  });
+  // No canonical form has a lone surrogate, so it is written by hand.
+  const surrogate = (text: string): string => text.replace("LONE", "\\ud800");
+  const lone = { ...rest, more: "LONE" };
+  const signature = await sign(surrogate(canonicalJson(lone)), RECEIPT_TYPE);
+  cases.push({
+    ...{ ...cosigned, name: "signed anew: a lone surrogate" },
+    receipt: surrogate(JSON.stringify({ ...lone, signature })),
   });
   for (const [name, jwks] of withOtherKeys(cosigned))
     cases.push({ ...cosigned, name, jwks: JSON.stringify(jwks) });
