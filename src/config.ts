@@ -109,10 +109,23 @@ const integer =
       : { problem: `must be an integer from ${minimum} to ${maximum}` };
   };
 
-const url: Parse<string> = (text) =>
-  checkSourceUrl(text) === null && !/[?#]/.test(text)
+/** Identifiers follow from what a path stands for (`core/did-web.ts`), so it must stand for something. */
+const url: Parse<string> = (text) => {
+  if (checkSourceUrl(text) !== null || /[?#]/.test(text))
+    return { problem: "must be an http or https URL, such as https://holdfast.example" };
+  return isDecodable(text)
     ? text.replace(/\/+$/, "")
-    : { problem: "must be an http or https URL, such as https://holdfast.example" };
+    : { problem: "must have the two digits of a byte of UTF-8 after each %, such as %20" };
+};
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const networks: Parse<readonly string[]> = (text) => {
   const entries = text.split(",").map((entry) => entry.trim());
