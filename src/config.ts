@@ -115,7 +115,7 @@ const url: Parse<string> = (text) => {
     return { problem: "must be an http or https URL, such as https://holdfast.example" };
   return isDecodable(text)
     ? text.replace(/\/+$/, "")
-    : { problem: "must have the two digits of a byte of UTF-8 after each %, such as %20" };
+    : { problem: "must be a URL with the digits of UTF-8 after each %, such as %20" };
 };
 
 function isDecodable(text: string): boolean {
