@@ -50,17 +50,25 @@ export async function readSecret(
 export const readSecretFile = async (option: string, file: string): Promise<string> =>
   (await readText(option, file)).replace(/\r?\n$/, "");
 
-/** A file as text; `-` is the standard input. */
-export async function readText(option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> {
+/** A file as text, without the byte-order mark that it may begin with; `-` is the standard input. */
+export const readText = async (option: string, path: string, bytesMax = FILE_BYTES_MAX): Promise<string> =>
+  (await readExactText(option, path, bytesMax)).replace(/^\ufeff/, "");
+
+/** A file as text that has the same bytes again. */
+export async function readExactText(option: string, path: string, bytesMax: number): Promise<string> {
   const file = path === "-" ? Bun.stdin : Bun.file(path);
-  let text: string;
+  let bytes: Uint8Array;
   try {
-    text = await file.text();
+    bytes = await file.bytes();
   } catch (error) {
     const { code } = error as { code?: unknown };
     throw optionFailure(option, `cannot read ${path}${typeof code === "string" ? ` (${code})` : ""}`);
   }
-  if (Buffer.byteLength(text) > bytesMax)
+  if (bytes.length > bytesMax)
     throw optionFailure(option, `${path} is larger than ${bytesMax / FILE_BYTES_MAX} MiB`);
-  return text;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw optionFailure(option, `${path} is not text in UTF-8`);
+  }
 }

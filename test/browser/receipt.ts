@@ -111,6 +111,7 @@ test(
       text.replace("<h2>The money</h2>", "<h2>The money</h2><p>Paid twice.</p>"),
       text.replace("<body>", "<body>Paid in full."),
       text.replace('<p class="sandbox">', '<p class="sandbox" hidden>'),
+      text.replace(/<title>.*<\/title>/, "<title>Paid</title>"),
       text.replace(/<footer>.*<\/footer>/, ""),
       text.replace(block, `<p id="receipt-data">{}</p>${block}`),
       text.replace(block, block.replaceAll('"sandbox"', '"live"') + block),

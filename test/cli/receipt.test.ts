@@ -127,6 +127,20 @@ test("a witness that is named must have cosigned", async () => {
   expect([code, out]).toEqual([1, expect.stringContaining("no cosignature of the witness")]);
 });
 
+test("a file is what its bytes are", async () => {
+  const marked = `\ufeff${receipt}`;
+  expect((await verify(marked)).code).toBe(0);
+  const { text: page } = await service.get(`/t/${JSON.parse(receipt).warrant.id}/receipt.html`);
+  expect((await verify(page)).code).toBe(0);
+  const altered = await verify(`\ufeff${page}`);
+  expect([altered.code, altered.out]).toEqual([1, expect.stringContaining("the page was altered")]);
+
+  const path = join(folder, "latin.json");
+  writeFileSync(path, Buffer.from(receipt.replace("evil GmbH", "\u00e9vil"), "latin1"));
+  const { code, err } = await cli.run("receipt", "verify", path, "--jwks", jwks);
+  expect([code, err]).toEqual([1, expect.stringContaining("latin.json is not text in UTF-8")]);
+});
+
 test("files and keys that cannot be read are refused", async () => {
   const path = file("good.json", receipt);
   for (const [args, message] of [

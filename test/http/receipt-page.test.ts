@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { sha256 } from "../../src/console/receipt/sha256.ts";
 import { canonicalJson, sha256Bytes } from "../../src/core/canonical.ts";
 import { PAGE_TYPE, pageStatement, partsOfPage, signedPage } from "../../src/core/receipt/saved-page.ts";
+import { verifyFile } from "../../src/core/receipt/verify.ts";
 import { prefersHtml } from "../../src/http/accept.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
@@ -146,6 +148,45 @@ describe("the saved page", () => {
       expect((await verify(altered)).code).toBe(1);
     const other = text.replace("<h1><bdi>", "<h1><bdi>9");
     expect((await verify(other)).out).toContain("the page was altered: sha256 is");
+  });
+
+  test("holds as it is alone: no part of it may be cut, doubled, moved or put elsewhere", async () => {
+    const { text } = await savedOf(id);
+    const { problems } = await verifyFile(text, { jwks: null, witnesses: [] }, sha256Bytes);
+    expect(problems).toEqual([]);
+    const place = fc.nat({ max: text.length });
+    const piece = fc.constantFrom(
+      ...[
+        " ",
+        "<",
+        "\n",
+        "\ufeff",
+        "<!-- holdfast-receipt-page a.b.c -->\n",
+        "</script>",
+        "<title>Paid</title>",
+      ],
+      ...(/<script type="application\/json"[^<]*<\/script>/.exec(text) ?? []),
+      ...(/<!-- holdfast-receipt-page .*\n/.exec(text) ?? []),
+    );
+    await fc.assert(
+      fc.asyncProperty(place, place, place, piece, async (one, other, to, more) => {
+        const [from, end] = [Math.min(one, other), Math.max(one, other)];
+        const part = text.slice(from, end);
+        const rest = text.slice(0, from) + text.slice(end);
+        for (const altered of [
+          rest,
+          text.slice(0, to) + part + text.slice(to),
+          rest.slice(0, to) + part + rest.slice(to),
+          text.slice(0, to) + more + text.slice(to),
+          rest.slice(0, to) + more + rest.slice(to),
+        ]) {
+          if (altered === text) continue;
+          const found = await verifyFile(altered, { jwks: null, witnesses: [] }, sha256Bytes);
+          expect(found.problems).not.toEqual([]);
+        }
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test("around a genuine receipt, but signed by another key that came with it, does not hold", async () => {

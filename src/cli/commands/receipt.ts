@@ -5,7 +5,7 @@ import type { NoteKey } from "../../core/signed-note.ts";
 import { parseWitness, verifyReceiptFile } from "../../services/verify-receipt-file.ts";
 import { type CommonFlags, examples, group, withCommonFlags } from "../command.ts";
 import { CommandFailure, optionFailure } from "../failure.ts";
-import { readText } from "../input.ts";
+import { readExactText, readText } from "../input.ts";
 import { report } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
@@ -43,7 +43,7 @@ export function addReceipt(program: Command, tools: CommandLineTools): void {
     const { jwks, witness = [], json } = verify.opts<Flags>();
     const [file = ""] = verify.args;
     const verification = await verifyReceiptFile({
-      text: await readText("<file>", file, RECEIPT_BYTES_MAX),
+      text: await readExactText("<file>", file, RECEIPT_BYTES_MAX),
       jwks: jwks === undefined ? null : await readJwks(jwks),
       witnesses: witness.map(witnessOf),
     });
@@ -82,9 +82,7 @@ function inWords({
   unknown_cosigners,
 }: Verification): string {
   if (!ok || !warrant)
-    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join(
-      "\n",
-    );
+    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join("\n");
   const { id, mode, state, amount, asset, released_bps, payee, settled_at } = warrant;
   return report(
     `${mode === "sandbox" ? "SANDBOX, no real money. " : ""}The receipt holds; nothing in it was altered.`,

@@ -1,6 +1,6 @@
 import { parseJsonText } from "../../core/json-text.ts";
 import { type Verdict, verifyReceipt } from "../../core/receipt/verify.ts";
-import { contentOf } from "./content.ts";
+import { contentOf, escapeHtml, titleOf } from "./content.ts";
 import { sha256 } from "./sha256.ts";
 
 /**
@@ -20,6 +20,7 @@ type Element = { textContent: string; hidden: boolean; className: string; append
 type Button = Element & { disabled: boolean; addEventListener(type: "click", listener: () => void): void };
 type Document = {
   readonly body: Node;
+  readonly title: string;
   getElementById(id: string): Button | null;
   createElement(tag: "li"): Element;
 };
@@ -51,8 +52,11 @@ const seen = seenIn(page);
 
 function showsWhatItSays(receipt: NonNullable<Verdict["receipt"]>): boolean {
   const content = contentOf(receipt, page.getElementById("save") !== null);
-  const expected = seenIn(new DOMParser().parseFromString(content, "text/html"));
-  return expected.length === seen.length && expected.every((part, at) => seen[at]?.isEqualNode(part));
+  const title = `<title>${escapeHtml(titleOf(receipt))}</title>`;
+  const written = new DOMParser().parseFromString(`${title}<body>${content}`, "text/html");
+  const expected = seenIn(written);
+  const isSame = expected.length === seen.length && expected.every((part, at) => seen[at]?.isEqualNode(part));
+  return isSame && page.title === written.title;
 }
 
 function say(lines: readonly string[], isGood: boolean): void {

@@ -59,7 +59,8 @@ const FORM_PROBLEMS_MAX = 10;
 export async function verifyFile(text: string, against: Against, sha256: Sha256): Promise<FileVerdict> {
   const given = against.jwks === null ? ("none" as const) : ("given" as const);
   if (!isPage(text)) {
-    const parsed = parseJsonText(text);
+    // JSON may begin with a byte-order mark. In a page it is an alteration like every other.
+    const parsed = parseJsonText(text.replace(/^\ufeff/, ""));
     return "problem" in parsed
       ? { ...NOTHING, problems: [`the receipt ${parsed.problem}`], keys: given }
       : { ...(await verifyReceipt(parsed.value, against, sha256)), keys: given };

@@ -293,6 +293,33 @@ test("junk is refused, and nothing throws", async () => {
     expect((await verifyText(text)).problems).not.toEqual([]);
 });
 
+test("whatever note is in its place, the checkpoint is refused, and nothing throws", async () => {
+  const [text = "", lines = ""] = good.released.anchor.checkpoint.split("\n\n");
+  const pieces = [
+    ...text.split("\n"),
+    ...lines.split("\n"),
+    "",
+    "holdfast/a b",
+    "— a AAAA",
+    "— a b",
+    "0",
+    "x",
+  ];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(...pieces), { maxLength: 9 }),
+      fc.boolean(),
+      async (some, ends) => {
+        const checkpoint = some.join("\n") + (ends ? "\n" : "");
+        fc.pre(checkpoint !== good.released.anchor.checkpoint);
+        const receipt = { ...good.released, anchor: { ...good.released.anchor, checkpoint } };
+        expect((await verify(await signer.sign(receipt))).problems).not.toEqual([]);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
 /** What the instance itself could sign, and no honest one does. Each is signed anew, so that the signature holds. */
 const LIES: readonly (readonly [
   what: string,
