@@ -8,6 +8,7 @@ import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
+import { sigstoreWith } from "./app/sigstore.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -100,6 +101,8 @@ async function startLocked(
   if (noBackupKey) return noBackupKey;
   const witnessKey = witnessKeyOfServer(config, secrets);
   if (isRefusal(witnessKey)) return witnessKey;
+  const sigstore = sigstoreWith(config);
+  if (isRefusal(sigstore)) return sigstore;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
@@ -108,6 +111,7 @@ async function startLocked(
       store,
       keys,
       witnessSeed: () => witnessKey,
+      sigstore,
       baseUrl,
       warmChildren: 2,
       listeners,

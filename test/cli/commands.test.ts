@@ -111,7 +111,7 @@ const SUCCESSES: readonly Success[] = [
       ...["--key", JSON.stringify({ kty: "OKP", crv: "Ed25519", x: "A".repeat(43) })],
     ],
     json: { object: "source_key", origin: "https://api1.example", algorithm: "ed25519", removed_at: null },
-    people: ["Registered a key of https://api2.example.", "ed25519"],
+    people: ["Registered who signs for https://api2.example.", "ed25519"],
   },
   {
     line: ["source-keys", "list", "--organisation", "<organisation>"],
