@@ -19,6 +19,7 @@ import { receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { isoTime } from "./core/time.ts";
+import type { WebhookEndpoint } from "./core/webhook.ts";
 import { createShell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
 import { warnOfOpenFolder } from "./platform/disk.ts";
@@ -95,23 +96,15 @@ async function startLocked(
   });
   opened.defer(store.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
-  const keys = keysOfServer(config, secrets, endpoints);
-  if (isRefusal(keys)) return keys;
-  const noBackupKey = ensureBackupKey(config, secrets);
-  if (noBackupKey) return noBackupKey;
-  const witnessKey = witnessKeyOfServer(config, secrets);
-  if (isRefusal(witnessKey)) return witnessKey;
-  const sigstore = sigstoreWith(config);
-  if (isRefusal(sigstore)) return sigstore;
+  const trust = trustOfServer(config, secrets, endpoints);
+  if (isRefusal(trust)) return trust;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
       config,
       secrets,
       store,
-      keys,
-      witnessSeed: () => witnessKey,
-      sigstore,
+      ...trust,
       baseUrl,
       warmChildren: 2,
       listeners,
@@ -171,6 +164,18 @@ async function startLocked(
       await opened.disposeAsync();
     },
   };
+}
+
+/** The keys of a server, some of which its first start makes, and whom it trusts. */
+function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly WebhookEndpoint[]) {
+  const keys = keysOfServer(config, secrets, endpoints);
+  if (isRefusal(keys)) return keys;
+  const noBackupKey = ensureBackupKey(config, secrets);
+  if (noBackupKey) return noBackupKey;
+  const witnessKey = witnessKeyOfServer(config, secrets);
+  if (isRefusal(witnessKey)) return witnessKey;
+  const sigstore = sigstoreWith(config);
+  return isRefusal(sigstore) ? sigstore : { keys, witnessSeed: () => witnessKey, sigstore };
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {

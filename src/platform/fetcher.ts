@@ -67,7 +67,7 @@ export type Fetcher = {
 type MayFollow = (target: URL) => boolean;
 
 /** How long a file beside a deliverable may be. */
-export const BESIDE_BYTES_MAX = 32 * 1024;
+const BESIDE_BYTES_MAX = 32 * 1024;
 
 export const REDIRECTS_MAX = 5;
 

@@ -119,6 +119,19 @@ const SUCCESSES: readonly Success[] = [
     people: ["https://api1.example", "ed25519"],
   },
   {
+    line: [
+      ...["source-keys", "add", "--organisation", "<organisation>", "--origin", "https://signed#.example"],
+      ...["--issuer", "https://issuer.example", "--subject", "reports@api.example"],
+    ],
+    json: {
+      object: "source_key",
+      origin: "https://signed1.example",
+      algorithm: "sigstore",
+      identity: { issuer: "https://issuer.example", subject: "reports@api.example" },
+    },
+    people: ["Registered who signs for", "reports@api.example"],
+  },
+  {
     line: ["keys", "create", "--agent", "<agent>"],
     json: { object: "api_key", mode: "sandbox", created_at: NOW, secret: expect.stringMatching(/^hf_test_/) },
     people: ["hf_test_", "shown once"],

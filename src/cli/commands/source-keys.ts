@@ -19,7 +19,12 @@ const fieldsOf = (key: Answer<typeof addSourceKey>) =>
     ["origin", key.origin],
     ["algorithm", key.algorithm],
     ["thumbprint", key.thumbprint],
-    ...(key.identity ? ([["issuer", key.identity.issuer], ["subject", key.identity.subject]] as const) : []),
+    ...(key.identity
+      ? ([
+          ["issuer", key.identity.issuer],
+          ["subject", key.identity.subject],
+        ] as const)
+      : []),
     ["added", key.created_at],
     ["removed", key.removed_at],
   ] as const;

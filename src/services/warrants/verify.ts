@@ -77,8 +77,7 @@ async function runCheck(
       organisationId: begun.organisationId,
       method: "GET",
       now,
-      fetchBeside: async (url: string) =>
-        ctx.sigstore?.fetchBeside(fetched, url, owner, mayFollow) ?? null,
+      fetchBeside: async (url: string) => ctx.sigstore?.fetchBeside(fetched, url, owner, mayFollow) ?? null,
     } as const;
     const [evaluation, body, signature] = await Promise.all([
       evaluateEvidence(ctx, begun, fetched.evidence, now),
