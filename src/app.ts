@@ -8,6 +8,7 @@ import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
+import { sigstoreWith } from "./app/sigstore.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -18,6 +19,7 @@ import { receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
 import { isoTime } from "./core/time.ts";
+import type { WebhookEndpoint } from "./core/webhook.ts";
 import { createShell } from "./http/shell.ts";
 import { recoverAtStart } from "./jobs/recover.ts";
 import { warnOfOpenFolder } from "./platform/disk.ts";
@@ -94,20 +96,15 @@ async function startLocked(
   });
   opened.defer(store.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
-  const keys = keysOfServer(config, secrets, endpoints);
-  if (isRefusal(keys)) return keys;
-  const noBackupKey = ensureBackupKey(config, secrets);
-  if (noBackupKey) return noBackupKey;
-  const witnessKey = witnessKeyOfServer(config, secrets);
-  if (isRefusal(witnessKey)) return witnessKey;
+  const trust = trustOfServer(config, secrets, endpoints);
+  if (isRefusal(trust)) return trust;
   const listeners = () => [{ address: config.host, port }];
   const { ctx, warmUp, evaluators } = composeContext(
     {
       config,
       secrets,
       store,
-      keys,
-      witnessSeed: () => witnessKey,
+      ...trust,
       baseUrl,
       warmChildren: 2,
       listeners,
@@ -167,6 +164,18 @@ async function startLocked(
       await opened.disposeAsync();
     },
   };
+}
+
+/** The keys of a server, some of which its first start makes, and whom it trusts. */
+function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly WebhookEndpoint[]) {
+  const keys = keysOfServer(config, secrets, endpoints);
+  if (isRefusal(keys)) return keys;
+  const noBackupKey = ensureBackupKey(config, secrets);
+  if (noBackupKey) return noBackupKey;
+  const witnessKey = witnessKeyOfServer(config, secrets);
+  if (isRefusal(witnessKey)) return witnessKey;
+  const sigstore = sigstoreWith(config);
+  return isRefusal(sigstore) ? sigstore : { keys, witnessSeed: () => witnessKey, sigstore };
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {

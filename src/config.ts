@@ -38,6 +38,8 @@ export type Config = {
   /** For how many days the capsules of checks are kept, and how many bytes of them, of each organisation and mode. */
   readonly capsuleDays: number;
   readonly capsuleBytes: number;
+  /** The file of the trusted root of Sigstore; null where no bundle is looked at. */
+  readonly sigstoreRoot: string | null;
   /** Private networks that a seller of x402 may be on, besides every public one. */
   readonly x402AllowNetworks: readonly string[];
   /** Tokens that may be paid with, besides the built-in ones. */
@@ -177,6 +179,7 @@ const SETTINGS = {
   CONTENT_BYTES: integer(EVIDENCE_BYTES_MAX, Number.MAX_SAFE_INTEGER),
   CAPSULE_DAYS: integer(1, 3_650),
   CAPSULE_BYTES: integer(CAPSULE_BYTES_MIN, Number.MAX_SAFE_INTEGER),
+  SIGSTORE_ROOT: text,
   X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: parseAssets,
   EVM_RPC: parseEndpoints,
@@ -329,6 +332,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   idempotencyDays: values.IDEMPOTENCY_DAYS ?? 30,
   contentBytes: values.CONTENT_BYTES ?? 1024 ** 3,
   ...{ capsuleDays: values.CAPSULE_DAYS ?? 90, capsuleBytes: values.CAPSULE_BYTES ?? 1024 ** 3 },
+  sigstoreRoot: values.SIGSTORE_ROOT ?? null,
   x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
   x402Assets: values.X402_ASSETS ?? [],
   evmRpc: values.EVM_RPC ?? new Map(),

@@ -17,6 +17,7 @@ const DEFAULTS: Config = {
   contentBytes: 1_073_741_824,
   capsuleDays: 90,
   capsuleBytes: 1_073_741_824,
+  sigstoreRoot: null,
   x402AllowNetworks: [],
   x402Assets: [],
   evmRpc: new Map(),

@@ -76,7 +76,7 @@ const toolsOf = (version: string): CommandLineTools => ({
       untilStopped: untilSignal,
     });
   },
-  replayCheck: async (file) => (await import("./replay.ts")).replayAlone(file),
+  replayCheck: async (file, flags) => (await import("./replay.ts")).replayAlone(file, flags),
   async openApiDocument() {
     const { openApiDocument } = await import("../http/app.ts");
     return openApiDocument();

@@ -13,6 +13,7 @@ import { createPasswords } from "../platform/passwords.ts";
 import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
+import type { SigstoreVerifier } from "../platform/sigstore.ts";
 import { signerAmong } from "../platform/source-signature.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
 import { createSignInFailures } from "../services/auth/failures.ts";
@@ -47,6 +48,7 @@ export type ContextParts = {
   readonly store: SqliteStore;
   readonly keys: Keys;
   readonly witnessSeed: WitnessSeed;
+  readonly sigstore: SigstoreVerifier | null;
   /** The base URL of the server on this folder. The links that are printed or sent start with it. */
   readonly baseUrl: string;
   /** How many evaluators of checks are kept running for the next check. */
@@ -131,6 +133,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),
     signerAmong,
+    sigstore: parts.sigstore && { ...parts.sigstore, fetchBeside: fetcher.fetchBeside },
     capsules: capsulesWith(config),
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     async sendWebhook(request) {

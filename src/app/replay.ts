@@ -1,12 +1,22 @@
-import type { Refusal } from "../core/errors.ts";
+import type { ReplayFlags } from "../cli/tools.ts";
+import { readConfig } from "../config.ts";
+import { isRefusal, type Refusal } from "../core/errors.ts";
 import { createEvaluator } from "../platform/evaluator.ts";
 import { holdsItsDigest, signerAmong } from "../platform/source-signature.ts";
 import { type CheckReplay, replayCheck } from "../services/checks/replay.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { CLAUSE_TIMEOUT_MS, EVALUATOR_COMMAND } from "./context.ts";
+import { sigstoreWith } from "./sigstore.ts";
 
 /** Makes a check again, in an evaluator as a server has it, and without a ledger. */
-export async function replayAlone(file: unknown): Promise<CheckReplay | Refusal> {
+export async function replayAlone(
+  file: unknown,
+  { sigstoreRoot }: ReplayFlags,
+): Promise<CheckReplay | Refusal> {
+  const config = readConfig({ SIGSTORE_ROOT: sigstoreRoot });
+  if (isRefusal(config)) return config;
+  const sigstore = sigstoreWith(config);
+  if (isRefusal(sigstore)) return sigstore;
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -15,7 +25,7 @@ export async function replayAlone(file: unknown): Promise<CheckReplay | Refusal>
     size: 0,
   });
   try {
-    return await replayCheck({ evaluate: evaluator.evaluate, holdsItsDigest, signerAmong }, file);
+    return await replayCheck({ evaluate: evaluator.evaluate, holdsItsDigest, signerAmong, sigstore }, file);
   } finally {
     evaluator.close();
   }

@@ -23,7 +23,7 @@ export type CommandLineTools = {
    */
   demo(flags: DemoFlags): Promise<Refusal | null>;
   /** Makes a check again from its export. It needs no ledger. */
-  replayCheck(file: unknown): Promise<CheckReplay | Refusal>;
+  replayCheck(file: unknown, flags: ReplayFlags): Promise<CheckReplay | Refusal>;
   openApiDocument(): Promise<object>;
   /** The address at which a server with this configuration listens. */
   serverAddress(flags: AddressFlags): ServerAddress | Refusal;
@@ -76,4 +76,5 @@ export type ServeFlags = DataFlag &
     readonly trustProxy?: string;
     readonly log?: string;
   };
+export type ReplayFlags = { readonly sigstoreRoot?: string };
 export type DemoFlags = DataFlag & { readonly exit: boolean; readonly json: boolean };

@@ -96,8 +96,13 @@ export type CapsuleFacts = {
   /** Null where they are not known, or were longer than is kept. */
   readonly headers: readonly (readonly [name: string, value: string])[] | null;
   readonly holds_its_digest: boolean;
-  /** The registered key that the source has signed `@status` and `content-digest` with; null where none. */
+  /**
+   * The registered key that the source has signed `@status` and `content-digest` with, or the identity that has signed
+   * the bundle beside the answer; null where none.
+   */
   readonly signed_with: Signer | null;
+  /** The text of that bundle. */
+  readonly sigstore_bundle: string | null;
   /** Why there is no evidence; null where there is. */
   readonly source_code: SourceCode | null;
   readonly status: number | null;
@@ -117,7 +122,7 @@ export type CapsuleOf = {
   readonly evidence: Evidence;
   readonly answer: SeenAnswer;
   readonly evaluation: Evaluation;
-  readonly signer: Signer | null;
+  readonly signature: { readonly signer: Signer; readonly bundle: string | null } | null;
 };
 
 /** The facts of a capsule as canonical JSON. */
@@ -136,7 +141,8 @@ export function capsuleFacts(of: CapsuleOf): string {
     })),
     headers: answer.headers,
     holds_its_digest: answer.holdsItsDigest,
-    signed_with: of.signer,
+    signed_with: of.signature?.signer ?? null,
+    sigstore_bundle: of.signature?.bundle ?? null,
     source_code: evidence.reached ? null : evidence.reason,
     status: evidence.reached ? evidence.status : null,
     last_modified_at:

@@ -51,8 +51,23 @@ export type Fetched = {
  */
 export type Fetcher = {
   /** @param mayFollow whether a redirect to this URL may be followed; by default every one */
-  fetch(url: string, owner?: EvidenceOwner, mayFollow?: (target: URL) => boolean): Promise<Fetched>;
+  fetch(url: string, owner?: EvidenceOwner, mayFollow?: MayFollow): Promise<Fetched>;
+  /**
+   * A small file that belongs to what was fetched, in what is left of that fetch's time; null where there is none. It
+   * never rejects.
+   */
+  fetchBeside(
+    fetched: Pick<Fetched, "durationMs">,
+    url: string,
+    owner?: EvidenceOwner,
+    mayFollow?: MayFollow,
+  ): Promise<Uint8Array | null>;
 };
+
+type MayFollow = (target: URL) => boolean;
+
+/** How long a file beside a deliverable may be. */
+const BESIDE_BYTES_MAX = 32 * 1024;
 
 export const REDIRECTS_MAX = 5;
 
@@ -63,7 +78,8 @@ const HEADERS = { accept: "*/*", "accept-encoding": ACCEPT_ENCODING, "user-agent
 type Limits = {
   readonly bytesMax: number;
   readonly redirectsMax: number;
-  readonly mayFollow: (target: URL) => boolean;
+  readonly mayFollow: MayFollow;
+  readonly timeoutMs: number;
 };
 type Progress = {
   status: number | null;
@@ -74,51 +90,61 @@ type Progress = {
 
 /** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
 export function createFetcher(options: FetcherOptions): Fetcher {
-  const limits = {
+  const usual = {
     bytesMax: options.bytesMax ?? EVIDENCE_BYTES_MAX,
     redirectsMax: options.redirectsMax ?? REDIRECTS_MAX,
+    timeoutMs: options.timeoutMs,
+    mayFollow: () => true,
   };
   const budget = options.budget ?? createEvidenceBudget();
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
+  async function fetchWithin(
+    url: string,
+    owner: EvidenceOwner | undefined,
+    limits: Limits,
+  ): Promise<Fetched> {
+    const room = new EvidenceRoom(budget, owner);
+    const startedAt = performance.now();
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), limits.timeoutMs);
+    const progress: Progress = { status: null, hops: [], headers: null, holdsItsDigest: false };
+    let evidence: Evidence;
+    try {
+      evidence = await fetchEvidence(safe, limits, url, controller.signal, progress, room);
+    } catch (error) {
+      const code = codeOf(error, controller.signal);
+      if (error instanceof EvidenceBusy) throw error;
+      if (room.hasWaited && code === "source_timeout")
+        throw new EvidenceBusy("it waited for memory too long");
+      evidence = unreachedEvidence(code);
+    } finally {
+      room.end();
+      clearTimeout(timer);
+      // This closes whatever is still open, such as a body that is not read to its end.
+      controller.abort();
+    }
+    return {
+      evidence,
+      status: progress.status,
+      bytes: evidence.reached ? evidence.body.length : 0,
+      durationMs: Math.round(performance.now() - startedAt),
+      answer: progress,
+    };
+  }
   return {
-    async fetch(url, owner, mayFollow = () => true) {
-      const room = new EvidenceRoom(budget, owner);
-      const startedAt = performance.now();
-      const controller = new AbortController();
-      const timer = setTimeout(() => controller.abort(), options.timeoutMs);
-      const progress: Progress = { status: null, hops: [], headers: null, holdsItsDigest: false };
-      let evidence: Evidence;
-      try {
-        evidence = await fetchEvidence(
-          safe,
-          { ...limits, mayFollow },
-          url,
-          controller.signal,
-          progress,
-          room,
-        );
-      } catch (error) {
-        const code = codeOf(error, controller.signal);
-        if (error instanceof EvidenceBusy) throw error;
-        if (room.hasWaited && code === "source_timeout")
-          throw new EvidenceBusy("it waited for memory too long");
-        evidence = unreachedEvidence(code);
-      } finally {
-        room.end();
-        clearTimeout(timer);
-        // This closes whatever is still open, such as a body that is not read to its end.
-        controller.abort();
-      }
-      return {
-        evidence,
-        status: progress.status,
-        bytes: evidence.reached ? evidence.body.length : 0,
-        durationMs: Math.round(performance.now() - startedAt),
-        answer: progress,
-      };
+    fetch: (url, owner, mayFollow = usual.mayFollow) => fetchWithin(url, owner, { ...usual, mayFollow }),
+    async fetchBeside({ durationMs }, url, owner, mayFollow = usual.mayFollow) {
+      const timeoutMs = usual.timeoutMs - durationMs;
+      if (timeoutMs <= 0) return null;
+      const limits = { ...usual, mayFollow, timeoutMs, bytesMax: BESIDE_BYTES_MAX };
+      const { evidence } = await fetchWithin(url, owner, limits).catch(() => NOTHING);
+      return evidence.reached && evidence.status === 200 ? evidence.body : null;
     },
   };
 }
+
+/** Other bodies took the memory. */
+const NOTHING = { evidence: unreachedEvidence("source_unreachable") };
 
 function codeOf(error: unknown, signal: AbortSignal): SourceCode {
   if (error instanceof RequestFailure) return error.code;

@@ -42,6 +42,7 @@ const signerForm = () =>
   Type.Union([
     object({ kty: is("OKP"), crv: is("Ed25519"), x: text }),
     object({ kty: is("EC"), crv: is("P-256"), x: text, y: text }),
+    object({ issuer: text, subject: text }),
   ]);
 
 /** What of a file must be right before it can be evaluated. Its hashes say whether it is what Holdfast wrote. */
@@ -72,6 +73,7 @@ export const checkExportForm = () =>
         headers: orNull(arrayOf(Type.Tuple([text, text]))),
         holds_its_digest: boolean,
         signed_with: orNull(signerForm()),
+        sigstore_bundle: orNull(text),
         source_code: orNull(oneOf(SOURCE_CODES)),
         status: orNull(count),
         last_modified_at: orNull(isoText),

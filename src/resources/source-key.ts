@@ -1,4 +1,4 @@
-import { algorithmOf, type SourceKey, thumbprintOf } from "../core/source-key.ts";
+import { algorithmOf, isSigstore, type SourceKey, thumbprintOf } from "../core/source-key.ts";
 import { isoTime } from "../core/time.ts";
 
 /** A key of a source, as the command line shows it. */
@@ -7,9 +7,10 @@ export const sourceKeyResource = (key: SourceKey) => ({
   object: "source_key" as const,
   organisation_id: key.organisationId,
   origin: key.origin,
-  algorithm: algorithmOf(key.signer),
+  algorithm: isSigstore(key.signer) ? "sigstore" : algorithmOf(key.signer),
   thumbprint: thumbprintOf(key.signer),
-  jwk: key.signer,
+  jwk: isSigstore(key.signer) ? null : key.signer,
+  identity: isSigstore(key.signer) ? key.signer : null,
   created_at: isoTime(key.createdAt),
   removed_at: key.removedAt === null ? null : isoTime(key.removedAt),
 });

@@ -15,6 +15,7 @@ import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
 import type { Places } from "../platform/places.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
+import type { SigstoreVerifier } from "../platform/sigstore.ts";
 import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
@@ -56,6 +57,8 @@ export type Context = {
   readonly x402: Buying;
   readonly capsules: KeepingCapsules;
   readonly signerAmong: typeof signerAmong;
+  /** Who has signed a Sigstore bundle, and how it is fetched; null where the operator names no trusted root. */
+  readonly sigstore: (SigstoreVerifier & { readonly fetchBeside: Fetcher["fetchBeside"] }) | null;
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];

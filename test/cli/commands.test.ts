@@ -111,12 +111,25 @@ const SUCCESSES: readonly Success[] = [
       ...["--key", JSON.stringify({ kty: "OKP", crv: "Ed25519", x: "A".repeat(43) })],
     ],
     json: { object: "source_key", origin: "https://api1.example", algorithm: "ed25519", removed_at: null },
-    people: ["Registered a key of https://api2.example.", "ed25519"],
+    people: ["Registered who signs for https://api2.example.", "ed25519"],
   },
   {
     line: ["source-keys", "list", "--organisation", "<organisation>"],
     json: { object: "list", data: [{ origin: "https://api1.example" }, { origin: "https://api2.example" }] },
     people: ["https://api1.example", "ed25519"],
+  },
+  {
+    line: [
+      ...["source-keys", "add", "--organisation", "<organisation>", "--origin", "https://signed#.example"],
+      ...["--issuer", "https://issuer.example", "--subject", "reports@api.example"],
+    ],
+    json: {
+      object: "source_key",
+      origin: "https://signed1.example",
+      algorithm: "sigstore",
+      identity: { issuer: "https://issuer.example", subject: "reports@api.example" },
+    },
+    people: ["Registered who signs for", "reports@api.example"],
   },
   {
     line: ["keys", "create", "--agent", "<agent>"],

@@ -129,6 +129,7 @@ export function createTestContext(
     x402: NO_MONEY,
     capsules: newCapsules(),
     signerAmong,
+    sigstore: null,
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     witness: NO_WITNESSES,

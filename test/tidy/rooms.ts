@@ -39,6 +39,9 @@ const PACKAGES_OF_CORE = [
 const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
   "bun:sqlite": ["sqlite"],
   "drizzle-orm": ["sqlite"],
+  "@sigstore/bundle": ["platform"],
+  "@sigstore/protobuf-specs": ["platform"],
+  "@sigstore/verify": ["platform"],
   "@simplewebauthn/server": ["platform"],
   "@x402/core": ["platform"],
   "@x402/evm": ["platform"],

@@ -49,13 +49,17 @@ function addReplay(checks: Command, tools: CommandLineTools): void {
     )
     .argument("<check>", "a file of `holdfast checks export`, or the check's id");
   examples(replay, "holdfast checks replay check.json", "holdfast checks replay chk_…");
+  replay.option(
+    "--sigstore-root <file>",
+    "the trusted root that a Sigstore bundle is verified with (default: HOLDFAST_SIGSTORE_ROOT)",
+  );
   withCommonFlags(replay).action(async (check: string) => {
-    const { data, json } = replay.opts<CommonFlags>();
+    const { data, json, sigstoreRoot } = replay.opts<CommonFlags & { sigstoreRoot?: string }>();
     const file = isId("check", check)
       ? await exportedFrom(tools, check, data)
       : await readJsonFile("<check>", check, FILE_BYTES_MAX);
     const replayed = await showingProgress(tools, { step: "evaluating the check", json }, async () =>
-      orFail(await tools.replayCheck(file)),
+      orFail(await tools.replayCheck(file, given({ sigstoreRoot }))),
     );
     tools.print(json ? JSON.stringify(replayed) : comparison(replayed));
     if (replayed.result === "different") throw new CommandFailure(null);

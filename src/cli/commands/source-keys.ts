@@ -7,7 +7,7 @@ import { report, table } from "../output.ts";
 import type { CommandLineTools } from "../tools.ts";
 
 export function addSourceKeys(program: Command, tools: CommandLineTools): void {
-  const keys = group(program, "source-keys", "say which keys sources sign their answers with");
+  const keys = group(program, "source-keys", "say who signs the answers of sources");
   addAdd(keys, tools);
   addList(keys, tools);
   addRemove(keys, tools);
@@ -19,6 +19,12 @@ const fieldsOf = (key: Answer<typeof addSourceKey>) =>
     ["origin", key.origin],
     ["algorithm", key.algorithm],
     ["thumbprint", key.thumbprint],
+    ...(key.identity
+      ? ([
+          ["issuer", key.identity.issuer],
+          ["subject", key.identity.subject],
+        ] as const)
+      : []),
     ["added", key.created_at],
     ["removed", key.removed_at],
   ] as const;
@@ -26,23 +32,31 @@ const fieldsOf = (key: Answer<typeof addSourceKey>) =>
 function addAdd(keys: Command, tools: CommandLineTools): void {
   const add = keys
     .command("add")
-    .summary("register a key of an origin")
+    .summary("register who signs the answers of an origin")
     .description(
-      "Registers a public key that an origin signs its answers with (HTTP Message Signatures, RFC 9421). A check of an answer that it has signed, over @status and content-digest, says `signed by the source` on the receipt. Ask the source for the key by a way that you trust.",
+      "Registers a public key that an origin signs its answers with (HTTP Message Signatures, RFC 9421, over @status and content-digest), or an identity of Sigstore whose bundle it puts beside them (needs HOLDFAST_SIGSTORE_ROOT). A check of an answer that is signed so says `signed by the source` on the receipt. Ask the source for the key or the identity by a way that you trust.",
     )
     .requiredOption("--organisation <id>", "whose checks it counts for")
     .requiredOption("--origin <origin>", "the origin that signs, such as https://api.example")
-    .requiredOption("--key <jwk>", "the public key, Ed25519 or P-256, as a JWK or @file");
-  examples(add, "holdfast source-keys add --organisation org_… --origin https://api.example --key @key.json");
-  type Flags = { organisation: string; origin: string; key: string };
+    .option("--key <jwk>", "the public key, Ed25519 or P-256, as a JWK or @file")
+    .option("--issuer <url>", "instead, of an identity of Sigstore: who has signed them in")
+    .option("--subject <text>", "and their URI or e-mail address there");
+  const origin = "holdfast source-keys add --organisation org_… --origin https://api.example";
+  examples(
+    add,
+    `${origin} --key @key.json`,
+    `${origin} --issuer https://accounts.google.com --subject reports@api.example`,
+  );
+  type Flags = { organisation: string; origin: string; key?: string; issuer?: string; subject?: string };
   runsOnLedger(add, tools, {
-    input: async ({ organisation, origin, key }: Flags) => ({
+    input: async ({ organisation, origin, key, ...identity }: Flags) => ({
       organisation_id: organisation,
       origin,
-      key: await readJson("--key", key),
+      ...identity,
+      ...(key !== undefined && { key: await readJson("--key", key) }),
     }),
     verb: (ctx, input) => addSourceKey(ctx, MACHINE, input),
-    print: (key) => report(`Registered a key of ${key.origin}.`, fieldsOf(key)),
+    print: (key) => report(`Registered who signs for ${key.origin}.`, fieldsOf(key)),
   });
 }
 
@@ -69,7 +83,7 @@ function addList(keys: Command, tools: CommandLineTools): void {
 function addRemove(keys: Command, tools: CommandLineTools): void {
   const remove = keys
     .command("remove")
-    .summary("remove a key")
+    .summary("remove a key or an identity")
     .description(
       "Removes a key. Answers that it signs from now on count as observed. What was recorded with it stays.",
     )

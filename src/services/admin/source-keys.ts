@@ -1,7 +1,9 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { parseOrigin } from "../../core/session-limits.ts";
 import {
+  parseIdentity,
   parsePublicJwk,
+  type Signer,
   SOURCE_KEYS_MAX,
   SOURCE_KEYS_OF_ORIGIN_MAX,
   type SourceKey,
@@ -17,19 +19,26 @@ type SourceKeyResource = ReturnType<typeof sourceKeyResource>;
 
 const TOO_MANY = `has ${SOURCE_KEYS_OF_ORIGIN_MAX} keys already; remove one that is no longer used`;
 
-/** Registers a key that an origin signs its answers with (README, "Signed sources"). */
+/** Registers who signs the answers of an origin: a key, or an identity of Sigstore (README, "Signed sources"). */
 export async function addSourceKey(
   ctx: Context,
   authority: Authority,
-  input: { readonly organisation_id: string; readonly origin: string; readonly key: unknown },
+  input: {
+    readonly organisation_id: string;
+    readonly origin: string;
+    /** A public key as JWK, or the two fields of an identity of Sigstore instead. */
+    readonly key?: unknown;
+    readonly issuer?: unknown;
+    readonly subject?: unknown;
+  },
 ): Promise<SourceKeyResource | Refusal> {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
   const origin = parseOrigin("origin", input.origin);
   if (isRefusal(origin)) return origin;
   if (origin.endsWith("*")) return refuseField("origin", "must be one origin, without *");
-  const jwk = parsePublicJwk("key", input.key);
-  if (isRefusal(jwk)) return jwk;
+  const signer = signerIn(input);
+  if (isRefusal(signer)) return signer;
   const id = ctx.newId("sourceKey");
   const { organisation_id: organisationId } = input;
   return administer(ctx, authority, "admin", {
@@ -37,14 +46,14 @@ export async function addSourceKey(
     needs: { sourceKeys: true },
     decide({ sourceKeys }, now): Audited<SourceKeyResource> {
       const ofOrigin = sourceKeys.filter((key) => key.origin === origin);
-      if (ofOrigin.some((key) => thumbprintOf(key.signer) === thumbprintOf(jwk)))
+      if (ofOrigin.some((key) => thumbprintOf(key.signer) === thumbprintOf(signer)))
         return { answer: refuseField("key", `is registered for ${origin} already`) };
       if (ofOrigin.length >= SOURCE_KEYS_OF_ORIGIN_MAX) return { answer: refuseField("origin", TOO_MANY) };
       if (sourceKeys.length >= SOURCE_KEYS_MAX)
         return {
           answer: refuseField("key", `is one too many: an organisation has ${SOURCE_KEYS_MAX} at most`),
         };
-      const row: SourceKey = { id, organisationId, origin, signer: jwk, createdAt: now, removedAt: null };
+      const row: SourceKey = { id, organisationId, origin, signer, createdAt: now, removedAt: null };
       const answer = sourceKeyResource(row);
       return {
         answer,
@@ -53,6 +62,13 @@ export async function addSourceKey(
       };
     },
   });
+}
+
+function signerIn({ key, issuer, subject }: Parameters<typeof addSourceKey>[2]): Signer | Refusal {
+  if (issuer === undefined && subject === undefined) return parsePublicJwk("key", key);
+  return key === undefined
+    ? parseIdentity(issuer, subject)
+    : refuseField("key", "must be left out where issuer and subject are given");
 }
 
 /** Removes a key: later answers that it signs count as observed. What was recorded with it stays. */

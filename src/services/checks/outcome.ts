@@ -8,12 +8,13 @@ import { shareOf } from "../../core/money.ts";
 import { isAboveThreshold } from "../../core/passkey.ts";
 import { BUILT_IN_RULES, decideOutcome, type PolicyDecision, scoreInBps } from "../../core/policy.ts";
 import { SYSTEM } from "../../core/roles.ts";
-import { type Signer, thumbprintOf } from "../../core/source-key.ts";
+import { thumbprintOf } from "../../core/source-key.ts";
 import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import { type MoveDetails, OF_WARRANT, STOPPING } from "../transition.ts";
+import type { SourceSignature } from "./signer.ts";
 
 /**
  * How a check ends: the policy decides, and the warrant moves accordingly, in one commit with the check's
@@ -70,12 +71,12 @@ export type Checked = {
   readonly fetched: FetchedEvidence;
   readonly evaluation: Evaluation;
   readonly capsuleHash: string;
-  readonly signer: Signer | null;
+  readonly signature: SourceSignature | null;
 };
 
 /** The record of a check. */
 export const checkOf = (
-  { id, warrantId, sourceUrl, fetched, evaluation, capsuleHash, signer }: Checked,
+  { id, warrantId, sourceUrl, fetched, evaluation, capsuleHash, signature }: Checked,
   { decision, reasonCodes }: Outcome,
 ): Check => ({
   id,
@@ -93,7 +94,7 @@ export const checkOf = (
   bandLabel: decision.bandLabel,
   evaluatedAt: evaluation.evaluatedAt,
   evaluatorVersion: EVALUATOR_VERSION,
-  signedBy: signer && thumbprintOf(signer),
+  signedBy: signature && thumbprintOf(signature.signer),
   capsuleHash,
 });
 

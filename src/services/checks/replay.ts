@@ -7,12 +7,14 @@ import { CLAUSE_CODES } from "../../core/clauses/reason-codes.ts";
 import { parseClauses } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { scoreInBps } from "../../core/policy.ts";
-import { thumbprintOf } from "../../core/source-key.ts";
+import { isSigstore, thumbprintOf } from "../../core/source-key.ts";
+import type { SigstoreVerifier } from "../../platform/sigstore.ts";
 import type { holdsItsDigest, signerAmong } from "../../platform/source-signature.ts";
 import { type CheckExport, checkExportForm } from "../../resources/check-export.ts";
 import type { Evaluate } from "../context.ts";
 
-type Said = "same" | "different";
+/** A signature that needs a trusted root which is not there is not checked. */
+type Said = "same" | "different" | "not_checked";
 type Seen = Pick<ClauseResult, "passed" | "reason_code" | "observed">;
 type Compared<Value> = { readonly result: Said; readonly recorded: Value; readonly replayed: Value };
 
@@ -35,7 +37,11 @@ export type Replaying = {
   readonly evaluate: Evaluate;
   readonly holdsItsDigest: typeof holdsItsDigest;
   readonly signerAmong: typeof signerAmong;
+  /** Null without a trusted root. */
+  readonly sigstore: SigstoreVerifier | null;
 };
+
+const UNCHECKED = Symbol("not checked");
 
 /** Whoever replays waits for nobody else. */
 const NOBODY = { organisationId: "replay", mode: "sandbox" } as const;
@@ -77,8 +83,15 @@ async function signedAgain(
   replaying: Replaying,
   facts: CapsuleFacts,
   body: Uint8Array,
-): Promise<string | null> {
-  if (facts.signed_with === null) return null;
+): Promise<string | typeof UNCHECKED | null> {
+  const { signed_with, sigstore_bundle: bundle } = facts;
+  if (signed_with === null) return null;
+  if (isSigstore(signed_with)) {
+    if (replaying.sigstore === null) return UNCHECKED;
+    if (bundle === null) return null;
+    const identity = replaying.sigstore.signerOf({ bundle, body, identities: [signed_with] });
+    return identity && thumbprintOf(identity);
+  }
   const answer = answerOf(facts);
   // Its digest is of the bytes as they were sent. Where these were coded, they are not kept.
   const isCoded = answer.headers?.some(([name]) => name === "content-encoding") ?? false;
@@ -88,7 +101,7 @@ async function signedAgain(
   const signer = await replaying.signerAmong({
     answer: { ...answer, holdsItsDigest },
     method: facts.method,
-    keys: [facts.signed_with],
+    keys: [signed_with],
     now: Date.parse(facts.evaluated_at),
   });
   return signer && thumbprintOf(signer);
@@ -124,12 +137,12 @@ function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refus
     : null;
 }
 
-const said = (isSame: boolean): Said => (isSame ? "same" : "different");
+const said = (isSame: boolean): "same" | "different" => (isSame ? "same" : "different");
 
 function comparisonOf(
   { check, capsule }: CheckExport,
   evaluation: Evaluation,
-  signedBy: string | null,
+  signedBy: string | typeof UNCHECKED | null,
 ): CheckReplay {
   const count = Math.max(check.details.length, evaluation.details.length);
   const clauses = Array.from({ length: count }, (_, index) =>
@@ -142,9 +155,12 @@ function comparisonOf(
   const compared = {
     score: compare(score),
     reason_codes: compare<readonly string[]>(reasonCodes),
-    signed_by: compare({ recorded: check.signed_by, replayed: signedBy }),
+    signed_by:
+      signedBy === UNCHECKED
+        ? ({ result: "not_checked", recorded: check.signed_by, replayed: null } as const)
+        : compare({ recorded: check.signed_by, replayed: signedBy }),
   };
-  const isSame = [...clauses, ...Object.values(compared)].every(({ result }) => result === "same");
+  const isSame = [...clauses, ...Object.values(compared)].every(({ result }) => result !== "different");
   return {
     object: "check_replay",
     check_id: check.id,

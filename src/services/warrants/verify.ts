@@ -15,7 +15,7 @@ import {
   newOutcomeIds,
   type OutcomeIds,
 } from "../checks/outcome.ts";
-import { signerOf } from "../checks/signer.ts";
+import { signatureOf } from "../checks/signer.ts";
 import type { Context } from "../context.ts";
 import { type Answer, claim, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
 import { inPlace, TOO_MANY_CHECKS } from "../in-place.ts";
@@ -69,20 +69,23 @@ async function runCheck(
   sourceUrl: string,
 ): Promise<Answer | Refusal> {
   try {
-    const fetched = await ctx.fetchEvidence(
-      sourceUrl,
-      { party: begun.organisationId, live: begun.mode === "live" },
-      (target) => sourceOrigins === null || allowsSource(sourceOrigins, target),
-    );
+    const owner = { party: begun.organisationId, live: begun.mode === "live" };
+    const mayFollow = (target: URL) => sourceOrigins === null || allowsSource(sourceOrigins, target);
+    const fetched = await ctx.fetchEvidence(sourceUrl, owner, mayFollow);
     const now = ctx.now();
-    const asked = { organisationId: begun.organisationId, method: "GET", now } as const;
-    const [evaluation, body, signer] = await Promise.all([
+    const asked = {
+      organisationId: begun.organisationId,
+      method: "GET",
+      now,
+      fetchBeside: async (url: string) => ctx.sigstore?.fetchBeside(fetched, url, owner, mayFollow) ?? null,
+    } as const;
+    const [evaluation, body, signature] = await Promise.all([
       evaluateEvidence(ctx, begun, fetched.evidence, now),
       packBody(ctx, fetched.evidence),
-      signerOf(ctx, asked, fetched.answer),
+      signatureOf(ctx, asked, fetched),
     ]);
     const ids = newOutcomeIds(ctx);
-    const of = { id: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signer };
+    const of = { id: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signature };
     const seen = { ...of, ...fetched, method: asked.method };
     const capsuleHash = await keepCapsule(ctx, begun, seen, body);
     return await completeCheck(ctx, begun, ids, { ...of, fetched, capsuleHash });

@@ -18,7 +18,7 @@ import {
   newOutcomeIds,
   type Outcome,
 } from "../checks/outcome.ts";
-import { signerOf } from "../checks/signer.ts";
+import { signatureOf } from "../checks/signer.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
 import { TOO_MANY_CHECKS } from "../in-place.ts";
@@ -111,9 +111,10 @@ async function completeSettlement(
   const ids = newOutcomeIds(ctx);
   const { evidence, evaluation, money, answer } = found;
   const { organisationId, method } = signed;
-  const asked = { organisationId, method, now: evaluation.evaluatedAt };
-  const signer = await signerOf(ctx, asked, answer);
-  const of = { id: ids.checkId, warrantId: begun.id, sourceUrl: signed.url, evaluation, signer };
+  // A seller is paid for one answer, and asked for nothing more.
+  const asked = { organisationId, method, now: evaluation.evaluatedAt, fetchBeside: null };
+  const signature = await signatureOf(ctx, asked, found);
+  const of = { id: ids.checkId, warrantId: begun.id, sourceUrl: signed.url, evaluation, signature };
   const seen = { ...of, method, evidence, answer };
   const capsuleHash = await keepCapsule(ctx, begun, seen, boughtBody(evidence));
   const checked = { ...of, fetched: fetchedOf(begun, signed, found), capsuleHash };

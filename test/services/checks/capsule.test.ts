@@ -92,6 +92,7 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
     headers: [["content-type", "application/json"]],
     holds_its_digest: false,
     signed_with: null,
+    sigstore_bundle: null,
     source_code: null,
     status: 200,
     last_modified_at: "1970-01-01T00:00:01.000Z",
