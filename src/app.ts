@@ -1,3 +1,4 @@
+import { chainAnchoring, refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
@@ -54,6 +55,8 @@ export async function startServer(
 ): Promise<RunningServer | Refusal> {
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
+  const noWallet = refuseWithoutWallet(config, secrets);
+  if (noWallet) return noWallet;
   const plan = planConnections(config);
   if (isRefusal(plan)) return plan;
   const lock = lockForServer(config.data);
@@ -123,6 +126,7 @@ async function startLocked(
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
+  const anchoring = chainAnchoring(ctx, config, secrets);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
     lastSeenAt: store.newestIdTime,
@@ -130,7 +134,8 @@ async function startLocked(
     self: SELF,
     newestBackup: backups.newestBackup,
     connectionsClosed: connections.closed,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx)],
+    anchorLateMs: anchoring.lateMs,
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx), ...anchoring.jobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

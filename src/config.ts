@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { parseEndpoint, parseGwei, WEI_OF_GWEI } from "./core/anchor-settings.ts";
 import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
@@ -49,10 +50,23 @@ export type Config = {
   readonly witnesses: readonly Witness[];
   /** Private networks that a witness may be on, besides every public one. */
   readonly witnessAllowNetworks: readonly string[];
+  /** How the log is anchored on an EVM chain; null where it is not. */
+  readonly anchor: AnchorPlan | null;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** What is logged: faults and warnings, or these and a line for each request. */
   readonly log: Log;
+};
+
+/** How the log is anchored on an EVM chain (README, "Anchors on a chain"). */
+export type AnchorPlan = {
+  readonly chainId: number;
+  /** It may hold the provider's key, so no log may show it. */
+  readonly url: string;
+  readonly confirmations: number;
+  readonly everyMinutes: number;
+  /** The most that is paid for each unit of gas, in wei. */
+  readonly feeMax: bigint;
 };
 
 const LOGS = ["faults", "requests"] as const;
@@ -77,6 +91,8 @@ export type Secrets = {
   /** The wallets' private keys as `0x` and 64 hex digits, in lower case; null where a mode has no wallet. */
   readonly x402SandboxKey: PrivateKey | null;
   readonly x402LiveKey: PrivateKey | null;
+  /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
+  readonly anchorKey: PrivateKey | null;
 };
 
 export type PrivateKey = `0x${string}`;
@@ -92,6 +108,7 @@ export const NO_SECRETS: Secrets = {
   signingKey: null,
   x402SandboxKey: null,
   x402LiveKey: null,
+  anchorKey: null,
 };
 
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
@@ -123,6 +140,10 @@ const networks: Parse<readonly string[]> = (text) => {
 };
 
 const text: Parse<string> = (given) => given;
+
+const ANCHORS = ["local", "evm"] as const;
+const anchor: Parse<(typeof ANCHORS)[number]> = (given) =>
+  ANCHORS.find((anchor) => anchor === given) ?? { problem: `must be ${ANCHORS.join(" or ")}` };
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
@@ -170,6 +191,12 @@ const SETTINGS = {
   WITNESS_FOR: parseLogs,
   WITNESSES: parseWitnesses,
   WITNESS_ALLOW_NETWORKS: networks,
+  ANCHOR: anchor,
+  ANCHOR_RPC: parseEndpoint,
+  // Nodes keep the state of the last 128 blocks, where the wallet's nonce is read.
+  ANCHOR_CONFIRMATIONS: integer(1, 100),
+  ANCHOR_MINUTES: integer(1, 10_080),
+  ANCHOR_FEE_MAX: parseGwei,
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
@@ -201,6 +228,7 @@ const SECRETS = {
       : { problem: "must be an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it" },
   X402_SANDBOX_KEY: privateKey,
   X402_LIVE_KEY: privateKey,
+  ANCHOR_KEY: privateKey,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
@@ -243,7 +271,14 @@ export function readConfig(flags: Given, environment: Given = process.env): Conf
     SETTINGS,
     Object.fromEntries(Object.entries(flags).map(([flag, to]) => [PREFIX + flag, to])),
   );
-  return isRefusal(given) ? given : configOf({ ...set, ...given });
+  if (isRefusal(given)) return given;
+  const values = { ...set, ...given };
+  return values.ANCHOR === "evm" && values.ANCHOR_RPC === undefined
+    ? refuseField(
+        `${PREFIX}ANCHOR_RPC`,
+        "must be set where HOLDFAST_ANCHOR is evm, such as eip155:8453=https://rpc.example",
+      )
+    : configOf(values);
 }
 
 /** The secrets of the environment, or of the files that it names. No message repeats one. */
@@ -276,6 +311,7 @@ export function readSecrets(
     signingKey: values.SIGNING_KEY ?? null,
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
+    anchorKey: values.ANCHOR_KEY ?? null,
     metricsToken: values.METRICS_TOKEN ?? null,
   };
 }
@@ -297,6 +333,16 @@ function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal 
   }
   return values as Values<T>;
 }
+
+const anchorPlanOf = (values: Values<typeof SETTINGS>): AnchorPlan | null =>
+  values.ANCHOR !== "evm" || values.ANCHOR_RPC === undefined
+    ? null
+    : {
+        ...values.ANCHOR_RPC,
+        confirmations: values.ANCHOR_CONFIRMATIONS ?? 12,
+        everyMinutes: values.ANCHOR_MINUTES ?? 60,
+        feeMax: values.ANCHOR_FEE_MAX ?? 100n * WEI_OF_GWEI,
+      };
 
 const configOf = (values: Values<typeof SETTINGS>): Config => ({
   data: values.DATA ?? "./data",
@@ -323,6 +369,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   witnesses: values.WITNESSES ?? [],
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   log: values.LOG ?? "faults",
+  anchor: anchorPlanOf(values),
   backups:
     values.BACKUP_FOLDER === undefined
       ? null

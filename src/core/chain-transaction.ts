@@ -9,6 +9,31 @@ export type ChainTransaction = {
   readonly signings: readonly Signing[];
 };
 
+/** What a transaction does: it calls an address with data, and carries no value. Both are `0x` and hex digits. */
+export type ChainCall = { readonly to: string; readonly data: string };
+
+/** `open` until a confirmed block has it (`confirmed`), or another transaction of its nonce (`given_up`). */
+export const TRANSACTION_STATES = ["open", "confirmed", "given_up"] as const;
+
+/** Which transaction it is: a wallet has one of each nonce on a chain. */
+export type TransactionKey = { readonly chainId: number; readonly wallet: string; readonly nonce: number };
+
+/** A transaction of the instance's own wallet as it is kept. */
+export type WalletTransaction = ChainTransaction &
+  ChainCall &
+  TransactionKey & {
+    /** The most gas that it may take. All signings have the same. */
+    readonly gas: bigint;
+    readonly state: (typeof TRANSACTION_STATES)[number];
+    /** The number of the block that has it, and the hash of the signing that is there; null unless it is confirmed. */
+    readonly block: number | null;
+    readonly minedHash: string | null;
+    readonly createdAt: number;
+  };
+
+export const transactionKey = ({ chainId, wallet, nonce }: TransactionKey): string =>
+  `${chainId} ${wallet} ${nonce}`;
+
 export type Signing = {
   /** What the chain calls it: `0x` and 64 hex digits. */
   readonly hash: string;
@@ -63,6 +88,10 @@ export type ChainRules = {
 
 /** After so many blocks without it, a transaction whose fees are too low by now gets higher ones. */
 export const BLOCKS_UNTIL_REPLACED = 5;
+
+/** Whether a confirmed transaction is still in its block. A reorganisation may take out what many blocks followed. */
+export const standsInBlock = ({ block }: WalletTransaction, { mined }: ChainView): boolean =>
+  mined !== null && mined.block === block;
 
 /** Decides what to do next with a transaction that was signed. */
 export function nextStep(

@@ -1,4 +1,10 @@
-import { BaseError, type Client, RpcRequestError, TransactionReceiptNotFoundError } from "viem";
+import {
+  BaseError,
+  type Client,
+  RpcRequestError,
+  recoverTransactionAddress,
+  TransactionReceiptNotFoundError,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import {
   estimateGas,
@@ -8,12 +14,9 @@ import {
   getTransactionReceipt,
   sendRawTransaction,
 } from "viem/actions";
-import { keccak256 } from "viem/utils";
-import type { ChainTransaction, ChainView, Fees, Signing } from "../core/chain-transaction.ts";
+import { keccak256, parseTransaction } from "viem/utils";
+import type { ChainCall, ChainTransaction, ChainView, Fees, Signing } from "../core/chain-transaction.ts";
 import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
-
-/** What a transaction does: it calls an address with data, and carries no value. Both are `0x` and hex digits. */
-export type ChainCall = { readonly to: string; readonly data: string };
 
 /** A wallet that sends transactions of its own to one EVM chain. It never throws for what a node says. */
 export type EvmWallet = {
@@ -109,6 +112,42 @@ export function createEvmWallet(
         }
       }),
   };
+}
+
+/** What a signed transaction says, and who signed it. */
+export type DecodedTransaction = ChainCall & {
+  readonly hash: string;
+  readonly chainId: number;
+  /** With its checksum. */
+  readonly wallet: string;
+  readonly nonce: number;
+  readonly gas: bigint;
+  readonly fees: Fees;
+};
+
+/** Reads what `sign` made; null for every other text. */
+export async function decodeTransaction(raw: string): Promise<DecodedTransaction | null> {
+  const serializedTransaction = raw as `0x02${string}`;
+  try {
+    const {
+      chainId,
+      nonce = 0,
+      to,
+      data = "0x",
+      gas,
+      maxFeePerGas,
+      maxPriorityFeePerGas,
+      value,
+    } = parseTransaction(serializedTransaction);
+    if (!to || gas === undefined || maxFeePerGas === undefined || value) return null;
+    return {
+      ...{ hash: keccak256(serializedTransaction), chainId, nonce, to, data, gas },
+      wallet: await recoverTransactionAddress({ serializedTransaction }),
+      fees: { max: maxFeePerGas, priority: maxPriorityFeePerGas ?? 0n },
+    };
+  } catch {
+    return null;
+  }
 }
 
 /** The signing that is in a block. The newest one is the likeliest. */

@@ -5,6 +5,7 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Write } from "../batch.ts";
 import type { Deletion, Put } from "../change.ts";
+import { chainRows } from "./chain-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
 import type { Connection } from "./open.ts";
 import type { Positions } from "./positions.ts";
@@ -45,6 +46,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
     ...purchaseRows(tables),
     ...capsuleRows(tables),
     ...witnessRows(tables),
+    ...chainRows(tables),
     ...finalRows(tables),
   });
 

@@ -6,6 +6,7 @@ import { indexKeyOf } from "../batch.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { chainLookUps } from "./chain-rows.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
@@ -248,6 +249,10 @@ function indexesOf(raw: Database): Indexes {
     sourceKeysOf: all(SOURCE_KEYS_SQL),
     oldestCapsules: all(capsulesSql("position", "?")),
     newestCapsule: first(capsulesSql("position DESC", "1")),
+    newestTransaction: first(
+      `SELECT chain_id || ' ' || wallet || ' ' || nonce AS key FROM chain_transactions
+       WHERE chain_id = ? AND wallet = ? ORDER BY nonce DESC LIMIT 1`,
+    ),
     openAuthorizations: openAuthorizationsIn(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(
@@ -328,6 +333,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables, raw),
     ...witnessLookUps(tables),
+    ...chainLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {
