@@ -127,6 +127,7 @@ async function startLocked(
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
+  const others = [...purchaseJobs(ctx), ...witnessJobs(ctx), ...anchoring.jobs];
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
     lastSeenAt: store.newestIdTime,
@@ -135,7 +136,7 @@ async function startLocked(
     newestBackup: backups.newestBackup,
     connectionsClosed: connections.closed,
     anchorLateMs: anchoring.lateMs,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx), ...anchoring.jobs],
+    jobs: [...backups.jobs, walCheckpoint.job, ...others],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -1,6 +1,12 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { parseEndpoint, parseGwei, WEI_OF_GWEI } from "./core/anchor-settings.ts";
+import {
+  type AnchorPlan,
+  anchorPlanOf,
+  parseAnchor,
+  parseEndpoint,
+  parseGwei,
+} from "./core/anchor-settings.ts";
 import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
@@ -8,6 +14,7 @@ import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
+import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
@@ -58,17 +65,6 @@ export type Config = {
   readonly log: Log;
 };
 
-/** How the log is anchored on an EVM chain (README, "Anchors on a chain"). */
-export type AnchorPlan = {
-  readonly chainId: number;
-  /** It may hold the provider's key, so no log may show it. */
-  readonly url: string;
-  readonly confirmations: number;
-  readonly everyMinutes: number;
-  /** The most that is paid for each unit of gas, in wei. */
-  readonly feeMax: bigint;
-};
-
 const LOGS = ["faults", "requests"] as const;
 export type Log = (typeof LOGS)[number];
 
@@ -94,8 +90,6 @@ export type Secrets = {
   /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
   readonly anchorKey: PrivateKey | null;
 };
-
-export type PrivateKey = `0x${string}`;
 
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
@@ -140,10 +134,6 @@ const networks: Parse<readonly string[]> = (text) => {
 };
 
 const text: Parse<string> = (given) => given;
-
-const ANCHORS = ["local", "evm"] as const;
-const anchor: Parse<(typeof ANCHORS)[number]> = (given) =>
-  ANCHORS.find((anchor) => anchor === given) ?? { problem: `must be ${ANCHORS.join(" or ")}` };
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
@@ -191,7 +181,7 @@ const SETTINGS = {
   WITNESS_FOR: parseLogs,
   WITNESSES: parseWitnesses,
   WITNESS_ALLOW_NETWORKS: networks,
-  ANCHOR: anchor,
+  ANCHOR: parseAnchor,
   ANCHOR_RPC: parseEndpoint,
   // Nodes keep the state of the last 128 blocks, where the wallet's nonce is read.
   ANCHOR_CONFIRMATIONS: integer(1, 100),
@@ -202,17 +192,6 @@ const SETTINGS = {
   BACKUP_HOUR: integer(0, 23),
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
-
-/** The order of the curve secp256k1. A private key is above zero and below this number. */
-const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-
-const privateKey: Parse<PrivateKey> = (text) => {
-  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1]?.toLowerCase() ?? "0";
-  const scalar = BigInt(`0x${digits}`);
-  return scalar > 0n && scalar < CURVE_ORDER
-    ? `0x${digits}`
-    : { problem: "must be a wallet's private key: 32 bytes in hex" };
-};
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
@@ -226,9 +205,9 @@ const SECRETS = {
     isSigningKey(text)
       ? text
       : { problem: "must be an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it" },
-  X402_SANDBOX_KEY: privateKey,
-  X402_LIVE_KEY: privateKey,
-  ANCHOR_KEY: privateKey,
+  X402_SANDBOX_KEY: parsePrivateKey,
+  X402_LIVE_KEY: parsePrivateKey,
+  ANCHOR_KEY: parsePrivateKey,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
@@ -273,12 +252,8 @@ export function readConfig(flags: Given, environment: Given = process.env): Conf
   );
   if (isRefusal(given)) return given;
   const values = { ...set, ...given };
-  return values.ANCHOR === "evm" && values.ANCHOR_RPC === undefined
-    ? refuseField(
-        `${PREFIX}ANCHOR_RPC`,
-        "must be set where HOLDFAST_ANCHOR is evm, such as eip155:8453=https://rpc.example",
-      )
-    : configOf(values);
+  const anchor = anchorPlanOf(values);
+  return isRefusal(anchor) ? anchor : configOf(values, anchor);
 }
 
 /** The secrets of the environment, or of the files that it names. No message repeats one. */
@@ -334,17 +309,7 @@ function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal 
   return values as Values<T>;
 }
 
-const anchorPlanOf = (values: Values<typeof SETTINGS>): AnchorPlan | null =>
-  values.ANCHOR !== "evm" || values.ANCHOR_RPC === undefined
-    ? null
-    : {
-        ...values.ANCHOR_RPC,
-        confirmations: values.ANCHOR_CONFIRMATIONS ?? 12,
-        everyMinutes: values.ANCHOR_MINUTES ?? 60,
-        feeMax: values.ANCHOR_FEE_MAX ?? 100n * WEI_OF_GWEI,
-      };
-
-const configOf = (values: Values<typeof SETTINGS>): Config => ({
+const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
   data: values.DATA ?? "./data",
   host: values.HOST ?? "127.0.0.1",
   port: values.PORT ?? 8080,
@@ -369,7 +334,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   witnesses: values.WITNESSES ?? [],
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   log: values.LOG ?? "faults",
-  anchor: anchorPlanOf(values),
+  anchor,
   backups:
     values.BACKUP_FOLDER === undefined
       ? null
@@ -377,4 +342,4 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
 });
 
 /** No setting is given. */
-export const DEFAULTS: Config = configOf({});
+export const DEFAULTS: Config = configOf({}, null);

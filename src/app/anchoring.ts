@@ -1,6 +1,8 @@
-import type { AnchorPlan, Config, Secrets } from "../config.ts";
+import type { Config, Secrets } from "../config.ts";
+import type { AnchorPlan } from "../core/anchor-settings.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../core/time.ts";
+import type { PrivateKey } from "../core/wallet-key.ts";
 import { caip2Of } from "../core/x402/chains.ts";
 import { type AnchorTrouble, type ChainAnchorsJob, chainAnchorsJob } from "../jobs/chain-anchors.ts";
 import type { Job } from "../jobs/scheduler.ts";
@@ -82,7 +84,7 @@ const jobOf = (ctx: Context, { run }: ChainAnchorsJob): Job => ({
   },
 });
 
-const sendingWith = ({ chainId, url, confirmations, feeMax }: AnchorPlan, key: `0x${string}`): Sending => ({
+const sendingWith = ({ chainId, url, confirmations, feeMax }: AnchorPlan, key: PrivateKey): Sending => ({
   wallet: evmWallet().createEvmWallet({ chainId, url, key }, confirmations),
   rules: { confirmations, feeMax },
   onTakenOut: ({ block, nonce }) =>
