@@ -79,6 +79,9 @@ const warnOfProxy = (header: string): void =>
     { header },
   );
 
+/** What is asked of sellers, chains and witnesses. */
+const jobsOnOthers = (ctx: Context) => [...purchaseJobs(ctx), ...witnessJobs(ctx)];
+
 async function startLocked(
   config: Config,
   secrets: Secrets,
@@ -127,16 +130,14 @@ async function startLocked(
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
-  const others = [...purchaseJobs(ctx), ...witnessJobs(ctx), ...anchoring.jobs];
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators },
     lastSeenAt: store.newestIdTime,
     monotonicNow: steadyNow,
     self: SELF,
-    newestBackup: backups.newestBackup,
-    connectionsClosed: connections.closed,
+    ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
     anchorLateMs: anchoring.lateMs,
-    jobs: [...backups.jobs, walCheckpoint.job, ...others],
+    jobs: [...backups.jobs, walCheckpoint.job, ...jobsOnOthers(ctx), ...anchoring.jobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.
