@@ -131,12 +131,11 @@ async function startLocked(
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
   const { operation, onAnswered, stop } = startOperation({
-    ...{ config, secrets, ctx, metrics, evaluators },
+    ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     lastSeenAt: store.newestIdTime,
     monotonicNow: steadyNow,
     self: SELF,
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    anchorLateMs: anchoring.lateMs,
     jobs: [...backups.jobs, walCheckpoint.job, ...jobsOnOthers(ctx), ...anchoring.jobs],
   });
   opened.defer(async () => {

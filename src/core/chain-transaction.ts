@@ -89,9 +89,14 @@ export type ChainRules = {
 /** After so many blocks without it, a transaction whose fees are too low by now gets higher ones. */
 export const BLOCKS_UNTIL_REPLACED = 5;
 
+/** No reorganisation goes back so far, and nodes forget in which block an old transaction is. */
+export const BLOCKS_UNTIL_FINAL = 10_000;
+
 /** Whether a confirmed transaction is still in its block. A reorganisation may take out what many blocks followed. */
-export const standsInBlock = ({ block }: WalletTransaction, { mined }: ChainView): boolean =>
-  mined !== null && mined.block === block;
+export const standsInBlock = (
+  { block }: Pick<WalletTransaction, "block">,
+  { mined, newestBlock }: ChainView,
+): boolean => mined?.block === block || newestBlock - (block ?? newestBlock) >= BLOCKS_UNTIL_FINAL;
 
 /** Decides what to do next with a transaction that was signed. */
 export function nextStep(

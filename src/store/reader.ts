@@ -277,9 +277,9 @@ export interface Reader {
   readonly logAnchors: {
     /** The smallest anchored checkpoint of at least this size, among those that a chain has confirmed. */
     firstConfirmed(size: number): Promise<(ChainPlace & { readonly size: number }) | null>;
-    /** The largest size of the log that is confirmed on a chain, or under way there from this wallet; 0 where there is none. */
-    sizeOn(of: WalletOfChain): Promise<number>;
-    /** The largest size of the log that any chain has confirmed. */
+    /** The largest size of the log that a chain has confirmed; 0 where there is none. */
+    sizeOn(chainId: number): Promise<number>;
+    /** The same of any chain. */
     confirmedSize(): Promise<number>;
   };
 }

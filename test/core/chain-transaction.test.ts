@@ -8,6 +8,7 @@ import {
   firstFees,
   nextStep,
   type Signing,
+  standsInBlock,
 } from "../../src/core/chain-transaction.ts";
 
 const fees = (max: bigint, priority = 1n): Fees => ({ max, priority });
@@ -128,6 +129,16 @@ describe("a transaction that was signed", () => {
       }),
     );
   });
+});
+
+test("a confirmed transaction stands while its block has it, and for good once so many blocks follow", () => {
+  const stands = (block: number | null, newestBlock: number) =>
+    standsInBlock(
+      { block: 50 },
+      view({ newestBlock, mined: block === null ? null : { hash: "0x1", block } }),
+    );
+  expect([stands(50, 60), stands(51, 60), stands(null, 60)]).toEqual([true, false, false]);
+  expect([stands(null, 10_049), stands(null, 10_050)]).toEqual([false, true]);
 });
 
 test("the first signing never pays more than may be paid", () => {

@@ -37,16 +37,16 @@ afterEach(async () => {
 });
 
 /** As after a restart: it knows nothing but the ledger. */
-const newJob = (): ChainAnchorsJob =>
+const newJob = (everyMs = HOUR_MS, random = 0): ChainAnchorsJob =>
   chainAnchorsJob(ctx, {
     sending: () => ({
       wallet: chain.wallet,
       rules: { confirmations: CONFIRMATIONS, feeMax },
       onTakenOut: ({ nonce }) => told.push(`${nonce} was taken out`),
     }),
-    everyMs: HOUR_MS,
+    everyMs,
     monotonicNow: () => time,
-    random: () => 0,
+    random: () => random,
     onTrouble: (trouble) => told.push(trouble?.outcome ?? "goes on"),
     onGivenUp: () => told.push("given up"),
   });
@@ -253,6 +253,93 @@ describe("a reorganisation", () => {
     expect(await chain.taken()).toHaveLength(2);
     for (const id of ids) expect(await chainRefs(id)).not.toContain(null);
   });
+});
+
+test("a reorganisation that moves several to another block is found, and both are named anew", async () => {
+  const ids = [await settled()];
+  await step();
+  chain.mine(CONFIRMATIONS);
+  await step();
+  ids.push(await settled());
+  await step(HOUR_MS);
+  chain.mine(CONFIRMATIONS);
+  await step();
+  // The recheck is due with the next step; both are in a block again before it.
+  await step(10 * MINUTE_MS - 2 * STEP_MS);
+  chain.takeOut(2 * CONFIRMATIONS);
+  chain.mine(CONFIRMATIONS, 1);
+  await step(2 * STEP_MS);
+  await step();
+  expect(told).toEqual(["1 was taken out", "0 was taken out"]);
+  for (const id of ids) expect(await chainRefs(id)).toEqual([ref(2), ref(2)]);
+});
+
+test("a reorganisation that takes out the one before is found while the next is under way", async () => {
+  const first = await settled();
+  await step();
+  chain.mine(CONFIRMATIONS);
+  await step();
+  await settled();
+  // The next recheck is ten minutes off, and an interval is shorter here.
+  job = newJob(MINUTE_MS);
+  await step();
+  ctx.clock.now += MINUTE_MS;
+  await step(MINUTE_MS);
+  chain.takeOut(CONFIRMATIONS);
+  chain.drop();
+  await step();
+  expect(told).toEqual(["0 was taken out"]);
+  expect(await chainRefs(first)).toEqual([null, null]);
+});
+
+test("two processes that raise the fees at once keep one signing after the other, and send what is kept", async () => {
+  await settled();
+  await step();
+  chain.drop();
+  chain.mine(5);
+  chain.fees = { max: 300n, priority: 30n };
+  const other = newJob();
+  const model = chain;
+  const { sign } = chain.wallet;
+  let isFirst = true;
+  const signing: ModelChain["wallet"]["sign"] = async (order) => {
+    if (isFirst) {
+      isFirst = false;
+      model.fees = { max: 400n, priority: 40n };
+      await other.run();
+    }
+    return sign(order);
+  };
+  chain = { ...chain, wallet: { ...chain.wallet, sign: signing } };
+  job = newJob();
+  await step();
+  const { signings } = ctx.reader.chainTransactions.after(null, 1)[0]!;
+  expect(signings).toHaveLength(2);
+  expect(new Set(chain.sent)).toEqual(new Set(signings.map(({ raw }) => raw)));
+});
+
+test("the pause after a failure is between a half and the whole of what it grows to", async () => {
+  chain.away = "unreachable";
+  await settled();
+  let asked = 0;
+  const { look } = chain.wallet;
+  const counted: ModelChain["wallet"]["look"] = (of) => {
+    asked++;
+    return look(of);
+  };
+  chain = { ...chain, wallet: { ...chain.wallet, look: counted } };
+  for (const [random, pauseMs] of [
+    [0, 2_499],
+    [0.999, 4_997],
+  ] as const) {
+    job = newJob(HOUR_MS, random);
+    asked = 0;
+    await step();
+    await step(pauseMs);
+    expect([random, asked]).toEqual([random, 1]);
+    await step(1);
+    expect([random, asked]).toEqual([random, 2]);
+  }
 });
 
 describe("what goes wrong", () => {

@@ -13,8 +13,8 @@ export type ModelChain = {
   /** Why the node is away; null where it answers. */
   away: Away["away"] | null;
   fees: Fees;
-  /** Makes blocks. The first one takes what waits. */
-  mine(blocks: number): void;
+  /** Makes blocks. The first one, or the one after so many empty ones, takes what waits. */
+  mine(blocks: number, empty?: number): void;
   /** Forgets the newest blocks. What was in them waits again. */
   takeOut(blocks: number): void;
   /** Forgets what waits. */
@@ -68,7 +68,8 @@ export function createModelChain(confirmations: number): ModelChain {
         return null;
       },
     },
-    mine(count) {
+    mine(count, empty = 0) {
+      for (let made = 0; made < empty; made++) blocks.push([]);
       for (let made = 0; made < count; made++) blocks.push(waiting.splice(0));
     },
     takeOut(count) {

@@ -14,7 +14,7 @@ export async function beginAnchor(ctx: Context, sending: Sending) {
   const { id, newest, anchored } = await ctx.store.read(async ({ instance, log, logAnchors }) => ({
     id: (await instance.get()).id,
     newest: await log.newestCheckpoint(),
-    anchored: await logAnchors.sizeOn({ chainId, wallet }),
+    anchored: await logAnchors.sizeOn(chainId),
   }));
   if (newest === null || newest.size <= anchored) return null;
   const { number: checkpoint, size, root, note } = newest;

@@ -53,11 +53,11 @@ function anchorsIn(raw: Database): SqliteReader["logAnchors"] {
     return (size: number) => statement.get(size);
   });
   const sizeOn = lazily(() => {
-    const statement = raw.prepare<{ size: bigint }, [number, string]>(
+    const statement = raw.prepare<{ size: bigint }, [number]>(
       `SELECT coalesce(max(size), 0) AS size FROM ${ANCHORS}
-       WHERE chain_id = ?1 AND (state = 'confirmed' OR state = 'open' AND wallet = ?2)`,
+       WHERE chain_id = ? AND state = 'confirmed'`,
     );
-    return (chain: number, wallet: string) => statement.get(chain, wallet);
+    return (chain: number) => statement.get(chain);
   });
   const confirmed = lazily(() => {
     const statement = raw.prepare<{ size: bigint }, []>(
@@ -72,7 +72,7 @@ function anchorsIn(raw: Database): SqliteReader["logAnchors"] {
       const place: ChainPlace = { chainId: Number(row.chain), block: Number(row.block) };
       return { size: Number(row.size), ...place };
     },
-    sizeOn: ({ chainId, wallet }) => Number(sizeOn(chainId, wallet)?.size ?? 0n),
+    sizeOn: (chainId) => Number(sizeOn(chainId)?.size ?? 0n),
     confirmedSize: () => Number(confirmed()?.size ?? 0n),
   };
 }
