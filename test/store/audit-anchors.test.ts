@@ -8,7 +8,8 @@ import { auditTransactions } from "../../src/services/chain/audit.ts";
 import { type Sending, stepTransaction } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { auditLedger } from "../../src/store/sqlite/audit.ts";
-import { createTestContext } from "../support/context.ts";
+import { createCommandLine } from "../support/command-line.ts";
+import { createTestContext, type TestContext } from "../support/context.ts";
 import { type Corruption, expectFound, withCopy } from "../support/corrupted.ts";
 import { createModelChain } from "../support/model-chain.ts";
 import { createCaller, createStage, open } from "../support/stage.ts";
@@ -159,7 +160,9 @@ describe("the audit of the ledger", () => {
 
 describe("the audit of the signatures", () => {
   /** What it says of a copy, after somebody has changed it. */
-  async function auditAfter(change: string): Promise<readonly string[]> {
+  const auditAfter = (change: string): Promise<readonly string[]> => after(change, auditTransactions);
+
+  async function after<Found>(change: string, work: (ctx: TestContext) => Promise<Found>): Promise<Found> {
     const copy = mkdtempSync(join(tmpdir(), "holdfast-audit-anchors-"));
     cpSync(folder, copy, { recursive: true });
     const raw = new Database(join(copy, "holdfast.db"));
@@ -169,7 +172,7 @@ describe("the audit of the signatures", () => {
     raw.close();
     const ctx = createTestContext({}, copy);
     try {
-      return await auditTransactions(ctx);
+      return await work(ctx);
     } finally {
       await ctx.store.close();
       rmSync(copy, { recursive: true });
@@ -202,6 +205,14 @@ describe("the audit of the signatures", () => {
         expect.stringMatching(new RegExp(`^transaction .*: ${what} is not what was signed$`)),
       );
     });
+
+  test("is part of `holdfast audit`", async () => {
+    const { code, out } = await after(first("gas = gas + 1"), (ctx) => createCommandLine(ctx).run("audit"));
+    expect([code, out]).toEqual([
+      1,
+      expect.stringContaining("the gas of signing 1 is not what was signed\n"),
+    ]);
+  });
 
   test("says so where the transactions cannot be read", async () => {
     expect(await auditAfter(first("signings = 'x'"))).toEqual([
