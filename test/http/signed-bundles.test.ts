@@ -179,7 +179,10 @@ describe("an answer is observed by this instance, and its check passes all the s
     ["there with another status", () => new Response(bundle, { status: 404 })],
     ["no JSON", () => new Response("<html>")],
     ["no UTF-8", () => new Response(Buffer.concat([Buffer.from(bundle), Buffer.of(0xff)]))],
-    ["longer than 32 KiB", () => new Response(bundle + " ".repeat(32 * 1024 + 1 - Buffer.byteLength(bundle)))],
+    [
+      "longer than 32 KiB",
+      () => new Response(bundle + " ".repeat(32 * 1024 + 1 - Buffer.byteLength(bundle))),
+    ],
     ["endless", () => new Response(new ReadableStream({ pull: (to) => to.enqueue(Buffer.alloc(4_096)) }))],
     ["elsewhere, where nobody may ask", () => Response.redirect("http://10.0.0.1/", 302)],
   ])("where the bundle is %s", async (_, answer) => {

@@ -40,6 +40,17 @@ function newTables(): Database {
 }
 
 /** How the tables react to raw SQL, with every guard in place. */
+/** A transaction of a wallet, signed twice; with other columns where they are given. */
+const sentToChain = (columns: {
+  nonce?: string;
+  state?: string;
+  signings?: string;
+  gas?: string;
+}): string => {
+  const { nonce = "0", state = "'open'", signings = "'[{},{}]'", gas = "1" } = columns;
+  return `INSERT INTO chain_transactions VALUES (1, '0xw', ${nonce}, '0xto', '0x', ${gas}, ${signings}, ${state}, NULL, NULL, 0)`;
+};
+
 describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
@@ -66,6 +77,8 @@ describe("raw SQL of a buggy caller", () => {
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
     ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '')");
     ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0)");
+    ledger.raw.run(sentToChain({}));
+    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32))");
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -880,6 +893,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("password_resets", "token_hash"),
     twice("witnessed_logs", "origin"),
     twice("cosignatures", "size witness"),
+    twice("chain_transactions", "chain_id wallet nonce"),
+    twice("log_anchors", "chain_id wallet nonce"),
     twice("policies", "id", { version: "99" }),
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
@@ -1083,6 +1098,29 @@ describe("raw SQL of a buggy caller", () => {
     ],
   ];
 
+  const rewritten = (set: string) => () => `UPDATE chain_transactions SET ${set}`;
+  const KEPT = /what was signed is kept/;
+
+  /** What wallets have sent to chains. */
+  const CHAINS: readonly [string, () => string, RegExp][] = [
+    ...["chain_id = 2", "wallet = 'x'", "nonce = 7", "\"to\" = 'x'", "data = '0x01'", "gas = 2"].map(
+      (set): [string, () => string, RegExp] => [`a transaction changed: ${set}`, rewritten(set), KEPT],
+    ),
+    ["a transaction made at another time", rewritten("created_at = 7"), KEPT],
+    ["a signing taken back", rewritten("signings = '[{}]'"), KEPT],
+    ["a signing changed", rewritten("signings = '[{},{\"a\":1},{}]'"), KEPT],
+    ["a deleted transaction", () => "DELETE FROM chain_transactions", KEPT],
+    ["a changed anchor", () => "UPDATE log_anchors SET size = 2", KEPT],
+    ["a deleted anchor", () => "DELETE FROM log_anchors", KEPT],
+    ["a transaction in no state", () => sentToChain({ nonce: "1", state: "'lost'" }), /_transactions_state/],
+    ["a confirmed one in no block", rewritten("state = 'confirmed'"), /chain_transactions_confirmed/],
+    ["an open one in a block", rewritten("block = 1, mined_hash = '0x1'"), /chain_transactions_confirmed/],
+    ["a block without a hash", rewritten("state = 'confirmed', block = 1"), /chain_transactions_confirmed/],
+    ["one that was never signed", () => sentToChain({ nonce: "1", signings: "'[]'" }), /_signed/],
+    ["a nonce below zero", () => sentToChain({ nonce: "-1" }), /chain_transactions_numbers/],
+    ["a transaction without gas", () => sentToChain({ nonce: "1", gas: "0" }), /chain_transactions_numbers/],
+  ];
+
   const newEntry = (leaf: string) =>
     `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}`;
   const aCheckpoint = (number: string, size: string) =>
@@ -1150,7 +1188,17 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted checkpoint", () => "DELETE FROM log_checkpoints", /what was signed is kept/],
   ];
 
-  const WRONG = [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES, ...TWICE, ...SHAPES, ...LOG];
+  const WRONG = [
+    ...MONEY,
+    ...WARRANTS,
+    ...HISTORY,
+    ...LIMITS,
+    ...PURCHASES,
+    ...TWICE,
+    ...SHAPES,
+    ...LOG,
+    ...CHAINS,
+  ];
   for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {
       const before = everything();

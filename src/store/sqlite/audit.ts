@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
+import { auditAnchors } from "./audit/anchors.ts";
 import { auditCapsules } from "./audit/capsules.ts";
 import { auditDeposits } from "./audit/deposits.ts";
 import { auditDirectory } from "./audit/directory.ts";
@@ -60,6 +61,7 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
   yield* guarded("the log", () => auditLog(raw));
+  yield* guarded("the anchors", () => auditAnchors(raw));
   yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the capsules", () => auditCapsules(raw));
   yield* guarded("the directory", () => auditDirectory(raw));

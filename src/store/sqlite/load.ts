@@ -6,6 +6,7 @@ import { indexKeyOf } from "../batch.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { chainLookUps } from "./chain-rows.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
@@ -19,6 +20,7 @@ import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
+import { walletIndexes } from "./wallet-indexes.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 import { witnessLookUps } from "./witness-rows.ts";
 
@@ -248,7 +250,7 @@ function indexesOf(raw: Database): Indexes {
     sourceKeysOf: all(SOURCE_KEYS_SQL),
     oldestCapsules: all(capsulesSql("position", "?")),
     newestCapsule: first(capsulesSql("position DESC", "1")),
-    openAuthorizations: openAuthorizationsIn(raw),
+    ...walletIndexes(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(
       "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role = 'owner' AND removed_at IS NULL LIMIT 1",
@@ -302,25 +304,6 @@ const contentBytesIn = (raw: Database): Ask<"contentBytes"> =>
       Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
   });
 
-/**
- * The sum of a wallet's authorizations for a token that the balance does not show: those that may still be
- * used, and those that were used after the balance was read.
- */
-function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
-  const sumWhere = (condition: string) =>
-    `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases
-     WHERE payer = ?1 AND chain_id = ?2 AND contract = ?3 AND payer IS NOT NULL AND ${condition}`;
-  return lazily(() => {
-    const open = raw.prepare<{ sum: bigint }, Asked>(
-      sumWhere("known IS NOT 'paid' AND known IS NOT 'unpaid'"),
-    );
-    const paid = raw.prepare<{ sum: bigint }, Asked>(sumWhere("known = 'paid' AND answered_at >= ?4"));
-    return ([payer, chainId, contract, since]) =>
-      (open.get(payer, chainId, contract)?.sum ?? 0n) +
-      (paid.get(payer, chainId, contract, since)?.sum ?? 0n);
-  });
-}
-
 export function createLoad({ tables, raw }: Connection, positions: Positions, names: Names): Load {
   const lookUps: LookUps = {
     ...peopleLookUps(tables),
@@ -328,6 +311,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables, raw),
     ...witnessLookUps(tables),
+    ...chainLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {
