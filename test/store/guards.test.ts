@@ -71,12 +71,12 @@ describe("raw SQL of a buggy caller", () => {
     const scope = `(SELECT scope FROM accounts WHERE position = ${account})`;
     ledger.raw.run(warrant({ id: "'wrt_sandbox'", account, scope }));
     ledger.raw.run(
-      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0 FROM deposits WHERE reference = 'second'",
+      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
     );
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
-    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '')");
-    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0)");
+    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
+    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)");
     ledger.raw.run(sentToChain({}));
     ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32))");
     const aPerson = "FROM users LIMIT 1";
@@ -114,13 +114,13 @@ describe("raw SQL of a buggy caller", () => {
     for (const leaf of [0, 1])
       ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
     ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
-    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '')");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
     for (const [id, removedAt] of [
       ["used", "NULL"],
       ["removed", "1"],
     ])
       ledger.raw.run(
-        `INSERT INTO source_keys SELECT 'sky_${id}', id, 'https://a.example', '{}', 0, ${removedAt} FROM organisations LIMIT 1`,
+        `INSERT INTO source_keys SELECT 'sky_${id}', id, 'https://a.example', '{}', 0, ${removedAt}, NULL FROM organisations LIMIT 1`,
       );
   });
 
@@ -214,12 +214,12 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted balance", () => "DELETE FROM accounts", /accounts are kept/],
     [
       "an account with something in it from the beginning",
-      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0 FROM accounts LIMIT 1",
+      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0, NULL FROM accounts LIMIT 1",
       /an account begins empty/,
     ],
     [
       "an account of nobody",
-      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0)",
+      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0, NULL)",
       /an account begins empty, in a scope/,
     ],
     ["a changed scope", () => "UPDATE scopes SET mode = 'live'", /scopes are kept/],
@@ -334,12 +334,12 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted deposit", () => "DELETE FROM deposits", /deposits are append-only/],
     [
       "a second deposit of a reference",
-      () => `INSERT INTO deposits SELECT NULL, 'dep_new', account, 1, reference, 0 FROM ${aDeposit}`,
+      () => `INSERT INTO deposits SELECT NULL, 'dep_new', account, 1, reference, 0, NULL FROM ${aDeposit}`,
       /UNIQUE constraint failed: deposits.account, deposits.reference/,
     ],
     [
       "a deposit of nothing",
-      () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0 FROM deposits LIMIT 1",
+      () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0, NULL FROM deposits LIMIT 1",
       /deposits_amount/,
     ],
   ];
@@ -454,37 +454,37 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two entries of one sequence",
       () =>
-        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id, NULL FROM trace WHERE position = 1",
+        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id, NULL, NULL FROM trace WHERE position = 1",
       /UNIQUE constraint failed: trace/,
     ],
     [
       "a system with a name",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_actor/,
     ],
     [
       "schemas after the opening",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL, NULL, NULL",
       /trace_schemas/,
     ],
     [
       "a check that nothing was verified by",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL, NULL, NULL",
       /trace_check/,
     ],
     [
       "an opening with a state before it",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_opening/,
     ],
     [
       "a second entry that opens",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_opening/,
     ],
     ["a changed verifier", () => "UPDATE verifiers SET name = 'other'", /a saved verifier is never edited/],
@@ -512,7 +512,7 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted hold", () => "DELETE FROM session_totals", /what a session held is history/],
     [
       "a hold before the last one",
-      () => "INSERT INTO session_totals SELECT session, held_at - 1, 0 FROM session_totals LIMIT 1",
+      () => "INSERT INTO session_totals SELECT session, held_at - 1, 0, NULL FROM session_totals LIMIT 1",
       /what a session held is history/,
     ],
     ["a deleted agent", () => "DELETE FROM agents", /agents are kept/],
@@ -524,18 +524,18 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a check of no warrant",
       () =>
-        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1",
       /a check belongs to a warrant/,
     ],
     [
       "a check of one id twice",
       () =>
-        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1",
       /UNIQUE constraint failed: checks.id/,
     ],
     [
       "a deposit to no account",
-      () => "INSERT INTO deposits VALUES (NULL, 'dep_new', 7777, 1, NULL, 0)",
+      () => "INSERT INTO deposits VALUES (NULL, 'dep_new', 7777, 1, NULL, 0, NULL)",
       /a deposit belongs to an account/,
     ],
     [
@@ -551,13 +551,13 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a replaced policy",
       () =>
-        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
+        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at, NULL FROM policies",
       /policies are kept/,
     ],
     [
       "a policy version twice",
       () =>
-        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at, NULL FROM policies WHERE agent_id IS NOT NULL",
       /UNIQUE constraint failed: policies.agent_id/,
     ],
     ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
@@ -609,7 +609,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a schema's name twice",
       () =>
-        "INSERT INTO schemas SELECT 'sch_new', organisation_id, name, schema, schema_hash, created_at FROM schemas",
+        "INSERT INTO schemas SELECT 'sch_new', organisation_id, name, schema, schema_hash, created_at, NULL FROM schemas",
       /UNIQUE constraint failed: schemas/,
     ],
   ];
@@ -618,7 +618,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an agent in no mode",
       () =>
-        "INSERT INTO agents SELECT NULL, 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0 FROM agents LIMIT 1",
+        "INSERT INTO agents SELECT NULL, 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0, NULL FROM agents LIMIT 1",
       /agents_mode/,
     ],
     [
@@ -636,7 +636,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an organisation's policy version twice",
       () =>
-        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0, NULL FROM policies WHERE agent_id IS NULL",
       /UNIQUE constraint failed: policies.organisation_id/,
     ],
     [
@@ -657,7 +657,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a session of no agent",
       () =>
-        "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL",
+        "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
       /FOREIGN KEY/,
     ],
     [
@@ -687,7 +687,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two unresolved escalations",
       () =>
-        `INSERT INTO escalations SELECT 'esc_new', organisation_id, mode, warrant_id, check_id, score, reason_codes, 'open', NULL, NULL, NULL, NULL, NULL, 0, NULL FROM escalations WHERE warrant_id = ${one("escalated")}`,
+        `INSERT INTO escalations SELECT 'esc_new', organisation_id, mode, warrant_id, check_id, score, reason_codes, 'open', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL FROM escalations WHERE warrant_id = ${one("escalated")}`,
       /UNIQUE constraint failed: escalations.warrant_id/,
     ],
     [
@@ -698,19 +698,19 @@ describe("raw SQL of a buggy caller", () => {
     [
       "half an outcome",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, NULL, NULL, NULL, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, NULL, NULL, NULL, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
     [
       "an outcome that is a text and a warrant",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'both', fingerprint, NULL, 201, '{}', 1, 1, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'both', fingerprint, NULL, 201, '{}', 1, 1, 1, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
     [
       "an outcome that is a warrant at no version",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, 1, NULL, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, 1, NULL, 1, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_warrant/,
     ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
@@ -732,7 +732,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a score above all",
       () =>
-        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1`,
+        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1`,
       /checks_score/,
     ],
   ];
@@ -1087,7 +1087,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a second checkpoint of a size",
       "log_checkpoints_go_on",
-      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '')",
+      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '', NULL)",
       /UNIQUE constraint failed: log_checkpoints.size/,
     ],
     [
@@ -1122,9 +1122,9 @@ describe("raw SQL of a buggy caller", () => {
   ];
 
   const newEntry = (leaf: string) =>
-    `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}`;
+    `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}, NULL`;
   const aCheckpoint = (number: string, size: string) =>
-    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '')`;
+    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '', NULL)`;
   const aTile = (level: string, tile: string, bytes: number) =>
     `INSERT INTO log_tiles VALUES (${level}, ${tile}, zeroblob(${bytes}))`;
   const nextLeaf = "(SELECT max(leaf_index) + 1 FROM trace)";

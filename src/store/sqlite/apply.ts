@@ -100,7 +100,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   function writeWarrant(before: Warrant | null, row: Warrant): void {
     if (before === null) {
       positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
-    } else moves.moveWarrant({ ...row, position: positions.of("warrant", row.id) });
+    } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
   }
 
   /** The account of an asset in a scope. The first deposit creates it. */

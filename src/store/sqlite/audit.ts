@@ -3,7 +3,9 @@ import { statSync } from "node:fs";
 import { auditAnchors } from "./audit/anchors.ts";
 import { auditCapsules } from "./audit/capsules.ts";
 import { auditDeposits } from "./audit/deposits.ts";
+import { auditDigests } from "./audit/digests.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditKept } from "./audit/kept.ts";
 import { auditLog } from "./audit/log.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { auditPurchases } from "./audit/purchases.ts";
@@ -65,6 +67,8 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the capsules", () => auditCapsules(raw));
   yield* guarded("the directory", () => auditDirectory(raw));
+  yield* guarded("the rows that are kept", () => auditKept(raw));
+  yield* guarded("the digests", () => auditDigests(raw));
 }
 
 /** The pages and indexes, and the CHECKs of every row. */

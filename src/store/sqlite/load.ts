@@ -13,7 +13,15 @@ import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
-import { balanceOf, depositOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
+import {
+  balanceOf,
+  depositOf,
+  fieldsOf,
+  idempotencyKeyOf,
+  purchaseOf,
+  traceStepOf,
+  withoutDigest,
+} from "./rows.ts";
 import { selectRows } from "./select-rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
@@ -64,24 +72,20 @@ function peopleLookUps(tables: Tables) {
 function rulesLookUps(tables: Tables) {
   const { agents, apiKeys, policies, schemas, sourceKeys, spendSessions, verifiers } = directory;
   return {
-    agent: finding(() =>
-      tables.select(withoutPosition(agents)).from(agents).where(keyed(agents.id)).prepare(),
-    ),
+    agent: finding(() => tables.select(fieldsOf(agents)).from(agents).where(keyed(agents.id)).prepare()),
     apiKey: finding(() => tables.select().from(apiKeys).where(keyed(apiKeys.id)).prepare()),
     policy: finding(() =>
-      tables.select(withoutPosition(policies)).from(policies).where(keyed(policies.id)).prepare(),
+      tables.select(fieldsOf(policies)).from(policies).where(keyed(policies.id)).prepare(),
     ),
-    schema: finding(() => tables.select().from(schemas).where(keyed(schemas.id)).prepare()),
+    schema: finding(() => tables.select(fieldsOf(schemas)).from(schemas).where(keyed(schemas.id)).prepare()),
     verifier: finding(() =>
-      tables.select(withoutPosition(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
+      tables.select(fieldsOf(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
     ),
-    sourceKey: finding(() => tables.select().from(sourceKeys).where(keyed(sourceKeys.id)).prepare()),
+    sourceKey: finding(() =>
+      tables.select(fieldsOf(sourceKeys)).from(sourceKeys).where(keyed(sourceKeys.id)).prepare(),
+    ),
     spendSession: finding(() =>
-      tables
-        .select(withoutPosition(spendSessions))
-        .from(spendSessions)
-        .where(keyed(spendSessions.id))
-        .prepare(),
+      tables.select(fieldsOf(spendSessions)).from(spendSessions).where(keyed(spendSessions.id)).prepare(),
     ),
   };
 }
@@ -101,7 +105,7 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
     traceStep: lazily(() => {
       const { warrant, sequence } = trace;
       const statement = tables
-        .select()
+        .select(withoutDigest(trace))
         .from(trace)
         .where(and(eq(warrant, placeholder("warrant")), eq(sequence, placeholder("sequence"))))
         .prepare();
@@ -115,18 +119,22 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
       };
     }),
     deposit: mapped(
-      finding(() => tables.select().from(deposits).where(keyed(deposits.id)).prepare()),
+      finding(() =>
+        tables.select(withoutDigest(deposits)).from(deposits).where(keyed(deposits.id)).prepare(),
+      ),
       (row) => depositOf(row, names),
     ),
-    escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
+    escalation: finding(() =>
+      tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
+    ),
     purchase: mapped(
-      finding(() => tables.select().from(purchases).where(keyed(purchases.id)).prepare()),
+      finding(() => tables.select(fieldsOf(purchases)).from(purchases).where(keyed(purchases.id)).prepare()),
       purchaseOf,
     ),
     idempotencyKey: lazily(() => {
       const { scope, key } = idempotencyKeys;
       const statement = tables
-        .select()
+        .select(withoutDigest(idempotencyKeys))
         .from(idempotencyKeys)
         .where(and(eq(scope, placeholder("scope")), keyed(key)))
         .prepare();
@@ -172,7 +180,7 @@ function operationLookUps(tables: Tables, raw: Database) {
       return () => instances()[0] ?? null;
     }),
     capsule: finding(() =>
-      tables.select(withoutPosition(capsules)).from(capsules).where(keyed(capsules.id)).prepare(),
+      tables.select(fieldsOf(capsules)).from(capsules).where(keyed(capsules.id)).prepare(),
     ),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
