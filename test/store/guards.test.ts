@@ -725,7 +725,7 @@ describe("raw SQL of a buggy caller", () => {
     ),
     [
       "content below nothing",
-      () => "INSERT INTO content_sums SELECT position, 0, -1 FROM scopes LIMIT 1",
+      () => "INSERT INTO content_sums SELECT position, 0, -1, NULL FROM scopes LIMIT 1",
       /content_sums_not_negative/,
     ],
     ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
@@ -880,7 +880,7 @@ describe("raw SQL of a buggy caller", () => {
     twice("contents", "hash"),
     [
       "two sums of the same content",
-      () => "INSERT INTO content_sums VALUES (1, 0, 1), (1, 0, 2)",
+      () => "INSERT INTO content_sums VALUES (1, 0, 1, NULL), (1, 0, 2, NULL)",
       /UNIQUE constraint failed: content_sums.scope, content_sums.bought$/,
     ],
     twice("deposits", "id", { reference: "NULL" }),

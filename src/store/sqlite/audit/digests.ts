@@ -12,6 +12,8 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   agents: ({ id }) => `agent ${id}`,
   capsules: ({ id }) => `capsule ${id}`,
   checks: ({ id }) => `check ${id}`,
+  content_sums: ({ scope, bought }) =>
+    `the ${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
   cosignatures: ({ witness, size }) => `the cosignature of ${witness} at ${size} leaves`,
   deposits: ({ id }) => `deposit ${id}`,
   escalations: ({ id }) => `escalation ${id}`,
@@ -27,6 +29,8 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   trace: ({ warrant, sequence }, database) =>
     `warrant ${idAt(database, "warrants", warrant)}: its trace entry ${sequence}`,
   verifiers: ({ id }) => `verifier ${id}`,
+  warrant_counts: ({ scope, agent, state }) =>
+    `the warrants counted as ${state} of the agent at position ${agent} in the scope at position ${scope}`,
   warrants: ({ id }) => `warrant ${id}`,
   witnessed_logs: ({ origin }) => `the witnessed log ${origin}`,
 };
