@@ -138,7 +138,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const audited = (): readonly string[] => auditLedger({ raw, tables: drizzle(raw) }, false);
+const audited = (): readonly string[] => auditLedger({ raw, tables: drizzle(raw) }, { checksFile: false });
 const rowsOf = (table: string): readonly Row[] =>
   raw.query<Row, []>(`SELECT rowid AS row_number, * FROM ${table} ORDER BY rowid`).all();
 const columnsOf = (table: string): readonly Column[] =>

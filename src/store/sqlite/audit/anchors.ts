@@ -5,7 +5,7 @@ import { logNameOf } from "../../../core/log.ts";
 import { chainTransactions, logAnchors } from "../tables/chain.ts";
 import { logCheckpoints } from "../tables/log.ts";
 import { expectSame, guarded, inSnapshot, readRows, rowsOf } from "./rows.ts";
-import { BY_ROW, inSlice, slicesOf } from "./slices.ts";
+import { BY_ROW, type Did, inSlice, slicesOf } from "./slices.ts";
 
 const ROWS_AT_ONCE = 1_000;
 
@@ -16,16 +16,16 @@ type Transaction = typeof chainTransactions.$inferSelect;
  * Checks each anchor against its checkpoint and its transaction. What the transactions' signatures are over is checked where they
  * can be read (`services/chain/audit.ts`). Whether a chain has them, only the chain says.
  */
-export function* auditAnchors(database: Database): Generator<string> {
+export function* auditAnchors(database: Database, did: Did): Generator<string> {
   const [instance] = database.query<{ id: string }, []>("SELECT id FROM instances").all();
   const address = anchorAddressOf(logNameOf(instance?.id ?? ""), sha256Bytes);
-  for (const { after, last } of slicesOf(database, "log_anchors", BY_ROW, ROWS_AT_ONCE))
+  for (const { after, last } of slicesOf(database, "log_anchors", BY_ROW, ROWS_AT_ONCE, did))
     yield* inSnapshot(database, () => [
       ...rowsOf(database, logAnchors, `WHERE ${inSlice("rowid")}`, after, last).flatMap(({ raw, read }) => [
         ...guarded(`anchor ${nameOf(raw)}`, () => auditAnchor(database, read(), address)),
       ]),
     ]);
-  for (const { after, last } of slicesOf(database, "chain_transactions", BY_ROW, ROWS_AT_ONCE))
+  for (const { after, last } of slicesOf(database, "chain_transactions", BY_ROW, ROWS_AT_ONCE, did))
     yield* inSnapshot(database, () => [
       ...rowsOf(database, chainTransactions, `WHERE ${inSlice("rowid")}`, after, last).flatMap(
         ({ raw, read }) => [

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { DIGEST, digestedColumns, digestOfStored } from "../row-digest.ts";
 import { inSnapshot } from "./rows.ts";
-import { BY_ROW, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_ROW, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 /** A row as the driver read it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -35,6 +35,9 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   witnessed_logs: ({ origin }) => `the witnessed log ${origin}`,
 };
 
+/** The tables whose rows have digests. */
+export const DIGESTED: readonly string[] = Object.keys(WHAT);
+
 /** How a message names a row. */
 export const nameOf = (database: Database, table: string, row: Row): string =>
   WHAT[table]?.(row, database) ?? `${table} ${row.position}`;
@@ -47,10 +50,10 @@ const idAt = (database: Database, table: string, position: unknown): string =>
 const ROWS_AT_ONCE = 2_000;
 
 /** Checks that each row is as Holdfast wrote it last: by its digest, which is of all columns that nothing else covers. */
-export function* auditDigests(database: Database): Generator<string> {
-  for (const table of Object.keys(WHAT)) {
+export function* auditDigests(database: Database, did: Did): Generator<string> {
+  for (const table of DIGESTED) {
     const columns = digestedColumns(table, columnsOf(database, table));
-    for (const slice of slicesOf(database, table, BY_ROW, ROWS_AT_ONCE))
+    for (const slice of slicesOf(database, table, BY_ROW, ROWS_AT_ONCE, did))
       yield* inSnapshot(database, () => [...auditSlice(database, table, columns, slice)]);
   }
 }
