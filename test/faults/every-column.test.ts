@@ -38,6 +38,8 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   agents: ({ id }) => [id],
   capsule_parts: ({ hash }) => [hash],
   capsules: ({ id }) => [id],
+  // The same names as its anchor's: one is gone without the other.
+  chain_transactions: ({ nonce, wallet }) => [`${nonce} of ${wallet}`],
   checks: ({ id }) => [id],
   content_sums: () => ["content of "],
   contents: ({ hash }) => [hash],
@@ -45,6 +47,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   deposits: ({ id }) => [id],
   escalations: ({ id }) => [id],
   idempotency_keys: ({ key }) => [JSON.stringify(key)],
+  log_anchors: ({ nonce, wallet }) => [`${nonce} of ${wallet}`],
   log_checkpoints: ({ number }) => [`checkpoint ${number}`],
   log_tiles: ({ tile, level }) => [`tile ${tile} of level ${level}`],
   policies: ({ id }) => [id],

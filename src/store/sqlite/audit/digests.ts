@@ -11,6 +11,8 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   accounts: ({ asset, scope }) => `the account of ${asset} in the scope at position ${scope}`,
   agents: ({ id }) => `agent ${id}`,
   capsules: ({ id }) => `capsule ${id}`,
+  chain_transactions: ({ nonce, wallet, chain_id: chain }) =>
+    `transaction ${nonce} of ${wallet} on eip155:${chain}`,
   checks: ({ id }) => `check ${id}`,
   content_sums: ({ scope, bought }) =>
     `the ${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
@@ -18,6 +20,7 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   deposits: ({ id }) => `deposit ${id}`,
   escalations: ({ id }) => `escalation ${id}`,
   idempotency_keys: ({ key }) => `idempotency key ${JSON.stringify(key)}`,
+  log_anchors: ({ nonce, wallet, chain_id: chain }) => `anchor ${nonce} of ${wallet} on eip155:${chain}`,
   log_checkpoints: ({ number }) => `checkpoint ${number}`,
   policies: ({ id }) => `policy ${id}`,
   purchases: ({ id }) => `purchase ${id}`,
