@@ -37,8 +37,8 @@ afterAll(async () => {
   await browser?.close();
   await service?.close();
   source?.stop();
-  rmSync(folder, { recursive: true, force: true }, TEST_MS);
-});
+  rmSync(folder, { recursive: true, force: true });
+}, TEST_MS);
 
 /** A page, and whatever went wrong in it: errors, dialogs and what its policy forbade. */
 async function open(url: string, offline = false): Promise<{ page: Page; problems: string[] }> {

@@ -47,8 +47,14 @@ export function openAllRows(dataFolder: string): AllRowsReader {
   }
 
   return {
+    // A job gives entries of the trace their leaves, at any moment.
     of: (organisationId) =>
-      Object.fromEntries(tables.map((table) => [table, rows(ofOrganisation.get(table)!, organisationId)])),
+      Object.fromEntries(
+        tables.map((table) => [
+          table,
+          rows(ofOrganisation.get(table)!, organisationId).map((row) => ({ ...row, leaf_index: undefined })),
+        ]),
+      ),
     all: () => Object.fromEntries(tables.map((table) => [table, rows(`SELECT * FROM "${table}"`)])),
     close: () => database.close(),
   };
