@@ -28,7 +28,7 @@ import type { SqliteStore } from "../store/sqlite/store.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
-import { verifyingBundles } from "./sigstore.ts";
+import { sigstoreWith } from "./sigstore.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
 
 export const CLAUSE_TIMEOUT_MS = SECOND_MS;
@@ -134,13 +134,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),
     signerAmong,
-    sigstore:
-      parts.sigstoreRoot === null
-        ? null
-        : {
-            ...verifyingBundles(evaluator, parts.sigstoreRoot),
-            fetchBeside: fetcher.fetchBeside,
-          },
+    sigstore: sigstoreWith(parts.sigstoreRoot, evaluator, fetcher),
     capsules: capsulesWith(config),
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     async sendWebhook(request) {

@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import type { Config } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
+import type { Fetcher } from "../platform/fetcher.ts";
 import { logWarning } from "../platform/log.ts";
 import { createSigstoreVerifier } from "../platform/sigstore.ts";
-import type { VerifyingBundles } from "../services/context.ts";
+import type { Context, VerifyingBundles } from "../services/context.ts";
 
 /** The text of the operator's trusted root of Sigstore; null where there is none. Refused where its file holds none. */
 export function sigstoreRootOf({ sigstoreRoot }: Config): { readonly sigstoreRoot: string | null } | Refusal {
@@ -38,3 +39,10 @@ export const verifyingBundles = (
     }
   },
 });
+
+/** What a server verifies bundles with, and fetches them; null without a root. */
+export const sigstoreWith = (
+  root: string | null,
+  evaluator: Evaluator,
+  { fetchBeside }: Fetcher,
+): Context["sigstore"] => (root === null ? null : { ...verifyingBundles(evaluator, root), fetchBeside });
