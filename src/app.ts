@@ -1,3 +1,4 @@
+import { chainAnchoring, refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
 import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
@@ -56,6 +57,8 @@ export async function startServer(
 ): Promise<RunningServer | Refusal> {
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
+  const noWallet = refuseWithoutWallet(config, secrets);
+  if (noWallet) return noWallet;
   const plan = planConnections(config);
   if (isRefusal(plan)) return plan;
   const lock = lockForServer(config.data);
@@ -77,6 +80,9 @@ const warnOfProxy = (header: string): void =>
     "a proxy is not trusted: name it in HOLDFAST_TRUST_PROXY, or limits take all its clients for one",
     { header },
   );
+
+/** What is asked of sellers, chains and witnesses. */
+const jobsOnOthers = (ctx: Context) => [...purchaseJobs(ctx), ...witnessJobs(ctx)];
 
 async function startLocked(
   config: Config,
@@ -120,14 +126,14 @@ async function startLocked(
   const connections = guardConnections(config, port, plan);
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
+  const anchoring = chainAnchoring(ctx, config, secrets);
   const { operation, onAnswered, stop } = startOperation({
-    ...{ config, secrets, ctx, metrics, evaluators },
+    ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     lastSeenAt: store.newestIdTime,
     monotonicNow: steadyNow,
     self: SELF,
-    newestBackup: backups.newestBackup,
-    connectionsClosed: connections.closed,
-    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnessJobs(ctx)],
+    ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
+    jobs: [...backups.jobs, walCheckpoint.job, ...jobsOnOthers(ctx), ...anchoring.jobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -1,5 +1,12 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import {
+  type AnchorPlan,
+  anchorPlanOf,
+  parseAnchor,
+  parseEndpoint,
+  parseGwei,
+} from "./core/anchor-settings.ts";
 import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
@@ -7,6 +14,7 @@ import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
+import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
@@ -51,6 +59,8 @@ export type Config = {
   readonly witnesses: readonly Witness[];
   /** Private networks that a witness may be on, besides every public one. */
   readonly witnessAllowNetworks: readonly string[];
+  /** How the log is anchored on an EVM chain; null where it is not. */
+  readonly anchor: AnchorPlan | null;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
   /** What is logged: faults and warnings, or these and a line for each request. */
@@ -79,9 +89,9 @@ export type Secrets = {
   /** The wallets' private keys as `0x` and 64 hex digits, in lower case; null where a mode has no wallet. */
   readonly x402SandboxKey: PrivateKey | null;
   readonly x402LiveKey: PrivateKey | null;
+  /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
+  readonly anchorKey: PrivateKey | null;
 };
-
-export type PrivateKey = `0x${string}`;
 
 /** No secret is set. */
 export const NO_SECRETS: Secrets = {
@@ -94,6 +104,7 @@ export const NO_SECRETS: Secrets = {
   signingKey: null,
   x402SandboxKey: null,
   x402LiveKey: null,
+  anchorKey: null,
 };
 
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
@@ -186,22 +197,17 @@ const SETTINGS = {
   WITNESS_FOR: parseLogs,
   WITNESSES: parseWitnesses,
   WITNESS_ALLOW_NETWORKS: networks,
+  ANCHOR: parseAnchor,
+  ANCHOR_RPC: parseEndpoint,
+  // Nodes keep the state of the last 128 blocks, where the wallet's nonce is read.
+  ANCHOR_CONFIRMATIONS: integer(1, 100),
+  ANCHOR_MINUTES: integer(1, 10_080),
+  ANCHOR_FEE_MAX: parseGwei,
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
-
-/** The order of the curve secp256k1. A private key is above zero and below this number. */
-const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-
-const privateKey: Parse<PrivateKey> = (text) => {
-  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1]?.toLowerCase() ?? "0";
-  const scalar = BigInt(`0x${digits}`);
-  return scalar > 0n && scalar < CURVE_ORDER
-    ? `0x${digits}`
-    : { problem: "must be a wallet's private key: 32 bytes in hex" };
-};
 
 /** Settings that are secrets. Each may also come from a file: its path is in the variable of the same name with `_FILE`. */
 const SECRETS = {
@@ -215,8 +221,9 @@ const SECRETS = {
     isSigningKey(text)
       ? text
       : { problem: "must be an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` makes it" },
-  X402_SANDBOX_KEY: privateKey,
-  X402_LIVE_KEY: privateKey,
+  X402_SANDBOX_KEY: parsePrivateKey,
+  X402_LIVE_KEY: parsePrivateKey,
+  ANCHOR_KEY: parsePrivateKey,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
@@ -259,7 +266,10 @@ export function readConfig(flags: Given, environment: Given = process.env): Conf
     SETTINGS,
     Object.fromEntries(Object.entries(flags).map(([flag, to]) => [PREFIX + flag, to])),
   );
-  return isRefusal(given) ? given : configOf({ ...set, ...given });
+  if (isRefusal(given)) return given;
+  const values = { ...set, ...given };
+  const anchor = anchorPlanOf(values);
+  return isRefusal(anchor) ? anchor : configOf(values, anchor);
 }
 
 /** The secrets of the environment, or of the files that it names. No message repeats one. */
@@ -292,6 +302,7 @@ export function readSecrets(
     signingKey: values.SIGNING_KEY ?? null,
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
+    anchorKey: values.ANCHOR_KEY ?? null,
     metricsToken: values.METRICS_TOKEN ?? null,
   };
 }
@@ -314,7 +325,7 @@ function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal 
   return values as Values<T>;
 }
 
-const configOf = (values: Values<typeof SETTINGS>): Config => ({
+const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
   data: values.DATA ?? "./data",
   host: values.HOST ?? "127.0.0.1",
   port: values.PORT ?? 8080,
@@ -340,6 +351,7 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
   witnesses: values.WITNESSES ?? [],
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   log: values.LOG ?? "faults",
+  anchor,
   backups:
     values.BACKUP_FOLDER === undefined
       ? null
@@ -347,4 +359,4 @@ const configOf = (values: Values<typeof SETTINGS>): Config => ({
 });
 
 /** No setting is given. */
-export const DEFAULTS: Config = configOf({});
+export const DEFAULTS: Config = configOf({}, null);

@@ -24,6 +24,7 @@ const DEFAULTS: Config = {
   witnessFor: [],
   witnesses: [],
   witnessAllowNetworks: [],
+  anchor: null,
   backups: null,
   log: "faults",
 };
@@ -33,6 +34,40 @@ const TOKEN = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 test("without settings the defaults hold", () => {
   expect(readConfig({}, {})).toEqual(DEFAULTS);
   expect(readConfig({}, { PATH: "/bin", HOLDFASTER: "1", holdfast_port: "1", PORT: "1" })).toEqual(DEFAULTS);
+});
+
+describe("anchors on a chain", () => {
+  const RPC = "eip155:8453=https://rpc.example/v2/the-key";
+  const set = (more: Record<string, string>) => {
+    const given = Object.entries({ ANCHOR: "evm", ...more });
+    return readConfig({}, Object.fromEntries(given.map(([name, value]) => [`HOLDFAST_${name}`, value])));
+  };
+
+  test("need a chain, and have defaults besides", () => {
+    const plan = {
+      ...{ chainId: 8_453, url: "https://rpc.example/v2/the-key" },
+      ...{ confirmations: 12, everyMinutes: 60, feeMax: 100_000_000_000n },
+    };
+    expect(set({ ANCHOR_RPC: RPC })).toEqual({ ...DEFAULTS, anchor: plan });
+    expect(set({})).toMatchObject({
+      refused: "validation_failed",
+      message: expect.stringMatching(/^HOLDFAST_ANCHOR_RPC: must be set where HOLDFAST_ANCHOR is evm/),
+    });
+    expect(set({ ANCHOR: "local", ANCHOR_RPC: RPC })).toEqual(DEFAULTS);
+  });
+
+  test("are made as often, waited for as long and paid for as is said", () => {
+    const more = { ANCHOR_CONFIRMATIONS: "3", ANCHOR_MINUTES: "1440", ANCHOR_FEE_MAX: "0.05" };
+    expect(set({ ANCHOR_RPC: RPC, ...more })).toMatchObject({
+      anchor: { confirmations: 3, everyMinutes: 1_440, feeMax: 50_000_000n },
+    });
+  });
+
+  test("never show their endpoint in a message: it may hold a key", () => {
+    const refusal = set({ ANCHOR_RPC: `${RPC},${RPC}` });
+    expect(isRefusal(refusal) && refusal.message).toStartWith("HOLDFAST_ANCHOR_RPC: must be one chain");
+    expect(isRefusal(refusal) && refusal.message).not.toContain("the-key");
+  });
 });
 
 describe("a good value", () => {
@@ -168,6 +203,14 @@ describe("a bad value is refused with a message that names it", () => {
       ...[`eip155:1/${TOKEN}=US DC:USDC:2`, `eip155:1/${TOKEN}=USDC:USDC:2,`],
       `eip155:1/${TOKEN}=USDC:USDC:2,eip155:1/${TOKEN.toLowerCase()}=EURC:EURC:2`,
     ],
+    ANCHOR: ["on", "EVM", "evm "],
+    ANCHOR_RPC: [
+      ...["https://rpc.example", "eip155:1", "eip155:1=ftp://rpc.example"],
+      "eip155:1=https://a.example,eip155:2=https://b.example",
+    ],
+    ANCHOR_CONFIRMATIONS: [...INTEGERS, "0", "101"],
+    ANCHOR_MINUTES: [...INTEGERS, "0", "10081"],
+    ANCHOR_FEE_MAX: [" ", "0", "0.0", "-1", "1e3", ".5", "0.0000000001", "1000000000", "10 gwei"],
     EVM_RPC: [
       ...["https://rpc.example", "eip155:1", "eip155:1=", "eip155:1=rpc.example", "base=https://rpc.example"],
       ...["eip155:01=https://rpc.example", "eip155:1=ftp://rpc.example", "eip155:1=https://a:b@rpc.example"],
@@ -286,10 +329,16 @@ describe("secrets", () => {
 
   test("of wallets are taken with and without 0x, in either case", () => {
     const digits = "aB".repeat(32);
-    expect(read({ HOLDFAST_X402_SANDBOX_KEY: digits, HOLDFAST_X402_LIVE_KEY: `0x${digits}` })).toEqual({
+    const environment = {
+      HOLDFAST_X402_SANDBOX_KEY: digits,
+      HOLDFAST_X402_LIVE_KEY: `0x${digits}`,
+      HOLDFAST_ANCHOR_KEY: digits,
+    };
+    expect(read(environment)).toEqual({
       ...NO_SECRETS,
       x402SandboxKey: `0x${digits.toLowerCase()}`,
       x402LiveKey: `0x${digits.toLowerCase()}`,
+      anchorKey: `0x${digits.toLowerCase()}`,
     });
   });
 
@@ -304,6 +353,7 @@ describe("secrets", () => {
     ...NO_KEYS.map(
       (key) => [{ HOLDFAST_X402_LIVE_KEY: key }, "HOLDFAST_X402_LIVE_KEY: must be a wallet's"] as const,
     ),
+    [{ HOLDFAST_ANCHOR_KEY: "0x11" }, "HOLDFAST_ANCHOR_KEY: must be a wallet's"],
     [{ HOLDFAST_X402_SANDBOX_KEY: "0x" }, "HOLDFAST_X402_SANDBOX_KEY: must be a wallet's"],
     [{ HOLDFAST_MASTER_KEY: "c2hvcnQ=" }, "HOLDFAST_MASTER_KEY: must be 32 bytes"],
     [{ HOLDFAST_BACKUP_KEY: "c2hvcnQ=" }, "HOLDFAST_BACKUP_KEY: must be 32 bytes"],

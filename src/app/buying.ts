@@ -1,7 +1,8 @@
-import type { Config, PrivateKey, Secrets } from "../config.ts";
+import type { Config, Secrets } from "../config.ts";
 import type { ByteBudget } from "../core/byte-budget.ts";
 import type { Mode } from "../core/roles.ts";
 import { SECOND_MS } from "../core/time.ts";
+import type { PrivateKey } from "../core/wallet-key.ts";
 import { KNOWN_ASSETS } from "../core/x402/assets.ts";
 import { FREE_BYTES_MAX } from "../core/x402/content.ts";
 import { reconcilePurchases, recoverPurchases, recoverPurchasesAtStart } from "../jobs/purchases.ts";

@@ -25,6 +25,7 @@ import type { Context } from "../services/context.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
 import type { SqliteStore } from "../store/sqlite/store.ts";
+import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
@@ -137,6 +138,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     sigstore: sigstoreWith(parts.sigstoreRoot, evaluator, fetcher),
     capsules: capsulesWith(config),
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
+    chain: ownChainWith(config),
     async sendWebhook(request) {
       const result = await webhookSender.send(request);
       metrics?.webhookAttempted(result.code);

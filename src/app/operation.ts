@@ -45,6 +45,8 @@ export type OperationOptions = {
   readonly self: readonly string[];
   readonly newestBackup: () => Figures["newestBackup"];
   readonly connectionsClosed: () => number;
+  /** For how long an anchor on a chain is late; null where there are none. */
+  readonly anchorLateMs: () => number | null;
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -109,6 +111,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       evaluators: evaluators(),
       newestBackup: options.newestBackup(),
       connectionsClosed: options.connectionsClosed(),
+      anchorLateMs: options.anchorLateMs(),
     };
   };
   return {

@@ -9,6 +9,7 @@ import {
 } from "./clauses/evidence.ts";
 import { EVIDENCE_BYTES_MAX } from "./clauses/limits.ts";
 import type { SourceCode } from "./clauses/reason-codes.ts";
+import type { Schemas } from "./clauses/schema.ts";
 import type { Mode } from "./roles.ts";
 import type { Signer } from "./source-key.ts";
 import { isoTime } from "./time.ts";
@@ -77,10 +78,14 @@ const HEADERS_LENGTH_MAX = 32 * 1024;
 
 /** The headers of an answer; null where they are longer than is kept. What is not kept is not judged either. */
 export function headersSeen(answer: Iterable<readonly [string, string]>): SeenAnswer["headers"] {
-  const headers = [...answer].map(([name, value]) => [name, value.toWellFormed()] as const);
+  const headers = [...answer].map(([name, value]) => [name, seenValue(name, value)] as const);
   const length = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
   return headers.length > HEADERS_MAX || length > HEADERS_LENGTH_MAX ? null : headers;
 }
+
+/** A cookie opens a session to whoever has it, and no signature here covers one: its hash is enough. */
+const seenValue = (name: string, value: string): string =>
+  name === "set-cookie" ? `sha256:${sha256(value)}` : value.toWellFormed();
 
 export type CapsuleFacts = {
   readonly check_id: string;
@@ -109,6 +114,8 @@ export type CapsuleFacts = {
   readonly last_modified_at: string | null;
   readonly evidence_hash: string;
   readonly bytes: number;
+  /** The hashes of the schemas that the clauses name, by their names. */
+  readonly schema_hashes: Readonly<Record<string, string>>;
   readonly evaluated_at: string;
   readonly evaluator_version: number;
 };
@@ -122,6 +129,7 @@ export type CapsuleOf = {
   readonly evidence: Evidence;
   readonly answer: SeenAnswer;
   readonly evaluation: Evaluation;
+  readonly schemas: Schemas;
   readonly signature: { readonly signer: Signer; readonly bundle: string | null } | null;
 };
 
@@ -149,6 +157,7 @@ export function capsuleFacts(of: CapsuleOf): string {
       evidence.reached && evidence.lastModifiedAt !== null ? isoTime(evidence.lastModifiedAt) : null,
     evidence_hash: evidenceHashOf(evidence),
     bytes: evidence.reached ? evidence.body.length : 0,
+    schema_hashes: Object.fromEntries(Object.entries(of.schemas).map(([name, { hash }]) => [name, hash])),
     evaluated_at: isoTime(evaluation.evaluatedAt),
     evaluator_version: EVALUATOR_VERSION,
   };

@@ -112,6 +112,8 @@ function signatureBase(message: SignedMessage, input: InnerList): string | null 
     lines.set(identifier, value);
   }
   if (!lines.has('"@status"') || !lines.has('"content-digest"')) return null;
+  // The digest is of the coded bytes. Whoever takes the coding away, or adds one, changes what they mean.
+  if (fieldOf(message, "content-encoding") !== null && !lines.has('"content-encoding"')) return null;
   lines.set('"@signature-params"', serializeInnerList(input));
   return [...lines].map(([identifier, value]) => `${identifier}: ${value}`).join("\n");
 }

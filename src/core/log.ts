@@ -24,7 +24,7 @@ export type LogPlace = {
   readonly checkpoint: number | null;
 };
 
-/** The proof that an entry is in the log, at the first checkpoint that covers it. */
+/** The proof that an entry is in the log, at a checkpoint that covers it. */
 export type Anchor = {
   readonly leafIndex: number;
   readonly size: number;
@@ -32,7 +32,8 @@ export type Anchor = {
   readonly proof: readonly Hash[];
   /** The checkpoint's signed note. */
   readonly note: string;
-  readonly chainRef: string;
+  /** Null where the log is anchored on a chain, and none has confirmed it so far. */
+  readonly chainRef: string | null;
 };
 
 /** How an entry names the checkpoint that covers it. */

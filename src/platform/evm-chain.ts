@@ -1,19 +1,9 @@
-import {
-  BaseError,
-  BlockNotFoundError,
-  type Client,
-  createClient,
-  HttpRequestError,
-  http,
-  RpcRequestError,
-  TimeoutError,
-} from "viem";
-import { getBlock, getChainId, readContract } from "viem/actions";
+import { BaseError, BlockNotFoundError, type Client, RpcRequestError } from "viem";
+import { getBlock, readContract } from "viem/actions";
 import { DAY_MS, SECOND_MS } from "../core/time.ts";
-import { caip2Of, isTestNetwork } from "../core/x402/chains.ts";
+import { isTestNetwork } from "../core/x402/chains.ts";
 import type { Finding } from "../core/x402/purchase.ts";
-import { logUnverified } from "./certificates.ts";
-import { withReserve } from "./descriptors.ts";
+import { type AskOptions, type Away, createChainAsker } from "./ask-chain.ts";
 
 /** Reads EVM chains over the operator's own JSON-RPC endpoints. It never throws: a chain that does not answer is `Away`. */
 export type EvmChains = {
@@ -51,27 +41,13 @@ export type TokenBalance = {
   readonly blockTime: number;
 };
 
-/**
- * Why nothing is known. `none`: there is no endpoint to ask. `timeout`: no answer in time. `unreachable`: no connection, or no
- * JSON-RPC there. `wrong_chain`: the endpoint is of another chain. `no_answer`: an error, or the contract or block is missing.
- */
-export type Away = { readonly away: "none" | "timeout" | "unreachable" | "wrong_chain" | "no_answer" };
-
-export type EvmChainsOptions = {
+export type EvmChainsOptions = AskOptions & {
   /** A block is confirmed when this many blocks exist from it on, itself included. */
   readonly confirmations?: (chainId: number) => number;
-  /** The time limit of one request. */
-  readonly timeoutMs?: number;
-  /** How often a request is tried again, after a short wait that doubles each time. */
-  readonly retries?: number;
-  readonly retryDelayMs?: number;
 };
 
 const CONFIRMATIONS_MAIN = 12;
 const CONFIRMATIONS_TEST = 1;
-const TIMEOUT_MS = 5 * SECOND_MS;
-const RETRIES = 3;
-const RETRY_DELAY_MS = 200;
 
 const ABI = [
   {
@@ -95,55 +71,11 @@ const ABI = [
 
 type Hex = `0x${string}`;
 
-/** `endpoints` are JSON-RPC URLs by chain id. Nothing is asked before the first question. */
 export function createEvmChains(
   endpoints: ReadonlyMap<number, string>,
-  options: EvmChainsOptions = {},
+  { confirmations = defaultConfirmations, ...options }: EvmChainsOptions = {},
 ): EvmChains {
-  const { confirmations = defaultConfirmations, timeoutMs = TIMEOUT_MS, retries = RETRIES } = options;
-  const { retryDelayMs = RETRY_DELAY_MS } = options;
-  const clients = new Map<number, Client>();
-  const checked = new Set<number>();
-
-  const clientOf = (chainId: number, url: string): Client => {
-    const known = clients.get(chainId);
-    if (known) return known;
-    const transport = http(url, {
-      timeout: timeoutMs,
-      retryCount: retries,
-      retryDelay: retryDelayMs,
-      fetchOptions: { redirect: "error" },
-      fetchFn: (input, init) =>
-        withReserve("another", () => fetch(input, init)).catch((error: unknown) => {
-          // The chain's name, since the endpoint's URL may hold a key.
-          logUnverified(error, caip2Of(chainId));
-          throw error;
-        }),
-    });
-    const client = createClient({ transport });
-    clients.set(chainId, client);
-    return client;
-  };
-
-  /** Asks an endpoint, after it has confirmed its chain: the answer of another chain would be wrong. */
-  async function ask<Answer>(
-    chainId: number,
-    question: (client: Client) => Promise<Answer>,
-  ): Promise<Answer | Away> {
-    const url = endpoints.get(chainId);
-    if (url === undefined) return { away: "none" };
-    const client = clientOf(chainId, url);
-    try {
-      if (!checked.has(chainId)) {
-        if ((await getChainId(client)) !== chainId) return { away: "wrong_chain" };
-        checked.add(chainId);
-      }
-      return await question(client);
-    } catch (error) {
-      return { away: reasonOf(error) };
-    }
-  }
-
+  const ask = createChainAsker(endpoints, options);
   return {
     authorizationState: ({ chainId, contract, authorizer, nonce }) =>
       ask(chainId, async (client) => {
@@ -209,15 +141,9 @@ const isNoSuchBlock = (error: unknown): boolean =>
           (SERVER_ERRORS.has(cause.code) && /block|tag/i.test(cause.details)))),
   ) !== null;
 
-const defaultConfirmations = (chainId: number): number =>
+/** How many confirmations a block needs where nobody says otherwise. */
+export const defaultConfirmations = (chainId: number): number =>
   isTestNetwork(chainId) ? CONFIRMATIONS_TEST : CONFIRMATIONS_MAIN;
-
-/** viem wraps the cause of an error. Its messages hold the endpoint's URL, which may hold a key, so they are not passed on. */
-function reasonOf(error: unknown): Away["away"] {
-  if (!(error instanceof BaseError)) return "no_answer";
-  if (error.walk((cause) => cause instanceof TimeoutError) !== null) return "timeout";
-  return error.walk((cause) => cause instanceof HttpRequestError) === null ? "no_answer" : "unreachable";
-}
 
 /**
  * What the chain's answer means for an authorization (see `Finding` in core/x402/purchase.ts). It can only be used in a block

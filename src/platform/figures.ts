@@ -51,6 +51,10 @@ export type Figures = {
   readonly newestBackup: NewestBackup | null;
   /** Connections closed since they were over a limit, since this process started. */
   readonly connectionsClosed: number;
+  /** For how long an anchor of the log on a chain is late; null where there are none. */
+  readonly anchorLateMs: number | null;
+  /** How many entries of the log no chain has confirmed. */
+  readonly leavesToAnchor: number;
   readonly ready: boolean;
   /** Whether the clock is behind the ledger's last commit, or has jumped. */
   readonly clockDisagrees: boolean;

@@ -135,6 +135,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   );
   const showPurchases = createPurchaseGauges(gauge);
   const showBackups = createBackupGauges(gauge);
+  const showAnchors = createAnchorGauges(gauge);
   const showJobs = createJobGauges(gauge, total);
   const showPlaces = createPlaceGauges(gauge);
   const showEvaluators = createEvaluatorGauges(gauge, total);
@@ -153,6 +154,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showNotSent([[{}, figures.deliveries.notSent]]);
     showPurchases(figures.purchases);
     showBackups(figures.newestBackup);
+    showAnchors(figures);
     if (figures.freeBytes !== null) free.set(figures.freeBytes);
     showClosed([[{}, figures.connectionsClosed]]);
     showCapsulesNotKept([[{}, figures.capsulesNotKept]]);
@@ -213,6 +215,26 @@ function createBackupGauges(gauge: MakeGauge): (newest: Figures["newestBackup"])
     if (newest === null) return;
     newestBackup.set(newest.agreedAt / SECOND_MS);
     backupDisagrees.set(newest.disagrees ? 1 : 0);
+  };
+}
+
+function createAnchorGauges(
+  gauge: MakeGauge,
+): (anchors: Pick<Figures, "anchorLateMs" | "leavesToAnchor">) => void {
+  const late = gauge(
+    "holdfast_chain_anchor_late_seconds",
+    "For how long an anchor of the log on a chain has been due or under way. Missing where the log is not anchored on a chain.",
+  );
+  const leaves = gauge(
+    "holdfast_chain_anchor_entries_waiting",
+    "Entries of the log that no chain has confirmed. Missing where the log is not anchored on a chain.",
+  );
+  late.remove();
+  leaves.remove();
+  return ({ anchorLateMs, leavesToAnchor }) => {
+    if (anchorLateMs === null) return;
+    late.set(anchorLateMs / SECOND_MS);
+    leaves.set(leavesToAnchor);
   };
 }
 

@@ -78,6 +78,7 @@ export const checkExportForm = () =>
         status: orNull(count),
         last_modified_at: orNull(isoText),
         evidence_hash: hash,
+        schema_hashes: anyObject("The hashes of the named schemas.", hash),
         evaluated_at: isoText,
         evaluator_version: integer,
       }),

@@ -85,7 +85,7 @@ const receiptCheck = (check: Check): Wire<typeof receiptCheckForm> => ({
   }),
 });
 
-/** That the settling entry is in the log: null until a checkpoint covers it. */
+/** That the settling entry is in the log: null until a checkpoint covers it. `chain_ref` may be null for longer, where a chain has to confirm it. */
 const anchorForm = () =>
   object({
     leaf_index: count,
@@ -93,7 +93,7 @@ const anchorForm = () =>
     root: hash,
     proof: arrayOf(hash),
     checkpoint: text,
-    chain_ref: text,
+    chain_ref: orNull(text),
   });
 
 const anchorResource = ({

@@ -11,6 +11,7 @@ import type { compressBody, decompressBody } from "../platform/capsule-coding.ts
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform/evm-chain.ts";
 import type { EvmPayer } from "../platform/evm-payer.ts";
+import type { decodeTransaction } from "../platform/evm-wallet.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
 import type { NoteSigner } from "../platform/note-keys.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
@@ -65,6 +66,7 @@ export type Context = {
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
   readonly witness: Witnessing;
+  readonly chain: OwnChain;
   readonly deliverySlots: DeliverySlots;
   /**
    * Counts since the process started, for the metrics: deliveries given up after four attempts, and attempts
@@ -83,6 +85,13 @@ export type Witnessing = {
   readonly signer: () => Promise<NoteSigner>;
   readonly verify: Verify;
   readonly ask: AskWitness;
+};
+
+/** What is to be known of the chain that the instance itself sends to. */
+export type OwnChain = {
+  /** Whether the log is anchored on a chain. Its entries then have no `chain_ref` before a chain has confirmed them. */
+  readonly anchors: boolean;
+  readonly decode: typeof decodeTransaction;
 };
 
 /** What purchases by x402 are made with. */

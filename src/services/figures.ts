@@ -11,6 +11,7 @@ type LedgerFigures = Pick<
   | "deliveries"
   | "capsulesNotKept"
   | "purchases"
+  | "leavesToAnchor"
 >;
 
 /** Figures of the whole ledger, for the operator's metrics. */
@@ -38,6 +39,7 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
         lateMs: ageOf(await reader.deliveries.nextAttemptAt(), now),
         ...ctx.deliveryFailures,
       },
+      leavesToAnchor: (await reader.log.size()) - (await reader.logAnchors.confirmedSize()),
       capsulesNotKept: ctx.capsules.notKept.count,
       purchases: {
         unfinished: purchases.unfinished,

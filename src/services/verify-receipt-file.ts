@@ -19,7 +19,7 @@ export async function verifyReceiptFile({
   readonly witnesses: readonly NoteKey[];
 }) {
   const verdict = await verifyFile(text, against, sha256Bytes);
-  const { problems, keys, kid, receipt, origin, cosigned, unknownCosigners } = verdict;
+  const { problems, keys, kid, receipt, origin, cosigned, unknownCosigners, onChain } = verdict;
   const facts = receipt && { mode: receipt.mode, ...receipt.warrant };
   return {
     object: "receipt_verification" as const,
@@ -40,5 +40,7 @@ export async function verifyReceiptFile({
     log: origin,
     cosigned,
     unknown_cosigners: unknownCosigners,
+    /** What to look for on the chain that the receipt names, which was not asked. */
+    on_chain: onChain,
   };
 }

@@ -1,4 +1,5 @@
 import type { Agent } from "../core/agent.ts";
+import { transactionKey } from "../core/chain-transaction.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Policy } from "../core/policy.ts";
 import type { SpendSession } from "../core/session.ts";
@@ -209,6 +210,10 @@ export const LOOK_UPS: LookUps = {
 
   witnessedLog: (view, _, origin) => view.row("witnessedLog", origin),
   cosignature: (view, _, of) => view.row("cosignature", cosignatureKey(of)),
+
+  chainTransaction: (view, _, of) => view.row("chainTransaction", transactionKey(of)),
+  newestTransaction: (view, _, { chainId, wallet }) =>
+    rowOf(view, "chainTransaction", view.index("newestTransaction", chainId, wallet)),
 };
 
 /**

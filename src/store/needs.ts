@@ -2,6 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
+import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -151,6 +152,11 @@ export type NeedTable = {
   readonly witnessedLog: Need<string, WitnessedLog | null>;
   /** A witness's signature on a checkpoint of this log. */
   readonly cosignature: Need<Pick<Cosignature, "size" | "witness">, Cosignature | null>;
+
+  // Chains
+  readonly chainTransaction: Need<TransactionKey, WalletTransaction | null>;
+  /** The transaction of a wallet with the highest nonce. */
+  readonly newestTransaction: Need<Omit<TransactionKey, "nonce">, WalletTransaction | null>;
 };
 
 /** How many purchases `oldestFree` finds: one commit may give up the content of so many. */

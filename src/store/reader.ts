@@ -3,6 +3,8 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { AuditEntry } from "../core/audit-entry.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
+import type { ChainPlace } from "../core/chain-anchor.ts";
+import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -26,6 +28,8 @@ import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 
 import type { Scope } from "./scope.ts";
+
+export type WalletOfChain = Omit<TransactionKey, "nonce">;
 
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 
@@ -260,5 +264,22 @@ export interface Reader {
     firstSize(size: number): Promise<number | null>;
     /** Those of a witness on checkpoints below a size, the largest checkpoint first. */
     below(witness: string, size: number, limit: number): Promise<readonly Cosignature[]>;
+  };
+  /** What the instance's own wallets have sent to chains. */
+  readonly chainTransactions: {
+    /** The open one with the lowest nonce: a chain takes them in this order. */
+    firstOpen(of: WalletOfChain): Promise<WalletTransaction | null>;
+    /** The confirmed one with the highest nonce. */
+    lastConfirmed(of: WalletOfChain): Promise<WalletTransaction | null>;
+    /** Those of all wallets, in order of their keys, after the given one. */
+    after(last: TransactionKey | null, limit: number): Promise<readonly WalletTransaction[]>;
+  };
+  readonly logAnchors: {
+    /** The smallest anchored checkpoint of at least this size, among those that a chain has confirmed. */
+    firstConfirmed(size: number): Promise<(ChainPlace & { readonly size: number }) | null>;
+    /** The largest size of the log that a chain has confirmed; 0 where there is none. */
+    sizeOn(chainId: number): Promise<number>;
+    /** The same of any chain. */
+    confirmedSize(): Promise<number>;
   };
 }

@@ -66,6 +66,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   sourceKeysOf: { sourceKey: always },
   oldestCapsules: { capsule: always },
   newestCapsule: { capsule: always },
+  newestTransaction: { chainTransaction: madeOrDeleted },
   openAuthorizations: { purchase: always },
   userByEmail: { user: always },
   otherOwner: { user: always },
@@ -189,6 +190,7 @@ export function createRowCache(): RowCache {
         case "capsulePart":
         case "check":
         case "content":
+        case "logAnchor":
           return;
         case "deposit":
         case "policy":

@@ -3,6 +3,8 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { AuditEntry } from "../core/audit-entry.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule, CapsulePart } from "../core/capsule.ts";
+import type { LogAnchor } from "../core/chain-anchor.ts";
+import { transactionKey, type WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
@@ -31,6 +33,7 @@ export type ChangingRows = {
   readonly authSession: AuthSession;
   /** Written once, and deleted. */
   readonly capsule: Capsule;
+  readonly chainTransaction: WalletTransaction;
   readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly escalation: Escalation;
@@ -56,6 +59,7 @@ export type AppendedRows = {
   readonly check: Check;
   readonly content: Content;
   readonly deposit: Deposit;
+  readonly logAnchor: LogAnchor;
   readonly policy: Policy;
   readonly posting: Posting;
   readonly schema: NamedSchema;
@@ -135,6 +139,9 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return (row as Content).hash;
     case "capsulePart":
       return `${(row as CapsulePart).hash} ${(row as CapsulePart).part}`;
+    case "chainTransaction":
+    case "logAnchor":
+      return transactionKey(row as WalletTransaction | LogAnchor);
     case "cosignature":
       return cosignatureKey(row as Cosignature);
     case "witnessedLog":

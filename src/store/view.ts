@@ -2,6 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuthSession } from "../core/auth-session.ts";
 import type { Capsule } from "../core/capsule.ts";
+import type { WalletTransaction } from "../core/chain-transaction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
@@ -44,6 +45,7 @@ export type LoadedRows = {
   /** The engine computes it from the postings. */
   readonly balance: Balance;
   readonly capsule: Capsule;
+  readonly chainTransaction: WalletTransaction;
   readonly cosignature: Cosignature;
   readonly delivery: WebhookDelivery;
   readonly deposit: Deposit;
@@ -106,6 +108,8 @@ export type IndexTable = {
   readonly sourceKeysOf: Index<[organisationId: string], Ids>;
   readonly oldestCapsules: Index<[organisationId: string, mode: string, limit: number], Ids>;
   readonly newestCapsule: Index<[organisationId: string, mode: string], Id>;
+  /** The transaction with the highest nonce of a wallet. */
+  readonly newestTransaction: Index<[chainId: number, wallet: string], Id>;
   readonly openAuthorizations: Index<
     [payer: string, chainId: number, contract: string, since: number],
     bigint

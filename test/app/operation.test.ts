@@ -50,6 +50,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     self: [process.execPath, "-e", said],
     newestBackup: () => null,
     connectionsClosed: () => 0,
+    anchorLateMs: () => null,
     jobs: [],
   });
   running = started;

@@ -159,8 +159,9 @@ describe("a file is refused", () => {
     "capsule.evaluated_at": (file) => restated(file, { evaluated_at: "2020-01-01T00:00:00.000Z" }),
     "capsule.warrant_id": (file) => restated(file, { warrant_id: "wrt_other" }),
     "capsule.signed_with": (file) => restated(file, { signed_with: { kty: "OKP", crv: "Ed25519", x: "x" } }),
-    "schemas.weather.v1.hash": (file) =>
-      Object.assign((file as unknown as File).schemas["weather.v1"]!, { schema: {} }),
+    "schemas.weather.v1": (file) =>
+      Object.assign((file as unknown as File).schemas["weather.v1"]!, { schema: {}, hash: hashJson({}) }),
+    "capsule.schema_hashes.weather.v1": (file) => Object.assign(file, { schemas: {} }),
   };
   test.each(Object.keys(ALTERED))("whose %s does not fit", async (field) => {
     const file = await exported();

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sha256 } from "../../src/core/canonical.ts";
 import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
-import { createSigner } from "../support/receipts.ts";
+import { createSigner, ORIGIN } from "../support/receipts.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
@@ -81,6 +82,7 @@ describe("a receipt of a running service", () => {
       log: expect.stringMatching(/^holdfast\/ins_/),
       cosigned: [],
       unknown_cosigners: [],
+      on_chain: null,
     });
     expect(cli.opened.count).toBe(opened);
   });
@@ -139,6 +141,27 @@ test("a file is what its bytes are", async () => {
   writeFileSync(path, Buffer.from(receipt.replace("evil GmbH", "\u00e9vil"), "latin1"));
   const { code, err } = await cli.run("receipt", "verify", path, "--jwks", jwks);
   expect([code, err]).toEqual([1, expect.stringContaining("latin.json is not text in UTF-8")]);
+});
+
+test("a receipt that names a block says what the chain must have there, and that it was not asked", async () => {
+  const signer = createSigner();
+  const keys = file("signer.json", JSON.stringify(signer.jwks));
+  const anchored = await signer.anchor(JSON.parse(receipt), { chainRef: "eip155:8453#1234" });
+  const path = file("on-chain.json", JSON.stringify(anchored));
+  const { out } = await cli.run("receipt", "verify", path, "--jwks", keys);
+  expect(out).toMatch(/on a chain +eip155:8453, block 1234; not asked\n/);
+  const address = `0x${sha256(ORIGIN).slice(24)}`;
+  const [text, lines = ""] = (anchored.anchor.checkpoint as string).split("\n\n");
+  const [ofLog] = lines.split("\n");
+  expect(out).toContain(
+    `a transaction to ${address} whose input data, as text, is:\n\n${text}\n\n${ofLog}\n`,
+  );
+  expect(out).not.toContain("\u2014 witness.example");
+  const { on_chain } = await cli.json("receipt", "verify", path, "--jwks", keys);
+  expect(on_chain).toEqual({
+    ...{ network: "eip155:8453", block: 1_234, address },
+    text: `${text}\n\n${ofLog}\n`,
+  });
 });
 
 test("files and keys that cannot be read are refused", async () => {

@@ -17,6 +17,7 @@ const PLENTY = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
 const NO_FIGURES = {
   ...{ jobs: [], places: [], evaluators: [], audit: null, freeBytes: null, newestBackup: null, ready: true },
   connectionsClosed: 0,
+  anchorLateMs: null,
   clockDisagrees: false,
 };
 

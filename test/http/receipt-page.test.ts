@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { receiptPages } from "../../src/console/receipt/page.ts";
 import { sha256 } from "../../src/console/receipt/sha256.ts";
 import { canonicalJson, sha256Bytes } from "../../src/core/canonical.ts";
 import { PAGE_TYPE, pageStatement, partsOfPage, signedPage } from "../../src/core/receipt/saved-page.ts";
@@ -55,6 +56,20 @@ async function settled(mode: "live" | "sandbox", payee: string): Promise<string>
 
 const pageOf = (warrant: string) => service.get(`/t/${warrant}`, { as: { Accept: BROWSER } });
 const savedOf = (warrant: string) => service.get(`/t/${warrant}/receipt.html`);
+
+test("a page says which block of a chain has its checkpoint, where, and that it did not ask", async () => {
+  const receipt = (await service.get(`/t/${id}`)).body;
+  const pageWith = (chain_ref: string | null) =>
+    receiptPages.served({ receipt: { ...receipt, anchor: { ...receipt.anchor, chain_ref } }, jwks: {} });
+  const page = pageWith("eip155:8453#1234");
+  const [origin] = receipt.anchor.checkpoint.split("\n");
+  const address = `0x${new Bun.CryptoHasher("sha256").update(origin).digest("hex").slice(24)}`;
+  for (const part of ["eip155:8453", ">1234<", address, "did not ask the chain"])
+    expect(page).toContain(part);
+  expect(pageWith(null)).toContain("not confirmed yet");
+  for (const other of [pageWith(null), pageWith(receipt.anchor.chain_ref)])
+    expect(other).not.toContain("did not ask the chain");
+});
 
 describe("the page", () => {
   test("is for browsers, has no script or style of its own, and may load ours only", async () => {

@@ -19,16 +19,19 @@ let organisation: TestOrganisation;
 let keys: CryptoKeyPair;
 let jwk: { readonly [member: string]: string | undefined };
 /** What the source does otherwise. */
-let lie: { body?: Buffer; status?: number; unsigned?: boolean };
+let lie: { body?: Buffer; status?: number; unsigned?: boolean; codingUncovered?: boolean };
 
 const source = Bun.serve({
   port: 0,
   async fetch(request) {
-    const wire = new URL(request.url).pathname === "/gzip" ? gzipSync(BODY) : BODY;
+    const { pathname } = new URL(request.url);
+    if (pathname === "/garbled") lie = { ...lie, body: BODY };
+    const wire = { "/gzip": gzipSync(BODY), "/garbled": Buffer.from(BODY) }[pathname] ?? BODY;
+    const coding = wire === BODY || lie.codingUncovered ? "" : ' "content-encoding"';
     const digest = `sha-256=:${createHash("sha256").update(wire).digest("base64")}:`;
-    const params = `("@status" "content-digest" "@authority";req);created=${Math.floor(Date.now() / 1000)};keyid="k"`;
+    const params = `("@status" "content-digest" "@authority";req${coding});created=${Math.floor(Date.now() / 1000)};keyid="k"`;
     const host = request.headers.get("host");
-    const base = `"@status": 200\n"content-digest": ${digest}\n"@authority";req: ${host}\n"@signature-params": ${params}`;
+    const base = `"@status": 200\n"content-digest": ${digest}\n"@authority";req: ${host}\n${coding && `${coding.trim()}: gzip\n`}"@signature-params": ${params}`;
     const signed = await crypto.subtle.sign("Ed25519", keys.privateKey, Buffer.from(base));
     const headers = {
       "content-digest": digest,
@@ -61,15 +64,11 @@ const origin = `http://127.0.0.1:${source.port}`;
 const register = async (of = organisation, from = origin) =>
   must(await addSourceKey(service.ctx, MACHINE, { organisation_id: of.id, origin: from, key: jwk }));
 /** The check on the receipt after a verify that passes. */
-async function receiptCheck(path = "/") {
+async function receiptCheck(path = "/", of = origin) {
   const spec = { clauses: [{ kind: "json.jsonpath", path: "$.ok" }] };
   const { id } = await service.opened(organisation, { spec });
   const { as } = organisation.live;
-  const verified = await service.post(
-    `/v1/warrants/${id}/verify`,
-    { source_url: `${origin}${path}` },
-    { as },
-  );
+  const verified = await service.post(`/v1/warrants/${id}/verify`, { source_url: `${of}${path}` }, { as });
   expect(verified.body.state).toBe("released");
   const checks = await service.get(`/v1/warrants/${id}/checks`, { as });
   const { checks: shown } = (await service.get(`/t/${id}`)).body;
@@ -112,6 +111,17 @@ test("a replay verifies the signature again, from what the capsule has", async (
   expect(must(await replayCheck(replaying, altered)).signed_by.replayed).toBeNull();
 });
 
+test("nothing is signed of an answer that could not be read", async () => {
+  await register();
+  const { id } = await service.opened(organisation);
+  const { as } = organisation.live;
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: `${origin}/garbled` }, { as });
+  const { data } = (await service.get(`/v1/warrants/${id}/checks`, { as })).body;
+  const file = must(await exportCheck(service.ctx, { check_id: data[0].id }));
+  expect(file.capsule).toMatchObject({ source_code: "source_unreachable", holds_its_digest: true });
+  expect(data[0].signed_by).toBeNull();
+});
+
 /** An export whose capsule has other facts, with every hash made right. */
 function restated(file: CheckExport, facts: Partial<CheckExport["capsule"]>): CheckExport {
   const capsule = { ...file.capsule, ...facts };
@@ -125,6 +135,19 @@ describe("an answer is observed by this instance, and its check passes all the s
     await register(await service.organisation());
     await register(organisation, "http://127.0.0.1:1");
     expect(await receiptCheck()).toMatchObject(OBSERVED);
+  });
+
+  test("where another origin redirected to the one that signed", async () => {
+    await register();
+    const redirecting = Bun.serve({ port: 0, fetch: () => Response.redirect(`${origin}/`) });
+    expect(await receiptCheck("/", `http://127.0.0.1:${redirecting.port}`)).toMatchObject(OBSERVED);
+    await redirecting.stop(true);
+  });
+
+  test("where the signature leaves out how the bytes are coded", async () => {
+    await register();
+    lie = { codingUncovered: true };
+    expect(await receiptCheck("/gzip")).toMatchObject(OBSERVED);
   });
 
   test("where it is not signed", async () => {

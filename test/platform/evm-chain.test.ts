@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { FINDINGS, type Finding } from "../../src/core/x402/purchase.ts";
+import type { Away } from "../../src/platform/ask-chain.ts";
 import {
   type AuthorizationState,
-  type Away,
   createEvmChains,
   type EvmChainsOptions,
   findingOf,

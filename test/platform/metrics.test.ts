@@ -15,6 +15,8 @@ const NOTHING: Figures = {
   audit: null,
   freeBytes: null,
   newestBackup: null,
+  anchorLateMs: null,
+  leavesToAnchor: 0,
   ready: true,
   connectionsClosed: 0,
   clockDisagrees: false,
@@ -175,6 +177,16 @@ test("checks whose capsule could not be kept are counted", async () => {
   await textOf(metrics, { capsulesNotKept: 2 });
   const text = await textOf(metrics, { capsulesNotKept: 3 });
   expect(seriesOf(text, "holdfast_capsules_not_kept_total")).toBe("3");
+});
+
+test("how late an anchor is, and what waits for one, is shown where the log is anchored on a chain", async () => {
+  const metrics = createMetrics();
+  const anchors = async (anchorLateMs: number | null) => {
+    const text = await textOf(metrics, { anchorLateMs, leavesToAnchor: 7 });
+    return ["late_seconds", "entries_waiting"].map((name) => seriesOf(text, `holdfast_chain_anchor_${name}`));
+  };
+  expect(await anchors(null)).toEqual([undefined, undefined]);
+  expect(await anchors(3_000)).toEqual(["3", "7"]);
 });
 
 test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {

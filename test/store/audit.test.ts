@@ -170,7 +170,7 @@ const MONEY: readonly Corruption[] = [
   ],
   [
     "an account of no scope",
-    "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0)",
+    "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0, NULL)",
     /^the scope at position 7777: has rows in accounts, and is not there$/,
   ],
   [

@@ -40,6 +40,17 @@ function newTables(): Database {
 }
 
 /** How the tables react to raw SQL, with every guard in place. */
+/** A transaction of a wallet, signed twice; with other columns where they are given. */
+const sentToChain = (columns: {
+  nonce?: string;
+  state?: string;
+  signings?: string;
+  gas?: string;
+}): string => {
+  const { nonce = "0", state = "'open'", signings = "'[{},{}]'", gas = "1" } = columns;
+  return `INSERT INTO chain_transactions VALUES (1, '0xw', ${nonce}, '0xto', '0x', ${gas}, ${signings}, ${state}, NULL, NULL, 0)`;
+};
+
 describe("raw SQL of a buggy caller", () => {
   let folder: string;
   let ledger: Connection;
@@ -60,12 +71,14 @@ describe("raw SQL of a buggy caller", () => {
     const scope = `(SELECT scope FROM accounts WHERE position = ${account})`;
     ledger.raw.run(warrant({ id: "'wrt_sandbox'", account, scope }));
     ledger.raw.run(
-      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0 FROM deposits WHERE reference = 'second'",
+      "INSERT INTO deposits SELECT NULL, 'dep_bare', account, amount, NULL, 0, NULL FROM deposits WHERE reference = 'second'",
     );
     for (const phase of ["held", "signed", "answered", "ended"])
       ledger.raw.run(purchase({ phase: `'${phase}'` }));
-    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '')");
-    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0)");
+    ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
+    ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)");
+    ledger.raw.run(sentToChain({}));
+    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32))");
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -101,13 +114,13 @@ describe("raw SQL of a buggy caller", () => {
     for (const leaf of [0, 1])
       ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
     ledger.raw.run("INSERT INTO log_tiles VALUES (0, 0, randomblob(64))");
-    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '')");
+    ledger.raw.run("INSERT INTO log_checkpoints VALUES (1, 1, zeroblob(32), '', NULL)");
     for (const [id, removedAt] of [
       ["used", "NULL"],
       ["removed", "1"],
     ])
       ledger.raw.run(
-        `INSERT INTO source_keys SELECT 'sky_${id}', id, 'https://a.example', '{}', 0, ${removedAt} FROM organisations LIMIT 1`,
+        `INSERT INTO source_keys SELECT 'sky_${id}', id, 'https://a.example', '{}', 0, ${removedAt}, NULL FROM organisations LIMIT 1`,
       );
   });
 
@@ -201,12 +214,12 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted balance", () => "DELETE FROM accounts", /accounts are kept/],
     [
       "an account with something in it from the beginning",
-      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0 FROM accounts LIMIT 1",
+      () => "INSERT INTO accounts SELECT NULL, scope, 'NEW', 1, 0, 0, -1, 0, NULL FROM accounts LIMIT 1",
       /an account begins empty/,
     ],
     [
       "an account of nobody",
-      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0)",
+      () => "INSERT INTO accounts VALUES (NULL, 7777, 'NEW', 0, 0, 0, 0, 0, NULL)",
       /an account begins empty, in a scope/,
     ],
     ["a changed scope", () => "UPDATE scopes SET mode = 'live'", /scopes are kept/],
@@ -321,12 +334,12 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted deposit", () => "DELETE FROM deposits", /deposits are append-only/],
     [
       "a second deposit of a reference",
-      () => `INSERT INTO deposits SELECT NULL, 'dep_new', account, 1, reference, 0 FROM ${aDeposit}`,
+      () => `INSERT INTO deposits SELECT NULL, 'dep_new', account, 1, reference, 0, NULL FROM ${aDeposit}`,
       /UNIQUE constraint failed: deposits.account, deposits.reference/,
     ],
     [
       "a deposit of nothing",
-      () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0 FROM deposits LIMIT 1",
+      () => "INSERT INTO deposits SELECT NULL, 'dep_new', account, 0, NULL, 0, NULL FROM deposits LIMIT 1",
       /deposits_amount/,
     ],
   ];
@@ -441,37 +454,37 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two entries of one sequence",
       () =>
-        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id, NULL FROM trace WHERE position = 1",
+        "INSERT INTO trace SELECT NULL, warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id, entry_hash, event_id, NULL, NULL FROM trace WHERE position = 1",
       /UNIQUE constraint failed: trace/,
     ],
     [
       "a system with a name",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'system', 'x', 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_actor/,
     ],
     [
       "schemas after the opening",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'verifying', 'system', NULL, 0, 1, '{}', NULL, x'00', NULL, NULL, NULL",
       /trace_schemas/,
     ],
     [
       "a check that nothing was verified by",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, 'held', 'refunded', 'system', NULL, 0, 1, NULL, 'chk_x', x'00', NULL, NULL, NULL",
       /trace_check/,
     ],
     [
       "an opening with a state before it",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 0, 'held', 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_opening/,
     ],
     [
       "a second entry that opens",
       () =>
-        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL",
+        "INSERT INTO trace SELECT NULL, 7777, 1, NULL, 'held', 'system', NULL, 0, 1, NULL, NULL, x'00', NULL, NULL, NULL",
       /trace_opening/,
     ],
     ["a changed verifier", () => "UPDATE verifiers SET name = 'other'", /a saved verifier is never edited/],
@@ -499,7 +512,7 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted hold", () => "DELETE FROM session_totals", /what a session held is history/],
     [
       "a hold before the last one",
-      () => "INSERT INTO session_totals SELECT session, held_at - 1, 0 FROM session_totals LIMIT 1",
+      () => "INSERT INTO session_totals SELECT session, held_at - 1, 0, NULL FROM session_totals LIMIT 1",
       /what a session held is history/,
     ],
     ["a deleted agent", () => "DELETE FROM agents", /agents are kept/],
@@ -511,18 +524,18 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a check of no warrant",
       () =>
-        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, 'chk_new', 7777, source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1",
       /a check belongs to a warrant/,
     ],
     [
       "a check of one id twice",
       () =>
-        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1",
+        "INSERT INTO checks SELECT NULL, id, (SELECT max(position) FROM warrants), source_url, http_status, bytes, duration_ms, score, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1",
       /UNIQUE constraint failed: checks.id/,
     ],
     [
       "a deposit to no account",
-      () => "INSERT INTO deposits VALUES (NULL, 'dep_new', 7777, 1, NULL, 0)",
+      () => "INSERT INTO deposits VALUES (NULL, 'dep_new', 7777, 1, NULL, 0, NULL)",
       /a deposit belongs to an account/,
     ],
     [
@@ -538,13 +551,13 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a replaced policy",
       () =>
-        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at FROM policies",
+        "INSERT OR REPLACE INTO policies SELECT position, id, organisation_id, agent_id, name, version, '{}', rules_hash, created_at, NULL FROM policies",
       /policies are kept/,
     ],
     [
       "a policy version twice",
       () =>
-        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at FROM policies WHERE agent_id IS NOT NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, created_at, NULL FROM policies WHERE agent_id IS NOT NULL",
       /UNIQUE constraint failed: policies.agent_id/,
     ],
     ["a changed schema", () => "UPDATE schemas SET schema = 'true'", /a named schema is immutable/],
@@ -596,7 +609,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a schema's name twice",
       () =>
-        "INSERT INTO schemas SELECT 'sch_new', organisation_id, name, schema, schema_hash, created_at FROM schemas",
+        "INSERT INTO schemas SELECT 'sch_new', organisation_id, name, schema, schema_hash, created_at, NULL FROM schemas",
       /UNIQUE constraint failed: schemas/,
     ],
   ];
@@ -605,7 +618,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an agent in no mode",
       () =>
-        "INSERT INTO agents SELECT NULL, 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0 FROM agents LIMIT 1",
+        "INSERT INTO agents SELECT NULL, 'agt_new', organisation_id, 'test', name, identity, status, 1, 0, 0, 0, NULL FROM agents LIMIT 1",
       /agents_mode/,
     ],
     [
@@ -623,7 +636,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "an organisation's policy version twice",
       () =>
-        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0 FROM policies WHERE agent_id IS NULL",
+        "INSERT INTO policies SELECT NULL, 'pol_new', organisation_id, agent_id, name, version, rules, rules_hash, 0, NULL FROM policies WHERE agent_id IS NULL",
       /UNIQUE constraint failed: policies.organisation_id/,
     ],
     [
@@ -644,7 +657,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a session of no agent",
       () =>
-        "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL",
+        "INSERT INTO spend_sessions SELECT NULL, 'ses_new', 'agt_none', 1, 0, NULL, 0, 1, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
       /FOREIGN KEY/,
     ],
     [
@@ -674,7 +687,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "two unresolved escalations",
       () =>
-        `INSERT INTO escalations SELECT 'esc_new', organisation_id, mode, warrant_id, check_id, score, reason_codes, 'open', NULL, NULL, NULL, NULL, NULL, 0, NULL FROM escalations WHERE warrant_id = ${one("escalated")}`,
+        `INSERT INTO escalations SELECT 'esc_new', organisation_id, mode, warrant_id, check_id, score, reason_codes, 'open', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL FROM escalations WHERE warrant_id = ${one("escalated")}`,
       /UNIQUE constraint failed: escalations.warrant_id/,
     ],
     [
@@ -685,19 +698,19 @@ describe("raw SQL of a buggy caller", () => {
     [
       "half an outcome",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, NULL, NULL, NULL, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, NULL, NULL, NULL, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
     [
       "an outcome that is a text and a warrant",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'both', fingerprint, NULL, 201, '{}', 1, 1, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'both', fingerprint, NULL, 201, '{}', 1, 1, 1, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_outcome/,
     ],
     [
       "an outcome that is a warrant at no version",
       () =>
-        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, 1, NULL, 1, NULL, 0 FROM idempotency_keys LIMIT 1",
+        "INSERT INTO idempotency_keys SELECT NULL, scope, 'half', fingerprint, NULL, 201, NULL, 1, NULL, 1, NULL, 0, NULL FROM idempotency_keys LIMIT 1",
       /idempotency_keys_warrant/,
     ],
     ["a second outcome", () => "UPDATE idempotency_keys SET body = '{}'", /recorded once/],
@@ -719,7 +732,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a score above all",
       () =>
-        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash FROM checks LIMIT 1`,
+        `INSERT INTO checks SELECT NULL, 'chk_new', warrant, source_url, http_status, bytes, duration_ms, 10001, passed, reason_codes, evidence_hash, details, outcome, band_label, evaluated_at, evaluator_version, signed_by, capsule_hash, NULL FROM checks LIMIT 1`,
       /checks_score/,
     ],
   ];
@@ -880,6 +893,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("password_resets", "token_hash"),
     twice("witnessed_logs", "origin"),
     twice("cosignatures", "size witness"),
+    twice("chain_transactions", "chain_id wallet nonce"),
+    twice("log_anchors", "chain_id wallet nonce"),
     twice("policies", "id", { version: "99" }),
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
@@ -1072,7 +1087,7 @@ describe("raw SQL of a buggy caller", () => {
     [
       "a second checkpoint of a size",
       "log_checkpoints_go_on",
-      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '')",
+      () => "INSERT INTO log_checkpoints VALUES (2, 1, zeroblob(32), '', NULL)",
       /UNIQUE constraint failed: log_checkpoints.size/,
     ],
     [
@@ -1083,10 +1098,33 @@ describe("raw SQL of a buggy caller", () => {
     ],
   ];
 
+  const rewritten = (set: string) => () => `UPDATE chain_transactions SET ${set}`;
+  const KEPT = /what was signed is kept/;
+
+  /** What wallets have sent to chains. */
+  const CHAINS: readonly [string, () => string, RegExp][] = [
+    ...["chain_id = 2", "wallet = 'x'", "nonce = 7", "\"to\" = 'x'", "data = '0x01'", "gas = 2"].map(
+      (set): [string, () => string, RegExp] => [`a transaction changed: ${set}`, rewritten(set), KEPT],
+    ),
+    ["a transaction made at another time", rewritten("created_at = 7"), KEPT],
+    ["a signing taken back", rewritten("signings = '[{}]'"), KEPT],
+    ["a signing changed", rewritten("signings = '[{},{\"a\":1},{}]'"), KEPT],
+    ["a deleted transaction", () => "DELETE FROM chain_transactions", KEPT],
+    ["a changed anchor", () => "UPDATE log_anchors SET size = 2", KEPT],
+    ["a deleted anchor", () => "DELETE FROM log_anchors", KEPT],
+    ["a transaction in no state", () => sentToChain({ nonce: "1", state: "'lost'" }), /_transactions_state/],
+    ["a confirmed one in no block", rewritten("state = 'confirmed'"), /chain_transactions_confirmed/],
+    ["an open one in a block", rewritten("block = 1, mined_hash = '0x1'"), /chain_transactions_confirmed/],
+    ["a block without a hash", rewritten("state = 'confirmed', block = 1"), /chain_transactions_confirmed/],
+    ["one that was never signed", () => sentToChain({ nonce: "1", signings: "'[]'" }), /_signed/],
+    ["a nonce below zero", () => sentToChain({ nonce: "-1" }), /chain_transactions_numbers/],
+    ["a transaction without gas", () => sentToChain({ nonce: "1", gas: "0" }), /chain_transactions_numbers/],
+  ];
+
   const newEntry = (leaf: string) =>
-    `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}`;
+    `INSERT INTO trace SELECT NULL, 7777, 0, NULL, 'held', 'user', 'x', 0, 1, NULL, NULL, x'00', NULL, ${leaf}, NULL`;
   const aCheckpoint = (number: string, size: string) =>
-    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '')`;
+    `INSERT INTO log_checkpoints VALUES (${number}, ${size}, zeroblob(32), '', NULL)`;
   const aTile = (level: string, tile: string, bytes: number) =>
     `INSERT INTO log_tiles VALUES (${level}, ${tile}, zeroblob(${bytes}))`;
   const nextLeaf = "(SELECT max(leaf_index) + 1 FROM trace)";
@@ -1150,7 +1188,17 @@ describe("raw SQL of a buggy caller", () => {
     ["a deleted checkpoint", () => "DELETE FROM log_checkpoints", /what was signed is kept/],
   ];
 
-  const WRONG = [...MONEY, ...WARRANTS, ...HISTORY, ...LIMITS, ...PURCHASES, ...TWICE, ...SHAPES, ...LOG];
+  const WRONG = [
+    ...MONEY,
+    ...WARRANTS,
+    ...HISTORY,
+    ...LIMITS,
+    ...PURCHASES,
+    ...TWICE,
+    ...SHAPES,
+    ...LOG,
+    ...CHAINS,
+  ];
   for (const [name, sql, problem] of WRONG) {
     test(`${name} is refused`, () => {
       const before = everything();

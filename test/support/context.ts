@@ -7,6 +7,7 @@ import { createIds } from "../../src/core/ids.ts";
 import { KNOWN_ASSETS } from "../../src/core/x402/assets.ts";
 import { FREE_BYTES_MAX } from "../../src/core/x402/content.ts";
 import { compressBody, decompressBody } from "../../src/platform/capsule-coding.ts";
+import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { noteSignerOf, verifyEd25519 } from "../../src/platform/note-keys.ts";
 import { createPasskeyVerifier } from "../../src/platform/passkeys.ts";
 import { createPlaces } from "../../src/platform/places.ts";
@@ -133,6 +134,7 @@ export function createTestContext(
     vault: createVault(crypto.getRandomValues(new Uint8Array(32))),
     sendWebhook: async () => ({ code: 200, responseStart: "", durationMs: 1 }),
     witness: NO_WITNESSES,
+    chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0 },
     baseUrl: "http://localhost:8080",

@@ -22,7 +22,10 @@ export type Signer = {
   /** Signs a receipt; a signature that it has is replaced. */
   sign(receipt: Json, type?: string): Promise<Json>;
   /** Anchors a receipt's last entry at this place among leaves that are nobody's, and signs it. */
-  anchor(receipt: Json, place?: { readonly index: number; readonly size: number }): Promise<Json>;
+  anchor(
+    receipt: Json,
+    place?: { readonly index?: number; readonly size?: number; readonly chainRef?: string },
+  ): Promise<Json>;
   /** A checkpoint as a note with both signatures. */
   checkpoint(size: number, root: Uint8Array, origin?: string): Promise<string>;
 };
@@ -42,7 +45,7 @@ export function createSigner(): Signer {
     async sign({ signature: _, ...rest }, type = RECEIPT_TYPE) {
       return { ...rest, signature: await tokens.sign(canonicalJson(rest), type) };
     },
-    async anchor(receipt, { index, size } = { index: 3, size: 7 }) {
+    async anchor(receipt, { index = 3, size = 7, chainRef = "local:ins_1#1" } = {}) {
       const entryHash: string = receipt.trace.at(-1).entry_hash;
       const leaves = Array.from({ length: size }, (_, at) =>
         leafHash(at === index ? Uint8Array.fromHex(entryHash) : Uint8Array.of(at)),
@@ -56,7 +59,7 @@ export function createSigner(): Signer {
         root: root.toHex(),
         proof: inclusionProof({ index, size }, read).map((hash) => hash.toHex()),
         checkpoint: await self.checkpoint(size, root),
-        chain_ref: "local:ins_1#1",
+        chain_ref: chainRef,
       };
       const trace = [...receipt.trace.slice(0, -1), { ...receipt.trace.at(-1), chain_ref: anchor.chain_ref }];
       return self.sign({ ...receipt, trace, anchor });

@@ -30,6 +30,8 @@ export type Chain = {
   isUsed(authorizer: Address, nonce: Hex): Promise<boolean>;
   /** Mines blocks. The first one is dated so many seconds ahead of the clock, or of the last block. */
   mine(blocks: number, laterBySeconds?: number): Promise<void>;
+  /** Asks the chain's own node, also for what only a node for tests does. */
+  ask(method: string, params: readonly unknown[]): Promise<unknown>;
   /** Makes the process accept connections without answering, until it goes on. */
   hang(): void;
   goOn(): void;
@@ -104,6 +106,7 @@ function chainOf(
   return {
     url,
     token,
+    ask,
     async wallet(amount) {
       const key = generatePrivateKey();
       const { address } = privateKeyToAccount(key);

@@ -1,4 +1,5 @@
 import { Argument, type Command } from "commander";
+import { printable } from "../../core/hidden-characters.ts";
 import { parseJsonText } from "../../core/json-text.ts";
 import { displayAmount } from "../../core/money.ts";
 import type { NoteKey } from "../../core/signed-note.ts";
@@ -80,6 +81,7 @@ function inWords({
   log,
   cosigned,
   unknown_cosigners,
+  on_chain,
 }: Verification): string {
   if (!ok || !warrant)
     return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join("\n");
@@ -96,14 +98,28 @@ function inWords({
       ["keys", KEYS[keys]],
       ["signed by", kid],
       ["in the log", log ?? "not yet"],
+      ["on a chain", on_chain ? `${on_chain.network}, block ${on_chain.block}; not asked` : "no"],
       [
         "cosigned by",
         cosigned.map(({ name, at }) => `${name} at ${at}`).join(", ") || "nobody who was asked for",
       ],
       ["also signed", unknown_cosigners.join(", ") || "nobody"],
     ],
-    keys === "embedded"
-      ? "The keys came with the page: whoever has them signed it. That they are the instance's, its /.well-known/jwks.json says: give it as --jwks."
-      : undefined,
+    [...noteOnKeys(keys), ...noteOnChain(on_chain)].join("\n\n") || undefined,
   );
 }
+
+const noteOnKeys = (keys: Verification["keys"]): readonly string[] =>
+  keys === "embedded"
+    ? [
+        "The keys came with the page: whoever has them signed it. That they are the instance's, its /.well-known/jwks.json says: give it as --jwks.",
+      ]
+    : [];
+
+/** What to look for, since no chain is asked here. The lines of the text are the signed checkpoint. */
+const noteOnChain = (onChain: Verification["on_chain"]): readonly string[] =>
+  onChain === null
+    ? []
+    : [
+        `The receipt says that the chain ${onChain.network} has the checkpoint in block ${onChain.block}. The chain was not asked. An explorer of it must show in that block a transaction to ${onChain.address} whose input data, as text, is:\n\n${onChain.text.trimEnd().split("\n").map(printable).join("\n")}`,
+      ];

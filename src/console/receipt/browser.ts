@@ -71,7 +71,7 @@ function say(lines: readonly string[], isGood: boolean): void {
   }
 }
 
-function sentencesOf({ kid, origin, cosigned, unknownCosigners }: Verdict): readonly string[] {
+function sentencesOf({ kid, origin, cosigned, unknownCosigners, onChain }: Verdict): readonly string[] {
   const others = [...cosigned.map(({ name }) => name), ...unknownCosigners];
   return [
     "The receipt holds; nothing in it was altered.",
@@ -80,6 +80,11 @@ function sentencesOf({ kid, origin, cosigned, unknownCosigners }: Verdict): read
     origin === null
       ? "It is not in the log yet."
       : `Its settlement is in the log ${origin}, whose checkpoint is signed by a key of this page.`,
+    ...(onChain
+      ? [
+          `The chain ${onChain.network} was not asked. An explorer of it must show, in block ${onChain.block}, a transaction to ${onChain.address} whose input data, as text, is the checkpoint of this page.`,
+        ]
+      : []),
     ...(others.length > 0
       ? [
           `${others.join(", ")} signed the checkpoint too. This page does not have their keys, so that was not verified.`,

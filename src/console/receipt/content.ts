@@ -1,6 +1,9 @@
+import { anchorAddressOf, parseEvmChainRef } from "../../core/chain-anchor.ts";
 import { printable } from "../../core/hidden-characters.ts";
 import { displayAmount, shareOf } from "../../core/money.ts";
 import type { Entry, Receipt, ReceiptCheck } from "../../core/receipt/form.ts";
+import { caip2Of } from "../../core/x402/chains.ts";
+import { sha256 } from "./sha256.ts";
 
 /**
  * What the page of a receipt shows (README, "Receipts"). Every value in it was written by others: it is escaped, hidden characters
@@ -117,6 +120,20 @@ function proofOf({ warrant, anchor }: Receipt): Html {
   if (!anchor)
     return `${fieldsOf(hashes)}<p>The settlement is not in the log yet; it will be within minutes.</p>`;
   const { leaf_index, tree_size, chain_ref, checkpoint } = anchor;
-  const place = ["In the log", `entry ${leaf_index} of ${tree_size}, ${code(chain_ref)}`] as const;
-  return `${fieldsOf([...hashes, place])}<pre>${checkpoint.split("\n").map(text).join("\n")}</pre>`;
+  const fields = [
+    ...hashes,
+    ["In the log", `entry ${leaf_index} of ${tree_size}${chain_ref === null ? "" : `, ${code(chain_ref)}`}`],
+    ["On a chain", onChainOf(anchor)],
+  ] as const;
+  return `${fieldsOf(fields)}<pre>${checkpoint.split("\n").map(text).join("\n")}</pre>`;
+}
+
+/** Neither this page nor its verification asks a chain, so it says what to look for. */
+function onChainOf({ chain_ref, checkpoint }: NonNullable<Receipt["anchor"]>): Html {
+  if (chain_ref === null) return "not confirmed yet";
+  const place = parseEvmChainRef(chain_ref);
+  if (place === null) return "no";
+  const [origin = ""] = checkpoint.split("\n");
+  const address = anchorAddressOf(origin, sha256);
+  return `block ${text(place.block)} of ${code(caip2Of(place.chainId))}. This page did not ask the chain: an explorer of it must show there a transaction to ${code(address)} whose input data, as text, is the checkpoint below, without the lines of witnesses.`;
 }

@@ -1,7 +1,9 @@
+import { anchorAddressOf, parseEvmChainRef } from "../chain-anchor.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
 import { leafHash, verifyInclusion } from "../merkle.ts";
 import {
   bytesOfHex,
+  formatSignedNote,
   hexOf,
   isKeyName,
   type NoteKey,
@@ -12,9 +14,22 @@ import {
   type Verify,
   verifyNote,
 } from "../signed-note.ts";
+import { caip2Of } from "../x402/chains.ts";
 import type { Anchor, Receipt } from "./form.ts";
 import { shown } from "./say.ts";
 import type { ReceiptKey } from "./signature.ts";
+
+/**
+ * The transaction that must be on a chain where a receipt names one. The chain is not asked here: whoever asks it finds, in the
+ * block, a transaction to the address whose data is the text.
+ */
+export type OnChain = {
+  /** Such as `eip155:8453`. */
+  readonly network: string;
+  readonly block: number;
+  readonly address: string;
+  readonly text: string;
+};
 
 /** A witness whose cosignature of the checkpoint verified. */
 export type Cosigned = { readonly name: string; readonly at: string };
@@ -26,6 +41,8 @@ export type AnchorFound = {
   readonly cosigned: readonly Cosigned[];
   /** The names on lines whose keys are not known. They prove nothing. */
   readonly unknownNames: readonly string[];
+  /** Null where the receipt names no block of a chain. */
+  readonly onChain: OnChain | null;
 };
 
 type Known = {
@@ -62,7 +79,8 @@ export async function checkAnchor(
   const rest = note
     ? await checkNote(note, anchor, known, { sha256, verify })
     : { problems: [], origin: null, cosigned: [], unknownNames: [] };
-  return { ...rest, problems: [...problems, ...rest.problems] };
+  const onChain = note && rest.origin !== null ? onChainOf(anchor, note, rest.origin, sha256) : null;
+  return { ...rest, onChain, problems: [...problems, ...rest.problems] };
 }
 
 async function checkNote(
@@ -70,7 +88,7 @@ async function checkNote(
   anchor: Anchor,
   { keys, witnesses }: Known,
   { sha256, verify }: { readonly sha256: Sha256; readonly verify: Verify },
-): Promise<AnchorFound> {
+): Promise<Omit<AnchorFound, "onChain">> {
   const checkpoint = parseCheckpoint(note.text);
   if (!checkpoint)
     return {
@@ -102,6 +120,20 @@ async function checkNote(
   return { problems, origin, cosigned, unknownNames: verified ? unknownNames : [] };
 }
 
+/** The transaction's data is the note as the log signed it. The lines of witnesses come after the log's own, and are not in it. */
+function onChainOf(
+  { chain_ref }: Anchor,
+  { text, lines }: SignedNote,
+  origin: string,
+  sha256: Sha256,
+): OnChain | null {
+  const place = parseEvmChainRef(chain_ref ?? "");
+  if (place === null) return null;
+  const { chainId, block } = place;
+  const ofLog = formatSignedNote({ text, lines: lines.slice(0, 1) });
+  return { network: caip2Of(chainId), block, address: anchorAddressOf(origin, sha256), text: ofLog };
+}
+
 /** The checkpoint is of the tree that the anchor names, and of the instance that its reference names. */
 function* problemsOfText(anchor: Anchor, origin: string, size: number, root: Uint8Array): Generator<string> {
   if (!/^holdfast\/./.test(origin)) yield `anchor.checkpoint is of ${shown(origin)}, which is no Holdfast`;
@@ -112,6 +144,8 @@ function* problemsOfText(anchor: Anchor, origin: string, size: number, root: Uin
   const [, instance = null] = /^local:([^#]*)#[1-9][0-9]*$/.exec(anchor.chain_ref ?? "") ?? [];
   if (instance !== null && `holdfast/${instance}` !== origin)
     yield `anchor.chain_ref is ${shown(anchor.chain_ref)}, but the checkpoint is of ${shown(origin)}`;
+  if (anchor.chain_ref?.startsWith("eip155:") && parseEvmChainRef(anchor.chain_ref) === null)
+    yield `anchor.chain_ref is ${shown(anchor.chain_ref)}, which names no block of a chain, such as eip155:8453#1234`;
 }
 
 /** A time in seconds; as it is where it is too large to be written as one. */

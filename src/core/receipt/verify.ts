@@ -1,7 +1,7 @@
 import { canonicalJson } from "../canonical.ts";
 import { parseJsonText } from "../json-text.ts";
 import { hexOf, type NoteKey, type Sha256, type Verify } from "../signed-note.ts";
-import { type Cosigned, checkAnchor } from "./anchor.ts";
+import { type Cosigned, checkAnchor, type OnChain } from "./anchor.ts";
 import { problemsOfChecks } from "./checks.ts";
 import { problemsOfForm, type Receipt } from "./form.ts";
 import { isPage, PAGE_TYPE, pageStatement, partsOfPage } from "./saved-page.ts";
@@ -34,6 +34,8 @@ export type Verdict = {
   readonly cosigned: readonly Cosigned[];
   /** Who else signed the checkpoint, with keys that nobody gave. */
   readonly unknownCosigners: readonly string[];
+  /** What a chain must have, where the receipt names a block. No chain was asked. */
+  readonly onChain: OnChain | null;
 };
 
 /**
@@ -48,6 +50,7 @@ const NOTHING: Omit<Verdict, "problems"> = {
   origin: null,
   cosigned: [],
   unknownCosigners: [],
+  onChain: null,
 };
 const FORM_PROBLEMS_MAX = 10;
 
@@ -114,6 +117,7 @@ export async function verifyReceipt(value: unknown, against: Against, sha256: Sh
     origin: anchored.origin,
     cosigned: anchored.cosigned,
     unknownCosigners: anchored.unknownNames,
+    onChain: anchored.onChain,
   };
 }
 
@@ -131,7 +135,7 @@ function signatureOf(receipt: Receipt, keys: readonly ReceiptKey[] | null) {
     : checkSignature({ rest, signature, type: RECEIPT_TYPE, keys }, verifyEd25519);
 }
 
-const NOT_ANCHORED = { origin: null, cosigned: [], unknownNames: [] } as const;
+const NOT_ANCHORED = { origin: null, cosigned: [], unknownNames: [], onChain: null } as const;
 
 function anchorOf(
   receipt: Receipt,

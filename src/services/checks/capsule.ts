@@ -11,10 +11,13 @@ import {
 } from "../../core/capsule.ts";
 import { type Evidence, evidenceHashOf } from "../../core/clauses/evidence.ts";
 import { isRefusal } from "../../core/errors.ts";
+import type { Warrant } from "../../core/warrant.ts";
+import type { Change } from "../../store/change.ts";
 import { OLDEST_CAPSULES_MAX } from "../../store/needs.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { schemasOf } from "./evaluate.ts";
 
 /**
  * Keeps what a check was made from, so that it can be made again (README, "Capsules").
@@ -66,11 +69,12 @@ export const boughtBody = (evidence: Evidence): PackedBody =>
  */
 export async function keepCapsule(
   ctx: Context,
-  { organisationId, mode }: Scope,
-  of: CapsuleOf,
+  { organisationId, mode, spec }: Warrant,
+  of: Omit<CapsuleOf, "schemas">,
   body: PackedBody | null,
 ): Promise<string> {
-  const facts = capsuleFacts(of);
+  const schemas = await ctx.store.read((reader) => schemasOf(reader, organisationId, spec.clauses));
+  const facts = capsuleFacts({ ...of, schemas });
   const scope = { organisationId, mode };
   try {
     // Where the disk gets full, the space that is left is for money.
@@ -126,23 +130,30 @@ async function insertCapsule(
   return false;
 }
 
-/** The other parts, unless the capsule was deleted meanwhile to make room. */
+/** The other parts, unless the capsule was deleted meanwhile to make room. Where one cannot be written, the capsule goes too. */
 async function insertParts(
   ctx: Context,
   scope: Scope,
   id: string,
   parts: readonly CapsulePart[],
 ): Promise<boolean> {
-  for (const row of parts) {
-    const isThere = await ctx.store.execute({
+  const changing = (change: (capsule: Capsule) => Change) =>
+    ctx.store.execute({
       scope,
       needs: { capsule: id },
       decide: ({ capsule }): Decision<boolean> =>
-        capsule ? { answer: true, change: { put: [{ kind: "capsulePart", row }] } } : { answer: false },
+        capsule ? { answer: true, change: change(capsule) } : { answer: false },
     });
-    if (isThere !== true) return false;
+  try {
+    for (const row of parts) {
+      const isThere = await changing(() => ({ put: [{ kind: "capsulePart", row }] }));
+      if (isThere !== true) return false;
+    }
+    return true;
+  } catch (error) {
+    await changing((row) => ({ put: [], deleted: [{ kind: "capsule", row }] }));
+    throw error;
   }
-  return true;
 }
 
 /** What one commit deletes at most, so that it does not hold up the others much longer than that of a part. */

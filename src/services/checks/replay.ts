@@ -108,6 +108,7 @@ async function signedAgain(
 
 /** Null where everything in the file has the hash that the file gives for it. */
 function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refusal | null {
+  const hashes = new Map(Object.entries(file.capsule.schema_hashes));
   const given: readonly (readonly [field: string, found: string | null, expected: string | null])[] = [
     ["check_hash", hashJson(check), file.check_hash],
     ["spec_hash", hashJson(file.spec), file.spec_hash],
@@ -124,7 +125,10 @@ function refuseAltered({ check, ...file }: CheckExport, body: Uint8Array): Refus
     ["capsule.evidence_hash", sha256(body), file.capsule.evidence_hash],
     ["check.evidence_hash", file.capsule.evidence_hash, check.evidence_hash],
     ...Object.entries(file.schemas).map(
-      ([name, { hash, schema }]) => [`schemas.${name}.hash`, hashJson(schema), hash] as const,
+      ([name, { schema }]) => [`schemas.${name}`, hashJson(schema), hashes.get(name) ?? null] as const,
+    ),
+    ...[...hashes].map(
+      ([name, hash]) => [`capsule.schema_hashes.${name}`, file.schemas[name]?.hash ?? null, hash] as const,
     ),
   ];
   const wrong = given.find(([, found, expected]) => found !== expected);

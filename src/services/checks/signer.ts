@@ -26,9 +26,13 @@ export async function signatureOf(
   asked: Asked,
   { answer, evidence }: { readonly answer: SeenAnswer; readonly evidence: Evidence },
 ): Promise<SourceSignature | null> {
-  const last = answer.hops.at(-1);
-  if (!last || !(answer.holdsItsDigest || mayHaveBundle(ctx, asked, evidence))) return null;
+  const [first, last] = [answer.hops.at(0), answer.hops.at(-1)];
+  // Of an answer that could not be read, nothing was judged.
+  if (!first || !last || !evidence.reached) return null;
+  if (!(answer.holdsItsDigest || mayHaveBundle(ctx, asked, evidence))) return null;
   const { origin } = new URL(last.url);
+  // A receipt names the origin that was asked. Whoever redirects to another has not signed what that answers.
+  if (new URL(first.url).origin !== origin) return null;
   const keys = await ctx.store.read((reader) => reader.sourceKeys.of(asked.party.organisationId, origin));
   const signers = keys.map((key) => key.signer);
   const isKey = (signer: Signer): signer is PublicJwk => !isSigstore(signer);

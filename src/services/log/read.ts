@@ -1,3 +1,4 @@
+import { evmChainRef } from "../../core/chain-anchor.ts";
 import { type Anchor, type LogCheckpoint, type LogPlace, localChainRef } from "../../core/log.ts";
 import { TILE_WIDTH, widthOf } from "../../core/tiles.ts";
 import type { Reader } from "../../store/reader.ts";
@@ -43,29 +44,45 @@ function bundleOf(entries: readonly Uint8Array[]): Uint8Array {
   );
 }
 
-/**
- * Where the entries of a warrant's trace are in the log, and how each of them is named there: in their order, null while no
- * checkpoint covers it.
- */
-export async function readPlaces({ instance, log }: Reader, warrantId: string) {
-  const { id } = await instance.get();
-  const places = await log.placesOf(warrantId);
-  const chainRefs = places.map(({ checkpoint }) =>
-    checkpoint === null ? null : localChainRef(id, checkpoint),
-  );
+/** Where the entries of a warrant's trace are in the log, and the `chain_ref` of each, in their order. */
+export async function readPlaces({ chain }: Context, reader: Reader, warrantId: string) {
+  const places = await reader.log.placesOf(warrantId);
+  const chainRefs: (string | null)[] = [];
+  for (const place of places) chainRefs.push(await chainRefOf(chain, reader, place));
   return { places, chainRefs };
 }
 
 /**
- * The proof that an entry is in the log, at the first checkpoint that covers it and that a witness signed; else at the first one.
- * Null while no checkpoint covers it.
+ * The block of the first anchor that a chain has confirmed and that covers the entry. Where the log is anchored on a chain, it is
+ * null until then; else it is the first checkpoint that covers the entry, and null until there is one.
  */
-export async function readAnchor(reader: Reader, place: LogPlace): Promise<Anchor | null> {
-  const { instance, log, cosignatures } = reader;
-  const { leafIndex, checkpoint: number } = place;
-  if (leafIndex === null || number === null) return null;
-  const cosignedSize = await cosignatures.firstSize(leafIndex + 1);
-  const checkpoint = await log.checkpointOf(cosignedSize ?? leafIndex + 1);
+async function chainRefOf(
+  { anchors }: Context["chain"],
+  { instance, logAnchors }: Reader,
+  { leafIndex, checkpoint }: LogPlace,
+): Promise<string | null> {
+  if (leafIndex === null || checkpoint === null) return null;
+  const anchored = await logAnchors.firstConfirmed(leafIndex + 1);
+  if (anchored) return evmChainRef(anchored);
+  return anchors ? null : localChainRef((await instance.get()).id, checkpoint);
+}
+
+/**
+ * The proof that an entry is in the log, at the first checkpoint that covers it and that a chain has confirmed, so that `chainRef`
+ * names a block with this very checkpoint; else at the first that a witness signed; else at the first one. Null while no checkpoint
+ * covers it.
+ */
+export async function readAnchor(
+  { chain }: Context,
+  reader: Reader,
+  place: LogPlace,
+): Promise<Anchor | null> {
+  const { log, logAnchors, cosignatures } = reader;
+  const { leafIndex } = place;
+  if (leafIndex === null || place.checkpoint === null) return null;
+  const least = leafIndex + 1;
+  const anchored = await logAnchors.firstConfirmed(least);
+  const checkpoint = await log.checkpointOf(anchored?.size ?? (await cosignatures.firstSize(least)) ?? least);
   if (checkpoint === null) return null;
   const { size, root } = checkpoint;
   return {
@@ -74,6 +91,6 @@ export async function readAnchor(reader: Reader, place: LogPlace): Promise<Ancho
     root,
     proof: await log.inclusionProof(leafIndex, size),
     note: await cosignedNote(reader, checkpoint),
-    chainRef: localChainRef((await instance.get()).id, number),
+    chainRef: await chainRefOf(chain, reader, place),
   };
 }

@@ -39,7 +39,7 @@ export function readTrace(ctx: Context, caller: Caller, id: string) {
   return ctx.store.read(async (reader) => {
     const warrant = await findWarrant(reader, caller, id);
     if (isRefusal(warrant)) return warrant;
-    const { chainRefs } = await readPlaces(reader, warrant.id);
+    const { chainRefs } = await readPlaces(ctx, reader, warrant.id);
     const trace = await reader.trace.of(warrant.id);
     return listResource(trace.map((entry, index) => traceEntryResource(entry, chainRefs[index] ?? null)));
   });
@@ -63,9 +63,9 @@ export async function readReceipt(ctx: Context, id: string) {
     if (!warrant || !isSettled(warrant.state)) return warrantNotFound();
     const organisation = await organisations.get(warrant.organisationId);
     if (!organisation) throw new Error(`the warrant ${id} belongs to no organisation`);
-    const { places, chainRefs } = await readPlaces(reader, id);
+    const { places, chainRefs } = await readPlaces(ctx, reader, id);
     const settling = places.at(-1);
-    const anchor = settling ? await readAnchor(reader, settling) : null;
+    const anchor = settling ? await readAnchor(ctx, reader, settling) : null;
     const logged = { chainRefs, anchor };
     return unsignedReceipt(warrant, await checks.of(id), await trace.of(id), organisation, logged);
   });

@@ -5,8 +5,9 @@ import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Write } from "../batch.ts";
 import type { Deletion, Put } from "../change.ts";
+import { chainRows } from "./chain-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
-import type { Connection } from "./open.ts";
+import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
 import {
@@ -33,20 +34,23 @@ import {
 /** Writes the puts and deletions of a batch, in their order, inside the transaction that decided them. */
 export type Apply = (writes: readonly Write[]) => void;
 
+const rowsOf = (tables: Tables) => ({
+  ...spendingRows(tables),
+  ...peopleRows(tables),
+  ...operationRows(tables),
+  ...purchaseRows(tables),
+  ...capsuleRows(tables),
+  ...witnessRows(tables),
+  ...chainRows(tables),
+  ...finalRows(tables),
+});
+
 export function createApply({ tables, raw }: Connection, positions: Positions): Apply {
   const moves = prepareWrites(raw, movesOf(tables));
   const deletions = prepareWrites(raw, deletionsOf(tables));
   const sums = prepareWrites(raw, sumsOf(tables));
   const deleteUnkept = deletionOfUnkept(raw);
-  const rows = prepareWrites(raw, {
-    ...spendingRows(tables),
-    ...peopleRows(tables),
-    ...operationRows(tables),
-    ...purchaseRows(tables),
-    ...capsuleRows(tables),
-    ...witnessRows(tables),
-    ...finalRows(tables),
-  });
+  const rows = prepareWrites(raw, rowsOf(tables));
 
   function write(put: Put, figures: Figures): void {
     switch (put.kind) {
@@ -96,7 +100,7 @@ export function createApply({ tables, raw }: Connection, positions: Positions): 
   function writeWarrant(before: Warrant | null, row: Warrant): void {
     if (before === null) {
       positions.remember("warrant", row.id, moves.insertWarrant(warrantRowOf(row, positions)));
-    } else moves.moveWarrant({ ...row, position: positions.of("warrant", row.id) });
+    } else moves.moveWarrant({ ...warrantRowOf(row, positions), position: positions.of("warrant", row.id) });
   }
 
   /** The account of an asset in a scope. The first deposit creates it. */

@@ -1,8 +1,11 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
+import { auditAnchors } from "./audit/anchors.ts";
 import { auditCapsules } from "./audit/capsules.ts";
 import { auditDeposits } from "./audit/deposits.ts";
+import { auditDigests } from "./audit/digests.ts";
 import { auditDirectory } from "./audit/directory.ts";
+import { auditKept } from "./audit/kept.ts";
 import { auditLog } from "./audit/log.ts";
 import { auditPostings } from "./audit/postings.ts";
 import { auditPurchases } from "./audit/purchases.ts";
@@ -60,9 +63,12 @@ function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
   yield* guarded("the scopes", () => auditScopes(raw));
   yield* guarded("the warrants", () => auditWarrants(raw));
   yield* guarded("the log", () => auditLog(raw));
+  yield* guarded("the anchors", () => auditAnchors(raw));
   yield* guarded("the purchases", () => auditPurchases(raw));
   yield* guarded("the capsules", () => auditCapsules(raw));
   yield* guarded("the directory", () => auditDirectory(raw));
+  yield* guarded("the rows that are kept", () => auditKept(raw));
+  yield* guarded("the digests", () => auditDigests(raw));
 }
 
 /** The pages and indexes, and the CHECKs of every row. */

@@ -35,6 +35,9 @@ export const hash = customType<{ data: string; driverData: Uint8Array }>({
   toDriver: bytesOf,
 });
 
+/** The digest of a row (`row-digest.ts`). A row in which it is null was not written by Holdfast. */
+export const digest = customType<{ data: bigint; driverData: bigint }>({ dataType: () => "integer" });
+
 /** A JSON document as text; null where there is none. */
 export const json = <Data>(name: string) =>
   customType<{ data: Data; driverData: string | null }>({

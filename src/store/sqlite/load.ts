@@ -6,19 +6,29 @@ import { indexKeyOf } from "../batch.ts";
 import { OLDEST_FREE_MAX } from "../needs.ts";
 import type { Missing, RowCache } from "../row-cache.ts";
 import type { IndexName, IndexTable, LoadedKind, LoadedRows } from "../view.ts";
+import { chainLookUps } from "./chain-rows.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
-import { balanceOf, depositOf, idempotencyKeyOf, purchaseOf, traceStepOf, withoutPosition } from "./rows.ts";
+import {
+  balanceOf,
+  depositOf,
+  fieldsOf,
+  idempotencyKeyOf,
+  purchaseOf,
+  traceStepOf,
+  withoutDigest,
+} from "./rows.ts";
 import { selectRows } from "./select-rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
 import { purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
+import { walletIndexes } from "./wallet-indexes.ts";
 import { type StoredWarrant, warrantOf } from "./warrant-rows.ts";
 import { witnessLookUps } from "./witness-rows.ts";
 
@@ -62,24 +72,20 @@ function peopleLookUps(tables: Tables) {
 function rulesLookUps(tables: Tables) {
   const { agents, apiKeys, policies, schemas, sourceKeys, spendSessions, verifiers } = directory;
   return {
-    agent: finding(() =>
-      tables.select(withoutPosition(agents)).from(agents).where(keyed(agents.id)).prepare(),
-    ),
+    agent: finding(() => tables.select(fieldsOf(agents)).from(agents).where(keyed(agents.id)).prepare()),
     apiKey: finding(() => tables.select().from(apiKeys).where(keyed(apiKeys.id)).prepare()),
     policy: finding(() =>
-      tables.select(withoutPosition(policies)).from(policies).where(keyed(policies.id)).prepare(),
+      tables.select(fieldsOf(policies)).from(policies).where(keyed(policies.id)).prepare(),
     ),
-    schema: finding(() => tables.select().from(schemas).where(keyed(schemas.id)).prepare()),
+    schema: finding(() => tables.select(fieldsOf(schemas)).from(schemas).where(keyed(schemas.id)).prepare()),
     verifier: finding(() =>
-      tables.select(withoutPosition(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
+      tables.select(fieldsOf(verifiers)).from(verifiers).where(keyed(verifiers.id)).prepare(),
     ),
-    sourceKey: finding(() => tables.select().from(sourceKeys).where(keyed(sourceKeys.id)).prepare()),
+    sourceKey: finding(() =>
+      tables.select(fieldsOf(sourceKeys)).from(sourceKeys).where(keyed(sourceKeys.id)).prepare(),
+    ),
     spendSession: finding(() =>
-      tables
-        .select(withoutPosition(spendSessions))
-        .from(spendSessions)
-        .where(keyed(spendSessions.id))
-        .prepare(),
+      tables.select(fieldsOf(spendSessions)).from(spendSessions).where(keyed(spendSessions.id)).prepare(),
     ),
   };
 }
@@ -99,7 +105,7 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
     traceStep: lazily(() => {
       const { warrant, sequence } = trace;
       const statement = tables
-        .select()
+        .select(withoutDigest(trace))
         .from(trace)
         .where(and(eq(warrant, placeholder("warrant")), eq(sequence, placeholder("sequence"))))
         .prepare();
@@ -113,18 +119,22 @@ function ledgerLookUps(tables: Tables, raw: Database, positions: Positions, name
       };
     }),
     deposit: mapped(
-      finding(() => tables.select().from(deposits).where(keyed(deposits.id)).prepare()),
+      finding(() =>
+        tables.select(withoutDigest(deposits)).from(deposits).where(keyed(deposits.id)).prepare(),
+      ),
       (row) => depositOf(row, names),
     ),
-    escalation: finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare()),
+    escalation: finding(() =>
+      tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
+    ),
     purchase: mapped(
-      finding(() => tables.select().from(purchases).where(keyed(purchases.id)).prepare()),
+      finding(() => tables.select(fieldsOf(purchases)).from(purchases).where(keyed(purchases.id)).prepare()),
       purchaseOf,
     ),
     idempotencyKey: lazily(() => {
       const { scope, key } = idempotencyKeys;
       const statement = tables
-        .select()
+        .select(withoutDigest(idempotencyKeys))
         .from(idempotencyKeys)
         .where(and(eq(scope, placeholder("scope")), keyed(key)))
         .prepare();
@@ -170,7 +180,7 @@ function operationLookUps(tables: Tables, raw: Database) {
       return () => instances()[0] ?? null;
     }),
     capsule: finding(() =>
-      tables.select(withoutPosition(capsules)).from(capsules).where(keyed(capsules.id)).prepare(),
+      tables.select(fieldsOf(capsules)).from(capsules).where(keyed(capsules.id)).prepare(),
     ),
     webhook: finding(() => tables.select().from(webhooks).where(keyed(webhooks.id)).prepare()),
     delivery: finding(() => tables.select().from(deliveries).where(keyed(deliveries.id)).prepare()),
@@ -248,7 +258,7 @@ function indexesOf(raw: Database): Indexes {
     sourceKeysOf: all(SOURCE_KEYS_SQL),
     oldestCapsules: all(capsulesSql("position", "?")),
     newestCapsule: first(capsulesSql("position DESC", "1")),
-    openAuthorizations: openAuthorizationsIn(raw),
+    ...walletIndexes(raw),
     userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
     otherOwner: isThere(
       "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role = 'owner' AND removed_at IS NULL LIMIT 1",
@@ -302,25 +312,6 @@ const contentBytesIn = (raw: Database): Ask<"contentBytes"> =>
       Number(statement.get(organisationId, mode, of === "bought" ? 1 : 0)?.bytes ?? 0);
   });
 
-/**
- * The sum of a wallet's authorizations for a token that the balance does not show: those that may still be
- * used, and those that were used after the balance was read.
- */
-function openAuthorizationsIn(raw: Database): Ask<"openAuthorizations"> {
-  const sumWhere = (condition: string) =>
-    `SELECT coalesce(sum(quoted_amount), 0) AS sum FROM purchases
-     WHERE payer = ?1 AND chain_id = ?2 AND contract = ?3 AND payer IS NOT NULL AND ${condition}`;
-  return lazily(() => {
-    const open = raw.prepare<{ sum: bigint }, Asked>(
-      sumWhere("known IS NOT 'paid' AND known IS NOT 'unpaid'"),
-    );
-    const paid = raw.prepare<{ sum: bigint }, Asked>(sumWhere("known = 'paid' AND answered_at >= ?4"));
-    return ([payer, chainId, contract, since]) =>
-      (open.get(payer, chainId, contract)?.sum ?? 0n) +
-      (paid.get(payer, chainId, contract, since)?.sum ?? 0n);
-  });
-}
-
 export function createLoad({ tables, raw }: Connection, positions: Positions, names: Names): Load {
   const lookUps: LookUps = {
     ...peopleLookUps(tables),
@@ -328,6 +319,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...ledgerLookUps(tables, raw, positions, names),
     ...operationLookUps(tables, raw),
     ...witnessLookUps(tables),
+    ...chainLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

@@ -6,6 +6,7 @@ import { growingTree, type TileReader } from "../../core/tiles.ts";
 import type { Store } from "../store.ts";
 import type { CommitQueue } from "./commit.ts";
 import type { Connection, Tables } from "./open.ts";
+import { prepareWrites } from "./prepared-write.ts";
 import { excludedOf, placeholdersOf } from "./rows.ts";
 import { logCheckpoints, logTiles } from "./tables/log.ts";
 
@@ -64,7 +65,7 @@ function logWriter({ raw, tables }: Connection) {
       const { newest, insertCheckpoint } = statements();
       const last = newest.get();
       if (last !== undefined && last.size >= size) return false;
-      insertCheckpoint.run({ number: (last?.number ?? 0) + 1, size, root: root.toHex(), note });
+      insertCheckpoint({ number: (last?.number ?? 0) + 1, size, root: root.toHex(), note });
       return true;
     },
   };
@@ -85,7 +86,9 @@ function lazyStatements(raw: Database, tables: Tables) {
     newest: {
       get: () => tables.select().from(logCheckpoints).orderBy(desc(logCheckpoints.number)).limit(1).get(),
     },
-    insertCheckpoint: tables.insert(logCheckpoints).values(placeholdersOf(logCheckpoints)).prepare(),
+    ...prepareWrites(raw, {
+      insertCheckpoint: () => tables.insert(logCheckpoints).values(placeholdersOf(logCheckpoints)),
+    }),
     size: sizeOfLog(raw),
     readTile: tilesOf(raw),
   });

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { MigrationMeta } from "drizzle-orm/migrator";
+import { digestedTables, fillDigests, hasRows } from "./fill-digests.ts";
 import { raiseOldestWriter } from "./ledger-version.ts";
 import { embeddedMigrations } from "./migrations.macro.ts" with { type: "macro" };
 
@@ -37,7 +38,9 @@ export function migrate(
       .transaction(() => {
         raw.run(MAKE_APPLIED);
         // Another process may have made some of them meanwhile.
+        const digested = new Set(digestedTables(raw));
         for (const migration of pendingOf(raw, known)) apply(raw, migration);
+        fillNewDigests(raw, digested);
         checkReferences(raw);
         raiseOldestWriter(raw);
       })
@@ -54,6 +57,15 @@ function pendingOf(raw: Database, known: readonly Migration[]): readonly Migrati
     .query<{ at: bigint | number | null }, []>(`SELECT max(created_at) AS at FROM ${APPLIED}`)
     .get();
   return known.filter(({ folderMillis }) => last === null || folderMillis > Number(last.at ?? -1));
+}
+
+/** Rows that were there before their table had digests get theirs now, once. Later, a row without one is a disagreement. */
+function fillNewDigests(raw: Database, before: ReadonlySet<string>): void {
+  const tables = digestedTables(raw).filter((table) => !before.has(table) && hasRows(raw, table));
+  if (tables.length === 0) return;
+  withoutTriggers(raw, () => {
+    for (const table of tables) fillDigests(raw, table);
+  });
 }
 
 type Trigger = { readonly name: string; readonly table: string; readonly sql: string };
@@ -92,8 +104,8 @@ const dropsTrigger = (statement: string, name: string): boolean =>
   new RegExp(`\\bDROP\\s+TRIGGER\\s+(IF\\s+EXISTS\\s+)?(main\\.)?[\`"[]?${name}\\b`, "i").test(statement);
 
 /**
- * Runs a statement while a table is missing that triggers may name. SQLite would refuse to rename any other to take its
- * place.
+ * Runs something without the triggers. While a table is missing that triggers may name, SQLite would refuse to rename any other to
+ * take its place; and they refuse to change what was recorded.
  */
 function withoutTriggers(raw: Database, run: () => void): void {
   const triggers = triggersOf(raw);

@@ -1,5 +1,6 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { is, Param, Placeholder, type Query } from "drizzle-orm";
+import { Column, is, Param, Placeholder, type Query } from "drizzle-orm";
+import { DIGEST, digestOfValues } from "./row-digest.ts";
 
 /**
  * A statement that writes. It takes values by the names of its placeholders, and gives the position of an
@@ -50,6 +51,9 @@ type Binding = (values: Readonly<Record<string, unknown>>) => SQLQueryBindings;
 
 function bindingOf(param: unknown): Binding {
   const placeholder = is(param, Param) ? param.value : param;
+  // Nobody gives a row its digest: it follows from all other values.
+  if (is(param, Param) && is(param.encoder, Column) && param.encoder.name === DIGEST)
+    return digestOfValues(param.encoder.table);
   const encode = (value: unknown) =>
     (is(param, Param) && value !== null ? param.encoder.mapToDriverValue(value) : value) as SQLQueryBindings;
   if (!is(placeholder, Placeholder)) {

@@ -11,6 +11,7 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { IdempotencyKey, Posting, RecordedOutcome } from "../rows.ts";
 import type { Names } from "./names.ts";
 import type { Positions } from "./positions.ts";
+import { DIGEST } from "./row-digest.ts";
 import type * as directory from "./tables/directory.ts";
 import type * as ledger from "./tables/ledger.ts";
 import { RAIL_OF_MODE } from "./tables/ledger.ts";
@@ -21,11 +22,11 @@ import type { purchases } from "./tables/purchases.ts";
  * under the same names.
  */
 
-type TraceRow = typeof ledger.trace.$inferSelect;
+type TraceRow = RowOf<typeof ledger.trace>;
 type AuditEntryRow = typeof directory.auditEntries.$inferSelect;
-type IdempotencyRow = typeof ledger.idempotencyKeys.$inferSelect;
-type CheckRow = typeof ledger.checks.$inferSelect;
-type DepositRow = typeof ledger.deposits.$inferSelect;
+type IdempotencyRow = RowOf<typeof ledger.idempotencyKeys>;
+type CheckRow = RowOf<typeof ledger.checks>;
+type DepositRow = RowOf<typeof ledger.deposits>;
 
 /** @throws where its account is not there */
 export function depositOf({ position: _, account, ...row }: DepositRow, names: Names): Deposit {
@@ -119,7 +120,7 @@ export const auditEntryOf = ({ actorKind, actorId, ...entry }: AuditEntryRow): A
       : { kind: actorKind, id: actorId },
 });
 
-type PurchaseRow = typeof purchases.$inferSelect;
+type PurchaseRow = RowOf<typeof purchases>;
 
 export const purchaseRowOf = ({ quote, ...purchase }: Purchase): PurchaseRow => ({
   ...purchase,
@@ -210,11 +211,20 @@ export const postingRowOf = (posting: Posting, positions: Positions) => ({
   recordedAt: posting.recordedAt,
 });
 
-/** All columns of a table but `position`, which domain values do not have. */
-export function withoutPosition<T extends Table & { readonly position: Column }>(table: T) {
-  const { position: _, ...columns } = getTableColumns(table);
-  return columns as Omit<T["_"]["columns"], "position">;
+/** The columns of a table that domain values have: all but `position` and the digest. */
+export function fieldsOf<T extends Table>(table: T) {
+  const { position: _, digest: __, ...columns } = getTableColumns(table) as Readonly<Record<string, Column>>;
+  return columns as Omit<T["_"]["columns"], "position" | "digest">;
 }
+
+/** All columns of a table but the digest, which only the audit reads. */
+export function withoutDigest<T extends Table>(table: T) {
+  const { digest: _, ...columns } = getTableColumns(table) as Readonly<Record<string, Column>>;
+  return columns as Omit<T["_"]["columns"], "digest">;
+}
+
+/** A row of a table without its digest. */
+type RowOf<T extends Table> = Omit<T["$inferSelect"], "digest">;
 
 /** A named placeholder for every column of a table, under the column's name in code. */
 export function placeholdersOf<T extends Table>(table: T): { [K in keyof T["_"]["columns"]]: Placeholder } {
@@ -233,13 +243,14 @@ export const appendedOf = <T extends Table & { readonly position: Column }>(tabl
   position: sql`NULL`,
 });
 
-/** The SET clause of an upsert: these columns get the values of the row that could not be inserted. */
+/** The SET clause of an upsert: these columns and the digest get the values of the row that could not be inserted. */
 export function excludedOf<T extends Table, Name extends string & keyof T["_"]["columns"]>(
   table: T,
   ...names: readonly Name[]
 ): { [K in Name]: SQL } {
   const columns = getTableColumns(table);
+  const all = DIGEST in columns ? [...names, DIGEST] : names;
   return Object.fromEntries(
-    names.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`]),
+    all.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`]),
   ) as { [K in Name]: SQL };
 }

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { finding, keyed } from "./find-by-key.ts";
 import { lazily } from "./lazily.ts";
 import type { Tables } from "./open.ts";
-import { excludedOf, placeholdersOf } from "./rows.ts";
+import { excludedOf, fieldsOf, placeholdersOf } from "./rows.ts";
 import { cosignatures, witnessedLogs } from "./tables/witnesses.ts";
 
 /** How the rows of witnesses are written and found. */
@@ -35,11 +35,11 @@ export function witnessLookUps(tables: Tables) {
   const { size, witness } = cosignatures;
   return {
     witnessedLog: finding(() =>
-      tables.select().from(witnessedLogs).where(keyed(witnessedLogs.origin)).prepare(),
+      tables.select(fieldsOf(witnessedLogs)).from(witnessedLogs).where(keyed(witnessedLogs.origin)).prepare(),
     ),
     cosignature: lazily(() => {
       const statement = tables
-        .select()
+        .select(fieldsOf(cosignatures))
         .from(cosignatures)
         .where(and(eq(size, placeholder("size")), eq(witness, placeholder("witness"))))
         .prepare();

@@ -250,6 +250,7 @@ export function movesOf(tables: Tables) {
           verifyingSince: sql`${placeholder("verifyingSince")}`,
           graceUntil: sql`${placeholder("graceUntil")}`,
           settledAt: sql`${placeholder("settledAt")}`,
+          digest: sql`${sql.param(placeholder("digest"), warrants.digest)}`,
         })
         .where(eq(warrants.position, placeholder("position"))),
     countUp: () =>
@@ -299,6 +300,7 @@ export function movesOf(tables: Tables) {
           version: sql`${placeholder("version")}`,
           encoding: sql`${placeholder("encoding")}`,
           contentHash: sql`${placeholder("contentHash")}`,
+          digest: sql`${sql.param(placeholder("digest"), idempotencyKeys.digest)}`,
         })
         .where(
           and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),

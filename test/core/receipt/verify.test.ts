@@ -533,6 +533,15 @@ const LIES: readonly (readonly [
     "but the checkpoint is of",
   ],
   [
+    "a block that is none",
+    "partial",
+    (r) => {
+      r.anchor.chain_ref = "eip155:8453#-1";
+      r.trace.at(-1).chain_ref = "eip155:8453#-1";
+    },
+    "which names no block of a chain",
+  ],
+  [
     "another reference of the entry",
     "partial",
     (r) => (r.trace.at(-1).chain_ref = "local:ins_1#9"),

@@ -98,6 +98,7 @@ test("a check keeps the bytes, the headers, the way to them, the time and the ev
     last_modified_at: "1970-01-01T00:00:01.000Z",
     evidence_hash: sha256('{"ok":1}'),
     bytes: 8,
+    schema_hashes: {},
     evaluated_at: new Date(service.clock.now).toISOString(),
     evaluator_version: EVALUATOR_VERSION,
   });
@@ -111,6 +112,17 @@ test("headers that are too long, or too many, are not kept", () => {
     headersSeen(Array.from({ length: count }, () => ["x", "v".repeat(length - 1)] as const));
   expect(headers(256, 128)?.length).toBe(256);
   expect([headers(257, 1), headers(256, 129)]).toEqual([null, null]);
+});
+
+test("of a cookie the hash is kept", () => {
+  const seen = headersSeen([
+    ["set-cookie", "session=secret"],
+    ["etag", "x"],
+  ]);
+  expect(seen).toEqual([
+    ["set-cookie", `sha256:${sha256("session=secret")}`],
+    ["etag", "x"],
+  ]);
 });
 
 test("a source that was not reached leaves a capsule without a body", async () => {
@@ -210,6 +222,20 @@ test("a body that cannot be compressed is not kept, and the check is made", asyn
   start({ compress: () => Promise.reject(new Error("no memory")) });
   const id = await checked(await service.organisation());
   expect([capsuleOf(id), service.ctx.capsules.notKept.count]).toEqual([null, 1]);
+});
+
+test("a capsule goes again where a part of its body cannot be written, and the check is made", async () => {
+  const { store } = service.ctx;
+  const { execute } = store;
+  let parts = 0;
+  const failing = spyOn(store, "execute").mockImplementation(((command: Parameters<typeof execute>[0]) =>
+    "capsule" in command.needs && ++parts === 2
+      ? Promise.reject(new Error("an I/O error"))
+      : execute(command)) as typeof execute);
+  body = random(700 * KIB);
+  const id = await checked(await service.organisation());
+  expect([parts, capsuleOf(id), partCount(), service.ctx.capsules.notKept.count]).toEqual([3, null, 0, 1]);
+  failing.mockRestore();
 });
 
 test("capsules are deleted after their days, with their bodies", async () => {

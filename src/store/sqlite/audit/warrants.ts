@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { hashJson } from "../../../core/canonical.ts";
 import { BUILT_IN_RULES_HASH } from "../../../core/policy.ts";
 import { hold, type Legs, settle } from "../../../core/postings.ts";
-import { isSettled, WAITING_STATES, type Warrant } from "../../../core/warrant.ts";
+import { isSettled, type State, WAITING_STATES, type Warrant } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { agents, apiKeys, policies, schemas, spendSessions, verifiers } from "../tables/directory.ts";
@@ -20,7 +20,7 @@ const SPEC_SHORT = 4_096;
 type Directory = ReturnType<typeof createDirectory>;
 
 const createDirectory = (database: Database) => ({
-  specHash: memoised((text: string) => hashJson(JSON.parse(text))),
+  spec: memoised(readSpec),
   apiKey: memoised((id: string) => readRow(database, apiKeys, id)),
   agent: memoised((id: string) => readRow(database, agents, id)),
   session: memoised((id: string) => readRow(database, spendSessions, id)),
@@ -37,6 +37,12 @@ const createDirectory = (database: Database) => ({
     );
   }),
 });
+
+/** The hash of a spec, and whether its text is as Holdfast writes it: the hash is the same with a space more. */
+function readSpec(text: string): { readonly hash: string; readonly isAsWritten: boolean } {
+  const spec = JSON.parse(text);
+  return { hash: hashJson(spec), isAsWritten: JSON.stringify(spec) === text };
+}
 
 const WARRANTS_AT_ONCE = 1_000;
 
@@ -89,8 +95,9 @@ function* auditTerms(
   { spec }: StoredWarrant,
   what: string,
 ): Generator<string> {
-  const specHash = spec.length > SPEC_SHORT ? hashJson(warrant.spec) : directory.specHash(spec);
-  yield* expectSame(`${what}: spec_hash`, warrant.specHash, specHash);
+  const { hash, isAsWritten } = spec.length > SPEC_SHORT ? readSpec(spec) : directory.spec(spec);
+  yield* expectSame(`${what}: spec_hash`, warrant.specHash, hash);
+  if (!isAsWritten) yield `${what}: its spec is not written as Holdfast writes JSON`;
   const { agentId, sessionId, verifierId, policyId } = warrant;
   if (agentId !== null && !isOf(warrant, directory.agent(agentId))) {
     yield `${what}: its organisation and mode have no agent ${agentId}`;
@@ -168,9 +175,12 @@ function* auditPostings(
   }
 }
 
+/** A move to one of these raises an escalation. */
+const RAISING: readonly State[] = ["escalated", "frozen"];
+
 /**
- * Checks that a warrant has one escalation that is not resolved while it waits for a person, and otherwise
- * none.
+ * Checks that a warrant has an escalation for each time that it came to wait for a person, and that one of them is not resolved
+ * while it waits, otherwise none.
  */
 function* auditEscalations(warrant: Warrant, belongings: Belongings, what: string): Generator<string> {
   const found = belongings.escalations.map(({ read }) => read());
@@ -179,6 +189,9 @@ function* auditEscalations(warrant: Warrant, belongings: Belongings, what: strin
   if (waiting.length !== (waits ? 1 : 0)) {
     yield `${what}: is ${warrant.state} with ${waiting.length} escalations that are not resolved`;
   }
+  const raised = belongings.trace.filter(({ raw }) => RAISING.some((state) => state === raw.to_state)).length;
+  if (found.length !== raised)
+    yield `${what}: has ${found.length} escalations, and its trace raised ${raised}`;
   for (const escalation of found) {
     const which = `${what}: its escalation ${escalation.id}`;
     if (!isOf(warrant, escalation)) yield `${which} is of another organisation or mode`;

@@ -4,7 +4,7 @@ import type { Capsule } from "../../../core/capsule.ts";
 import type { Scope } from "../../scope.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
-import { withoutPosition } from "../rows.ts";
+import { fieldsOf } from "../rows.ts";
 import { capsules } from "../tables/capsules.ts";
 import { sourceKeys } from "../tables/directory.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -13,7 +13,7 @@ export function createSourceKeysReader({ tables }: Connection): SqliteReader["so
   const { id, organisationId, origin, removedAt } = sourceKeys;
   const where = (...conditions: SQL[]) =>
     tables
-      .select()
+      .select(fieldsOf(sourceKeys))
       .from(sourceKeys)
       .where(and(isNull(removedAt), ...conditions))
       .orderBy(asc(id))
@@ -36,7 +36,7 @@ export function createCapsulesReader({ tables, raw }: Connection): SqliteReader[
   });
   return {
     get: (checkId) =>
-      tables.select(withoutPosition(capsules)).from(capsules).where(eq(capsules.id, checkId)).get() ?? null,
+      tables.select(fieldsOf(capsules)).from(capsules).where(eq(capsules.id, checkId)).get() ?? null,
     body: (capsule) => storedBody(raw, capsule),
     scopesWithOld: (createdBefore, limit) =>
       scopesWithOld([createdBefore, limit]).map(({ organisation_id: organisationId, mode }) => ({

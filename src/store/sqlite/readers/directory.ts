@@ -3,7 +3,7 @@ import type { State } from "../../../core/warrant.ts";
 import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
-import { balanceOf, withoutPosition } from "../rows.ts";
+import { balanceOf, fieldsOf } from "../rows.ts";
 import { selectRows } from "../select-rows.ts";
 import {
   agents,
@@ -18,9 +18,9 @@ import {
 import { accounts, scopes, warrantCounts } from "../tables/ledger.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-const agent = withoutPosition(agents);
-const policy = withoutPosition(policies);
-const spendSession = withoutPosition(spendSessions);
+const agent = fieldsOf(agents);
+const policy = fieldsOf(policies);
+const spendSession = fieldsOf(spendSessions);
 
 type DirectoryReader = Pick<
   SqliteReader,
@@ -178,7 +178,7 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
     verifiers: {
       list: (organisationId) =>
         tables
-          .select(withoutPosition(verifiers))
+          .select(fieldsOf(verifiers))
           .from(verifiers)
           .where(eq(verifiers.organisationId, organisationId))
           .orderBy(asc(verifiers.id))
@@ -189,7 +189,7 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
         names.length === 0
           ? []
           : tables
-              .select()
+              .select(fieldsOf(schemas))
               .from(schemas)
               .where(and(eq(schemas.organisationId, organisationId), inArray(schemas.name, [...names])))
               .all(),

@@ -1,22 +1,6 @@
-import {
-  and,
-  asc,
-  count,
-  desc,
-  eq,
-  getTableColumns,
-  gt,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  min,
-  ne,
-  or,
-  sql,
-} from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, isNotNull, isNull, lt, lte, min, ne, or, sql } from "drizzle-orm";
 import type { Connection } from "../open.ts";
-import { purchaseOf } from "../rows.ts";
+import { fieldsOf, purchaseOf } from "../rows.ts";
 import { selectRows } from "../select-rows.ts";
 import { contents, purchases } from "../tables/purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -25,14 +9,14 @@ export function createPurchasesReader({
   tables,
   raw,
 }: Connection): Pick<SqliteReader, "purchases" | "contents"> {
-  const rows = () => tables.select().from(purchases);
+  const rows = () => tables.select(fieldsOf(purchases)).from(purchases);
   const unfinished = selectRows(
     raw,
-    getTableColumns(purchases),
+    fieldsOf(purchases),
     "WHERE phase <> 'ended' AND id > ? ORDER BY id LIMIT ?",
   );
   const withContent = (where: string) =>
-    selectRows(raw, getTableColumns(purchases), `WHERE content_bytes > 0 AND ${where} LIMIT ?`);
+    selectRows(raw, fieldsOf(purchases), `WHERE content_bytes > 0 AND ${where} LIMIT ?`);
   const bought = withContent("warrant_id IS NOT NULL AND phase = 'ended' AND created_at < ?");
   const freeBefore = withContent("warrant_id IS NULL AND ended_at < ?");
   const freeAfter = withContent("warrant_id IS NULL AND ended_at > ?");

@@ -1,6 +1,7 @@
 import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createCapsulesReader, createSourceKeysReader } from "./capsules.ts";
+import { createChainReader } from "./chain.ts";
 import { createDirectoryReader } from "./directory.ts";
 import { createLogReader } from "./log.ts";
 import { createPeopleReader } from "./people.ts";
@@ -32,5 +33,6 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     sourceKeys: createSourceKeysReader(connection),
     ...createPeopleReader(tables),
     ...createWitnessesReader(tables),
+    ...createChainReader(connection),
   };
 };

@@ -9,7 +9,7 @@ import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
-import { checkOf, traceStepOf } from "../rows.ts";
+import { checkOf, fieldsOf, traceStepOf, withoutDigest } from "../rows.ts";
 import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
@@ -207,7 +207,7 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
   const byId = raw.prepare<StoredWarrant, [string]>("SELECT * FROM warrants WHERE id = ?");
   const ofWarrant = lazily(() => {
     const statement = tables
-      .select()
+      .select(withoutDigest(trace))
       .from(trace)
       .where(eq(trace.warrant, placeholder("position")))
       .orderBy(asc(trace.sequence))
@@ -216,7 +216,7 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
   });
   const pair = lazily(() => {
     const statement = tables
-      .select()
+      .select(withoutDigest(trace))
       .from(trace)
       .where(
         and(
@@ -228,7 +228,9 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
       .prepare();
     return (position: number, sequence: number) => statement.all({ position, sequence });
   });
-  const checkById = finding(() => tables.select().from(checks).where(keyed(checks.id)).prepare());
+  const checkById = finding(() =>
+    tables.select(withoutDigest(checks)).from(checks).where(keyed(checks.id)).prepare(),
+  );
   const checksOf = createChecksReader(tables).of;
   return {
     entry(warrantId, sequence) {
@@ -253,7 +255,7 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
 export function createChecksReader(tables: Tables): SqliteReader["checks"] {
   const ofWarrant = lazily(() => {
     const statement = tables
-      .select()
+      .select(withoutDigest(checks))
       .from(checks)
       .where(eq(checks.warrant, sql`(SELECT position FROM warrants WHERE id = ${placeholder("warrantId")})`))
       .orderBy(asc(checks.position))
@@ -263,7 +265,7 @@ export function createChecksReader(tables: Tables): SqliteReader["checks"] {
   return {
     of: (warrantId) => ofWarrant(warrantId).map((row) => checkOf(row, warrantId)),
     find(id) {
-      const row = tables.select().from(checks).where(eq(checks.id, id)).get();
+      const row = tables.select(withoutDigest(checks)).from(checks).where(eq(checks.id, id)).get();
       if (!row) return null;
       const of = tables
         .select({ id: warrants.id })
@@ -291,13 +293,15 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
       .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
       .limit(limit)
       .all();
-  const byId = finding(() => tables.select().from(escalations).where(keyed(escalations.id)).prepare());
+  const byId = finding(() =>
+    tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
+  );
   const waits = sql`${escalations.status} <> 'resolved'`;
   return {
     get: byId,
     waiting: (before, after, limit) =>
       tables
-        .select()
+        .select(fieldsOf(escalations))
         .from(escalations)
         .where(
           and(

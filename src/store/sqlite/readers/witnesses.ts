@@ -1,21 +1,24 @@
 import { and, asc, desc, eq, gte, lt, min } from "drizzle-orm";
 import { WITNESSES_MAX } from "../../../core/witness.ts";
 import type { Tables } from "../open.ts";
+import { fieldsOf } from "../rows.ts";
 import { cosignatures, witnessedLogs } from "../tables/witnesses.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witnessedLogs" | "cosignatures"> {
   const { size, witness } = cosignatures;
+  const log = fieldsOf(witnessedLogs);
+  const cosignature = fieldsOf(cosignatures);
   return {
     witnessedLogs: {
       get: (origin) =>
-        tables.select().from(witnessedLogs).where(eq(witnessedLogs.origin, origin)).get() ?? null,
-      list: () => tables.select().from(witnessedLogs).orderBy(asc(witnessedLogs.origin)).all(),
+        tables.select(log).from(witnessedLogs).where(eq(witnessedLogs.origin, origin)).get() ?? null,
+      list: () => tables.select(log).from(witnessedLogs).orderBy(asc(witnessedLogs.origin)).all(),
     },
     cosignatures: {
       of: (of) =>
         tables
-          .select()
+          .select(cosignature)
           .from(cosignatures)
           .where(eq(size, of))
           .orderBy(asc(witness))
@@ -29,7 +32,7 @@ export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witne
           .get()?.first ?? null,
       below: (name, below, limit) =>
         tables
-          .select()
+          .select(cosignature)
           .from(cosignatures)
           .where(and(eq(witness, name), lt(size, below)))
           .orderBy(desc(size))

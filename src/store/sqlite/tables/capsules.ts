@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
-import { int, modeColumn, oneOf } from "../columns.ts";
+import { digest, int, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /** What is needed to evaluate checks again. Rows are written once, and deleted the oldest first. */
@@ -18,6 +18,7 @@ export const capsules = sqliteTable(
     bytes: int("bytes").notNull(),
     bytesUntil: int("bytes_until").notNull(),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     // SQLite adds the position, so the oldest and the newest of a scope are at its ends.

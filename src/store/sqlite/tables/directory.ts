@@ -9,7 +9,7 @@ import type { PolicyRules } from "../../../core/policy.ts";
 import type { RetentionMark } from "../../../core/retention.ts";
 import { MODES, ROLES } from "../../../core/roles.ts";
 import type { Signer } from "../../../core/source-key.ts";
-import { amount, bool, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, digest, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 
 /** What an organisation keeps besides its money: people, agents, keys, sessions, policies, verifiers, schemas. */
 
@@ -150,6 +150,7 @@ export const sourceKeys = sqliteTable(
     signer: json<Signer>("signer").notNull(),
     createdAt: int("created_at").notNull(),
     removedAt: int("removed_at"),
+    digest: digest("digest"),
   },
   (t) => [index("source_keys_by_origin").on(t.organisationId, t.origin).where(sql`${t.removedAt} IS NULL`)],
 );
@@ -188,6 +189,7 @@ export const agents = sqliteTable(
     failureCount: int("failure_count").notNull(),
     mustBeNamed: bool("must_be_named").notNull(),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     index("agents_by_organisation").on(t.organisationId, t.mode, t.id),
@@ -244,6 +246,7 @@ export const spendSessions = sqliteTable(
     expiresAt: int("expires_at").notNull(),
     revokedAt: int("revoked_at"),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     index("spend_sessions_by_agent").on(t.agentId),
@@ -262,6 +265,7 @@ export const sessionTotals = sqliteTable(
     session: int("session").notNull(),
     heldAt: int("held_at").notNull(),
     total: amount("total").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     primaryKey({ columns: [t.session, t.heldAt] }),
@@ -281,6 +285,7 @@ export const policies = sqliteTable(
     rules: json<PolicyRules>("rules").notNull(),
     rulesHash: text("rules_hash").notNull(),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     uniqueIndex("policies_of_organisation")
@@ -301,6 +306,7 @@ export const verifiers = sqliteTable(
     name: text("name").notNull(),
     config: json<Record<string, unknown>>("config").notNull(),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   // No CHECK of its type: with each new kind of clause the table would have to be rebuilt.
   (t) => [index("verifiers_by_organisation").on(t.organisationId, t.id)],
@@ -315,6 +321,7 @@ export const schemas = sqliteTable(
     schema: json<JsonSchema>("schema").notNull(),
     schemaHash: text("schema_hash").notNull(),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [uniqueIndex("schemas_by_name").on(t.organisationId, t.name)],
 );

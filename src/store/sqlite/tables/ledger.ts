@@ -7,7 +7,7 @@ import { OUTCOMES } from "../../../core/policy.ts";
 import { ACTOR_KINDS, MODES } from "../../../core/roles.ts";
 import { SETTLED_STATES, type Spec, STATES, type WarrantEncoding } from "../../../core/warrant.ts";
 import type { PostingKind } from "../../rows.ts";
-import { amount, bool, hash, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, digest, hash, int, isInteger, json, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /**
@@ -45,6 +45,7 @@ export const accounts = sqliteTable(
     funding: amount("funding").notNull(),
     /** The position of the newest posting that the balances contain; 0 before the first. */
     posted: int("posted").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     uniqueIndex("accounts_by_scope").on(t.scope, t.asset),
@@ -66,6 +67,7 @@ export const deposits = sqliteTable(
     amount: amount("amount").notNull(),
     reference: text("reference"),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     // What came in once is recorded once.
@@ -138,6 +140,7 @@ export const warrants = sqliteTable(
     /** Who opened it: the position of an agent, or a person's id. Neither in rows of 0.1.0 that are older. */
     openedByAgent: int("opened_by_agent"),
     openedByUser: text("opened_by_user"),
+    digest: digest("digest"),
   },
   (t) => [
     // A list without a state is made of those of every state.
@@ -196,6 +199,7 @@ export const trace = sqliteTable(
     eventId: text("event_id"),
     /** Which leaf of the log it is; null until the log has it. */
     leafIndex: int("leaf_index"),
+    digest: digest("digest"),
   },
   (t) => [
     uniqueIndex("trace_by_warrant").on(t.warrant, t.sequence),
@@ -229,6 +233,7 @@ export const checks = sqliteTable(
     evaluatorVersion: int("evaluator_version"),
     signedBy: text("signed_by"),
     capsuleHash: hash("capsule_hash"),
+    digest: digest("digest"),
   },
   (t) => [
     index("checks_of_warrant").on(t.warrant),
@@ -256,6 +261,7 @@ export const escalations = sqliteTable(
     resolvedBy: text("resolved_by"),
     createdAt: int("created_at").notNull(),
     resolvedAt: int("resolved_at"),
+    digest: digest("digest"),
   },
   (t) => [
     index("escalations_by_status").on(t.organisationId, t.mode, t.status, t.id),
@@ -285,6 +291,7 @@ export const idempotencyKeys = sqliteTable(
     encoding: int("encoding").$type<WarrantEncoding>(),
     contentHash: text("content_hash"),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     uniqueIndex("idempotency_keys_by_key").on(t.scope, t.key),

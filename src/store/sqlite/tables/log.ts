@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { blob, check, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { HASH_BYTES } from "../../../core/merkle.ts";
 import { TILE_WIDTH } from "../../../core/tiles.ts";
-import { hash, int } from "../columns.ts";
+import { digest, hash, int } from "../columns.ts";
 
 /**
  * The log: the Merkle tree over the trace, and what was signed of it (README, "Trace"). Which entry is which leaf stands in the
@@ -34,4 +34,5 @@ export const logCheckpoints = sqliteTable("log_checkpoints", {
   root: hash("root").notNull(),
   /** The signed note, as it was published. */
   note: text("note").notNull(),
+  digest: digest("digest"),
 });

@@ -12,7 +12,7 @@ import {
   WITNESSES,
 } from "../../../core/x402/purchase.ts";
 import type { Pays } from "../../../core/x402/quote.ts";
-import { amount, bool, int, json, literals, modeColumn, oneOf } from "../columns.ts";
+import { amount, bool, digest, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
 /** Purchases by x402: what was meant, what was signed, and what is known. Triggers keep a phase from going back. */
@@ -59,6 +59,7 @@ export const purchases = sqliteTable(
     chainSilentSince: int("chain_silent_since"),
     chainSaid: text("chain_said", { enum: SAID }),
     acknowledgedAt: int("acknowledged_at"),
+    digest: digest("digest"),
   },
   (t) => [
     index("purchases_by_organisation").on(t.organisationId, t.mode, t.id),

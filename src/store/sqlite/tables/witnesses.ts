@@ -1,5 +1,5 @@
 import { primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { int } from "../columns.ts";
+import { digest, int } from "../columns.ts";
 
 /** What this instance has witnessed of other logs, and what witnesses have signed of its own. */
 
@@ -7,6 +7,7 @@ export const witnessedLogs = sqliteTable("witnessed_logs", {
   origin: text("origin").primaryKey(),
   note: text("note").notNull(),
   cosignedAt: int("cosigned_at").notNull(),
+  digest: digest("digest"),
 });
 
 export const cosignatures = sqliteTable(
@@ -15,6 +16,7 @@ export const cosignatures = sqliteTable(
     size: int("size").notNull(),
     witness: text("witness").notNull(),
     line: text("line").notNull(),
+    digest: digest("digest"),
   },
   (t) => [primaryKey({ columns: [t.size, t.witness] })],
 );

@@ -1,0 +1,19 @@
+ALTER TABLE `capsules` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `agents` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `policies` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `schemas` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `session_totals` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `source_keys` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `spend_sessions` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `verifiers` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `accounts` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `checks` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `deposits` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `escalations` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `idempotency_keys` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `trace` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `warrants` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `log_checkpoints` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `purchases` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `cosignatures` ADD `digest` integer;--> statement-breakpoint
+ALTER TABLE `witnessed_logs` ADD `digest` integer;

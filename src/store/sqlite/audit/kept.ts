@@ -1,0 +1,72 @@
+import type { Database } from "bun:sqlite";
+import type { AuditAction } from "../../../core/audit-entry.ts";
+import { nameOf, type Row } from "./digests.ts";
+
+/** Checks that no row is gone that is kept for good: by its place, or by what was recorded when it was made. */
+export function* auditKept(database: Database): Generator<string> {
+  for (const table of NUMBERED) yield* auditPlaces(database, table);
+  for (const [action, table] of MADE) yield* auditMade(database, action, table);
+  yield* auditCosigned(database);
+}
+
+/** Tables of which no row is ever deleted. SQLite gives each new one the next position. */
+const NUMBERED = [
+  "accounts",
+  "agents",
+  "checks",
+  "deposits",
+  "policies",
+  "postings",
+  "scopes",
+  "spend_sessions",
+  "trace",
+  "verifiers",
+  "warrants",
+] as const;
+
+const GAPS_MAX = 10;
+
+/** Checks that the positions of a table are 1, 2, 3 and so on. */
+function* auditPlaces(database: Database, table: string): Generator<string> {
+  const ends = database
+    .query<{ count: bigint; first: bigint | null; last: bigint | null }, []>(
+      `SELECT count(*) AS count, min(position) AS first, max(position) AS last FROM ${table}`,
+    )
+    .get();
+  if (!ends || ends.count === 0n || (ends.first === 1n && ends.last === ends.count)) return;
+  // The whole table is read only where something is wrong with it.
+  const gaps = database.query<Row & { readonly position: bigint }, [number]>(
+    `SELECT * FROM (SELECT *, lag(position, 1, 0) OVER (ORDER BY position) AS before FROM ${table})
+     WHERE position <> before + 1 LIMIT ?`,
+  );
+  for (const row of gaps.all(GAPS_MAX))
+    yield `${nameOf(database, table, row)}: is at position ${row.position}, and the one before it at ${row.before}; none is ever deleted`;
+}
+
+/** What the audit log records of things that are never deleted, and where they are. */
+const MADE: readonly (readonly [AuditAction, table: string])[] = [
+  ["agent.created", "agents"],
+  ["balance.funded", "deposits"],
+  ["policy.created", "policies"],
+  ["schema.created", "schemas"],
+  ["source_key.added", "source_keys"],
+  ["spend_session.created", "spend_sessions"],
+  ["verifier.created", "verifiers"],
+];
+
+function* auditMade(database: Database, action: AuditAction, table: string): Generator<string> {
+  const gone = database.query<{ id: string; subject: string }, [AuditAction]>(
+    `SELECT id, subject FROM audit_entries WHERE action = ? AND NOT EXISTS (SELECT 1 FROM ${table} WHERE id = subject)`,
+  );
+  for (const { id, subject } of gone.iterate(action))
+    yield `audit entry ${id}: says ${action} of ${subject}, which is not there`;
+}
+
+/** Checks that what witnesses have signed is a checkpoint of this log. */
+function* auditCosigned(database: Database): Generator<string> {
+  const strays = database.query<{ size: bigint; witness: string }, []>(
+    "SELECT size, witness FROM cosignatures WHERE NOT EXISTS (SELECT 1 FROM log_checkpoints WHERE log_checkpoints.size = cosignatures.size)",
+  );
+  for (const { size, witness } of strays.all())
+    yield `the cosignature of ${witness} at ${size} leaves: no checkpoint has this size`;
+}

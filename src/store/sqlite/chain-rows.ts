@@ -1,0 +1,48 @@
+import { and, eq, sql } from "drizzle-orm";
+import { lazily } from "./lazily.ts";
+import type { Tables } from "./open.ts";
+import { excludedOf, placeholdersOf } from "./rows.ts";
+import { chainTransactions, logAnchors } from "./tables/chain.ts";
+
+/** How the rows of the instance's own wallets are written and found. */
+
+const { placeholder } = sql;
+
+export function chainRows(tables: Tables) {
+  const { chainId, wallet, nonce } = chainTransactions;
+  return {
+    chainTransaction: () =>
+      tables
+        .insert(chainTransactions)
+        .values(placeholdersOf(chainTransactions))
+        .onConflictDoUpdate({
+          target: [chainId, wallet, nonce],
+          set: excludedOf(chainTransactions, "signings", "state", "block", "minedHash"),
+        }),
+    logAnchor: () => tables.insert(logAnchors).values(placeholdersOf(logAnchors)),
+  };
+}
+
+export function chainLookUps(tables: Tables) {
+  const { chainId, wallet, nonce } = chainTransactions;
+  return {
+    chainTransaction: lazily(() => {
+      const statement = tables
+        .select()
+        .from(chainTransactions)
+        .where(
+          and(
+            eq(chainId, placeholder("chainId")),
+            eq(wallet, placeholder("wallet")),
+            eq(nonce, placeholder("nonce")),
+          ),
+        )
+        .prepare();
+      return (rowKey: string) => {
+        const [chainText, walletText = "", nonceText] = rowKey.split(" ");
+        const of = { chainId: Number(chainText), wallet: walletText, nonce: Number(nonceText) };
+        return statement.get(of) ?? null;
+      };
+    }),
+  };
+}

@@ -1,0 +1,78 @@
+import type { Database } from "bun:sqlite";
+import { and, asc, desc, eq, sql } from "drizzle-orm";
+import type { ChainPlace } from "../../../core/chain-anchor.ts";
+import type { TransactionKey } from "../../../core/chain-transaction.ts";
+import { lazily } from "../lazily.ts";
+import type { Connection } from "../open.ts";
+import { chainTransactions } from "../tables/chain.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
+
+/** Anchors with their transactions. */
+const ANCHORS = "log_anchors JOIN chain_transactions USING (chain_id, wallet, nonce)";
+
+export const createChainReader = ({
+  tables,
+  raw,
+}: Connection): Pick<SqliteReader, "chainTransactions" | "logAnchors"> => {
+  const { chainId, wallet, nonce, state } = chainTransactions;
+  const ofWallet = (of: Omit<TransactionKey, "nonce">, is: "open" | "confirmed") =>
+    tables
+      .select()
+      .from(chainTransactions)
+      .where(and(eq(chainId, of.chainId), eq(wallet, of.wallet), eq(state, is)))
+      .orderBy(is === "open" ? asc(nonce) : desc(nonce))
+      .limit(1)
+      .get() ?? null;
+  return {
+    chainTransactions: {
+      firstOpen: (of) => ofWallet(of, "open"),
+      lastConfirmed: (of) => ofWallet(of, "confirmed"),
+      after: (last, limit) =>
+        tables
+          .select()
+          .from(chainTransactions)
+          .where(
+            last === null
+              ? undefined
+              : sql`(${chainId}, ${wallet}, ${nonce}) > (${last.chainId}, ${last.wallet}, ${last.nonce})`,
+          )
+          .orderBy(asc(chainId), asc(wallet), asc(nonce))
+          .limit(limit)
+          .all(),
+    },
+    logAnchors: anchorsIn(raw),
+  };
+};
+
+function anchorsIn(raw: Database): SqliteReader["logAnchors"] {
+  const first = lazily(() => {
+    const statement = raw.prepare<Record<"size" | "chain" | "block", bigint>, [number]>(
+      `SELECT size, chain_id AS chain, block FROM ${ANCHORS}
+       WHERE size >= ? AND state = 'confirmed' ORDER BY size, chain_id, nonce LIMIT 1`,
+    );
+    return (size: number) => statement.get(size);
+  });
+  const sizeOn = lazily(() => {
+    const statement = raw.prepare<{ size: bigint }, [number]>(
+      `SELECT coalesce(max(size), 0) AS size FROM ${ANCHORS}
+       WHERE chain_id = ? AND state = 'confirmed'`,
+    );
+    return (chain: number) => statement.get(chain);
+  });
+  const confirmed = lazily(() => {
+    const statement = raw.prepare<{ size: bigint }, []>(
+      `SELECT coalesce(max(size), 0) AS size FROM ${ANCHORS} WHERE state = 'confirmed'`,
+    );
+    return () => statement.get();
+  });
+  return {
+    firstConfirmed(from) {
+      const row = first(from);
+      if (row === null) return null;
+      const place: ChainPlace = { chainId: Number(row.chain), block: Number(row.block) };
+      return { size: Number(row.size), ...place };
+    },
+    sizeOn: (chainId) => Number(sizeOn(chainId)?.size ?? 0n),
+    confirmedSize: () => Number(confirmed()?.size ?? 0n),
+  };
+}

@@ -1,0 +1,92 @@
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createSession } from "../../src/services/admin/sessions.ts";
+import { addSourceKey, removeSourceKey } from "../../src/services/admin/source-keys.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
+import type { Put } from "../../src/store/change.ts";
+import { createTestContext, type TestContext } from "./context.ts";
+import { buildGoodLedger } from "./good-ledger.ts";
+import { buildGoodPurchases } from "./good-purchases.ts";
+import { openMarket } from "./market.ts";
+import {
+  ALL_PASS,
+  createCaller,
+  createStage,
+  must,
+  open,
+  SCRIPTED,
+  type Stage,
+  verify,
+  warrantIn,
+} from "./stage.ts";
+import { until } from "./until.ts";
+
+const KEY = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" } as const;
+
+/** A data folder whose ledger has rows in every table of money, verdicts, purchases, the log and its witnesses. Its store is closed. */
+export async function buildFullLedger(): Promise<string> {
+  const never = new Promise<never>(() => {});
+  const ctx = createTestContext({
+    ...SCRIPTED,
+    fetchEvidence: (url, ...asked) => (url.includes("hang") ? never : SCRIPTED.fetchEvidence(url, ...asked)),
+    signerAmong: async ({ keys: [key] }) => key ?? null,
+  });
+  const stage = await createStage(ctx);
+  await signedAndLimited(ctx, stage);
+  await buildGoodLedger(ctx);
+  await anchor(ctx);
+  ctx.clock.now += 1_000;
+  const caller = await createCaller(stage);
+  const checking = warrantIn(await open(stage, caller)).id;
+  void verify(stage, caller, checking, ["hang" as never]);
+  await until("it is being verified", () => ctx.reader.warrants.find(checking)?.state === "verifying");
+  await anchor(ctx);
+  await witnessed(ctx);
+  await ctx.store.close();
+  const market = openMarket();
+  const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);
+  bought.clock.now = ctx.clock.now + 1_000;
+  const sandbox = await createStage(bought, { mode: "sandbox", funds: "10000" });
+  await buildGoodPurchases(sandbox, market);
+  await bought.store.close();
+  return ctx.folder;
+}
+
+/** Checks whose answers their source signed, under sessions that are limited in every way; one session and one key have ended. */
+async function signedAndLimited(ctx: TestContext, stage: Stage): Promise<void> {
+  const { organisationId } = stage;
+  const source = { organisation_id: organisationId, origin: "http://source.example" };
+  must(await addSourceKey(ctx, MACHINE, { ...source, key: KEY }));
+  const other = must(await addSourceKey(ctx, MACHINE, { ...source, origin: "https://b.example", key: KEY }));
+  must(await removeSourceKey(ctx, MACHINE, { source_key_id: other.id }));
+  const agent = await createCaller(stage);
+  const limits = {
+    ...{ agent_id: agent.agentId, amount_ceiling: "1000", warrant_limit: 5, per_warrant_max: "500" },
+    ...{ hourly_max: "900", daily_max: "900", payees: ["acme"], source_origins: ["http://source.example"] },
+  };
+  for (let round = 0; round < 2; round++) {
+    must(await createSession(ctx, MACHINE, limits));
+    for (let hold = 0; hold < 2; hold++) {
+      ctx.clock.now += 1_000;
+      const id = warrantIn(await open(stage, agent, { agent_id: agent.agentId })).id;
+      if (hold === 0) must(await verify(stage, agent, id, ALL_PASS));
+    }
+  }
+}
+
+/** What a witness has signed of the log, and what this instance has signed of others. */
+async function witnessed(ctx: TestContext): Promise<void> {
+  const newest = await ctx.store.read(({ log }) => log.newestCheckpoint());
+  const put: readonly Put[] = [
+    {
+      kind: "cosignature",
+      before: null,
+      row: { size: newest?.size ?? 0, witness: "witness.example", line: "— witness.example AAAA\n" },
+    },
+    {
+      kind: "witnessedLog",
+      before: null,
+      row: { origin: "log.example", note: "log.example\n1\nAAAA\n", cosignedAt: ctx.now() },
+    },
+  ];
+  await ctx.store.execute({ scope: null, needs: {}, decide: () => ({ answer: null, change: { put } }) });
+}
