@@ -81,9 +81,6 @@ const warnOfProxy = (header: string): void =>
     { header },
   );
 
-/** What is asked of sellers, chains and witnesses. */
-const jobsOnOthers = (ctx: Context) => [...purchaseJobs(ctx), ...witnessJobs(ctx)];
-
 async function startLocked(
   config: Config,
   secrets: Secrets,
@@ -127,13 +124,15 @@ async function startLocked(
   opened.defer(async () => connections.stop());
   const backups = backupJobs(config, SELF);
   const anchoring = chainAnchoring(ctx, config, secrets);
+  const witnesses = witnessJobs(ctx);
   const { operation, onAnswered, stop } = startOperation({
     ...{ config, secrets, ctx, metrics, evaluators, anchorLateMs: anchoring.lateMs },
     lastSeenAt: store.newestIdTime,
     monotonicNow: steadyNow,
     self: SELF,
     ...{ newestBackup: backups.newestBackup, connectionsClosed: connections.closed },
-    jobs: [...backups.jobs, walCheckpoint.job, ...jobsOnOthers(ctx), ...anchoring.jobs],
+    witnesses: witnesses.figures,
+    jobs: [...backups.jobs, walCheckpoint.job, ...purchaseJobs(ctx), ...witnesses.jobs, ...anchoring.jobs],
   });
   opened.defer(async () => {
     // The backup is stopped first: a job that waits for it would delay the stop.

@@ -14,6 +14,7 @@ import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { checkSourceUrl } from "./core/source-url.ts";
+import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
 import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
@@ -54,6 +55,8 @@ export type Config = {
   readonly x402Assets: readonly AssetRule[];
   /** URLs of JSON-RPC endpoints by chain id. A URL may hold the provider's key, so no log may show one. */
   readonly evmRpc: ReadonlyMap<number, string>;
+  /** How often the log takes new entries and, where it grew, gets a checkpoint. */
+  readonly checkpointMs: number;
   /** The logs whose checkpoints this instance cosigns, and the witnesses that cosign its own. */
   readonly witnessFor: readonly LogToWitness[];
   readonly witnesses: readonly Witness[];
@@ -194,6 +197,7 @@ const SETTINGS = {
   X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: parseAssets,
   EVM_RPC: parseEndpoints,
+  CHECKPOINT_MS: integer(10, 60 * MINUTE_MS),
   WITNESS_FOR: parseLogs,
   WITNESSES: parseWitnesses,
   WITNESS_ALLOW_NETWORKS: networks,
@@ -327,10 +331,8 @@ function parseAll<T extends Table>(table: T, given: Given): Values<T> | Refusal 
 
 const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): Config => ({
   data: values.DATA ?? "./data",
-  host: values.HOST ?? "127.0.0.1",
-  port: values.PORT ?? 8080,
-  baseUrl: values.BASE_URL ?? null,
-  docsUrl: values.DOCS_URL ?? null,
+  ...{ host: values.HOST ?? "127.0.0.1", port: values.PORT ?? 8080 },
+  ...{ baseUrl: values.BASE_URL ?? null, docsUrl: values.DOCS_URL ?? null },
   allowNetworks: values.ALLOW_NETWORKS ?? [],
   fetchSeconds: values.FETCH_SECONDS ?? 10,
   trustProxy: (values.TRUST_PROXY ?? []).map(parseNetwork).filter((network) => network !== null),
@@ -344,13 +346,11 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   contentBytes: values.CONTENT_BYTES ?? 1024 ** 3,
   ...{ capsuleDays: values.CAPSULE_DAYS ?? 90, capsuleBytes: values.CAPSULE_BYTES ?? 1024 ** 3 },
   sigstoreRoot: values.SIGSTORE_ROOT ?? null,
-  x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [],
-  x402Assets: values.X402_ASSETS ?? [],
+  ...{ x402AllowNetworks: values.X402_ALLOW_NETWORKS ?? [], x402Assets: values.X402_ASSETS ?? [] },
   evmRpc: values.EVM_RPC ?? new Map(),
-  witnessFor: values.WITNESS_FOR ?? [],
-  witnesses: values.WITNESSES ?? [],
+  ...{ witnessFor: values.WITNESS_FOR ?? [], witnesses: values.WITNESSES ?? [] },
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
-  log: values.LOG ?? "faults",
+  ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
   anchor,
   backups:
     values.BACKUP_FOLDER === undefined

@@ -2,7 +2,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { AUDIT_ARGUMENT, EVALUATOR_ARGUMENT, WAL_CHECKPOINT_ARGUMENT } from "./app/children.ts";
 
 // Modules are imported where they are needed. Several children run beside a server, and each would have to load all of them.
-const [command, folder = ""] = process.argv.slice(2);
+const [command, folder = "", keys = ""] = process.argv.slice(2);
 switch (command) {
   case EVALUATOR_ARGUMENT: {
     const { runEvaluatorChild } = await import("./platform/evaluator-child.ts");
@@ -12,7 +12,7 @@ switch (command) {
   case AUDIT_ARGUMENT: {
     const { runAuditChild } = await import("./platform/audit-child.ts");
     const { auditBesideServer } = await import("./app/audit-beside-server.ts");
-    await runAuditChild(() => auditBesideServer(folder));
+    await runAuditChild(() => auditBesideServer(folder, keys));
     break;
   }
   case WAL_CHECKPOINT_ARGUMENT: {

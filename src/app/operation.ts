@@ -27,6 +27,7 @@ import { isReadable, ledgerFigures } from "../services/figures.ts";
 import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { anchor } from "../services/log/anchor.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
+import { publicKeysOf } from "./audit-beside-server.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
 
 /** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
@@ -47,6 +48,7 @@ export type OperationOptions = {
   readonly connectionsClosed: () => number;
   /** For how long an anchor on a chain is late; null where there are none. */
   readonly anchorLateMs: () => number | null;
+  readonly witnesses: () => Promise<Figures["witnesses"]>;
   /** Further jobs, which need more than the context. */
   readonly jobs: readonly Job[];
 };
@@ -61,7 +63,7 @@ export type RunningOperation = {
 export function startOperation(options: OperationOptions): RunningOperation {
   const { config, secrets, ctx, metrics, evaluators } = options;
   const logRefusal = createRefusalLog(undefined, options.monotonicNow);
-  const auditChild = createAuditChild([...options.self, AUDIT_ARGUMENT, config.data]);
+  const auditChild = createAuditChild([...options.self, ...[AUDIT_ARGUMENT, config.data, publicKeysOf(ctx)]]);
   const watchdog = createWatchdog(
     auditChild.audit,
     (messages) =>
@@ -112,6 +114,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
       newestBackup: options.newestBackup(),
       connectionsClosed: options.connectionsClosed(),
       anchorLateMs: options.anchorLateMs(),
+      witnesses: await options.witnesses(),
     };
   };
   return {
@@ -232,7 +235,7 @@ function jobsOf(
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    { name: "anchor", everyMs: 10 * SECOND_MS, run: JOBS.anchor },
+    { name: "anchor", everyMs: config.checkpointMs, run: JOBS.anchor },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
   return jobs.map((job) => ({

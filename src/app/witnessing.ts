@@ -7,11 +7,12 @@ import type { Job } from "../jobs/scheduler.ts";
 import { witnessesJob } from "../jobs/witnesses.ts";
 import type { OwnListeners } from "../platform/addresses.ts";
 import { logError, logInfo, logWarning } from "../platform/log.ts";
+import type { Figures } from "../platform/metrics.ts";
 import { type NoteSigner, noteSignerOf, verifyEd25519 } from "../platform/note-keys.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import { createWitnessClient } from "../platform/witness-client.ts";
 import type { Context, Witnessing } from "../services/context.ts";
-import type { Offered } from "../services/witness/offer.ts";
+import { isCosigned, type Offered } from "../services/witness/offer.ts";
 import { ownLogOf } from "../services/witness/own-log.ts";
 import type { Store } from "../store/store.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
@@ -75,9 +76,24 @@ function onChange({ key, url }: Witness, offered: Offered): void {
   else logError(PARTED, offered.outcome, { ...about, size: offered.size });
 }
 
-/** Offers the log's checkpoints to the witnesses that are configured. */
-export function witnessJobs(ctx: Context): readonly Job[] {
-  if (ctx.witness.witnesses.length === 0) return [];
-  const { run } = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
-  return [{ name: "witnesses", everyMs: 2 * SECOND_MS, run }];
+/** Offers the log's checkpoints to the witnesses that are configured, and counts what came of it. */
+export function witnessJobs(ctx: Context) {
+  const { witnesses } = ctx.witness;
+  const job = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
+  const jobs: readonly Job[] =
+    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: job.run }];
+  return {
+    jobs,
+    async figures(): Promise<Figures["witnesses"]> {
+      const newest = await ctx.store.read(({ log }) => log.newestCheckpoint());
+      const failures = job.failures();
+      return Promise.all(
+        witnesses.map(async (witness) => ({
+          witness: witness.key.name,
+          hasSigned: newest && (await isCosigned(ctx, witness, newest)),
+          failures: failures.get(witness.key.name) ?? {},
+        })),
+      );
+    },
+  };
 }

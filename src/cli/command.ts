@@ -62,7 +62,7 @@ export const showingProgress = <Answer>(
 type LedgerCommand<Flags, Input, Answer extends object> = {
   /** From flags and arguments to the verb's input. Runs before the ledger is opened. */
   readonly input: (flags: Flags, args: readonly string[]) => Input | Promise<Input>;
-  readonly verb: (ctx: Context, input: Input) => Promise<Answer | Refusal>;
+  readonly verb: (ctx: Context, input: Input, progress: Progress) => Promise<Answer | Refusal>;
   /** Whether a ledger is made where the folder has none. Without it a mistyped folder is refused. */
   readonly create?: boolean;
   /**
@@ -89,7 +89,7 @@ export function runsOnLedger<Flags, Input, Answer extends object>(
       async (progress) => {
         const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }));
         try {
-          const answer = orFail(await verb(ctx, values));
+          const answer = orFail(await verb(ctx, values, progress));
           await progress.stop();
           tools.print(json ? JSON.stringify(answer) : print(answer, values));
           if (failed(answer)) throw new CommandFailure(null);

@@ -90,7 +90,7 @@ export type ChainRules = {
 export const BLOCKS_UNTIL_REPLACED = 5;
 
 /** No reorganisation goes back so far, and nodes forget in which block an old transaction is. */
-export const BLOCKS_UNTIL_FINAL = 10_000;
+const BLOCKS_UNTIL_FINAL = 10_000;
 
 /** Whether a confirmed transaction is still in its block. A reorganisation may take out what many blocks followed. */
 export const standsInBlock = (

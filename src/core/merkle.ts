@@ -94,6 +94,43 @@ export function consistencyProof({ from, to }: { from: number; to: number }, rea
   return proof.reverse();
 }
 
+/**
+ * The right edge of a tree that grows from nothing: its complete subtrees, of which there is one of each size at most. With them a
+ * root costs as many hashes as the tree has levels.
+ */
+export function growingEdge() {
+  /** By level. Those of the present size are where it has a bit that is set. */
+  const subtrees: Hash[] = [];
+  /** By level: the subtrees that the last leaf completed, from the leaf itself to the largest. */
+  const completed: Hash[] = [];
+  let size = 0;
+  const has = (level: number): boolean => Math.floor(size / 2 ** level) % 2 === 1;
+  return {
+    append(leaf: Hash): void {
+      let hash = leaf;
+      let level = 0;
+      for (; has(level); level++) {
+        completed[level] = hash;
+        hash = nodeHash(subtrees[level] as Hash, hash);
+      }
+      completed[level] = hash;
+      subtrees[level] = hash;
+      size += 1;
+    },
+    /** The subtree of a level that the last leaf completed. */
+    completed: (level: number): Hash => completed[level] as Hash,
+    root(): Hash {
+      let root: Hash | null = null;
+      for (let level = 0; 2 ** level <= size; level++) {
+        if (!has(level)) continue;
+        const subtree = subtrees[level] as Hash;
+        root = root === null ? subtree : nodeHash(subtree, root);
+      }
+      return root ?? EMPTY_ROOT;
+    },
+  };
+}
+
 /** That a leaf is in a tree, as somebody claims. */
 type Inclusion = {
   readonly index: number;

@@ -1,4 +1,4 @@
-import { HASH_BYTES, type Hash, type NodeReader, nodeHash, rootOf } from "./merkle.ts";
+import { growingEdge, HASH_BYTES, type Hash, type NodeReader, nodeHash } from "./merkle.ts";
 
 /**
  * A Merkle tree in tiles (C2SP, tlog-tiles): each tile has up to 256 hashes of one level, one after the other. Every eighth
@@ -64,6 +64,7 @@ type OpenTile = { readonly index: number; readonly hashes: Uint8Array; width: nu
  */
 export function growingTree(size: number, readTile: TileReader, onFull: (tile: Tile) => void) {
   const edge: OpenTile[] = [];
+  const subtrees = size === 0 ? growingEdge() : null;
   let leaves = size;
 
   function openTile(level: number, count: number): OpenTile {
@@ -91,6 +92,7 @@ export function growingTree(size: number, readTile: TileReader, onFull: (tile: T
   return {
     append(leaf: Hash): void {
       let hash = leaf;
+      subtrees?.append(leaf);
       for (let level = 0; ; level++) {
         const tile = openTile(level, hashesAt(level, leaves));
         tile.hashes.set(hash, tile.width * HASH_BYTES);
@@ -99,20 +101,16 @@ export function growingTree(size: number, readTile: TileReader, onFull: (tile: T
         if (tile.width < TILE_WIDTH) break;
         tile.isChanged = false;
         onFull(shown(level, tile));
-        hash = rootOfHashes(tile.hashes);
+        hash = subtrees?.completed(TILE_HEIGHT * (level + 1)) ?? rootOfHashes(tile.hashes);
       }
       leaves += 1;
     },
     size: () => leaves,
     /** The root of the tree. Only where it was grown from the first leaf on. */
-    root: (): Hash =>
-      rootOf(
-        leaves,
-        nodesOf((level, index) => {
-          const tile = edge[level];
-          return tile?.index === index ? shown(level, tile).hashes : null;
-        }),
-      ),
+    root(): Hash {
+      if (!subtrees) throw new Error("this tree was not grown from its first leaf on");
+      return subtrees.root();
+    },
     /** The tiles that are not full and have got hashes. */
     changed: (): readonly Tile[] =>
       edge.flatMap((tile, level) => (tile.isChanged ? [shown(level, tile)] : [])),

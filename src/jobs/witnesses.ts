@@ -9,7 +9,10 @@ const FIRST_PAUSE_MS = 5 * SECOND_MS;
 const PAUSE_MS_MAX = 10 * MINUTE_MS;
 
 /** How a witness answered last. */
-export type Standing = Exclude<Offered["outcome"], "cosigned"> | "cosigned" | "not_asked";
+type Standing = Offered["outcome"] | "not_asked";
+
+/** Why a witness did not sign. */
+type Failure = Exclude<Offered["outcome"], "cosigned">;
 
 export type WitnessesOptions = {
   readonly log: () => Promise<OwnLog>;
@@ -22,8 +25,8 @@ export type WitnessesOptions = {
 export type WitnessesJob = {
   /** Offers the newest checkpoint to each witness that has not signed it and is due. It may be called at any time. */
   run(): Promise<void>;
-  /** How each witness answered last, by its name, and the size of the newest checkpoint that it signed. */
-  standings(): ReadonlyMap<string, { readonly standing: Standing; readonly size: number }>;
+  /** How often each witness, by its name, did not sign since the process started. */
+  failures(): ReadonlyMap<string, Readonly<Record<Failure, number>>>;
 };
 
 type State = {
@@ -33,7 +36,9 @@ type State = {
   size: number;
   /** That checkpoint, where this process knows it. */
   note: string | null;
+  /** Since it last signed. */
   failures: number;
+  readonly failed: Record<Failure, number>;
   dueAt: number;
 };
 
@@ -51,6 +56,7 @@ export function witnessesJob(ctx: Context, options: WitnessesOptions): Witnesses
     const state: State = {
       ...{ standing: "not_asked", why: "", failures: 0, dueAt: 0 },
       ...{ size: last?.size ?? 0, note: null },
+      failed: { away: 0, behind: 0, parted: 0 },
     };
     states.set(name, state);
     return state;
@@ -76,6 +82,7 @@ export function witnessesJob(ctx: Context, options: WitnessesOptions): Witnesses
     } else {
       const pauseMs = Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** Math.min(state.failures, 20));
       state.failures += 1;
+      state.failed[offered.outcome] += 1;
       state.dueAt = monotonicNow() + pauseMs;
     }
     const why = "why" in offered ? offered.why : "";
@@ -97,6 +104,6 @@ export function witnessesJob(ctx: Context, options: WitnessesOptions): Witnesses
       const failed = offers.find((offer) => offer.status === "rejected");
       if (failed) throw failed.reason;
     },
-    standings: () => states,
+    failures: () => new Map([...states].map(([name, { failed }]) => [name, failed])),
   };
 }

@@ -49,6 +49,13 @@ export type Figures = {
   readonly freeBytes: number | null;
   /** The newest nightly backup. Null without a backup folder, and until it was read. */
   readonly newestBackup: NewestBackup | null;
+  /** Of each configured witness. Its failures are counted by kind, since this process started. */
+  readonly witnesses: readonly {
+    readonly witness: string;
+    /** Whether it has signed the newest checkpoint; null before the first. */
+    readonly hasSigned: boolean | null;
+    readonly failures: Readonly<Record<string, number>>;
+  }[];
   /** Connections closed since they were over a limit, since this process started. */
   readonly connectionsClosed: number;
   /** For how long an anchor of the log on a chain is late; null where there are none. */

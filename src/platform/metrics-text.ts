@@ -4,7 +4,9 @@ import { SECOND_MS } from "../core/time.ts";
 import type { Count, Counters, Distribution } from "./counters.ts";
 import { descriptorLimit } from "./descriptors.ts";
 import type { Figures } from "./figures.ts";
+import type { MakeGauge, MakeTotal } from "./gauge-makers.ts";
 import { systemSockets } from "./sockets.ts";
+import { createWitnessGauges } from "./witness-gauges.ts";
 
 /**
  * Writes what was counted, and what is read now, as Prometheus text.
@@ -140,6 +142,7 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
   const showPlaces = createPlaceGauges(gauge);
   const showEvaluators = createEvaluatorGauges(gauge, total);
   const showAudit = createAuditGauges(gauge);
+  const showWitnesses = createWitnessGauges(gauge, total);
   const showProcess = createProcessGauges(gauge, total, startedAt);
   return (figures) => {
     for (const [state, count] of Object.entries(figures.warrantsByState)) warrants.set({ state }, count);
@@ -164,21 +167,10 @@ function createGauges(registers: Registry[], startedAt: number): (figures: Figur
     showPlaces(figures.places);
     showEvaluators(figures.evaluators);
     showAudit(figures.audit);
+    showWitnesses(figures.witnesses);
     showProcess();
   };
 }
-
-type MakeGauge = <Label extends string>(
-  name: string,
-  help: string,
-  labelNames?: readonly Label[],
-) => Gauge<Label>;
-
-type MakeTotal = <Label extends string>(
-  name: string,
-  help: string,
-  labelNames?: readonly Label[],
-) => (values: readonly (readonly [labels: Partial<Record<Label, string>>, value: number])[]) => void;
 
 function createPurchaseGauges(gauge: MakeGauge): (purchases: Figures["purchases"]) => void {
   const unfinished = gauge("holdfast_purchases_unfinished", "Purchases under way, or cut off.");

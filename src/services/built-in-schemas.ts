@@ -6,6 +6,9 @@ import type { Context } from "./context.ts";
 /**
  * The built-in schemas, for warrants. An organisation that has no schema of that name gets it as its own, with the first warrant
  * or verifier that names it. From then on the name means what it meant then, whatever a later version builds in.
+ *
+ * With a verifier it is an administrator's change, and the audit log has it. With a warrant it is not: whoever opens one may be an
+ * agent, which the audit log does not know, and the trace has it already, since the entry of the open holds the schema's hash.
  */
 
 /** Ids for the built-in schemas that may have to be saved, by name. They are drawn first, since deciding is pure. */

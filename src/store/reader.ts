@@ -61,6 +61,8 @@ export interface Reader {
     overdueCount(now: number): Promise<number>;
     /** How many warrants are in each state, in all organisations. */
     countsByState(): Promise<Readonly<Partial<Record<State, number>>>>;
+    /** The ids of settled warrants of all organisations, at most so many, spread over all of them. */
+    someSettled(warrantsMax: number): Promise<readonly string[]>;
     /**
      * Warrants of all organisations whose check is running or was interrupted, in order of id, after the
      * given one.
@@ -262,6 +264,9 @@ export interface Reader {
     of(size: number): Promise<readonly Cosignature[]>;
     /** The size of the smallest checkpoint of at least this size that a witness signed; null where there is none. */
     firstSize(size: number): Promise<number | null>;
+    count(): Promise<number>;
+    /** Those after this one, in the order of sizes and names. */
+    after(size: number, witness: string, limit: number): Promise<readonly Cosignature[]>;
     /** Those of a witness on checkpoints below a size, the largest checkpoint first. */
     below(witness: string, size: number, limit: number): Promise<readonly Cosignature[]>;
   };

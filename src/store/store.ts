@@ -33,8 +33,12 @@ export interface Store {
    * record.
    */
   lastRecordedAt(): number;
-  /** Every disagreement in the ledger, one message each. */
-  audit(): Promise<readonly string[]>;
+  /**
+   * Every disagreement in the ledger, one message each.
+   *
+   * @param onProgress is told how many rows were read, and how many there are
+   */
+  audit(onProgress?: (done: number, total: number) => void): Promise<readonly string[]>;
   /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
   /**

@@ -51,6 +51,7 @@ function operate(context: Context, disagreements: readonly string[]) {
     newestBackup: () => null,
     connectionsClosed: () => 0,
     anchorLateMs: () => null,
+    witnesses: async () => [],
     jobs: [],
   });
   running = started;

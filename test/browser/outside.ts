@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await server.stop(true);
-});
+}, TEST_MS);
 
 /** What it says of each, by the name of the case. */
 const said = (cases: readonly Case[]): Promise<Record<string, string>> =>

@@ -70,6 +70,7 @@ describe("a growing tree", () => {
       const other = growingTree(size, read, keep);
       expect(() => other.append(leaf(size))).toThrow(`tile 0 of level 0 does not have ${size} hashes`);
     }
+    expect(() => growingTree(2, read, keep).root()).toThrow("this tree was not grown from its first leaf on");
     expect(() => nodesOf(read)(0, 3)).toThrow("the log does not have the node 3 of level 0");
     expect(() => nodesOf(read)(2, 0)).toThrow("the log does not have the node 0 of level 2");
   });

@@ -2,8 +2,9 @@
  * `bun run crash -- [--rounds 20] [--seed S] [--source]`: kills the server with SIGKILL at random moments under a mixed load,
  * purchases among it, starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and
  * checks that nothing acknowledged was lost or changed, that nothing happened or was paid twice, and that nothing is stuck. In
- * some rounds the server's clock jumps before it is killed. Prints a line a round and a tally. A failure prints its seed and
- * round, and keeps the folder.
+ * some rounds the server's clock jumps before it is killed. The server's own job extends the log all the time, so that it is
+ * killed in the middle of that too; a monitor keeps every checkpoint that it sees, and a second instance signs them as a witness.
+ * Prints a line a round and a tally. A failure prints its seed and round, and keeps the folder.
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
  */
@@ -14,15 +15,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DAY_MS, MINUTE_MS } from "../../src/core/time.ts";
-import { checkBalances, checkHeld, checkLedger, checkReplays, checkWarrants, untilGone } from "./checks.ts";
+import {
+  checkAudit,
+  checkBalances,
+  checkHeld,
+  checkLedger,
+  checkReplays,
+  checkWarrants,
+  untilGone,
+} from "./checks.ts";
 import { type Clock, createClock } from "./clock.ts";
 import { type Acknowledged, createKnowledge, type Knowledge, type Sent } from "./knowledge.ts";
 import { type Load, type Outside, openIdle, sendAgain, startLoad } from "./load.ts";
+import { createMonitor, leftOver, type Monitor } from "./log.ts";
 import { startMarket } from "./market.ts";
 import { startReceiver, startSeller } from "./outside.ts";
 import { createParties, FUNDS, type Parties, signIn, signInAgain } from "./parties.ts";
 import { BINARY, createProgram, type Program, type Server, SOURCE } from "./program.ts";
 import { createRandom } from "./random.ts";
+import { startWitness, type Witness } from "./witness.ts";
 
 /** A ledger lasts for so many rounds. Then a new one begins, so that the checks of a long run stay fast. */
 const ROUNDS_A_LEDGER = 25;
@@ -33,6 +44,8 @@ const AGAIN_MS_MAX = 60;
 const JUMPS_MS = [MINUTE_MS * 30, DAY_MS, DAY_MS * 40] as const;
 /** How long a server lives with a wrong clock at least: longer than the time between two sweeps. */
 const JUMPED_MS = 1_200;
+/** The shortest that there is: each run begins when the last one has ended. */
+const CHECKPOINT_MS = "10";
 const IDLE = 3;
 const KEYS_DAYS = 30;
 /** How many of the server's last faults a failure shows: its folder is gone with the machine on which a CI runs. */
@@ -50,6 +63,7 @@ assert.ok(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(see
 const random = createRandom(seed);
 const seller = startSeller(random);
 let clock: Clock | null = null;
+let witness: Witness | null = null;
 const now = (): number => clock?.now() ?? Date.now();
 const receiver = startReceiver(random, () => clock?.times() ?? []);
 const market = await startMarket(random, now);
@@ -61,6 +75,8 @@ const tally: Record<string, number> = Object.fromEntries(
     ...["sent again, done", "sent again, replayed", "sent again, refused", "replays compared"],
     ...["clocks that jumped forwards", "clocks that jumped back"],
     ...["payments that sellers got", "payments settled on the chain"],
+    ...["checkpoints seen", "of them signed by the witness"],
+    ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
     ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
   ].map((name) => [name, 0]),
 );
@@ -75,6 +91,9 @@ type Stage = {
   readonly program: Program;
   readonly parties: Parties;
   readonly knowledge: Knowledge;
+  readonly monitor: Monitor;
+  /** Where the witness is asked. */
+  readonly witnessUrl: string;
   server: Server;
   /** Answers of earlier rounds. */
   readonly earlier: Acknowledged[];
@@ -95,17 +114,17 @@ async function crashLedger(lastRound: number): Promise<void> {
   mkdirSync(join(folder, "data"));
   const itsClock = createClock(folder);
   clock = itsClock;
-  const settings = { ...market.settings, ...itsClock.settings };
-  const program = createProgram(flags.source ? SOURCE : BINARY, folder, settings);
+  let stage: Stage | null = null;
   try {
-    const stage = await setStage(folder, program, itsClock);
+    stage = await setStage(folder, itsClock);
     while (round < lastRound) {
       round++;
       await crashOnce(stage);
     }
-    const { states, purchases, events, duplicates } = await checkLedger(
-      ...[folder, stage.knowledge, receiver, market],
-    );
+    const { program, knowledge, monitor } = stage;
+    const { states, purchases, events, duplicates } = await checkLedger(folder, knowledge, receiver, market);
+    count("checkpoints seen", monitor.count().seen);
+    count("of them signed by the witness", monitor.count().cosigned);
     for (const [end, number] of Object.entries(purchases)) count(`purchases ${end}`, number);
     for (const [state, warrants] of Object.entries(states)) count(`warrants ${state}`, warrants);
     count("events", events);
@@ -113,20 +132,33 @@ async function crashLedger(lastRound: number): Promise<void> {
     assert.equal(await stage.server.stop(), 0, "the exit code after SIGTERM");
     await untilGone(program);
     assert.deepEqual(program.faults(), [], "faults in the server's log");
+    await witness?.stop();
   } catch (error) {
-    await program.killAll();
+    await stage?.program.killAll();
+    await witness?.stop();
     console.error(`\ncrash: round ${round} of seed ${seed} failed; its folder is ${folder}`);
     console.error(error);
-    console.error(program.faults().slice(-FAULTS_SHOWN).join("\n"));
+    console.error(stage?.program.faults().slice(-FAULTS_SHOWN).join("\n") ?? "it was not set up");
     process.exit(1);
   }
   receiver.forget();
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function setStage(folder: string, program: Program, itsClock: Clock): Promise<Stage> {
-  const made = await createParties(program, receiver);
+async function setStage(folder: string, itsClock: Clock): Promise<Stage> {
+  const executable = flags.source ? SOURCE : BINARY;
+  const settings = {
+    ...{ ...market.settings, ...itsClock.settings },
+    HOLDFAST_CHECKPOINT_MS: CHECKPOINT_MS,
+  };
+  const alone = createProgram(executable, folder, settings);
+  const made = await createParties(alone, receiver);
   rememberKeysFor(KEYS_DAYS, folder);
+  // The first start makes the keys that the witness is to know.
+  await (await alone.serve()).stop();
+  const { log } = await alone.command("witness", "show");
+  witness = await startWitness(executable, folder, log);
+  const program = createProgram(executable, folder, { ...settings, ...witness.settings });
   const server = await program.serve();
   const people = {
     live: await signIn(server.url, "live"),
@@ -135,6 +167,8 @@ async function setStage(folder: string, program: Program, itsClock: Clock): Prom
   const knowledge = createKnowledge({ live: FUNDS, sandbox: FUNDS });
   return {
     ...{ folder, program, knowledge, server },
+    witnessUrl: witness.url,
+    monitor: createMonitor(folder),
     clock: itsClock,
     parties: { ...made, people },
     earlier: [],
@@ -150,15 +184,15 @@ function rememberKeysFor(days: number, folder: string): void {
 
 /** Load, kill, start again, send again, check. */
 async function crashOnce(stage: Stage): Promise<void> {
-  const { program, parties, knowledge, earlier } = stage;
+  const { program, parties, knowledge, monitor, earlier } = stage;
   const jumpMs = stage.clock.canJump ? random.pick([0, 0, 0, 0, 1, -1]) * random.pick(JUMPS_MS) : 0;
   const idle: string[] = [];
   while (jumpMs > 0 && idle.length < IDLE)
     idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
   const load = startLoad(stage.server.url, parties, knowledge, outside);
-  const beside = random.chance(0.3) ? depositBeside(stage) : null;
-  // It is awaited below. Until then its failure would count as unhandled.
-  beside?.catch(() => {});
+  const beside = [monitor.follow(stage.server.url), ...(random.chance(0.3) ? [depositBeside(stage)] : [])];
+  // They are awaited below. Until then a failure would count as unhandled.
+  for (const one of beside) one.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
   await Promise.race([load.done, Bun.sleep(killMs)]);
   if (jumpMs !== 0) {
@@ -169,8 +203,11 @@ async function crashOnce(stage: Stage): Promise<void> {
   }
   load.stop();
   await kill(stage.server);
-  await Promise.all([load.done, beside]);
+  await Promise.all([load.done, ...beside]);
   checkHeld(stage.folder, idle);
+  const left = leftOver(stage.folder);
+  if (left.entries) count("kills before entries were in the log");
+  if (left.leaves) count("kills before a checkpoint of what was in it");
   // The ledger has times of the clock that was ahead: they are right from now on. A clock that was behind is set right.
   if (jumpMs > 0) stage.clock.believe();
   else stage.clock.setRight();
@@ -187,6 +224,8 @@ async function crashOnce(stage: Stage): Promise<void> {
   await checkWarrants(stage.server.url, knowledge, load.acknowledged, now);
   await checkLedger(stage.folder, knowledge, receiver, market);
   await checkBalances(program, parties, knowledge, stage.server.url);
+  await monitor.check(stage.server.url, program);
+  await checkAudit(program, stage.witnessUrl);
   assert.deepEqual(receiver.wrong, [], "deliveries that should not have come");
   for (const acknowledged of load.acknowledged) remember(earlier, acknowledged);
   count("rounds");

@@ -6,6 +6,7 @@ import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { instanceDocument } from "../../src/resources/did-document.ts";
 import { createAgent, showAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fillDigests } from "../../src/store/sqlite/fill-digests.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
@@ -127,6 +128,7 @@ test("an agent made before the first server has the identity of today's base URL
 
   const file = new Database(join(service.folder, "holdfast.db"));
   file.run("UPDATE agents SET identity = ? WHERE id = ?", [`did:web:localhost%3A8080:agents:${id}`, id]);
+  fillDigests(file, "agents");
   file.close();
   expect(await nowOf()).toBe(`${DID}:agents:${id}`);
   expect((await service.get(`/agents/${id}/did.json`)).body.id).toBe(`${DID}:agents:${id}`);

@@ -287,6 +287,17 @@ describe("a built-in schema", () => {
       }),
     );
     expect(saved()).toEqual(["object"]);
+    // Who saved it by a verifier is in the audit log; who saved it by a warrant is in the trace.
+    const made = () =>
+      service.ctx.reader.auditEntries
+        .list(home.id, null, 1_000)
+        .filter(({ action }) => action === "schema.created")
+        .map(({ actor, after }) => [actor.kind, after]);
+    expect(made()).toEqual([
+      ["machine", expect.objectContaining({ name: "object", schema_hash: benchSchemas.object!.hash })],
+    ]);
+    await open(asking("array"));
+    expect([saved(), made().length]).toEqual([["array", "object"], 1]);
     const opened = await open({ verifier_id: verifier.id });
     expect([hashesOf(opened), await verify(opened)]).toEqual([
       { object: benchSchemas.object!.hash },

@@ -18,6 +18,7 @@ const NO_FIGURES = {
   ...{ jobs: [], places: [], evaluators: [], audit: null, freeBytes: null, newestBackup: null, ready: true },
   connectionsClosed: 0,
   anchorLateMs: null,
+  witnesses: [],
   clockDisagrees: false,
 };
 

@@ -8,6 +8,7 @@ import { decodeTransaction } from "../../src/platform/evm-wallet.ts";
 import { auditTransactions } from "../../src/services/chain/audit.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { readReceipt, readTrace } from "../../src/services/warrants/read.ts";
+import { keepCosignature } from "../../src/services/witness/offer.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { createModelChain, MODEL_CHAIN_ID, type ModelChain } from "../support/model-chain.ts";
 import { createCaller, createStage, must, open, type Stage, settle, warrantIn } from "../support/stage.ts";
@@ -64,6 +65,15 @@ async function settled(): Promise<string> {
   return id;
 }
 
+/** A warrant whose entries the chain has confirmed. */
+async function anchored(waitMs = STEP_MS): Promise<string> {
+  const id = await settled();
+  await step(waitMs);
+  chain.mine(CONFIRMATIONS);
+  await step();
+  return id;
+}
+
 const chainRefs = async (id: string): Promise<(string | null)[]> =>
   must(await readTrace(ctx, stage.operator, id)).data.map(({ chain_ref }) => chain_ref);
 const receiptAnchor = async (id: string) => must(await readReceipt(ctx, id)).anchor;
@@ -95,6 +105,11 @@ describe("an anchor", () => {
 
   test("covers every entry before it, and a receipt shows the checkpoint that the chain has", async () => {
     const first = await settled();
+    // A witness signed a smaller checkpoint that covers the first, which the chain does not have.
+    await keepCosignature(ctx, "witness.example", 2, {
+      ...{ name: "witness.example", id: "00000000", signature: new Uint8Array(72) },
+    });
+    expect(await receiptAnchor(first)).toMatchObject({ tree_size: 2, chain_ref: null });
     const second = await settled();
     await step();
     chain.mine(CONFIRMATIONS);
@@ -105,13 +120,19 @@ describe("an anchor", () => {
     ]);
     expect(await receiptAnchor(first)).toMatchObject({ tree_size: 4, leaf_index: 1 });
     expect(newest().size).toBe(4);
+    const third = await settled();
+    // Switched off, what a chain has confirmed keeps its name.
+    const off = { ...ctx, chain: { ...ctx.chain, anchors: false } };
+    const [kept, local] = [await readReceipt(off, first), await readReceipt(off, third)].map(must);
+    expect(kept!.anchor).toMatchObject({ tree_size: 4, chain_ref: ref(1) });
+    expect(local!.anchor).toMatchObject({
+      tree_size: 6,
+      chain_ref: `local:${ctx.reader.instance.get().id}#3`,
+    });
   });
 
   test("is made no sooner than the interval, where the log has grown, and by one process after another", async () => {
-    await settled();
-    await step();
-    chain.mine(CONFIRMATIONS);
-    await step();
+    await anchored();
     await step(HOUR_MS);
     expect(chain.sent).toHaveLength(1);
     await settled();
@@ -132,10 +153,7 @@ describe("an anchor", () => {
   });
 
   test("on another machine's clock, which is behind, waits for an interval at most", async () => {
-    await settled();
-    await step();
-    chain.mine(CONFIRMATIONS);
-    await step();
+    await anchored();
     await settled();
     ctx.clock.aheadMs = -10 * HOUR_MS;
     job = newJob();
@@ -212,10 +230,7 @@ describe("a reorganisation", () => {
   });
 
   test("after the confirmation: `chain_ref` is null again, then names the block that has it now", async () => {
-    const id = await settled();
-    await step();
-    chain.mine(CONFIRMATIONS);
-    await step();
+    const id = await anchored();
     expect(await chainRefs(id)).toEqual([ref(1), ref(1)]);
     chain.takeOut(CONFIRMATIONS);
     await step(10 * MINUTE_MS);
@@ -231,14 +246,7 @@ describe("a reorganisation", () => {
   });
 
   test("that takes out several is found by the newest, and all get in again in their order", async () => {
-    const ids = [await settled()];
-    await step();
-    chain.mine(CONFIRMATIONS);
-    await step();
-    ids.push(await settled());
-    await step(HOUR_MS);
-    chain.mine(CONFIRMATIONS);
-    await step();
+    const ids = [await anchored(), await anchored(HOUR_MS)];
     chain.takeOut(2 * CONFIRMATIONS);
     chain.drop();
     await step(10 * MINUTE_MS);
@@ -256,14 +264,7 @@ describe("a reorganisation", () => {
 });
 
 test("a reorganisation that moves several to another block is found, and both are named anew", async () => {
-  const ids = [await settled()];
-  await step();
-  chain.mine(CONFIRMATIONS);
-  await step();
-  ids.push(await settled());
-  await step(HOUR_MS);
-  chain.mine(CONFIRMATIONS);
-  await step();
+  const ids = [await anchored(), await anchored(HOUR_MS)];
   // The recheck is due with the next step; both are in a block again before it.
   await step(10 * MINUTE_MS - 2 * STEP_MS);
   chain.takeOut(2 * CONFIRMATIONS);
@@ -275,10 +276,7 @@ test("a reorganisation that moves several to another block is found, and both ar
 });
 
 test("a reorganisation that takes out the one before is found while the next is under way", async () => {
-  const first = await settled();
-  await step();
-  chain.mine(CONFIRMATIONS);
-  await step();
+  const first = await anchored();
   await settled();
   // The next recheck is ten minutes off, and an interval is shorter here.
   job = newJob(MINUTE_MS);
@@ -413,10 +411,7 @@ describe("what goes wrong", () => {
   });
 
   test("a node that is behind, and gives a nonce that was used, gets nothing signed", async () => {
-    await settled();
-    await step();
-    chain.mine(CONFIRMATIONS);
-    await step();
+    await anchored();
     await settled();
     const { look } = chain.wallet;
     const behind: ModelChain["wallet"]["look"] = async (of) => {

@@ -203,6 +203,8 @@ test("a backlog of several steps is forgotten in one run", async () => {
   await runFor(1);
   expect([await runFor(30 * DAY_MS), keys()]).toEqual([340, 10]);
   expect(await forgetOld(service.ctx)).toBe(0);
+  // They have no digests, so the audit would name them.
+  inLedger((database) => database.run("DELETE FROM idempotency_keys WHERE key LIKE 'old-%'"));
 });
 
 describe("the body of a purchase", () => {

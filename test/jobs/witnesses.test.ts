@@ -77,6 +77,7 @@ const onChange = ({ key }: Witness, offered: Offered): void => {
 };
 const jobOn = (of: TestLog): WitnessesJob =>
   witnessesJob(mine, { log: async () => ownLogOf(of, () => size), monotonicNow: () => time, onChange });
+const NEVER = { away: 0, behind: 0, parted: 0 };
 const kept = (at: number) => mine.reader.cosignatures.of(at);
 const signersAt = async (at: number) => {
   const note = parseSignedNote(
@@ -98,7 +99,7 @@ describe("the newest checkpoint", () => {
     }
     expect(changes).toEqual([]);
     expect(asked).toHaveLength(6);
-    expect(job.standings().get(witnesses[0]!.key.name)).toMatchObject({ standing: "cosigned", size: 50 });
+    expect(job.failures().get(witnesses[0]!.key.name)).toEqual(NEVER);
   });
 
   test("is not offered again once it is signed, nor before there is one", async () => {
@@ -151,6 +152,9 @@ describe("a witness that does not sign", () => {
       time += 3_600_000;
       await job.run();
       expect(changes).toEqual([`${witnesses[0]!.key.name}: ${change}`]);
+      const [why = ""] = change.split(" ");
+      const counted = witnesses.map(({ key }) => job.failures().get(key.name));
+      expect(counted).toEqual([{ ...NEVER, [why]: 2 }, NEVER]);
     });
   }
 

@@ -1,22 +1,27 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
+import { publicKeysOf } from "../../src/app/audit-beside-server.ts";
 import { AUDIT_ARGUMENT } from "../../src/app/children.ts";
 import { createAuditChild } from "../../src/platform/audit-child.ts";
+import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
-import { createStage } from "../support/stage.ts";
+import { createCaller, createStage, open } from "../support/stage.ts";
 
 const SELF = [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), AUDIT_ARGUMENT];
 
 let ctx: TestContext;
 beforeEach(async () => {
   ctx = createTestContext();
-  await createStage(ctx);
+  const stage = await createStage(ctx);
+  await open(stage, await createCaller(stage));
 });
 afterEach(() => ctx.close());
 
 test("the audit of another process beside the server finds what is wrong, and only that", async () => {
-  const child = createAuditChild([...SELF, ctx.folder]);
+  const child = createAuditChild([...SELF, ctx.folder, publicKeysOf(ctx)]);
+  await anchor(ctx);
   expect(await child.audit()).toEqual([]);
   const database = new Database(join(ctx.folder, "holdfast.db"));
   const guard = "accounts_follow_their_postings";
@@ -33,8 +38,13 @@ test("the audit of another process beside the server finds what is wrong, and on
   expect(found).toContain(`trigger ${guard} is not as Holdfast makes it`);
   expect(found.join()).toContain("available");
   database.run(sql);
-  database.close();
   expect(await child.audit()).toEqual([]);
+  database.close();
+  // It knows the public keys, and no others.
+  const strange = { ...ctx, tokens: createTokens(newSigningKey()) };
+  expect(await createAuditChild([...SELF, ctx.folder, publicKeysOf(strange)]).audit()).toEqual([
+    "checkpoint 1: no key of this instance signed it",
+  ]);
 });
 
 test("an audit that could not be made is a fault, not an audit without findings", async () => {

@@ -19,6 +19,7 @@ const NOTHING: Figures = {
   leavesToAnchor: 0,
   ready: true,
   connectionsClosed: 0,
+  witnesses: [],
   clockDisagrees: false,
 };
 
@@ -187,6 +188,22 @@ test("how late an anchor is, and what waits for one, is shown where the log is a
   };
   expect(await anchors(null)).toEqual([undefined, undefined]);
   expect(await anchors(3_000)).toEqual(["3", "7"]);
+});
+
+test("each witness has signed the newest checkpoint or not, and its failures are counted by kind", async () => {
+  const metrics = createMetrics();
+  const witnesses = [
+    { witness: "one", hasSigned: true, failures: {} },
+    { witness: "other", hasSigned: false, failures: { away: 4, behind: 0, parted: 1 } },
+  ];
+  const none = await textOf(metrics, { witnesses: [{ witness: "one", hasSigned: null, failures: {} }] });
+  expect(seriesOf(none, 'holdfast_witness_signed{witness="one"}')).toBeUndefined();
+  const text = await textOf(metrics, { witnesses });
+  expect(seriesOf(text, 'holdfast_witness_signed{witness="one"}')).toBe("1");
+  expect(seriesOf(text, 'holdfast_witness_signed{witness="other"}')).toBe("0");
+  const failures = (why: string) =>
+    seriesOf(text, `holdfast_witness_failures_total{witness="other",why="${why}"}`);
+  expect(["away", "behind", "parted"].map(failures)).toEqual(["4", "0", "1"]);
 });
 
 test("the newest backup is shown where backups are asked for, also where there is none yet", async () => {

@@ -1,7 +1,9 @@
 import { expect } from "bun:test";
+import { canonicalJson } from "../../src/core/canonical.ts";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
 import { logNameOf } from "../../src/core/log.ts";
+import { RECEIPT_TYPE } from "../../src/core/receipt/signature.ts";
 import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import type { LogToWitness } from "../../src/core/witness.ts";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
@@ -196,6 +198,14 @@ export async function withGenuine(use: (genuine: Genuine) => Promise<void>): Pro
   }
 }
 
+/** The receipt as an instance answers it that brings its log to a chain. */
+async function onChain(one: Case, chain_ref: string | null, { sign }: Tokens): Promise<Case> {
+  const { signature: _, ...rest } = JSON.parse(one.receipt);
+  for (const entry of [...rest.trace, rest.anchor]) entry.chain_ref = chain_ref;
+  const signature = await sign(canonicalJson(rest), RECEIPT_TYPE);
+  return { ...one, name: `on a chain: ${chain_ref}`, receipt: JSON.stringify({ ...rest, signature }) };
+}
+
 async function makeGenuine(both: Both): Promise<Genuine> {
   const { service, signer } = both;
   const witness = formatVerifierKey(signer.key);
@@ -229,6 +239,8 @@ async function makeGenuine(both: Both): Promise<Genuine> {
   await both.cosign();
   const after = await shown("settled after the key was rotated", later, [witness]);
   cases.push(after);
+  for (const chainRef of [null, "eip155:8453#1234"])
+    cases.push(await onChain(after, chainRef, service.ctx.tokens));
   expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
   return { ...service.ctx.tokens, cases, cosigned: again, jwks: service.ctx.tokens.jwks };
 }

@@ -108,7 +108,7 @@ async function checkCheckpoint({ checkpoint, tree_size, root, chain_ref }, keys,
   const text = checkpoint.slice(0, end);
   const [origin, size, encoded] = text.split("\n");
   must(size === String(tree_size) && hexOf(fromBase64(encoded)) === root, "another checkpoint");
-  const [instance, place] = [origin.replace("holdfast/", "local:"), chain_ref.split("#")[0]];
+  const [instance, place] = [origin.replace("holdfast/", "local:"), (chain_ref ?? "").split("#")[0]];
   must(instance !== origin && (place === instance || !place.startsWith("local:")), "another log");
   const logs = [...keys.values()].map((key) => ({ name: origin, key: join([1], key) }));
   const wanted = witnesses.map((line) => {

@@ -120,7 +120,7 @@ def check_checkpoint(anchor, keys, witnesses):
     text, _, lines = anchor["checkpoint"].rpartition("\n\n")
     origin, size, root = text.split("\n")[:3]
     must((size, b64decode(root).hex()) == (str(anchor["tree_size"]), anchor["root"]), "another checkpoint")
-    instance, place = origin.replace("holdfast/", "local:"), anchor["chain_ref"].split("#")[0]
+    instance, place = origin.replace("holdfast/", "local:"), (anchor["chain_ref"] or "").split("#")[0]
     must(origin.startswith("holdfast/") and (place == instance or place[:6] != "local:"), "another log")
     logs = [(origin, b"\1" + key) for key in keys.values()]
     found, wanted = [], [(line.split("+")[0], b64decode(line.split("+", 2)[2])) for line in witnesses]

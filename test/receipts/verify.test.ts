@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CommandLine, createCommandLine } from "../support/command-line.ts";
@@ -68,6 +68,24 @@ describe("what the instance answered", () => {
     expect(all(({ signature }) => signature.split(".")[0]).size).toBe(2);
     expect(genuine.cases.some(({ witnesses }) => witnesses.length > 0)).toBe(true);
   });
+});
+
+test("the page on receipts names every field of a receipt, and no other", () => {
+  const page = readFileSync(join(import.meta.dir, "../../src/http/receipts.md"), "utf8");
+  const [block = ""] = /\{ object: "receipt"[^`]+/.exec(page) ?? [];
+  const [payload = ""] = /`payload` is `\{[^}]+\}`.+/.exec(page) ?? [];
+  const namesIn = (text: string) =>
+    new Set(text.replaceAll(/"[^"]*"|\bnull\b|\bhash\b/g, "").match(/[a-z_]+/g));
+  const keysOf = (...objects: readonly object[]) => new Set(objects.flatMap((one) => Object.keys(one)));
+  const receipt = JSON.parse(genuine.cosigned.receipt);
+  const { warrant, checks, trace, anchor } = receipt;
+  const parts = [receipt, warrant, checks[0], checks[0].details[0], trace[0], trace[0].actor, anchor];
+  expect(namesIn(block)).toEqual(keysOf(...parts));
+  const named = new Set(
+    [...payload.matchAll(/`(?:\{ )?([a-z_, ]+)(?: \})?`/g)].flatMap(([, names = ""]) => names.split(", ")),
+  );
+  named.delete("payload");
+  expect(named).toEqual(keysOf(...trace.map((entry: { payload: object }) => entry.payload)));
 });
 
 describe("what was altered", () => {

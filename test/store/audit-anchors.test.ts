@@ -144,6 +144,13 @@ const CORRUPTIONS: readonly Corruption[] = [
     `${TRANSACTION} state = 'open'`,
     /^the file: CHECK constraint failed in chain_transactions/,
   ],
+  ...["block = 99", "created_at = 7", "gas = gas + 1"].map(
+    (set): Corruption => [
+      `another value: ${set}`,
+      `${TRANSACTION} ${set} WHERE nonce = 0`,
+      /^transaction 0 of \S+ on \S+ its row is not as it was recorded, by its digest$/,
+    ],
+  ),
   [
     "another hash in the block",
     `${TRANSACTION} mined_hash = '0x1' WHERE nonce = 0`,

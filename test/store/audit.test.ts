@@ -9,6 +9,7 @@ import { STATES, type Warrant } from "../../src/core/warrant.ts";
 import { auditDeposits } from "../../src/store/sqlite/audit/deposits.ts";
 import { auditPostings } from "../../src/store/sqlite/audit/postings.ts";
 import { readRows } from "../../src/store/sqlite/audit/rows.ts";
+import { BY_POSITION, slicesOf } from "../../src/store/sqlite/audit/slices.ts";
 import { auditFolder, auditLedger } from "../../src/store/sqlite/audit.ts";
 import { createNames } from "../../src/store/sqlite/names.ts";
 import { checkOf, traceStepOf } from "../../src/store/sqlite/rows.ts";
@@ -40,6 +41,9 @@ beforeAll(async () => {
   cpSync(ctx.folder, folder, { recursive: true });
   rmSync(ctx.folder, { recursive: true });
 });
+
+/** Nobody watches its progress. */
+const unwatched = () => {};
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -633,8 +637,10 @@ describe("the audit itself", () => {
       const failedCheck = /^the file: CHECK constraint failed in accounts/m;
       const { size } = statSync(file);
       for (const bytesMax of [undefined, size])
-        expect(auditFolder(dirname(file), bytesMax).join("\n")).toMatch(failedCheck);
-      expect(auditFolder(dirname(file), size - 1).join("\n")).not.toMatch(failedCheck);
+        expect(
+          auditFolder(dirname(file), bytesMax === undefined ? {} : { fileBytesMax: bytesMax }).join("\n"),
+        ).toMatch(failedCheck);
+      expect(auditFolder(dirname(file), { fileBytesMax: size - 1 }).join("\n")).not.toMatch(failedCheck);
       expect(auditLedger(readers).join("\n")).toMatch(failedCheck);
     });
   });
@@ -642,7 +648,7 @@ describe("the audit itself", () => {
   test("checks the references of a file of any length", () => {
     withCopy(folder, ({ writer }, file) => {
       writer.raw.run("UPDATE users SET organisation_id = 'org_gone'");
-      expect(auditFolder(dirname(file), 0).join("\n")).toMatch(
+      expect(auditFolder(dirname(file), { fileBytesMax: 0 }).join("\n")).toMatch(
         /^the references: row \d+ of users refers to a row of organisations that is not there$/m,
       );
     });
@@ -695,9 +701,34 @@ describe("the audit itself", () => {
         }
         return run(sql);
       }) as typeof raw.run;
-      expect([...auditPostings(raw, 4)]).toEqual([]);
+      expect([...auditPostings(raw, unwatched, 4)]).toEqual([]);
       expect(posted).toBe(5);
-      expect([...auditDeposits(raw)]).toHaveLength(5);
+      expect([...auditDeposits(raw, unwatched)]).toHaveLength(5);
+    });
+  });
+
+  test("tells how many rows it has read, of how many", () => {
+    withCopy(folder, ({ readers }) => {
+      const told: (readonly [number, number])[] = [];
+      expect(auditLedger(readers, { onProgress: (...figures) => told.push(figures) })).toEqual([]);
+      const [, total = 0] = told[0] ?? [];
+      const [done = 0] = told.at(-1) ?? [];
+      const { count = 0n } =
+        readers.raw.query<{ count: bigint }, []>("SELECT count(*) AS count FROM postings").get() ?? {};
+      // What is in the last slice of a table is told of a few parts only.
+      expect(done).toBeGreaterThanOrEqual(Number(count));
+      expect(total).toBeGreaterThan(done);
+      expect(told).toEqual(told.map(([at]) => [at, total]));
+      expect(told.map(([at]) => at)).toEqual(told.map(([at]) => at).toSorted((one, other) => one - other));
+    });
+  });
+
+  test("tells of each slice that it has left behind", () => {
+    withCopy(folder, ({ readers: { raw } }) => {
+      const told: number[] = [];
+      const slices = [...slicesOf(raw, "warrants", BY_POSITION, 3, (rows) => told.push(rows))];
+      expect(slices.length).toBeGreaterThan(3);
+      expect(told).toEqual(slices.slice(1).map(() => 3));
     });
   });
 
@@ -708,9 +739,9 @@ describe("the audit itself", () => {
          UPDATE spend_sessions SET amount_spent = amount_spent + 1;
          UPDATE postings SET kind = 'fee ' || position WHERE position % 5 = 0`,
       );
-      const found = [...auditPostings(raw)];
+      const found = [...auditPostings(raw, unwatched)];
       expect(found.length).toBeGreaterThan(5);
-      for (const size of [1, 2, 7]) expect([...auditPostings(raw, size)]).toEqual(found);
+      for (const size of [1, 2, 7]) expect([...auditPostings(raw, unwatched, size)]).toEqual(found);
     });
   });
 });

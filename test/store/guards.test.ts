@@ -48,7 +48,7 @@ const sentToChain = (columns: {
   gas?: string;
 }): string => {
   const { nonce = "0", state = "'open'", signings = "'[{},{}]'", gas = "1" } = columns;
-  return `INSERT INTO chain_transactions VALUES (1, '0xw', ${nonce}, '0xto', '0x', ${gas}, ${signings}, ${state}, NULL, NULL, 0)`;
+  return `INSERT INTO chain_transactions VALUES (1, '0xw', ${nonce}, '0xto', '0x', ${gas}, ${signings}, ${state}, NULL, NULL, 0, NULL)`;
 };
 
 describe("raw SQL of a buggy caller", () => {
@@ -78,7 +78,7 @@ describe("raw SQL of a buggy caller", () => {
     ledger.raw.run("INSERT INTO cosignatures VALUES (1, 'w', '', NULL)");
     ledger.raw.run("INSERT INTO witnessed_logs VALUES ('log', '', 0, NULL)");
     ledger.raw.run(sentToChain({}));
-    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32))");
+    ledger.raw.run("INSERT INTO log_anchors VALUES (1, '0xw', 0, 1, 1, zeroblob(32), NULL)");
     const aPerson = "FROM users LIMIT 1";
     ledger.raw.run(`INSERT INTO password_resets SELECT 'used', id, 0, 2, 1 ${aPerson}`);
     ledger.raw.run(
@@ -725,7 +725,7 @@ describe("raw SQL of a buggy caller", () => {
     ),
     [
       "content below nothing",
-      () => "INSERT INTO content_sums SELECT position, 0, -1 FROM scopes LIMIT 1",
+      () => "INSERT INTO content_sums SELECT position, 0, -1, NULL FROM scopes LIMIT 1",
       /content_sums_not_negative/,
     ],
     ["a count below nothing", () => "UPDATE warrant_counts SET count = -1", /warrant_counts_not_negative/],
@@ -880,7 +880,7 @@ describe("raw SQL of a buggy caller", () => {
     twice("contents", "hash"),
     [
       "two sums of the same content",
-      () => "INSERT INTO content_sums VALUES (1, 0, 1), (1, 0, 2)",
+      () => "INSERT INTO content_sums VALUES (1, 0, 1, NULL), (1, 0, 2, NULL)",
       /UNIQUE constraint failed: content_sums.scope, content_sums.bought$/,
     ],
     twice("deposits", "id", { reference: "NULL" }),

@@ -1,12 +1,15 @@
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession } from "../../src/services/admin/sessions.ts";
 import { addSourceKey, removeSourceKey } from "../../src/services/admin/source-keys.ts";
+import { beginAnchor } from "../../src/services/chain/anchor.ts";
+import { stepTransaction } from "../../src/services/chain/wallet.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import type { Put } from "../../src/store/change.ts";
 import { createTestContext, type TestContext } from "./context.ts";
 import { buildGoodLedger } from "./good-ledger.ts";
 import { buildGoodPurchases } from "./good-purchases.ts";
 import { openMarket } from "./market.ts";
+import { createModelChain } from "./model-chain.ts";
 import {
   ALL_PASS,
   createCaller,
@@ -41,6 +44,7 @@ export async function buildFullLedger(): Promise<string> {
   await until("it is being verified", () => ctx.reader.warrants.find(checking)?.state === "verifying");
   await anchor(ctx);
   await witnessed(ctx);
+  await anchoredOnChain(ctx);
   await ctx.store.close();
   const market = openMarket();
   const bought = createTestContext({ x402: market.x402, tokens: ctx.tokens }, ctx.folder);
@@ -71,6 +75,17 @@ async function signedAndLimited(ctx: TestContext, stage: Stage): Promise<void> {
       if (hold === 0) must(await verify(stage, agent, id, ALL_PASS));
     }
   }
+}
+
+/** An anchor on a chain, with the block that has it. */
+async function anchoredOnChain(ctx: TestContext): Promise<void> {
+  const chain = createModelChain(1);
+  const rules = { confirmations: 1, feeMax: 1_000n };
+  const sending = { wallet: chain.wallet, rules, onTakenOut: () => {} };
+  await beginAnchor(ctx, sending);
+  await stepTransaction(ctx, sending);
+  chain.mine(1);
+  await stepTransaction(ctx, sending);
 }
 
 /** What a witness has signed of the log, and what this instance has signed of others. */

@@ -2,7 +2,7 @@
  * Anchors of the log on a real chain, with its faults: the data is there for a stranger to read, `chain_ref` names its block once
  * it is confirmed, and nothing is brought twice. test/jobs/chain-anchors.test.ts has more cases, on a chain in memory.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { sha256Bytes } from "../../src/core/canonical.ts";
 import { anchorAddressOf, anchorDataOf } from "../../src/core/chain-anchor.ts";
 import { BLOCKS_UNTIL_REPLACED } from "../../src/core/chain-transaction.ts";
@@ -18,30 +18,22 @@ import { createTestContext, type TestContext } from "../support/context.ts";
 import { openServerFolder, type ServerFolder } from "../support/server-process.ts";
 import { createCaller, createStage, must, open, type Stage, settle, warrantIn } from "../support/stage.ts";
 import { until } from "../support/until.ts";
-import { CHAIN_ID, type Chain, NETWORK_V2, startChain } from "./chain.ts";
+import { chainWithBlocksByHand } from "./blocks-by-hand.ts";
+import { CHAIN_ID, type Chain, NETWORK_V2 } from "./chain.ts";
 import { type Answer, listen } from "./listener.ts";
 
 const CONFIRMATIONS = 3;
 const FEE_MAX = 10n ** 12n;
 const ETHER = 10n ** 18n;
 const STEP_MS = 10 * SECOND_MS;
-const SERVER_MS = 60 * SECOND_MS;
+const SERVER_MS = 120 * SECOND_MS;
 
 let chain: Chain;
 let key: `0x${string}`;
-let snapshot: unknown;
-beforeAll(async () => {
-  chain = await startChain();
+
+chainWithBlocksByHand(async (started) => {
+  chain = started;
   ({ key } = await chain.wallet(1n));
-  // Blocks are made by the tests alone, so that a transaction may wait.
-  await chain.ask("evm_setAutomine", [false]);
-});
-afterAll(() => chain?.close());
-beforeEach(async () => {
-  snapshot = await chain.ask("evm_snapshot", []);
-});
-afterEach(async () => {
-  await chain.ask("evm_revert", [snapshot]);
 });
 
 const pay = (address: string, wei: bigint) =>

@@ -1,5 +1,5 @@
 /** Holdfast's wallet that sends transactions of its own, on a chain whose blocks the test makes. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   BLOCKS_UNTIL_REPLACED,
   type ChainStep,
@@ -9,7 +9,8 @@ import {
   nextStep,
 } from "../../src/core/chain-transaction.ts";
 import { createEvmWallet, type EvmWallet, type NotSent } from "../../src/platform/evm-wallet.ts";
-import { CHAIN_ID, type Chain, startChain } from "./chain.ts";
+import { chainWithBlocksByHand } from "./blocks-by-hand.ts";
+import { CHAIN_ID, type Chain } from "./chain.ts";
 
 const CONFIRMATIONS = 3;
 const RULES = { confirmations: CONFIRMATIONS, feeMax: 10n ** 12n };
@@ -18,23 +19,13 @@ const ETHER = 10n ** 18n;
 let chain: Chain;
 let wallet: EvmWallet;
 let call: { readonly to: string; readonly data: string };
-let snapshot: unknown;
 
-beforeAll(async () => {
-  chain = await startChain();
+chainWithBlocksByHand(async (started) => {
+  chain = started;
   const { key } = await chain.wallet(1n);
   wallet = createEvmWallet({ chainId: CHAIN_ID, url: chain.url, key }, CONFIRMATIONS);
   call = { to: wallet.address, data: `0x${"ab".repeat(44)}` };
   await chain.ask("hardhat_setBalance", [wallet.address, `0x${ETHER.toString(16)}`]);
-  // Blocks are made by the tests alone, so that a transaction may wait.
-  await chain.ask("evm_setAutomine", [false]);
-});
-afterAll(() => chain?.close());
-beforeEach(async () => {
-  snapshot = await chain.ask("evm_snapshot", []);
-});
-afterEach(async () => {
-  await chain.ask("evm_revert", [snapshot]);
 });
 
 const must = <T extends object | null>(answer: T | NotSent): T => {

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { isRefusal } from "../../core/errors.ts";
 import { printable } from "../../core/hidden-characters.ts";
-import { auditTransactions } from "../../services/chain/audit.ts";
-import { auditSignatures } from "../../services/log/audit.ts";
+import { auditInstance } from "../../services/audit.ts";
 import { auditByWitness } from "../../services/witness/audit.ts";
 import { examples, runsOnLedger } from "../command.ts";
 import type { CommandLineTools } from "../tools.ts";
@@ -12,7 +11,7 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
     .command("audit")
     .summary("check that the ledger agrees with itself")
     .description(
-      "Checks that every posting sums to zero, that balances and states agree with what is held, that no trace was changed, and that the log is the traces' and its checkpoints are signed, and that what was sent to a chain is these checkpoints (no chain is asked). Lists every disagreement, and exits with 1 where there is one.",
+      "Checks that every posting sums to zero, that balances and states agree with what is held, that no trace was changed, that the log is the traces', that its checkpoints are signed, that what was sent to a chain is these checkpoints (no chain is asked), and that receipts verify. Lists every disagreement, and exits with 1 where there is one.",
     )
     .option(
       "--witness <witness>",
@@ -25,14 +24,10 @@ export function addAudit(program: Command, tools: CommandLineTools): void {
   );
   runsOnLedger(audit, tools, {
     input: ({ witness }: { witness?: string }) => ({ witness }),
-    async verb(ctx, { witness: named }) {
+    async verb(ctx, { witness: named }, progress) {
       const witness = named === undefined ? null : await auditByWitness(ctx, named);
       if (isRefusal(witness)) return witness;
-      const problems = [
-        ...(await ctx.store.audit()),
-        ...(await auditSignatures(ctx)),
-        ...(await auditTransactions(ctx)),
-      ];
+      const problems = await auditInstance(ctx, progress.update);
       const all = witness?.problem ? [...problems, witness.problem] : problems;
       return { object: "audit", ok: all.length === 0, problems: all, ...(witness && { witness }) } as const;
     },

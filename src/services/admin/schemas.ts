@@ -3,7 +3,7 @@ import { SCHEMA_NAME_LENGTH_MAX } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { NamedSchema } from "../../core/named-schema.ts";
 import { schemaResource } from "../../resources/named-schema.ts";
-import type { Audited } from "../audited.ts";
+import type { Audited, Entry } from "../audited.ts";
 import { type Context, refusedBusy } from "../context.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 
@@ -56,14 +56,17 @@ export async function createSchema(
         };
       }
       const row = { ...saved, createdAt: now };
-      const answer = schemaResource(row);
-      // The audit entry leaves the schema out: it may be long, and its hash identifies it.
-      const { schema: _, ...after } = answer;
       return {
-        answer,
+        answer: schemaResource(row),
         put: [{ kind: "schema", row }],
-        entries: [{ action: "schema.created", subject: row.id, before: null, after }],
+        entries: [schemaCreated(row)],
       };
     },
   });
+}
+
+/** The audit entry of a schema that is saved. It leaves the schema out: that may be long, and its hash identifies it. */
+export function schemaCreated(row: NamedSchema): Entry {
+  const { schema: _, ...after } = schemaResource(row);
+  return { action: "schema.created", subject: row.id, before: null, after };
 }

@@ -13,6 +13,7 @@ import { builtInsBesides, newSchemaIds } from "../built-in-schemas.ts";
 import type { Context } from "../context.ts";
 import { refuseText, refuseUnlisted } from "../fields.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
+import { schemaCreated } from "./schemas.ts";
 
 export type VerifierInput = {
   readonly organisation_id: string;
@@ -69,13 +70,16 @@ export async function createVerifier(
         createdAt,
       };
       const answer = verifierResource(row);
+      const created = { action: "verifier.created", subject: id, before: null, after: answer } as const;
+      // A clause names one schema at most.
+      const [builtIn] = builtIns;
       return {
         answer,
         put: [
           { kind: "verifier", row },
           ...builtIns.map((schema) => ({ kind: "schema", row: schema }) as const),
         ],
-        entries: [{ action: "verifier.created", subject: id, before: null, after: answer }],
+        entries: builtIn ? [schemaCreated(builtIn), created] : [created],
       };
     },
   });

@@ -47,7 +47,7 @@ async function signCheckpoint(ctx: Context): Promise<void> {
 }
 
 /** The keys of the log's checkpoints: the instance's signing key under the log's name, and those that it replaced. */
-export const logKeysOf = (name: string, { jwks }: Tokens): readonly NoteKey[] =>
+export const logKeysOf = (name: string, { jwks }: Pick<Tokens, "jwks">): readonly NoteKey[] =>
   jwks.keys.map(({ x }) =>
     noteKey(name, "ed25519", Uint8Array.fromBase64(x, { alphabet: "base64url" }), sha256Bytes),
   );

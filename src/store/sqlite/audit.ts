@@ -8,10 +8,12 @@ import { auditDirectory } from "./audit/directory.ts";
 import { auditKept } from "./audit/kept.ts";
 import { auditLog } from "./audit/log.ts";
 import { auditPostings } from "./audit/postings.ts";
+import { rowsToAudit } from "./audit/progress.ts";
 import { auditPurchases } from "./audit/purchases.ts";
 import { auditReferences } from "./audit/references.ts";
 import { guarded } from "./audit/rows.ts";
 import { auditScopes } from "./audit/scopes.ts";
+import type { Did } from "./audit/slices.ts";
 import { auditWarrants } from "./audit/warrants.ts";
 import { ledgerFile } from "./ledger-file.ts";
 import { type Connection, connect } from "./open.ts";
@@ -20,19 +22,29 @@ import { schemaDisagreements } from "./schema.ts";
 /** After so many messages the audit ends, since more would not help anybody. */
 const MESSAGES_MAX = 1_000;
 
+export type AuditOptions = {
+  /**
+   * In a longer file, pages, indexes and CHECKs are not checked. That check cannot be split: it reads for
+   * seconds for each gigabyte, and meanwhile the write-ahead log only grows.
+   */
+  readonly fileBytesMax?: number;
+  /** Is told how many rows were read, and how many there are. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+};
+
 /**
  * Audits the ledger in a data folder, and whether its tables and their guards are as Holdfast makes them. Others may read and write it meanwhile.
- *
- * @param fileBytesMax in a longer file, pages, indexes and CHECKs are not checked. That check cannot be
- *   split: it reads for seconds for each gigabyte, and meanwhile the write-ahead log only grows
  */
-export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_INFINITY): readonly string[] {
+export function auditFolder(
+  dataFolder: string,
+  { fileBytesMax = Number.POSITIVE_INFINITY, onProgress }: AuditOptions = {},
+): readonly string[] {
   const file = ledgerFile(dataFolder);
   const reader = connect(file, { readonly: true });
   try {
     return [
       ...guarded("the tables", () => schemaDisagreements(reader.raw)),
-      ...auditLedger(reader, statSync(file).size <= fileBytesMax),
+      ...auditLedger(reader, { checksFile: statSync(file).size <= fileBytesMax, onProgress }),
     ].slice(0, MESSAGES_MAX);
   } finally {
     reader.raw.close();
@@ -45,30 +57,47 @@ export function auditFolder(dataFolder: string, fileBytesMax = Number.POSITIVE_I
  * is read in slices, each from one snapshot. That also limits its memory and the life of each snapshot. Only
  * the check of the file is not sliced.
  */
-export function auditLedger({ raw }: Connection, checksFile = true): readonly string[] {
+export function auditLedger(
+  { raw }: Connection,
+  {
+    checksFile = true,
+    onProgress,
+  }: { readonly checksFile?: boolean } & Pick<AuditOptions, "onProgress"> = {},
+): readonly string[] {
   const messages: string[] = [];
-  for (const message of disagreements(raw, checksFile)) {
+  for (const message of disagreements(raw, checksFile, onProgress ? counting(raw, onProgress) : () => {})) {
     messages.push(message);
     if (messages.length === MESSAGES_MAX) break;
   }
   return messages;
 }
 
+/** Adds up what was read. The ledger may grow meanwhile. */
+function counting(raw: Database, onProgress: NonNullable<AuditOptions["onProgress"]>): Did {
+  const total = rowsToAudit(raw);
+  let done = 0;
+  onProgress(done, total);
+  return (rows) => {
+    done += rows;
+    onProgress(Math.min(done, total), total);
+  };
+}
+
 /** The parts are independent: each is audited even where another one cannot be read. */
-function* disagreements(raw: Database, checksFile: boolean): Generator<string> {
+function* disagreements(raw: Database, checksFile: boolean, did: Did): Generator<string> {
   if (checksFile) yield* guarded("the file", () => auditFile(raw));
-  yield* guarded("the references", () => auditReferences(raw));
-  yield* guarded("the postings", () => auditPostings(raw));
-  yield* guarded("the deposits", () => auditDeposits(raw));
+  yield* guarded("the references", () => auditReferences(raw, did));
+  yield* guarded("the postings", () => auditPostings(raw, did));
+  yield* guarded("the deposits", () => auditDeposits(raw, did));
   yield* guarded("the scopes", () => auditScopes(raw));
-  yield* guarded("the warrants", () => auditWarrants(raw));
-  yield* guarded("the log", () => auditLog(raw));
-  yield* guarded("the anchors", () => auditAnchors(raw));
-  yield* guarded("the purchases", () => auditPurchases(raw));
-  yield* guarded("the capsules", () => auditCapsules(raw));
-  yield* guarded("the directory", () => auditDirectory(raw));
+  yield* guarded("the warrants", () => auditWarrants(raw, did));
+  yield* guarded("the log", () => auditLog(raw, did));
+  yield* guarded("the anchors", () => auditAnchors(raw, did));
+  yield* guarded("the purchases", () => auditPurchases(raw, did));
+  yield* guarded("the capsules", () => auditCapsules(raw, did));
+  yield* guarded("the directory", () => auditDirectory(raw, did));
   yield* guarded("the rows that are kept", () => auditKept(raw));
-  yield* guarded("the digests", () => auditDigests(raw));
+  yield* guarded("the digests", () => auditDigests(raw, did));
 }
 
 /** The pages and indexes, and the CHECKs of every row. */
@@ -78,6 +107,8 @@ function* auditFile(raw: Database): Generator<string> {
   const reader = new Database(raw.filename, { readwrite: true, safeIntegers: true });
   try {
     reader.run("PRAGMA query_only = ON");
+    // It looks up the row of every entry of every index. With SQLite's own 2 MB it would read most pages many times.
+    reader.run("PRAGMA cache_size = -65536");
     const problems = reader.query<{ integrity_check: string }, []>("PRAGMA integrity_check(100)");
     for (const { integrity_check: problem } of problems.iterate()) {
       if (problem !== "ok") yield `the file: ${problem}`;

@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import { lazily } from "./lazily.ts";
 import type { Tables } from "./open.ts";
-import { excludedOf, placeholdersOf } from "./rows.ts";
+import { excludedOf, fieldsOf, placeholdersOf } from "./rows.ts";
 import { chainTransactions, logAnchors } from "./tables/chain.ts";
 
 /** How the rows of the instance's own wallets are written and found. */
@@ -28,7 +28,7 @@ export function chainLookUps(tables: Tables) {
   return {
     chainTransaction: lazily(() => {
       const statement = tables
-        .select()
+        .select(fieldsOf(chainTransactions))
         .from(chainTransactions)
         .where(
           and(

@@ -22,9 +22,12 @@ const PLACE = "position";
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   // The sums of the postings.
   accounts: ["available", "held", "paid", "funding", "posted"],
+  // The sums of what purchases count, and the numbers of warrants.
+  content_sums: ["bytes"],
+  warrant_counts: ["count"],
   // The entry's hash is of these. An entry gets its leaf later, and the log is computed anew.
   trace: [
-    ...["warrant", "sequence", "from_state", "to_state", "actor_kind", "recorded_at", "encoding", "check_id"],
+    ...["warrant", "sequence", "from_state", "to_state", "recorded_at", "encoding", "check_id"],
     "leaf_index",
   ],
   // `trace_head` is of these, or the entries before it have them.

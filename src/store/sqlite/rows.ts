@@ -243,6 +243,11 @@ export const appendedOf = <T extends Table & { readonly position: Column }>(tabl
   position: sql`NULL`,
 });
 
+/** The digest that an update gives a row. Its values must then be those of the whole row. */
+export const digestOf = <T extends Table & { readonly digest: Column }>({ digest }: T) => ({
+  digest: sql`${sql.param(sql.placeholder(DIGEST), digest)}`,
+});
+
 /** The SET clause of an upsert: these columns and the digest get the values of the row that could not be inserted. */
 export function excludedOf<T extends Table, Name extends string & keyof T["_"]["columns"]>(
   table: T,

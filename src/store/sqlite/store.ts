@@ -116,8 +116,8 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
     newestIdTime: newestIdTime(writer.raw),
-    async audit() {
-      return auditFolder(dataFolder);
+    async audit(onProgress) {
+      return auditFolder(dataFolder, { onProgress });
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     ...createLogWriter(writer, commits.run),

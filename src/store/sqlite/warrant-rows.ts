@@ -35,8 +35,15 @@ export type StoredWarrant = {
 
 const numberOrNull = (value: bigint | null): number | null => (value === null ? null : Number(value));
 
-/** @throws where a position names no row */
-export function warrantOf(row: StoredWarrant, names: Names): Warrant {
+/**
+ * @param specOf reads the text of a spec
+ * @throws where a position names no row
+ */
+export function warrantOf(
+  row: StoredWarrant,
+  names: Names,
+  specOf = (text: string) => JSON.parse(text) as Spec,
+): Warrant {
   const found = <K extends Parameters<Names["find"]>[0]>(kind: K, position: bigint) => {
     const name = names.find<K>(kind, position);
     if (name === null) throw new Error(`there is no ${kind} at position ${position}`);
@@ -60,7 +67,7 @@ export function warrantOf(row: StoredWarrant, names: Names): Warrant {
     asset: found("account", row.account).asset,
     releasedBps: numberOrNull(row.released_bps),
     payee: row.payee,
-    spec: JSON.parse(row.spec) as Spec,
+    spec: specOf(row.spec),
     specHash: hexOf(row.spec_hash),
     agentId: row.agent === null ? null : found("agent", row.agent).id,
     openedBy,

@@ -1,6 +1,6 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Tables } from "./open.ts";
-import { appendedOf, excludedOf, placeholdersOf } from "./rows.ts";
+import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
@@ -10,6 +10,10 @@ import { deliveries, webhooks } from "./tables/webhooks.ts";
 /** The statements that write, by name. `apply.ts` gives them their values. */
 
 const { placeholder } = sql;
+
+/** What an update sets: each of these columns to the value of its name. */
+const given = <Name extends string>(...names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, sql`${placeholder(name)}`])) as Record<Name, SQL>;
 
 /** Rows of spending that can change: inserted, or updated. */
 export function spendingRows(tables: Tables) {
@@ -243,14 +247,9 @@ export function movesOf(tables: Tables) {
       tables
         .update(warrants)
         .set({
-          state: sql`${placeholder("state")}`,
-          version: sql`${placeholder("version")}`,
-          releasedBps: sql`${placeholder("releasedBps")}`,
+          ...given("state", "version", "releasedBps", "verifyingSince", "graceUntil", "settledAt"),
           traceHead: sql`${sql.param(placeholder("traceHead"), warrants.traceHead)}`,
-          verifyingSince: sql`${placeholder("verifyingSince")}`,
-          graceUntil: sql`${placeholder("graceUntil")}`,
-          settledAt: sql`${placeholder("settledAt")}`,
-          digest: sql`${sql.param(placeholder("digest"), warrants.digest)}`,
+          ...digestOf(warrants),
         })
         .where(eq(warrants.position, placeholder("position"))),
     countUp: () =>
@@ -294,13 +293,8 @@ export function movesOf(tables: Tables) {
         .update(idempotencyKeys)
         .set({
           holder: sql`NULL`,
-          status: sql`${placeholder("status")}`,
-          body: sql`${placeholder("body")}`,
-          warrant: sql`${placeholder("warrant")}`,
-          version: sql`${placeholder("version")}`,
-          encoding: sql`${placeholder("encoding")}`,
-          contentHash: sql`${placeholder("contentHash")}`,
-          digest: sql`${sql.param(placeholder("digest"), idempotencyKeys.digest)}`,
+          ...given("status", "body", "warrant", "version", "encoding", "contentHash"),
+          ...digestOf(idempotencyKeys),
         })
         .where(
           and(eq(idempotencyKeys.scope, placeholder("scope")), eq(idempotencyKeys.key, placeholder("key"))),

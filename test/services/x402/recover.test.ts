@@ -358,6 +358,22 @@ describe("a fault", () => {
   });
 });
 
+test("a check that was cut off needs no other one, once the chain says that nothing was paid", async () => {
+  market.first = asksExact("100");
+  market.paid = () => silence(true);
+  market.findings = ["open"];
+  const busy: Context = {
+    ...ctx,
+    evaluate: () => Promise.reject({ refused: "rate_limit_exceeded", message: "busy" }),
+  };
+  expect(codeOf(await pay(busy))).toBe("rate_limit_exceeded");
+  expect(warrant()?.state).toBe("verifying");
+  market.findings = ["expired"];
+  expect(await recoverPurchases(ctx, onFault)).toBe(1);
+  // The audit, when the test ends, must find nothing wrong with a refund that no check led to.
+  expect([warrant()?.state, ctx.reader.checks.of(warrant()!.id)]).toEqual(["refunded", []]);
+});
+
 describe("while a purchase is under way, nothing comes between", () => {
   let arrived: PromiseWithResolvers<void>;
   let answered: PromiseWithResolvers<void>;

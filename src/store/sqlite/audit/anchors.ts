@@ -4,8 +4,9 @@ import { anchorAddressOf, anchorDataOf } from "../../../core/chain-anchor.ts";
 import { logNameOf } from "../../../core/log.ts";
 import { chainTransactions, logAnchors } from "../tables/chain.ts";
 import { logCheckpoints } from "../tables/log.ts";
+import { nameOf } from "./digests.ts";
 import { expectSame, guarded, inSnapshot, readRows, rowsOf } from "./rows.ts";
-import { BY_ROW, inSlice, slicesOf } from "./slices.ts";
+import { BY_ROW, type Did, inSlice, slicesOf } from "./slices.ts";
 
 const ROWS_AT_ONCE = 1_000;
 
@@ -16,27 +17,24 @@ type Transaction = typeof chainTransactions.$inferSelect;
  * Checks each anchor against its checkpoint and its transaction. What the transactions' signatures are over is checked where they
  * can be read (`services/chain/audit.ts`). Whether a chain has them, only the chain says.
  */
-export function* auditAnchors(database: Database): Generator<string> {
+export function* auditAnchors(database: Database, did: Did): Generator<string> {
   const [instance] = database.query<{ id: string }, []>("SELECT id FROM instances").all();
   const address = anchorAddressOf(logNameOf(instance?.id ?? ""), sha256Bytes);
-  for (const { after, last } of slicesOf(database, "log_anchors", BY_ROW, ROWS_AT_ONCE))
+  for (const { after, last } of slicesOf(database, "log_anchors", BY_ROW, ROWS_AT_ONCE, did))
     yield* inSnapshot(database, () => [
       ...rowsOf(database, logAnchors, `WHERE ${inSlice("rowid")}`, after, last).flatMap(({ raw, read }) => [
-        ...guarded(`anchor ${nameOf(raw)}`, () => auditAnchor(database, read(), address)),
+        ...guarded(nameOf(database, "log_anchors", raw), () => auditAnchor(database, read(), address)),
       ]),
     ]);
-  for (const { after, last } of slicesOf(database, "chain_transactions", BY_ROW, ROWS_AT_ONCE))
+  for (const { after, last } of slicesOf(database, "chain_transactions", BY_ROW, ROWS_AT_ONCE, did))
     yield* inSnapshot(database, () => [
       ...rowsOf(database, chainTransactions, `WHERE ${inSlice("rowid")}`, after, last).flatMap(
         ({ raw, read }) => [
-          ...guarded(`transaction ${nameOf(raw)}`, () => auditTransaction(database, read())),
+          ...guarded(nameOf(database, "chain_transactions", raw), () => auditTransaction(database, read())),
         ],
       ),
     ]);
 }
-
-const nameOf = ({ chain_id, wallet, nonce }: Readonly<Record<string, unknown>>): string =>
-  `${nonce} of ${wallet} on eip155:${chain_id}`;
 
 const OF_KEY = "WHERE chain_id = ? AND wallet = ? AND nonce = ?";
 

@@ -1,16 +1,28 @@
 import type { Database } from "bun:sqlite";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { checks, escalations, postings, trace } from "../tables/ledger.ts";
+import type { Legs } from "../../../core/postings.ts";
+import { checks, escalations } from "../tables/ledger.ts";
+import type { StoredStep } from "../trace-rows.ts";
 import type { StoredWarrant } from "../warrant-rows.ts";
 import { type AuditedRow, grouped, rowsOf } from "./rows.ts";
 import { inSlice, type Slice } from "./slices.ts";
 
+/** A row of `postings` as the driver reads it. */
+export type StoredPosting = Legs & {
+  readonly cause: bigint;
+  readonly account: bigint;
+  readonly kind: string;
+  readonly rail: string;
+  readonly recorded_at: bigint;
+};
+
 /** The rows that belong to a warrant, from the same snapshot. */
 export type Belongings = {
-  readonly trace: readonly AuditedRow<typeof trace>[];
+  readonly trace: readonly StoredStep[];
   readonly checks: readonly AuditedRow<typeof checks>[];
-  readonly postings: readonly AuditedRow<typeof postings>[];
+  readonly postings: readonly StoredPosting[];
   readonly escalations: readonly AuditedRow<typeof escalations>[];
+  /** Whether it is of a purchase that was never paid. */
+  readonly isUnpaid: boolean;
 };
 
 type WarrantsRead = {
@@ -24,34 +36,80 @@ type WarrantsRead = {
  * times as long.
  */
 export function readWarrants(database: Database, { after, last }: Slice<bigint>): WarrantsRead {
-  const rows = database
-    .query<StoredWarrant, [bigint, bigint]>(
-      `SELECT * FROM warrants WHERE ${inSlice("position")} ORDER BY position`,
-    )
-    .all(after, last);
-  const of = <T extends SQLiteTable>(table: T, rest: string, column: string) =>
-    grouped(rowsOf(database, table, `WHERE ${rest}`, after, last), ({ raw }) => raw[column]);
-  const steps = of(trace, `${inSlice("warrant")} ORDER BY warrant, sequence`, "warrant");
-  const checked = of(checks, inSlice("warrant"), "warrant");
-  const posted = of(postings, `${inSlice("cause")} AND kind <> 'deposit' ORDER BY cause, kind`, "cause");
-  const raised = of(
-    escalations,
-    `warrant_id IN (SELECT id FROM warrants WHERE ${inSlice("position")})`,
-    "warrant_id",
+  const all = <Row>(sql: string) => database.query<Row, [bigint, bigint]>(sql).all(after, last);
+  const rows = all<StoredWarrant>(`SELECT * FROM warrants WHERE ${inSlice("position")} ORDER BY position`);
+  const steps = byWarrant(
+    all<StoredStep>(`SELECT warrant, sequence, from_state, to_state, actor_kind, actor_id, recorded_at, encoding, schema_hashes, check_id,
+       entry_hash, event_id FROM trace WHERE ${inSlice("warrant")} ORDER BY warrant, sequence`),
+    ({ warrant }) => warrant,
   );
-  const found = new Set<unknown>(rows.map(({ position }) => position));
-  const strays = (table: string, groups: ReadonlyMap<unknown, unknown>) =>
-    [...groups.keys()].filter((position) => !found.has(position)).map((position) => ({ position, table }));
+  const checked = byWarrant(
+    [...rowsOf(database, checks, `WHERE ${inSlice("warrant")} ORDER BY warrant`, after, last)],
+    ({ raw }) => raw.warrant as bigint,
+  );
+  const posted = byWarrant(
+    all<StoredPosting>(
+      `SELECT cause, account, kind, rail, available, held, paid, funding, recorded_at FROM postings
+       WHERE ${inSlice("cause")} AND kind <> 'deposit' ORDER BY cause, kind`,
+    ),
+    ({ cause }) => cause,
+  );
+  const unpaid = all<{ id: string }>(
+    `SELECT warrant_id AS id FROM purchases
+     WHERE known = 'unpaid' AND warrant_id IN (SELECT id FROM warrants WHERE ${inSlice("position")})`,
+  );
+  const unpaidIds = new Set(unpaid.map(({ id }) => id));
+  const raised = grouped(
+    rowsOf(
+      database,
+      escalations,
+      `WHERE warrant_id IN (SELECT id FROM warrants WHERE ${inSlice("position")})`,
+      after,
+      last,
+    ),
+    ({ raw }) => raw.warrant_id,
+  );
+  const warrants = rows.map((row) => ({
+    row,
+    belongings: {
+      trace: steps.of(row.position),
+      checks: checked.of(row.position),
+      postings: posted.of(row.position),
+      escalations: raised.get(row.id) ?? [],
+      isUnpaid: unpaidIds.has(row.id),
+    },
+  }));
+  const strays = (table: string, positions: readonly unknown[]) =>
+    positions.map((position) => ({ position, table }));
   return {
-    warrants: rows.map((row) => ({
-      row,
-      belongings: {
-        trace: steps.get(row.position) ?? [],
-        checks: checked.get(row.position) ?? [],
-        postings: posted.get(row.position) ?? [],
-        escalations: raised.get(row.id) ?? [],
-      },
-    })),
-    missing: [...strays("trace", steps), ...strays("checks", checked), ...strays("postings", posted)],
+    warrants,
+    missing: [
+      ...strays("trace", steps.strays()),
+      ...strays("checks", checked.strays()),
+      ...strays("postings", posted.strays()),
+    ],
+  };
+}
+
+/** Rows in the order of their warrants, which are asked for in that order too. */
+function byWarrant<Row>(rows: readonly Row[], warrantOf: (row: Row) => bigint) {
+  const strays = new Set<bigint>();
+  let at = 0;
+  const skipTo = (isThere: (warrant: bigint) => boolean): void => {
+    for (let row = rows[at]; row !== undefined && !isThere(warrantOf(row)); row = rows[++at])
+      strays.add(warrantOf(row));
+  };
+  return {
+    of(position: bigint): readonly Row[] {
+      skipTo((warrant) => warrant >= position);
+      const start = at;
+      for (let row = rows[at]; row !== undefined && warrantOf(row) === position; row = rows[at]) at++;
+      return rows.slice(start, at);
+    },
+    /** The warrants of the rows that nobody asked for. */
+    strays(): readonly bigint[] {
+      skipTo(() => false);
+      return [...strays];
+    },
   };
 }

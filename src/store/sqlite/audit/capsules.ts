@@ -9,7 +9,7 @@ import { storedBody } from "../readers/capsules.ts";
 import { capsules } from "../tables/capsules.ts";
 import { checks } from "../tables/ledger.ts";
 import { expectSame, guarded, inSnapshot, readRow, rowsOf } from "./rows.ts";
-import { BY_POSITION, BY_ROW, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_POSITION, BY_ROW, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 type Row = typeof capsules.$inferSelect;
 
@@ -21,10 +21,10 @@ const PARTS_AT_ONCE = 1_000;
  * Checks each capsule against its check, its facts and its stored bytes against their hashes, and what it counts. A check may lack
  * its capsule, since capsules are deleted; a capsule may lack its check, where a check was interrupted.
  */
-export function* auditCapsules(database: Database): Generator<string> {
-  for (const slice of slicesOf(database, "capsules", BY_POSITION, CAPSULES_AT_ONCE))
+export function* auditCapsules(database: Database, did: Did): Generator<string> {
+  for (const slice of slicesOf(database, "capsules", BY_POSITION, CAPSULES_AT_ONCE, did))
     yield* inSnapshot(database, () => [...auditSlice(database, slice)]);
-  for (const slice of slicesOf(database, "capsule_parts", BY_ROW, PARTS_AT_ONCE))
+  for (const slice of slicesOf(database, "capsule_parts", BY_ROW, PARTS_AT_ONCE, did))
     yield* inSnapshot(database, () => [...auditParts(database, slice)]);
 }
 

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { deposit, type Legs } from "../../../core/postings.ts";
 import { LEGS } from "./postings.ts";
 import { expectSame, grouped, inSnapshot } from "./rows.ts";
-import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_POSITION, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 const DEPOSITS_AT_ONCE = 10_000;
 
@@ -15,8 +15,8 @@ type Deposit = {
 type Posting = Legs & { readonly cause: bigint; readonly account: bigint };
 
 /** Checks that every deposit has one posting, with its amount. */
-export function* auditDeposits(database: Database): Generator<string> {
-  for (const slice of slicesOf(database, "deposits", BY_POSITION, DEPOSITS_AT_ONCE))
+export function* auditDeposits(database: Database, did: Did): Generator<string> {
+  for (const slice of slicesOf(database, "deposits", BY_POSITION, DEPOSITS_AT_ONCE, did))
     yield* inSnapshot(database, () => [...auditSlice(database, slice)]);
 }
 

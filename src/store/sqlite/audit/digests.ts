@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { DIGEST, digestedColumns, digestOfStored } from "../row-digest.ts";
 import { inSnapshot } from "./rows.ts";
-import { BY_ROW, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_ROW, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 /** A row as the driver read it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -11,11 +11,16 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   accounts: ({ asset, scope }) => `the account of ${asset} in the scope at position ${scope}`,
   agents: ({ id }) => `agent ${id}`,
   capsules: ({ id }) => `capsule ${id}`,
+  chain_transactions: ({ nonce, wallet, chain_id: chain }) =>
+    `transaction ${nonce} of ${wallet} on eip155:${chain}`,
   checks: ({ id }) => `check ${id}`,
+  content_sums: ({ scope, bought }) =>
+    `the ${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
   cosignatures: ({ witness, size }) => `the cosignature of ${witness} at ${size} leaves`,
   deposits: ({ id }) => `deposit ${id}`,
   escalations: ({ id }) => `escalation ${id}`,
   idempotency_keys: ({ key }) => `idempotency key ${JSON.stringify(key)}`,
+  log_anchors: ({ nonce, wallet, chain_id: chain }) => `anchor ${nonce} of ${wallet} on eip155:${chain}`,
   log_checkpoints: ({ number }) => `checkpoint ${number}`,
   policies: ({ id }) => `policy ${id}`,
   purchases: ({ id }) => `purchase ${id}`,
@@ -27,9 +32,14 @@ const WHAT: Readonly<Record<string, (row: Row, database: Database) => string>> =
   trace: ({ warrant, sequence }, database) =>
     `warrant ${idAt(database, "warrants", warrant)}: its trace entry ${sequence}`,
   verifiers: ({ id }) => `verifier ${id}`,
+  warrant_counts: ({ scope, agent, state }) =>
+    `the warrants counted as ${state} of the agent at position ${agent} in the scope at position ${scope}`,
   warrants: ({ id }) => `warrant ${id}`,
   witnessed_logs: ({ origin }) => `the witnessed log ${origin}`,
 };
+
+/** The tables whose rows have digests. */
+export const DIGESTED: readonly string[] = Object.keys(WHAT);
 
 /** How a message names a row. */
 export const nameOf = (database: Database, table: string, row: Row): string =>
@@ -43,10 +53,10 @@ const idAt = (database: Database, table: string, position: unknown): string =>
 const ROWS_AT_ONCE = 2_000;
 
 /** Checks that each row is as Holdfast wrote it last: by its digest, which is of all columns that nothing else covers. */
-export function* auditDigests(database: Database): Generator<string> {
-  for (const table of Object.keys(WHAT)) {
+export function* auditDigests(database: Database, did: Did): Generator<string> {
+  for (const table of DIGESTED) {
     const columns = digestedColumns(table, columnsOf(database, table));
-    for (const slice of slicesOf(database, table, BY_ROW, ROWS_AT_ONCE))
+    for (const slice of slicesOf(database, table, BY_ROW, ROWS_AT_ONCE, did))
       yield* inSnapshot(database, () => [...auditSlice(database, table, columns, slice)]);
   }
 }

@@ -3,13 +3,13 @@ import { hashJson } from "../../../core/canonical.ts";
 import { WARRANT_ENCODINGS } from "../../../core/warrant.ts";
 import { policies, schemas } from "../tables/directory.ts";
 import { expectSame, guarded, rowsOf } from "./rows.ts";
-import { BY_POSITION, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_POSITION, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 /** Checks what warrants refer to: policies, schemas, idempotency keys and API keys. */
-export function* auditDirectory(database: Database): Generator<string> {
+export function* auditDirectory(database: Database, did: Did): Generator<string> {
   yield* auditHashes(database);
   yield* auditInFlight(database);
-  yield* auditKeys(database);
+  yield* auditKeys(database, did);
   yield* auditApiKeys(database);
 }
 
@@ -61,8 +61,8 @@ function* auditInFlight(database: Database): Generator<string> {
 const KEYS_AT_ONCE = 10_000;
 
 /** Checks that every recorded answer can be replayed. */
-function* auditKeys(database: Database): Generator<string> {
-  for (const slice of slicesOf(database, "idempotency_keys", BY_POSITION, KEYS_AT_ONCE))
+function* auditKeys(database: Database, did: Did): Generator<string> {
+  for (const slice of slicesOf(database, "idempotency_keys", BY_POSITION, KEYS_AT_ONCE, did))
     yield* auditAnswers(database, slice);
 }
 

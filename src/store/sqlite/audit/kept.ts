@@ -1,12 +1,13 @@
 import type { Database } from "bun:sqlite";
 import type { AuditAction } from "../../../core/audit-entry.ts";
 import { nameOf, type Row } from "./digests.ts";
+import { expectSame } from "./rows.ts";
 
 /** Checks that no row is gone that is kept for good: by its place, or by what was recorded when it was made. */
 export function* auditKept(database: Database): Generator<string> {
   for (const table of NUMBERED) yield* auditPlaces(database, table);
   for (const [action, table] of MADE) yield* auditMade(database, action, table);
-  yield* auditCosigned(database);
+  yield* auditFunded(database);
 }
 
 /** Tables of which no row is ever deleted. SQLite gives each new one the next position. */
@@ -62,11 +63,14 @@ function* auditMade(database: Database, action: AuditAction, table: string): Gen
     yield `audit entry ${id}: says ${action} of ${subject}, which is not there`;
 }
 
-/** Checks that what witnesses have signed is a checkpoint of this log. */
-function* auditCosigned(database: Database): Generator<string> {
-  const strays = database.query<{ size: bigint; witness: string }, []>(
-    "SELECT size, witness FROM cosignatures WHERE NOT EXISTS (SELECT 1 FROM log_checkpoints WHERE log_checkpoints.size = cosignatures.size)",
+/** Checks that a deposit was posted at the time that the audit log has of it. */
+function* auditFunded(database: Database): Generator<string> {
+  const others = database.query<{ id: string; posted: bigint; recorded: bigint }, []>(
+    `SELECT deposits.id, postings.recorded_at AS posted, audit_entries.recorded_at AS recorded
+     FROM audit_entries JOIN deposits ON deposits.id = subject
+       JOIN postings ON cause = deposits.position AND kind = 'deposit'
+     WHERE action = 'balance.funded' AND postings.recorded_at <> audit_entries.recorded_at`,
   );
-  for (const { size, witness } of strays.all())
-    yield `the cosignature of ${witness} at ${size} leaves: no checkpoint has this size`;
+  for (const { id, posted, recorded } of others.iterate())
+    yield* expectSame(`deposit ${id}: its posting's recorded_at`, posted, recorded);
 }

@@ -5,6 +5,7 @@ import { HASH_BYTES, leafHash } from "../../../core/merkle.ts";
 import { growingTree, type Tile, widthOf } from "../../../core/tiles.ts";
 import { sizeOfLog, tilesOf } from "../log.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
+import type { Did } from "./slices.ts";
 
 type Leaf = { readonly leaf: bigint; readonly hash: Uint8Array };
 type Kept = {
@@ -21,7 +22,7 @@ const LEAVES_AT_ONCE = 10_000;
  * roots of its checkpoints. It may grow meanwhile: what is checked is what was there at the beginning. Whether the checkpoints
  * are signed is checked where the keys are (`services/log/audit.ts`).
  */
-export function* auditLog(raw: Database): Generator<string> {
+export function* auditLog(raw: Database, did: Did): Generator<string> {
   const { size, newest } = inSnapshot(raw, () => ({
     size: sizeOfLog(raw)(),
     newest: raw
@@ -37,9 +38,9 @@ export function* auditLog(raw: Database): Generator<string> {
     if (!isSame) wrongTiles.push(`the log: tile ${index} of level ${level} is not that of its entries`);
   };
   const tree = growingTree(0, () => null, compare);
-  const checkpoints = auditedCheckpoints(raw, Number(newest ?? 0n));
+  const checkpoints = auditedCheckpoints(raw, Number(newest ?? 0n), did);
   let checkpoint = checkpoints.next();
-  for (const { leaf, hash } of leavesOf(raw, size)) {
+  for (const { leaf, hash } of leavesOf(raw, size, did)) {
     if (Number(leaf) !== tree.size()) {
       yield `the log: no entry of the trace is leaf ${tree.size()}`;
       return;
@@ -80,13 +81,14 @@ function* auditWidths(raw: Database): Generator<string> {
   }
 }
 
-function* leavesOf(raw: Database, size: number): Generator<Leaf> {
+function* leavesOf(raw: Database, size: number, did: Did): Generator<Leaf> {
   const slice = raw.query<Leaf, [bigint, number, number]>(
     "SELECT leaf_index AS leaf, entry_hash AS hash FROM trace WHERE leaf_index > ? AND leaf_index < ? ORDER BY leaf_index LIMIT ?",
   );
   for (let after = -(2n ** 63n); ; ) {
     const leaves = slice.all(after, size, LEAVES_AT_ONCE);
     yield* leaves;
+    did(leaves.length);
     const last = leaves.at(-1);
     if (!last || leaves.length < LEAVES_AT_ONCE) return;
     after = last.leaf;
@@ -94,13 +96,14 @@ function* leavesOf(raw: Database, size: number): Generator<Leaf> {
 }
 
 /** In the order of their numbers, which is that of their sizes. */
-function* auditedCheckpoints(raw: Database, newest: number): Generator<Kept, undefined> {
+function* auditedCheckpoints(raw: Database, newest: number, did: Did): Generator<Kept, undefined> {
   const slice = raw.query<Kept, [bigint, number, number]>(
     "SELECT * FROM log_checkpoints WHERE number > ? AND number <= ? ORDER BY number LIMIT ?",
   );
   for (let after = -(2n ** 63n); ; ) {
     const checkpoints = slice.all(after, newest, LEAVES_AT_ONCE);
     yield* checkpoints;
+    did(checkpoints.length);
     const last = checkpoints.at(-1);
     if (!last || checkpoints.length < LEAVES_AT_ONCE) return;
     after = last.number;

@@ -5,7 +5,7 @@ import { POSTING_KINDS } from "../../rows.ts";
 import { createNames, type Names } from "../names.ts";
 import { RAIL_OF_MODE } from "../tables/ledger.ts";
 import { expectSame, inSnapshot } from "./rows.ts";
-import { BY_POSITION } from "./slices.ts";
+import { BY_POSITION, type Did } from "./slices.ts";
 
 export const LEGS = ["available", "held", "paid", "funding"] as const;
 
@@ -31,7 +31,7 @@ type Sums = {
  * and sessions are read in one snapshot with the last slice. The sums are bigint: in SQLite they would
  * overflow or become doubles.
  */
-export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): Generator<string> {
+export function* auditPostings(database: Database, did: Did, atOnce = POSTINGS_AT_ONCE): Generator<string> {
   const names = createNames(database);
   const sums: Sums = { accounts: new Map(), sessions: new Map() };
   const next = database.query<Posting, [bigint, number]>(
@@ -52,6 +52,7 @@ export function* auditPostings(database: Database, atOnce = POSTINGS_AT_ONCE): G
       addTo(sums, posting);
       after = posting.position;
     }
+    did(slice.postings.length);
     isLast = slice.compared !== null;
     if (slice.compared === null) continue;
     yield* compareAccounts(slice.compared.accounts, sums.accounts);

@@ -18,7 +18,7 @@ import { purchaseOf } from "../rows.ts";
 import { escalations } from "../tables/ledger.ts";
 import { contents, purchases } from "../tables/purchases.ts";
 import { expectSame, guarded, inSnapshot, readRows, readWarrant, rowsOf } from "./rows.ts";
-import { BY_HASH, BY_ID, inSlice, type Slice, slicesOf } from "./slices.ts";
+import { BY_HASH, BY_ID, type Did, inSlice, type Slice, slicesOf } from "./slices.ts";
 
 type Row = typeof purchases.$inferSelect;
 type Quoted = Purchase & { readonly quote: Quote };
@@ -31,13 +31,13 @@ const CONTENTS_AT_ONCE = 8;
  * Checks each purchase by x402 against its warrant, its key, its signed header and the state of its payment;
  * and the stored contents against their hashes.
  */
-export function* auditPurchases(database: Database): Generator<string> {
+export function* auditPurchases(database: Database, did: Did): Generator<string> {
   const names = createNames(database);
   yield* auditOnce(database);
   yield* auditContentSums(database);
-  for (const slice of slicesOf(database, "purchases", BY_ID, PURCHASES_AT_ONCE))
+  for (const slice of slicesOf(database, "purchases", BY_ID, PURCHASES_AT_ONCE, did))
     yield* inSnapshot(database, () => [...auditSlice(database, names, slice)]);
-  for (const slice of slicesOf(database, "contents", BY_HASH, CONTENTS_AT_ONCE))
+  for (const slice of slicesOf(database, "contents", BY_HASH, CONTENTS_AT_ONCE, did))
     yield* inSnapshot(database, () => [...auditContents(database, slice)]);
 }
 

@@ -104,13 +104,39 @@ export function* guarded(what: string, part: () => Iterable<string>): Generator<
   try {
     yield* part();
   } catch (error) {
-    yield `${what}: cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    yield unreadable(what, error);
   }
 }
 
+const unreadable = (what: string, error: unknown): string =>
+  `${what}: cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+
 /** Gives a message where a value differs from the expected one. */
 export function* expectSame(what: string, actual: unknown, expected: unknown): Generator<string> {
-  if (actual !== expected) yield `${what} is ${show(actual)}, not ${show(expected)}`;
+  if (actual !== expected) yield differing(what, actual, expected);
+}
+
+const differing = (what: string, actual: unknown, expected: unknown): string =>
+  `${what} is ${show(actual)}, not ${show(expected)}`;
+
+/**
+ * Takes a message. What is compared for every warrant and every entry of a trace says its messages so: a generator within a
+ * generator would take longer than what it compares.
+ */
+export type Say = (message: string) => void;
+
+/** As `guarded`, for what says its messages. */
+export function guard(say: Say, what: string, part: () => void): void {
+  try {
+    part();
+  } catch (error) {
+    say(unreadable(what, error));
+  }
+}
+
+/** As `expectSame`, for what says its messages. */
+export function compare(say: Say, what: string, actual: unknown, expected: unknown): void {
+  if (actual !== expected) say(differing(what, actual, expected));
 }
 
 const show = (value: unknown): string =>

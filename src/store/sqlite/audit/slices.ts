@@ -1,5 +1,8 @@
 import type { Database } from "bun:sqlite";
 
+/** Is told how many more rows were read. */
+export type Did = (rows: number) => void;
+
 /** The rows with a key above `after` and up to `last`, which is included. */
 export type Slice<Key> = { readonly after: Key; readonly last: Key };
 
@@ -22,12 +25,15 @@ export const BY_HASH: SlicedBy<string> = { ...BY_ID, column: "hash" };
 /**
  * Slices that cover a whole table, each of `rows` rows. Each should be read in a snapshot of its own, since
  * SQLite cannot shorten the write-ahead log during a snapshot.
+ *
+ * @param did is told of each slice when the next one is asked for
  */
 export function* slicesOf<Key extends bigint | string>(
   database: Database,
   table: string,
   { column, below, above }: SlicedBy<Key>,
   rows: number,
+  did: Did,
 ): Generator<Slice<Key>> {
   const find = database.query<{ key: Key }, [Key, number]>(
     `SELECT ${column} AS key FROM ${table} WHERE ${column} > ? ORDER BY ${column} LIMIT 1 OFFSET ?`,
@@ -36,6 +42,7 @@ export function* slicesOf<Key extends bigint | string>(
     const last = find.get(after, rows - 1)?.key ?? above;
     yield { after, last };
     if (last === above) return;
+    did(rows);
     after = last;
   }
 }

@@ -4,6 +4,7 @@ import type { ChainPlace } from "../../../core/chain-anchor.ts";
 import type { TransactionKey } from "../../../core/chain-transaction.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
+import { fieldsOf } from "../rows.ts";
 import { chainTransactions } from "../tables/chain.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
@@ -15,9 +16,10 @@ export const createChainReader = ({
   raw,
 }: Connection): Pick<SqliteReader, "chainTransactions" | "logAnchors"> => {
   const { chainId, wallet, nonce, state } = chainTransactions;
+  const row = fieldsOf(chainTransactions);
   const ofWallet = (of: Omit<TransactionKey, "nonce">, is: "open" | "confirmed") =>
     tables
-      .select()
+      .select(row)
       .from(chainTransactions)
       .where(and(eq(chainId, of.chainId), eq(wallet, of.wallet), eq(state, is)))
       .orderBy(is === "open" ? asc(nonce) : desc(nonce))
@@ -29,7 +31,7 @@ export const createChainReader = ({
       lastConfirmed: (of) => ofWallet(of, "confirmed"),
       after: (last, limit) =>
         tables
-          .select()
+          .select(row)
           .from(chainTransactions)
           .where(
             last === null

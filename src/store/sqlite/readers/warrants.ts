@@ -170,9 +170,16 @@ function createReadRows(raw: Database, names: Names): ReadRows {
 function createInstanceReads(
   { tables, raw }: Connection,
   readRows: ReadRows,
-): Pick<SqliteReader["warrants"], "overdue" | "overdueCount" | "countsByState" | "verifying"> {
+): Pick<
+  SqliteReader["warrants"],
+  "overdue" | "overdueCount" | "countsByState" | "someSettled" | "verifying"
+> {
   const overdueCount = raw.prepare<{ count: bigint }, [number]>(
     `SELECT count(*) AS count FROM warrants WHERE state = 'held' AND ${EXPIRES_AT} <= ?`,
+  );
+  const newest = raw.query<{ position: bigint | null }, []>("SELECT max(position) AS position FROM warrants");
+  const firstSettled = raw.query<{ id: string }, [number, number]>(
+    "SELECT id FROM warrants WHERE position > ? AND position <= ? AND settled_at IS NOT NULL ORDER BY position LIMIT 1",
   );
   return {
     overdue: (now, limit) =>
@@ -192,6 +199,15 @@ function createInstanceReads(
           .all()
           .map(({ state, count }) => [state, Number(count)]),
       ) as Partial<Record<State, number>>,
+    someSettled(warrantsMax) {
+      const last = Number(newest.get()?.position ?? 0n);
+      const parts = Math.min(warrantsMax, last);
+      const startOf = (part: number) => Math.floor((last / parts) * part);
+      const ids = Array.from({ length: parts }, (_, part) =>
+        firstSettled.get(startOf(part), startOf(part + 1)),
+      );
+      return ids.flatMap((found) => (found ? [found.id] : []));
+    },
     verifying: (afterId, limit) =>
       readRows(
         // Few warrants are verifying at a time, so sorting them is cheap.

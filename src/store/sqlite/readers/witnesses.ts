@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, lt, min } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, lt, min, sql } from "drizzle-orm";
 import { WITNESSES_MAX } from "../../../core/witness.ts";
 import type { Tables } from "../open.ts";
 import { fieldsOf } from "../rows.ts";
@@ -30,6 +30,15 @@ export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witne
           .from(cosignatures)
           .where(gte(size, from))
           .get()?.first ?? null,
+      count: () => tables.select({ all: count() }).from(cosignatures).get()?.all ?? 0,
+      after: (after, name, limit) =>
+        tables
+          .select()
+          .from(cosignatures)
+          .where(sql`(${size}, ${witness}) > (${after}, ${name})`)
+          .orderBy(asc(size), asc(witness))
+          .limit(limit)
+          .all(),
       below: (name, below, limit) =>
         tables
           .select(cosignature)

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, customType, index, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { type Signing, TRANSACTION_STATES } from "../../../core/chain-transaction.ts";
-import { amount, hash, int, oneOf } from "../columns.ts";
+import { amount, digest, hash, int, oneOf } from "../columns.ts";
 
 /** What the instance's own wallets send to chains. Triggers keep what was signed. */
 
@@ -40,6 +40,7 @@ export const chainTransactions = sqliteTable(
     block: int("block"),
     minedHash: text("mined_hash"),
     createdAt: int("created_at").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     primaryKey({ columns: [t.chainId, t.wallet, t.nonce] }),
@@ -64,6 +65,7 @@ export const logAnchors = sqliteTable(
     checkpoint: int("checkpoint").notNull(),
     size: int("size").notNull(),
     root: hash("root").notNull(),
+    digest: digest("digest"),
   },
   (t) => [primaryKey({ columns: [t.chainId, t.wallet, t.nonce] }), index("log_anchors_by_size").on(t.size)],
 );

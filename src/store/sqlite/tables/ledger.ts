@@ -318,6 +318,7 @@ export const warrantCounts = sqliteTable(
     agent: int("agent").notNull(),
     state: text("state", { enum: STATES }).notNull(),
     count: int("count").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     primaryKey({ columns: [t.scope, t.agent, t.state] }),

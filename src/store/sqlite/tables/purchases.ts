@@ -116,6 +116,7 @@ export const contentSums = sqliteTable(
     scope: int("scope").notNull(),
     bought: bool("bought").notNull(),
     bytes: int("bytes").notNull(),
+    digest: digest("digest"),
   },
   (t) => [
     primaryKey({ columns: [t.scope, t.bought] }),

@@ -1,0 +1,29 @@
+import { auditTransactions } from "./chain/audit.ts";
+import type { Context } from "./context.ts";
+import { auditSignatures, countSignatures, signersOf } from "./log/audit.ts";
+import { auditReceipts, RECEIPTS } from "./warrants/audit-receipts.ts";
+
+/**
+ * Computes everything anew that is kept, and compares: the ledger with itself, the signatures with their keys, and some receipts
+ * with what their readers check. One message for each disagreement.
+ *
+ * @param onProgress is told how much is done, and how much there is to do: rows, signatures and receipts together
+ */
+export async function auditInstance(
+  ctx: Context,
+  onProgress: (done: number, total: number) => void,
+): Promise<readonly string[]> {
+  const more = (await countSignatures(ctx.store)) + RECEIPTS;
+  let [done, total] = [0, more];
+  const did = (things: number): void => {
+    done += things;
+    onProgress(done, total);
+  };
+  const rows = await ctx.store.audit((read, all) => {
+    [done, total] = [read, all + more];
+    onProgress(done, total);
+  });
+  const signatures = await auditSignatures(ctx.store, signersOf(ctx), did);
+  const sent = await auditTransactions(ctx);
+  return [...rows, ...signatures, ...sent, ...(await auditReceipts(ctx, did))];
+}

@@ -1,0 +1,40 @@
+import { sha256Bytes } from "../../core/canonical.ts";
+import { isRefusal } from "../../core/errors.ts";
+import { verifyReceipt } from "../../core/receipt/verify.ts";
+import type { Context } from "../context.ts";
+import { readReceipt } from "./read.ts";
+
+/** How many receipts one audit makes. All of them would take a millisecond for each warrant. */
+export const RECEIPTS = 200;
+
+/**
+ * Makes the receipts of some settled warrants, spread over all of them, as anybody may ask for them, and verifies each as whoever
+ * gets it would: its signature, hashes, moves, checks, place in the log and checkpoint. No receipt is kept, so there is nothing
+ * else of them to check. One message for each that does not hold.
+ *
+ * @param did is told how many more were made
+ */
+export async function auditReceipts(
+  ctx: Context,
+  did: (receipts: number) => void,
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  for (const id of await ctx.store.read(({ warrants }) => warrants.someSettled(RECEIPTS))) {
+    const found = await problemsOfReceipt(ctx, id);
+    problems.push(...found.map((problem) => `the receipt of warrant ${id}: ${problem}`));
+    did(1);
+  }
+  return problems;
+}
+
+async function problemsOfReceipt(ctx: Context, id: string): Promise<readonly string[]> {
+  try {
+    const receipt = await readReceipt(ctx, id);
+    if (isRefusal(receipt)) return [receipt.message];
+    const against = { jwks: ctx.tokens.jwks, witnesses: [] };
+    return (await verifyReceipt(JSON.parse(JSON.stringify(receipt)), against, sha256Bytes)).problems;
+  } catch (error) {
+    // A damaged row cannot be read, and a key may be missing. The other receipts are worth verifying all the same.
+    return [`cannot be made: ${isRefusal(error) || error instanceof Error ? error.message : String(error)}`];
+  }
+}
