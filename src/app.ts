@@ -9,7 +9,7 @@ import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
 import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
-import { sigstoreWith } from "./app/sigstore.ts";
+import { sigstoreRootOf } from "./app/sigstore.ts";
 import { openStore } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
@@ -179,8 +179,8 @@ function trustOfServer(config: Config, secrets: Secrets, endpoints: readonly Web
   if (noBackupKey) return noBackupKey;
   const witnessKey = witnessKeyOfServer(config, secrets);
   if (isRefusal(witnessKey)) return witnessKey;
-  const sigstore = sigstoreWith(config);
-  return isRefusal(sigstore) ? sigstore : { keys, witnessSeed: () => witnessKey, sigstore };
+  const sigstoreRoot = sigstoreRootOf(config);
+  return isRefusal(sigstoreRoot) ? sigstoreRoot : { keys, witnessSeed: () => witnessKey, ...sigstoreRoot };
 }
 
 async function recover(ctx: Context, store: SqliteStore): Promise<void> {

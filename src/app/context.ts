@@ -13,7 +13,6 @@ import { createPasswords } from "../platform/passwords.ts";
 import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
-import type { SigstoreVerifier } from "../platform/sigstore.ts";
 import { signerAmong } from "../platform/source-signature.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
 import { createSignInFailures } from "../services/auth/failures.ts";
@@ -30,6 +29,7 @@ import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
+import { sigstoreWith } from "./sigstore.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
 
 export const CLAUSE_TIMEOUT_MS = SECOND_MS;
@@ -49,7 +49,8 @@ export type ContextParts = {
   readonly store: SqliteStore;
   readonly keys: Keys;
   readonly witnessSeed: WitnessSeed;
-  readonly sigstore: SigstoreVerifier | null;
+  /** The text of the trusted root of Sigstore; null where no bundle is looked at. */
+  readonly sigstoreRoot: string | null;
   /** The base URL of the server on this folder. The links that are printed or sent start with it. */
   readonly baseUrl: string;
   /** How many evaluators of checks are kept running for the next check. */
@@ -134,7 +135,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     ...keys,
     x402: buyingWith(config, secrets, listeners, budget),
     signerAmong,
-    sigstore: parts.sigstore && { ...parts.sigstore, fetchBeside: fetcher.fetchBeside },
+    sigstore: sigstoreWith(parts.sigstoreRoot, evaluator, fetcher),
     capsules: capsulesWith(config),
     witness: witnessingWith(config, store, parts.witnessSeed, listeners),
     chain: ownChainWith(config),

@@ -28,7 +28,7 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
   const baseUrl = config.baseUrl ?? instance.baseUrl ?? baseUrlOf(config);
   // Nothing that a command fetches or sends may reach that server.
   const listeners = () => [{ address: config.host, port: config.port }];
-  const alone = { sigstore: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
+  const alone = { sigstoreRoot: null, warmChildren: 0, listeners, metrics: null, signInLog: NO_SIGN_IN_LOG };
   const witnessSeed = witnessSeedOfCommand(config, secrets, serverHasRun(instance));
   const { ctx } = composeContext({ config, secrets, store, keys, witnessSeed, baseUrl, ...alone }, opening);
   const opened = opening.move();

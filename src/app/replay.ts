@@ -6,7 +6,7 @@ import { holdsItsDigest, signerAmong } from "../platform/source-signature.ts";
 import { type CheckReplay, replayCheck } from "../services/checks/replay.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { CLAUSE_TIMEOUT_MS, EVALUATOR_COMMAND } from "./context.ts";
-import { sigstoreWith } from "./sigstore.ts";
+import { sigstoreRootOf, verifyingBundles } from "./sigstore.ts";
 
 /** Makes a check again, in an evaluator as a server has it, and without a ledger. */
 export async function replayAlone(
@@ -15,8 +15,8 @@ export async function replayAlone(
 ): Promise<CheckReplay | Refusal> {
   const config = readConfig({ SIGSTORE_ROOT: sigstoreRoot });
   if (isRefusal(config)) return config;
-  const sigstore = sigstoreWith(config);
-  if (isRefusal(sigstore)) return sigstore;
+  const trusted = sigstoreRootOf(config);
+  if (isRefusal(trusted)) return trusted;
   const evaluator = createEvaluator({
     command: EVALUATOR_COMMAND,
     clauseTimeoutMs: CLAUSE_TIMEOUT_MS,
@@ -25,7 +25,10 @@ export async function replayAlone(
     size: 0,
   });
   try {
-    return await replayCheck({ evaluate: evaluator.evaluate, holdsItsDigest, signerAmong, sigstore }, file);
+    const { sigstoreRoot: root } = trusted;
+    const sigstore = root === null ? null : verifyingBundles(evaluator, root);
+    const { evaluate } = evaluator;
+    return await replayCheck({ evaluate, holdsItsDigest, signerAmong, sigstore }, file);
   } finally {
     evaluator.close();
   }

@@ -1,13 +1,19 @@
 import { readFileSync } from "node:fs";
 import type { Config } from "../config.ts";
-import { type Refusal, refuseField } from "../core/errors.ts";
-import { createSigstoreVerifier, type SigstoreVerifier } from "../platform/sigstore.ts";
+import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import type { Evaluator } from "../platform/evaluator.ts";
+import type { Fetcher } from "../platform/fetcher.ts";
+import { logWarning } from "../platform/log.ts";
+import { createSigstoreVerifier } from "../platform/sigstore.ts";
+import type { Context, VerifyingBundles } from "../services/context.ts";
 
-/** What verifies Sigstore bundles; null where the operator names no trusted root. Refused where its file holds none. */
-export function sigstoreWith({ sigstoreRoot }: Config): SigstoreVerifier | null | Refusal {
-  if (sigstoreRoot === null) return null;
+/** The text of the operator's trusted root of Sigstore; null where there is none. Refused where its file holds none. */
+export function sigstoreRootOf({ sigstoreRoot }: Config): { readonly sigstoreRoot: string | null } | Refusal {
+  if (sigstoreRoot === null) return { sigstoreRoot };
   try {
-    return createSigstoreVerifier(readFileSync(sigstoreRoot, "utf8"));
+    const root = readFileSync(sigstoreRoot, "utf8");
+    createSigstoreVerifier(root);
+    return { sigstoreRoot: root };
   } catch (error) {
     const { message } = error as Error;
     return refuseField(
@@ -16,3 +22,27 @@ export function sigstoreWith({ sigstoreRoot }: Config): SigstoreVerifier | null 
     );
   }
 }
+
+/** Verifies bundles in the evaluators. Where these are busy a bundle counts as none: no check waits for one, or fails. */
+export const verifyingBundles = (
+  { verifyBundle }: Pick<Evaluator, "verifyBundle">,
+  root: string,
+): VerifyingBundles => ({
+  async signerOf(question, party) {
+    try {
+      return await verifyBundle(root, question, party);
+    } catch (error) {
+      logWarning("a Sigstore bundle was not verified", {
+        why: isRefusal(error) ? error.refused : String(error),
+      });
+      return null;
+    }
+  },
+});
+
+/** What a server verifies bundles with, and fetches them; null without a root. */
+export const sigstoreWith = (
+  root: string | null,
+  evaluator: Evaluator,
+  { fetchBeside }: Fetcher,
+): Context["sigstore"] => (root === null ? null : { ...verifyingBundles(evaluator, root), fetchBeside });

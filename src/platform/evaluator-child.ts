@@ -8,9 +8,14 @@ import type { ClauseCode } from "../core/clauses/reason-codes.ts";
 import type { Clause } from "../core/clauses/registry.ts";
 import { type JsonSchema, parseSchema, type Schemas } from "../core/clauses/schema.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
+import type { SigstoreIdentity } from "../core/source-key.ts";
 import { liveAsLongAsParent } from "./child-life.ts";
+import { type BundleQuestion, createSigstoreVerifier, type SigstoreVerifier } from "./sigstore.ts";
 
-/** What the parent asks, one request at a time: to evaluate clauses over one body, or whether a schema can be saved. */
+/**
+ * What the parent asks, one request at a time: to evaluate clauses over one body, whether a schema can be saved, or who has signed a
+ * Sigstore bundle.
+ */
 export type ChildRequest =
   | {
       readonly ask: "evaluate";
@@ -19,14 +24,16 @@ export type ChildRequest =
       readonly schemas: Schemas;
       readonly now: number;
     }
-  | { readonly ask: "schema"; readonly schema: unknown };
+  | { readonly ask: "schema"; readonly schema: unknown }
+  | { readonly ask: "bundle"; readonly root: string; readonly question: BundleQuestion };
 
 /** What the child answers. After `begun`, each answer must come within the time limit of a clause. */
 export type ChildAnswer =
   | { readonly say: "ready" }
   | { readonly say: "begun" }
   | { readonly say: "clause"; readonly code: ClauseCode | null; readonly observed: unknown }
-  | { readonly say: "schema"; readonly outcome: { readonly schema: JsonSchema } | Refusal };
+  | { readonly say: "schema"; readonly outcome: { readonly schema: JsonSchema } | Refusal }
+  | { readonly say: "bundle"; readonly signer: SigstoreIdentity | null };
 
 /** Ends a child whose parent has ended. A living parent kills a slow child much earlier. */
 const ORPHAN_TIMEOUT_MS = 15_000;
@@ -74,6 +81,14 @@ function say(answer: ChildAnswer): void {
   process.send?.(answer);
 }
 
+let latest: { readonly root: string; readonly verifier: SigstoreVerifier } | null = null;
+
+/** Made once: a child is asked with the root of its parent alone. */
+function verifierOf(root: string): SigstoreVerifier {
+  if (latest?.root !== root) latest = { root, verifier: createSigstoreVerifier(root) };
+  return latest.verifier;
+}
+
 function answer(request: ChildRequest, runBounded: (work: () => void) => void): void {
   if (request.ask === "schema") {
     say({ say: "begun" });
@@ -81,6 +96,13 @@ function answer(request: ChildRequest, runBounded: (work: () => void) => void): 
       const outcome = parseSchema(request.schema);
       say({ say: "schema", outcome: isRefusal(outcome) ? outcome : { schema: outcome.schema } });
     });
+    return;
+  }
+  if (request.ask === "bundle") {
+    // The root is the operator's, so only the bundle counts towards the time.
+    const verifier = verifierOf(request.root);
+    say({ say: "begun" });
+    runBounded(() => say({ say: "bundle", signer: verifier.signerOf(request.question) }));
     return;
   }
   const { clauses, evidence, schemas, now } = request;

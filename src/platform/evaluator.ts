@@ -12,6 +12,7 @@ import { type Clause, schemaNamesOf } from "../core/clauses/registry.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import type { Party } from "../core/places.ts";
+import type { SigstoreIdentity } from "../core/source-key.ts";
 import type { ChildAnswer, ChildRequest } from "./evaluator-child.ts";
 import { claimFor, EvaluatorMemory, MEMORY_WAIT_MS } from "./evaluator-memory.ts";
 import {
@@ -22,6 +23,7 @@ import {
   type PoolOptions,
   type PoolStats,
 } from "./evaluator-pool.ts";
+import type { BundleQuestion } from "./sigstore.ts";
 
 export type EvaluatorOptions = {
   /** The command that starts a child: this executable, with the hidden argument that calls `runEvaluatorChild`. */
@@ -53,6 +55,13 @@ export type Evaluator = {
   evaluate(request: EvaluationRequest): Promise<Evaluation>;
   /** `parseSchema` off the main thread: a large schema takes most of a second to compile. Rejects as `evaluate` does. */
   parseSchema(schema: unknown): Promise<{ readonly schema: JsonSchema } | Refusal>;
+  /**
+   * Who has signed a Sigstore bundle, off the main thread: a few hostile bytes keep its parser busy for hours. Null where nobody
+   * has, or where verifying took too long. Rejects as `evaluate` does.
+   *
+   * @param root the text of a trusted root that `createSigstoreVerifier` takes
+   */
+  verifyBundle(root: string, question: BundleQuestion, party: Party): Promise<SigstoreIdentity | null>;
   /** Starts the children that are kept warm. Before that, work starts a child when it comes. */
   warmUp(): void;
   stats(): PoolStats;
@@ -83,7 +92,18 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const pool = new EvaluatorPool({ ...POOL_DEFAULTS, ...options, memory });
   return {
     evaluate: (request) => evaluateIn(pool, memory, options, request),
-    parseSchema: (schema) => parseSchemaIn(pool, memory, options, schema),
+    async parseSchema(schema) {
+      const answered = await askOnce({ pool, memory, options }, SCHEMAS, 0, { ask: "schema", schema });
+      return answered?.say === "schema"
+        ? answered.outcome
+        : refuseField("schema", "takes too long to compile");
+    },
+    async verifyBundle(root, { body, ...question }, party) {
+      const asked = { ...question, body: ownBytes(body) };
+      const request = { ask: "bundle", root, question: asked } as const;
+      const answered = await askOnce({ pool, memory, options }, party, body.length, request);
+      return answered?.say === "bundle" ? answered.signer : null;
+    },
     warmUp: () => pool.warmUp(),
     stats: () => pool.stats(),
     close: () => pool.close(),
@@ -203,28 +223,22 @@ const named = (schemas: Schemas, clauses: readonly Clause[]): Schemas =>
 /** Schemas are registered by administrators, whoever they are, so they share as one party. */
 const SCHEMAS: Party = { organisationId: "schemas", mode: "sandbox" };
 
-const parseSchemaIn = (
-  pool: EvaluatorPool,
-  memory: EvaluatorMemory,
-  options: EvaluatorOptions,
-  schema: unknown,
-): Promise<{ readonly schema: JsonSchema } | Refusal> =>
-  withMemory(memory, 0, SCHEMAS, (claimed) => parseSchemaWith(pool, options, claimed, schema));
-
-async function parseSchemaWith(
-  pool: EvaluatorPool,
-  options: EvaluatorOptions,
-  claimedBytes: number,
-  schema: unknown,
-): Promise<{ readonly schema: JsonSchema } | Refusal> {
-  const child = await pool.acquire(SCHEMAS, options.waitTimeoutMs);
-  let outcome: { readonly schema: JsonSchema } | Refusal = refuseField("schema", "takes too long to compile");
-  const limits = { ...options, endsAt: Number.POSITIVE_INFINITY, claimedBytes };
-  await exchange(pool, child, { ask: "schema", schema }, limits, 1, (answer) => {
-    if (answer.say === "schema") outcome = answer.outcome;
+/** Asks a child one thing; null where its answer took too long or too much memory. */
+const askOnce = (
+  { pool, memory, options }: { pool: EvaluatorPool; memory: EvaluatorMemory; options: EvaluatorOptions },
+  party: Party,
+  bodyBytes: number,
+  request: ChildRequest,
+): Promise<ChildAnswer | null> =>
+  withMemory(memory, bodyBytes, party, async (claimedBytes) => {
+    const child = await pool.acquire(party, options.waitTimeoutMs);
+    let answered: ChildAnswer | null = null;
+    const limits = { ...options, endsAt: Number.POSITIVE_INFINITY, claimedBytes };
+    await exchange(pool, child, request, limits, 1, (answer) => {
+      answered = answer;
+    });
+    return answered;
   });
-  return outcome;
-}
 
 type Limits = {
   readonly clauseTimeoutMs: number;

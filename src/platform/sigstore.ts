@@ -22,11 +22,15 @@ export type BundleQuestion = {
 };
 
 export type SigstoreVerifier = {
-  /** Which of the identities has signed the bytes; null where none has. It never throws. */
+  /**
+   * Which of the identities has signed the bytes; null where none has. It never throws, and a hostile bundle may keep it busy for
+   * hours: the packages parse bytes that look like DER again and again, twice as often with each such place. So it runs
+   * where it can be ended (`Evaluator.verifyBundle`).
+   */
   signerOf(question: BundleQuestion): SigstoreIdentity | null;
 };
 
-/** What a bundle may hold, so that verifying it cannot take long: whoever wrote it is a stranger. */
+/** What a bundle may hold: many signatures would take long to verify, and whoever wrote it is a stranger. */
 const ENTRIES_MAX = 4;
 const CHECKPOINT_LINES_MAX = 32;
 

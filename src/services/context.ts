@@ -1,7 +1,9 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
+import type { Party } from "../core/places.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Verify } from "../core/signed-note.ts";
+import type { SigstoreIdentity } from "../core/source-key.ts";
 import type { LogToWitness, Witness } from "../core/witness.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
@@ -16,7 +18,7 @@ import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
 import type { Places } from "../platform/places.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
-import type { SigstoreVerifier } from "../platform/sigstore.ts";
+import type { BundleQuestion } from "../platform/sigstore.ts";
 import type { signerAmong } from "../platform/source-signature.ts";
 import type { Tokens } from "../platform/tokens.ts";
 import type { Vault } from "../platform/vault.ts";
@@ -59,7 +61,7 @@ export type Context = {
   readonly capsules: KeepingCapsules;
   readonly signerAmong: typeof signerAmong;
   /** Who has signed a Sigstore bundle, and how it is fetched; null where the operator names no trusted root. */
-  readonly sigstore: (SigstoreVerifier & { readonly fetchBeside: Fetcher["fetchBeside"] }) | null;
+  readonly sigstore: (VerifyingBundles & { readonly fetchBeside: Fetcher["fetchBeside"] }) | null;
   /** Encrypts secrets that must be read again. */
   readonly vault: Vault;
   readonly sendWebhook: WebhookSender["send"];
@@ -110,6 +112,11 @@ export type Buying = X402Client & {
   readonly contentBytesMax: number;
   /** How many bytes it may have of what cost nothing. */
   readonly freeBytesMax: number;
+};
+
+/** Who has signed a Sigstore bundle; null where none of those in question has, or where that could not be found out. */
+export type VerifyingBundles = {
+  signerOf(question: BundleQuestion, party: Party): Promise<SigstoreIdentity | null>;
 };
 
 /** How the capsules of checks are kept. */

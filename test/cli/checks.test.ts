@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { hashJson, sha256 } from "../../src/core/canonical.ts";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
+import { thumbprintOf } from "../../src/core/source-key.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSchema } from "../../src/services/admin/schemas.ts";
 import { verifyWarrant } from "../../src/services/warrants/verify.ts";
@@ -138,6 +139,16 @@ function restated(file: Record<string, unknown>, facts: object): void {
   const check = { ...(file.check as object), capsule_hash };
   Object.assign(file, { capsule, capsule_hash, check, check_hash: hashJson(check) });
 }
+
+test("a Sigstore bundle is not checked without a root, and the comparison says so", async () => {
+  const signer = { issuer: "https://issuer.example", subject: "https://a.example/me" };
+  const file = await exported();
+  Object.assign(file.check, { signed_by: thumbprintOf(signer) });
+  restated(file, { signed_with: signer, sigstore_bundle: "{}" });
+  const { code, out } = await cli.run("checks", "replay", await written(file));
+  expect(out).toContain(`not checked, without a --sigstore-root: ${thumbprintOf(signer)} then`);
+  expect(code).toBe(0);
+});
 
 describe("a file is refused", () => {
   const ALTERED: Readonly<Record<string, (file: Record<string, unknown>) => unknown>> = {

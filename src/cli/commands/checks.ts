@@ -78,6 +78,11 @@ async function exportedFrom(tools: CommandLineTools, check: string, data: string
 const resultOf = ({ passed, reason_code }: CheckReplay["clauses"][number]["recorded"]): string =>
   passed ? "passed" : (reason_code ?? "failed");
 
+const signerText = ({ result, recorded, replayed }: CheckReplay["signed_by"]): string =>
+  result === "not_checked"
+    ? `not checked, without a --sigstore-root: ${recorded} then`
+    : `${result}: ${recorded ?? "nobody"} then, ${replayed ?? "nobody"} now`;
+
 function comparison(replay: CheckReplay): string {
   const { check_id, evaluated_at, evaluator_version, clauses, score, reason_codes, signed_by, result } =
     replay;
@@ -98,10 +103,7 @@ function comparison(replay: CheckReplay): string {
         "reason codes",
         `${reason_codes.result}: ${reason_codes.recorded.join(", ") || "none"} then, ${reason_codes.replayed.join(", ") || "none"} now`,
       ],
-      [
-        "signed by",
-        `${signed_by.result}: ${signed_by.recorded ?? "nobody"} then, ${signed_by.replayed ?? "nobody"} now`,
-      ],
+      ["signed by", signerText(signed_by)],
     ],
     table(["clause", "result", "recorded", "replayed"], rows),
   );

@@ -8,10 +8,9 @@ import { parseClauses } from "../../core/clauses/registry.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import { scoreInBps } from "../../core/policy.ts";
 import { isSigstore, thumbprintOf } from "../../core/source-key.ts";
-import type { SigstoreVerifier } from "../../platform/sigstore.ts";
 import type { holdsItsDigest, signerAmong } from "../../platform/source-signature.ts";
 import { type CheckExport, checkExportForm } from "../../resources/check-export.ts";
-import type { Evaluate } from "../context.ts";
+import type { Evaluate, VerifyingBundles } from "../context.ts";
 
 /** A signature that needs a trusted root which is not there is not checked. */
 type Said = "same" | "different" | "not_checked";
@@ -38,7 +37,7 @@ export type Replaying = {
   readonly holdsItsDigest: typeof holdsItsDigest;
   readonly signerAmong: typeof signerAmong;
   /** Null without a trusted root. */
-  readonly sigstore: SigstoreVerifier | null;
+  readonly sigstore: VerifyingBundles | null;
 };
 
 const UNCHECKED = Symbol("not checked");
@@ -89,7 +88,7 @@ async function signedAgain(
   if (isSigstore(signed_with)) {
     if (replaying.sigstore === null) return UNCHECKED;
     if (bundle === null) return null;
-    const identity = replaying.sigstore.signerOf({ bundle, body, identities: [signed_with] });
+    const identity = await replaying.sigstore.signerOf({ bundle, body, identities: [signed_with] }, NOBODY);
     return identity && thumbprintOf(identity);
   }
   const answer = answerOf(facts);

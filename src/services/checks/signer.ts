@@ -1,5 +1,6 @@
 import type { SeenAnswer } from "../../core/capsule.ts";
 import type { Evidence } from "../../core/clauses/evidence.ts";
+import type { Party } from "../../core/places.ts";
 import { isSigstore, type PublicJwk, type Signer, type SigstoreIdentity } from "../../core/source-key.ts";
 import { checkSourceUrl } from "../../core/source-url.ts";
 import type { Context } from "../context.ts";
@@ -9,7 +10,7 @@ export type SourceSignature = { readonly signer: Signer; readonly bundle: string
 
 /** Who asked, how, and when the answer came. */
 export type Asked = {
-  readonly organisationId: string;
+  readonly party: Party;
   readonly method: "GET" | "POST";
   readonly now: number;
   /** Fetches what is beside the answer; null where the source is asked for nothing more. */
@@ -32,10 +33,11 @@ export async function signatureOf(
   const { origin } = new URL(last.url);
   // A receipt names the origin that was asked. Whoever redirects to another has not signed what that answers.
   if (new URL(first.url).origin !== origin) return null;
-  const keys = await ctx.store.read((reader) => reader.sourceKeys.of(asked.organisationId, origin));
+  const keys = await ctx.store.read((reader) => reader.sourceKeys.of(asked.party.organisationId, origin));
   const signers = keys.map((key) => key.signer);
   const isKey = (signer: Signer): signer is PublicJwk => !isSigstore(signer);
-  const signer = await ctx.signerAmong({ ...asked, answer, keys: signers.filter(isKey) });
+  const { method, now } = asked;
+  const signer = await ctx.signerAmong({ method, now, answer, keys: signers.filter(isKey) });
   if (signer) return { signer, bundle: null };
   return signedBundle(ctx, asked, evidence, last.url, signers.filter(isSigstore));
 }
@@ -59,7 +61,7 @@ async function signedBundle(
   const bytes = checkSourceUrl(url.href) === null ? await asked.fetchBeside?.(url.href) : null;
   const bundle = bytes ? textOf(bytes) : null;
   if (bundle === null) return null;
-  const signer = sigstore?.signerOf({ bundle, body: evidence.body, identities });
+  const signer = await sigstore?.signerOf({ bundle, body: evidence.body, identities }, asked.party);
   return signer ? { signer, bundle } : null;
 }
 

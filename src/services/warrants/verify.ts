@@ -74,7 +74,7 @@ async function runCheck(
     const fetched = await ctx.fetchEvidence(sourceUrl, owner, mayFollow);
     const now = ctx.now();
     const asked = {
-      organisationId: begun.organisationId,
+      party: begun,
       method: "GET",
       now,
       fetchBeside: async (url: string) => ctx.sigstore?.fetchBeside(fetched, url, owner, mayFollow) ?? null,

@@ -110,9 +110,9 @@ async function completeSettlement(
 ): Promise<Answer | Refusal> {
   const ids = newOutcomeIds(ctx);
   const { evidence, evaluation, money, answer } = found;
-  const { organisationId, method } = signed;
+  const { method } = signed;
   // A seller is paid for one answer, and asked for nothing more.
-  const asked = { organisationId, method, now: evaluation.evaluatedAt, fetchBeside: null };
+  const asked = { party: signed, method, now: evaluation.evaluatedAt, fetchBeside: null };
   const signature = await signatureOf(ctx, asked, found);
   const of = { id: ids.checkId, warrantId: begun.id, sourceUrl: signed.url, evaluation, signature };
   const seen = { ...of, method, evidence, answer };
