@@ -13,7 +13,7 @@ import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
-import { checkSourceUrl } from "./core/source-url.ts";
+import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
@@ -113,53 +113,10 @@ export const NO_SECRETS: Secrets = {
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
 export type Given = Readonly<Record<string, string | undefined>>;
 
-/** Reads the text of a setting, or says what it must be. */
-type Parse<Value> = (text: string) => Value | { readonly problem: string };
-
-const integer =
-  (minimum: number, maximum: number): Parse<number> =>
-  (text) => {
-    const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN;
-    return value >= minimum && value <= maximum
-      ? value
-      : { problem: `must be an integer from ${minimum} to ${maximum}` };
-  };
-
-/** Identifiers follow from what a path stands for (`core/did-web.ts`), so it must stand for something. */
-const url: Parse<string> = (text) => {
-  if (checkSourceUrl(text) !== null || /[?#]/.test(text))
-    return { problem: "must be an http or https URL, such as https://holdfast.example" };
-  return isDecodable(text)
-    ? text.replace(/\/+$/, "")
-    : { problem: "must be a URL with the digits of UTF-8 after each %, such as %20" };
-};
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const networks: Parse<readonly string[]> = (text) => {
-  const entries = text.split(",").map((entry) => entry.trim());
-  const wrong = entries.find((entry) => parseNetwork(entry) === null);
-  return wrong === undefined
-    ? entries
-    : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is not a CIDR` };
-};
-
 const text: Parse<string> = (given) => given;
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
-
-const token: Parse<string> = (given) =>
-  /^[\x21-\x7e]{16,256}$/.test(given)
-    ? given
-    : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
 
 const key: Parse<Uint8Array> = (text) =>
   parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };

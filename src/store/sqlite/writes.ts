@@ -197,10 +197,7 @@ export function operationRows(tables: Tables) {
       tables
         .insert(instances)
         .values(placeholdersOf(instances))
-        .onConflictDoUpdate({
-          target: instances.id,
-          set: excludedOf(instances, ...INSTANCE_CHANGES),
-        }),
+        .onConflictDoUpdate({ target: instances.id, set: excludedOf(instances, ...INSTANCE_CHANGES) }),
     webhook: () =>
       tables
         .insert(webhooks)
