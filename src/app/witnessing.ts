@@ -15,6 +15,7 @@ import type { Context, Witnessing } from "../services/context.ts";
 import { isCosigned, type Offered } from "../services/witness/offer.ts";
 import { ownLogOf } from "../services/witness/own-log.ts";
 import type { Store } from "../store/store.ts";
+import { onceAcknowledged } from "./once-acknowledged.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
 /** The key that cosigns, and what else witnesses need (README, "Witnesses"). */
@@ -80,8 +81,9 @@ function onChange({ key, url }: Witness, offered: Offered): void {
 export function witnessJobs(ctx: Context) {
   const { witnesses } = ctx.witness;
   const job = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
+  const run = onceAcknowledged(job.run);
   const jobs: readonly Job[] =
-    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: job.run }];
+    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: () => run(ctx) }];
   return {
     jobs,
     async figures(): Promise<Figures["witnesses"]> {
