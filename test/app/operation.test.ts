@@ -237,9 +237,9 @@ test("the log of a restored ledger is neither signed nor offered to witnesses be
     witnesses: [{ key: (await NO_WITNESSES.signer()).key, url: "https://w.example" }],
     ask: async (url: string) => {
       asked.push(url);
-      return { failed: "source_timeout" };
+      return { failed: "source_timeout" as const };
     },
-  } as const;
+  };
   const offer = () => Promise.all(witnessJobs({ ...ctx, witness }).jobs.map(({ run }) => run()));
   jest.advanceTimersByTime(10_000);
   await runs(1);
