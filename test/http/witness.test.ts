@@ -14,6 +14,8 @@ const { key, sign } = noteSignerOf("holdfast/ins_w/witness", "cosignature", new 
 
 let log: TestLog;
 let service: ShellService;
+/** How many signatures the witness has verified. */
+let verified = 0;
 beforeEach(() => {
   log = createTestLog(ORIGIN, leavesForkedAt(40, 40, ""));
   service = startTestShell({
@@ -21,6 +23,10 @@ beforeEach(() => {
       ...NO_WITNESSES,
       logs: [{ origin: ORIGIN, keys: [log.key] }],
       signer: async () => ({ key, sign }),
+      verify(...signed) {
+        verified += 1;
+        return verifyEd25519(...signed);
+      },
     },
   });
 });
@@ -174,6 +180,25 @@ describe("a checkpoint that nobody known has signed", () => {
     expect((await offer((await log.offer(0, 3)) + line)).status).toBe(200);
     expect(rows()).toMatchObject([{ origin: ORIGIN, note: await log.note(3) }]);
   });
+});
+
+test("a signature that a stranger repeats is verified once and kept once, and the checkpoint stays readable", async () => {
+  await offer(log.offer(0, 7));
+  service.clock.now += 60_000;
+  const repeated = async (from: number, to: number) => {
+    const body = await log.offer(from, to);
+    return body + body.slice(body.indexOf("\u2014")).repeat(99);
+  };
+  for (const [from, to] of [
+    [7, 7],
+    [7, 9],
+  ] as const) {
+    verified = 0;
+    const { status, text: line } = await offer(repeated(from, to));
+    expect([status, verified]).toEqual([200, 1]);
+    const shown = await service.get(`${PATH}/checkpoint?origin=${encodeURIComponent(ORIGIN)}`);
+    expect(shown.text).toBe((await log.note(to)) + line);
+  }
 });
 
 describe("the form of a request", () => {

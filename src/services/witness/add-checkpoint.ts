@@ -37,8 +37,8 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
   if (!verified || verified.length === 0) {
     return refuse("checkpoint_not_signed", `The checkpoint is not signed by a known key of ${origin}.`);
   }
-  // Signatures of others are not kept: nobody says whose they are, or how many there could be.
-  const lines = verified.map(({ line }) => line);
+  // One line of each key is kept: of others nobody says whose they are, and more would make the note too long to be read.
+  const lines = log.keys.flatMap((key) => verified.find((one) => one.key === key)?.line ?? []);
   const kept = await keep(ctx, asked, formatSignedNote({ text: asked.note.text, lines }));
   return isRefusal(kept) || kept === "unproved" || "stands" in kept
     ? kept
