@@ -142,6 +142,44 @@ describe("the proof that an entry is in the log", () => {
     await grow(1);
     await holds(5, 6, 1);
   });
+
+  test("is at the first that all witnesses signed, where one was away for a while", async () => {
+    const [a, b] = ["a", "b"].map((name, index) =>
+      noteSignerOf(name, "cosignature", new Uint8Array(32).fill(20 + index)),
+    );
+    const both = [a!, b!].map(({ key }) => ({ key, url: URL }));
+    const sign = async (size: number, ...names: string[]) => {
+      const line = { name: "any", id: "00000000", signature: new Uint8Array(72) };
+      for (const name of names) await keepCosignature(mine, name, size, line);
+    };
+    const sizeAt = async (leafIndex: number, witnesses: readonly Witness[]) => {
+      const ctx = { ...mine, witness: { ...mine.witness, witnesses } };
+      const found = await mine.store.read((reader) => readAnchor(ctx, reader, { leafIndex, checkpoint: 1 }));
+      return found?.size;
+    };
+    for (let size = 1; size <= 6; size++) await grow(1);
+    await sign(1, "former");
+    await sign(2, "a");
+    await sign(3, "b", "former", "other");
+    expect(await sizeAt(0, both)).toBe(2);
+    // Those of former witnesses are better than none.
+    expect([await sizeAt(0, []), await sizeAt(2, [both[0]!])]).toEqual([1, 3]);
+    await sign(4, "a", "b");
+    await sign(5, "a", "b");
+    await sign(6, "a");
+    expect([await sizeAt(0, both), await sizeAt(3, both), await sizeAt(4, both)]).toEqual([4, 4, 5]);
+    expect([await sizeAt(5, both), await sizeAt(0, both.slice(1))]).toEqual([6, 3]);
+  });
+
+  test("looks no further than a thousand signatures", async () => {
+    const keep = (name: string, size: number) =>
+      keepCosignature(mine, name, size, { name, id: "00000000", signature: new Uint8Array(72) });
+    await Promise.all(Array.from({ length: 1_001 }, (_, index) => keep("a", index + 1)));
+    await keep("a", 1_002);
+    await keep("b", 1_002);
+    const { bestSize } = mine.reader.cosignatures;
+    expect([bestSize(1, ["a", "b"]), bestSize(2, ["a", "b"])]).toEqual([1, 1_002]);
+  });
 });
 
 describe("a witness that has signed another log", () => {
