@@ -66,15 +66,19 @@ export function witnessingWith(
   };
 }
 
-const PARTED =
-  "a witness has signed another log under this name: it was rewritten, or restored from a backup; `holdfast audit --witness` says where they part";
+const NOT_THIS_LOG = {
+  parted:
+    "a witness has signed another log under this name: this one was rewritten, or restored from a backup; `holdfast audit --witness` says where they part",
+  behind:
+    "a witness has signed more of this log than there is: it was cut, or restored from a backup; `holdfast audit --witness` says where they part",
+} as const;
 
 /** Told once, when a witness begins to answer otherwise than before. */
 function onChange({ key, url }: Witness, offered: Offered): void {
   const about = { witness: key.name, url };
   if (offered.outcome === "cosigned") logInfo("a witness signs again", about);
   else if (offered.outcome === "away") logWarning("a witness does not sign", { ...about, why: offered.why });
-  else logError(PARTED, offered.outcome, { ...about, size: offered.size });
+  else logError(NOT_THIS_LOG[offered.outcome], offered.outcome, { ...about, size: offered.size });
 }
 
 /** Offers the log's checkpoints to the witnesses that are configured, and counts what came of it. */

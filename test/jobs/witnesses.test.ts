@@ -131,6 +131,21 @@ describe("the newest checkpoint", () => {
   });
 });
 
+test("a checkpoint that somebody else offers first, while an older one is under way, is no alarm", async () => {
+  size = 3;
+  let before = 0;
+  instead = async (body) => {
+    if (before++ === 0) {
+      size = 5;
+      await addCheckpoint(theirs[0]!, await log.offer(0, 5));
+    }
+    return answerOf(await addCheckpoint(theirs[0]!, body));
+  };
+  await jobOn(log).run();
+  expect(await signersAt(5)).toEqual([ORIGIN, witnesses[0]!.key.name]);
+  expect(changes).toEqual([]);
+});
+
 describe("a witness that does not sign", () => {
   const answers: readonly (readonly [string, WitnessAnswer, string])[] = [
     ["is away", { failed: "source_timeout" }, "away"],
