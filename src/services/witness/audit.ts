@@ -122,9 +122,12 @@ async function agreementBelow(ctx: Context, log: OwnLog, { key }: Asked, below: 
     const last = page.at(-1);
     if (!last) return 0;
     from = last.size;
+    // What the witness signed with a former key of the same name says nothing here.
+    const ofKey = page.filter(({ line }) => parseSignatureLines(line)?.some(({ id }) => id === key.id));
     // Only where the smallest agrees can a larger one of the page.
-    if (!(await isAsSigned(ctx, log, key, last))) continue;
-    for (const kept of page) if (await isAsSigned(ctx, log, key, kept)) return kept.size;
+    const smallest = ofKey.at(-1);
+    if (smallest === undefined || !(await isAsSigned(ctx, log, key, smallest))) continue;
+    for (const kept of ofKey) if (await isAsSigned(ctx, log, key, kept)) return kept.size;
   }
 }
 

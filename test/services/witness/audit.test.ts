@@ -234,6 +234,19 @@ test("among very many signatures the largest that fits is found", async () => {
   expect(await audit()).toMatchObject({ size: many + 1, agrees_to: few });
 });
 
+test("what the witness signed with a former key does not hide what it signed with its key", async () => {
+  const former = noteSignerOf(signer.key.name, "cosignature", new Uint8Array(32).fill(8));
+  const log = await ownLogOf(mine);
+  for (const by of [former, signer]) {
+    const size = await grow(1);
+    const text = formatCheckpoint({ origin: log.origin, size, root: await log.root(size), extensions: [] });
+    await keepCosignature(mine, signer.key.name, size, await cosign(text, by.key, 1, by.sign));
+  }
+  await grow(1);
+  await showOtherLog(3);
+  expect(await audit()).toMatchObject({ size: 3, agrees_to: 2 });
+});
+
 describe("a witness that says nothing", () => {
   test("is a problem, which says why", async () => {
     await grow(1);
