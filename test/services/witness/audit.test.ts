@@ -247,6 +247,48 @@ test("what the witness signed with a former key does not hide what it signed wit
   expect(await audit()).toMatchObject({ size: 3, agrees_to: 2 });
 });
 
+describe("a witness that has forgotten what it signed", () => {
+  /** The witness as it was before it signed anything. */
+  async function fallsBack(): Promise<void> {
+    const { witness } = theirs;
+    await theirs.close();
+    theirs = createTestContext({ witness });
+  }
+
+  test("is a problem, whether or not it shows where it stands", async () => {
+    const first = await grow(2);
+    const before = (await (await ownLogOf(mine)).newest())!;
+    const kept = await grow(2);
+    await cosigned();
+    const newest = await grow(1);
+    const forgot = (stood: number) =>
+      `stood at ${stood} leaves, but its signature of this log at ${kept} leaves is kept here`;
+    await fallsBack();
+    must((await addCheckpoint(theirs, formatAddCheckpoint(0, [], before.note))) as { lines: string });
+    const shown = await audit();
+    expect(shown).toMatchObject({
+      size: first,
+      agrees_to: first,
+      problem: expect.stringContaining(forgot(first)),
+    });
+    shows = false;
+    const asked = await audit();
+    expect(asked).toMatchObject({ size: newest, problem: expect.stringContaining(forgot(first)) });
+    // By now it has signed more than what is kept.
+    expect(await audit()).toMatchObject({ size: newest, problem: null });
+  });
+
+  test("is what went wrong where it then signed another log", async () => {
+    await grow(3);
+    await cosigned();
+    await fallsBack();
+    await showOtherLog(2);
+    expect((await audit()).problem).toContain(
+      "has signed another log at 2 leaves, but its signature of this log at 3 leaves is kept here",
+    );
+  });
+});
+
 describe("a witness that says nothing", () => {
   test("is a problem, which says why", async () => {
     await grow(1);
