@@ -144,6 +144,21 @@ describe("a log that its operator named", () => {
     expect(status).toBe(200);
     expect(await signers(note + text)).toHaveLength(2);
   });
+
+  test("gets a signature of what it offers, where it adds something else to the same checkpoint", async () => {
+    await offer(log.offer(0, 4));
+    for (const extensions of [["one"], ["other"], []]) {
+      const note = await log.note(4, ...extensions);
+      const { status, text } = await offer(`old 4\n\n${note}`);
+      expect([status, await signers(note + text)]).toEqual([
+        200,
+        [
+          [ORIGIN, null],
+          [key.name, seconds()],
+        ],
+      ]);
+    }
+  });
 });
 
 describe("a witness that was restored from a backup", () => {

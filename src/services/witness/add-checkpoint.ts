@@ -58,16 +58,18 @@ function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<K
       change?: { put: [{ kind: "witnessedLog"; before: WitnessedLog | null; row: WitnessedLog }] };
     } {
       if (awaitsAcknowledgement(instance)) return { answer: MAY_HAVE_FORGOTTEN };
-      const known = before && checkpointIn(before.note).checkpoint;
-      const judgement = judgeCheckpoint(known, asked);
+      const known = before && checkpointIn(before.note);
+      const judgement = judgeCheckpoint(known?.checkpoint ?? null, asked);
       switch (judgement) {
         case "other_size":
         case "other_root":
-          return { answer: { stands: known?.size ?? 0 } };
+          return { answer: { stands: known?.checkpoint.size ?? 0 } };
         case "unproved":
           return { answer: "unproved" };
         case "same":
-          if (before && recordedAt - before.cosignedAt < SAME_FOR_MS) return { answer: before };
+          // The lines after the root may differ, and they are signed too.
+          if (before && known?.note.text === asked.note.text && recordedAt - before.cosignedAt < SAME_FOR_MS)
+            return { answer: before };
       }
       const row = { origin, note, cosignedAt: recordedAt };
       return { answer: row, change: { put: [{ kind: "witnessedLog", before, row }] } };
