@@ -1,5 +1,11 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { cosign, formatSignatureLine, formatSignedNote, verifyNote } from "../../core/signed-note.ts";
+import {
+  cosign,
+  formatSignatureLine,
+  formatSignedNote,
+  type NoteKey,
+  verifyNote,
+} from "../../core/signed-note.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import {
   type AddCheckpoint,
@@ -9,7 +15,7 @@ import {
   type WitnessedLog,
 } from "../../core/witness.ts";
 import type { Context } from "../context.ts";
-import { awaitsAcknowledgement } from "../instance.ts";
+import { awaitsAcknowledgement, isLostKey } from "../instance.ts";
 
 /** The size at which the witness stands, where the log believed another; or that the proof shows nothing. */
 type NotAdded = { readonly stands: number } | "unproved";
@@ -39,7 +45,8 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
   }
   // One line of each key is kept: of others nobody says whose they are, and more would make the note too long to be read.
   const lines = log.keys.flatMap((key) => verified.find((one) => one.key === key)?.line ?? []);
-  const kept = await keep(ctx, asked, formatSignedNote({ text: asked.note.text, lines }));
+  const { key } = await witness.signer();
+  const kept = await keep(ctx, key, asked, formatSignedNote({ text: asked.note.text, lines }));
   return isRefusal(kept) || kept === "unproved" || "stands" in kept
     ? kept
     : { lines: await cosignatureOf(ctx, kept) };
@@ -48,7 +55,7 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
 type Kept = WitnessedLog | NotAdded;
 
 /** Puts the checkpoint in place of the last one, where it continues that. */
-function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<Kept | Refusal> {
+function keep({ store }: Context, key: NoteKey, asked: AddCheckpoint, note: string): Promise<Kept | Refusal> {
   const { origin } = asked.checkpoint;
   return store.execute({
     scope: null,
@@ -58,6 +65,7 @@ function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<K
       change?: { put: [{ kind: "witnessedLog"; before: WitnessedLog | null; row: WitnessedLog }] };
     } {
       if (awaitsAcknowledgement(instance)) return { answer: MAY_HAVE_FORGOTTEN };
+      if (isLostKey(instance, key)) return { answer: KEY_IS_LOST };
       const known = before && checkpointIn(before.note);
       const judgement = judgeCheckpoint(known?.checkpoint ?? null, asked);
       switch (judgement) {
@@ -81,6 +89,11 @@ function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<K
 const MAY_HAVE_FORGOTTEN = refuse(
   "restore_unacknowledged",
   "The witness was restored from a backup, which may have forgotten checkpoints. It signs again when its operator has run `holdfast restore acknowledge`.",
+);
+
+const KEY_IS_LOST = refuse(
+  "restore_unacknowledged",
+  "The witness was restored from a backup, and has the key that it had before, of whose signatures it may have forgotten some. It signs again when its operator has given it a new key.",
 );
 
 /** The signature line of this witness on what it has kept. It is the same whenever it is asked for. */
