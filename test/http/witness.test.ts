@@ -175,6 +175,18 @@ describe("a witness that was restored from a backup", () => {
   });
 });
 
+test("a witness whose clock is behind its ledger signs no time of the future", async () => {
+  const right = service.clock.now;
+  service.clock.now += 3_600_000;
+  await offer(log.offer(0, 5));
+  const before = rows();
+  service.clock.now = right;
+  const { status, code } = await offer(log.offer(5, 9));
+  expect([status, code, rows()]).toEqual([500, "internal_error", before]);
+  service.clock.now += 3_600_000;
+  expect((await offer(log.offer(5, 9))).status).toBe(200);
+});
+
 test("a key that a restore has lost signs nothing, also once the restore is acknowledged", async () => {
   const raw = new Database(join(service.folder, "holdfast.db"));
   const lose = (...keys: string[]) =>

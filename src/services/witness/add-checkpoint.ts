@@ -26,6 +26,9 @@ export type Added = { readonly lines: string } | NotAdded;
 /** A checkpoint that is offered again so soon is answered as before, and nothing is written. */
 const SAME_FOR_MS = 60 * SECOND_MS;
 
+/** A clock that is corrected in small steps may be behind the ledger by less than this. */
+const BEHIND_ALLOWED_MS = 5 * SECOND_MS;
+
 /**
  * Cosigns a log's checkpoint where it continues the last one that was cosigned (C2SP, tlog-witness, "add-checkpoint"). What was
  * cosigned is on disk before anybody gets the signature, and of two requests at once the second finds what the first has left.
@@ -45,6 +48,7 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
   }
   // One line of each key is kept: of others nobody says whose they are, and more would make the note too long to be read.
   const lines = log.keys.flatMap((key) => verified.find((one) => one.key === key)?.line ?? []);
+  if (ctx.store.lastRecordedAt() - ctx.now() > BEHIND_ALLOWED_MS) return CLOCK_IS_BEHIND;
   const { key } = await witness.signer();
   const kept = await keep(ctx, key, asked, formatSignedNote({ text: asked.note.text, lines }));
   return isRefusal(kept) || kept === "unproved" || "stands" in kept
@@ -89,6 +93,12 @@ function keep({ store }: Context, key: NoteKey, asked: AddCheckpoint, note: stri
 const MAY_HAVE_FORGOTTEN = refuse(
   "restore_unacknowledged",
   "The witness was restored from a backup, which may have forgotten checkpoints. It signs again when its operator has run `holdfast restore acknowledge`.",
+);
+
+/** A time never goes back in the ledger, so a clock that once was ahead would sign times of the future. */
+const CLOCK_IS_BEHIND = refuse(
+  "internal_error",
+  "The witness's clock is behind its ledger, so a cosignature would have a time that has not come yet. It signs again once the clock is right and has passed the ledger's last commit.",
 );
 
 const KEY_IS_LOST = refuse(
