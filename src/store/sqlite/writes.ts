@@ -187,6 +187,7 @@ const INSTANCE_CHANGES = [
   "capsuleDays",
   "restoredAt",
   "acknowledgedAt",
+  "witnessKey",
 ] as const;
 
 /** The instance, endpoints and deliveries: inserted, or updated. */
