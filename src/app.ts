@@ -29,7 +29,7 @@ import { createMetrics } from "./platform/metrics.ts";
 import { createSignInLog } from "./platform/sign-in-log.ts";
 import { steadyNow } from "./platform/steady-clock.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, rememberServer } from "./services/instance.ts";
+import { awaitsAcknowledgement, isLostKey, rememberServer } from "./services/instance.ts";
 import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
@@ -195,6 +195,12 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
       instance_id: instance.id,
       restored_unverified_at: isoTime(instance.restoredUnverifiedAt),
     });
+  }
+  if (ctx.witness.logs.length > 0 && isLostKey(instance, (await ctx.witness.signer()).key)) {
+    logWarning(
+      "no log is cosigned: this witness was restored with its former key; remove witness.key, or change HOLDFAST_WITNESS_KEY",
+      { instance_id: instance.id },
+    );
   }
   await recoverAtStart(ctx, onRecoveryFault);
   await recoverPurchasesSoon(ctx).catch(onStartFault);

@@ -13,7 +13,11 @@ import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
+<<<<<<< HEAD
 import { integerFrom, type Parse, parseNetworks, parseUrl } from "./core/setting-forms.ts";
+=======
+import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
+>>>>>>> main
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
@@ -117,11 +121,6 @@ const text: Parse<string> = (given) => given;
 
 const log: Parse<Log> = (given) =>
   LOGS.find((log) => log === given) ?? { problem: `must be ${LOGS.join(" or ")}` };
-
-const token: Parse<string> = (given) =>
-  /^[\x21-\x7e]{16,256}$/.test(given)
-    ? given
-    : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
 
 const key: Parse<Uint8Array> = (text) =>
   parseKey(text) ?? { problem: "must be 32 bytes in base64, as `openssl rand -base64 32` makes them" };

@@ -29,6 +29,7 @@ import { anchor } from "../services/log/anchor.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { publicKeysOf } from "./audit-beside-server.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
+import { onceAcknowledged } from "./once-acknowledged.ts";
 
 /** The jobs that run beside the requests, and the service's own figures: readiness, metrics and the request log. */
 
@@ -165,7 +166,16 @@ const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] 
 
 type JobName = keyof typeof JOBS;
 
-/** Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused. */
+/** The log may have been signed further since the backup. Another checkpoint in place of one of those would be a fork. */
+const MAY_FORK_THE_LOG = refuse(
+  "restore_unacknowledged",
+  "The ledger was restored from a backup, which may have forgotten checkpoints of its log. It signs new ones when its operator has run `holdfast restore acknowledge`.",
+);
+
+/**
+ * Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused; and the log is not signed
+ * before a restore is acknowledged.
+ */
 export async function runJobByHand(name: JobName, ctx: Context): Promise<number | null | Refusal> {
   const disagreement = disagreementOf({
     now: ctx.now(),
@@ -174,9 +184,10 @@ export async function runJobByHand(name: JobName, ctx: Context): Promise<number 
     wallElapsedMs: 0,
     monotonicElapsedMs: 0,
   });
-  return disagreement && NEED_THE_CLOCK.includes(name)
-    ? refuse("internal_error", clockProblem(disagreement))
-    : JOBS[name](ctx);
+  if (disagreement && NEED_THE_CLOCK.includes(name))
+    return refuse("internal_error", clockProblem(disagreement));
+  const instance = await ctx.store.read((reader) => reader.instance.get());
+  return name === "anchor" && awaitsAcknowledgement(instance) ? MAY_FORK_THE_LOG : JOBS[name](ctx);
 }
 
 const onExpiryFault = (error: unknown, warrantId: string): void =>
@@ -210,13 +221,6 @@ function jobsOf(
     const agreedNow = clock.agreedNow();
     if (agreedNow !== null) await run({ ...ctx, now: () => agreedNow });
   };
-  /** Skips a run while a restore is not acknowledged: the ledger does not know what was settled since its backup. */
-  const onceAcknowledged =
-    (run: Run) =>
-    async (at: Context): Promise<void> => {
-      const instance = await at.store.read((reader) => reader.instance.get());
-      if (!awaitsAcknowledgement(instance)) await run(at);
-    };
   // A suspended machine's time is not counted, as nothing could be asked of it.
   const retention = retentionJob(ctx, config.idempotencyDays, () => performance.now());
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
@@ -235,7 +239,7 @@ function jobsOf(
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
-    { name: "anchor", everyMs: config.checkpointMs, run: JOBS.anchor },
+    { name: "anchor", everyMs: config.checkpointMs, run: onceAcknowledged(JOBS.anchor) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },
   ];
   return jobs.map((job) => ({

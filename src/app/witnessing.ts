@@ -15,6 +15,7 @@ import type { Context, Witnessing } from "../services/context.ts";
 import { isCosigned, type Offered } from "../services/witness/offer.ts";
 import { ownLogOf } from "../services/witness/own-log.ts";
 import type { Store } from "../store/store.ts";
+import { onceAcknowledged } from "./once-acknowledged.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
 /** The key that cosigns, and what else witnesses need (README, "Witnesses"). */
@@ -65,23 +66,28 @@ export function witnessingWith(
   };
 }
 
-const PARTED =
-  "a witness has signed another log under this name: it was rewritten, or restored from a backup; `holdfast audit --witness` says where they part";
+const NOT_THIS_LOG = {
+  parted:
+    "a witness has signed another log under this name: this one was rewritten, or restored from a backup; `holdfast audit --witness` says where they part",
+  behind:
+    "a witness has signed more of this log than there is: it was cut, or restored from a backup; `holdfast audit --witness` says where they part",
+} as const;
 
 /** Told once, when a witness begins to answer otherwise than before. */
 function onChange({ key, url }: Witness, offered: Offered): void {
   const about = { witness: key.name, url };
   if (offered.outcome === "cosigned") logInfo("a witness signs again", about);
   else if (offered.outcome === "away") logWarning("a witness does not sign", { ...about, why: offered.why });
-  else logError(PARTED, offered.outcome, { ...about, size: offered.size });
+  else logError(NOT_THIS_LOG[offered.outcome], offered.outcome, { ...about, size: offered.size });
 }
 
 /** Offers the log's checkpoints to the witnesses that are configured, and counts what came of it. */
 export function witnessJobs(ctx: Context) {
   const { witnesses } = ctx.witness;
   const job = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
+  const run = onceAcknowledged(job.run);
   const jobs: readonly Job[] =
-    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: job.run }];
+    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: () => run(ctx) }];
   return {
     jobs,
     async figures(): Promise<Figures["witnesses"]> {

@@ -39,4 +39,8 @@ export type Instance = {
    * through later restores: what somebody may have changed is still in it.
    */
   readonly restoredUnverifiedAt: number | null;
+  /** The id of the key that its last server cosigns with. Null before the first start, and after a restore. */
+  readonly witnessKey: string | null;
+  /** Those of the ledger's former lives: what they signed after a backup was made, a restore has forgotten. */
+  readonly lostWitnessKeys: readonly string[];
 };

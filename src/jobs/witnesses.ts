@@ -29,6 +29,8 @@ export type WitnessesJob = {
   failures(): ReadonlyMap<string, Readonly<Record<Failure, number>>>;
 };
 
+type Checkpoint = { readonly size: number; readonly note: string };
+
 type State = {
   standing: Standing;
   why: string;
@@ -62,18 +64,23 @@ export function witnessesJob(ctx: Context, options: WitnessesOptions): Witnesses
     return state;
   }
 
-  async function offerTo(
-    witness: Witness,
-    log: OwnLog,
-    newest: { size: number; note: string },
-  ): Promise<void> {
+  async function offerTo(witness: Witness, log: OwnLog, published: Checkpoint): Promise<void> {
+    let newest = published;
     const state = await stateOf(witness);
     if (state.note === newest.note || state.dueAt > monotonicNow()) return;
     if (await isCosigned(ctx, witness, newest)) {
       state.note = newest.note;
       return;
     }
-    const offered = await offerCheckpoint(ctx, log, witness, newest, Math.min(state.size, newest.size));
+    const offer = () => offerCheckpoint(ctx, log, witness, newest, Math.min(state.size, newest.size));
+    let offered = await offer();
+    while (offered.outcome === "behind") {
+      // Checkpoints are public: somebody else may have offered one that was published since this one was read.
+      const later = await log.newest();
+      if (later === null || later.size <= newest.size) break;
+      newest = later;
+      offered = await offer();
+    }
     if (offered.outcome === "cosigned") {
       await keepCosignature(ctx, witness.key.name, newest.size, offered.line);
       state.size = newest.size;

@@ -262,8 +262,12 @@ export interface Reader {
   readonly cosignatures: {
     /** Those on the checkpoint of a size, in the order of the witnesses' names, as many as a note may have. */
     of(size: number): Promise<readonly Cosignature[]>;
-    /** The size of the smallest checkpoint of at least this size that a witness signed; null where there is none. */
-    firstSize(size: number): Promise<number | null>;
+    /**
+     * Which checkpoint of at least this size to show: the size of the first that all of these witnesses signed; else of the first
+     * that most of them signed, where one may be by others alone. It looks at no more than the next thousand signatures. Null
+     * where there is none.
+     */
+    bestSize(size: number, witnesses: readonly string[]): Promise<number | null>;
     count(): Promise<number>;
     /** Those after this one, in the order of sizes and names. */
     after(size: number, witness: string, limit: number): Promise<readonly Cosignature[]>;

@@ -1,12 +1,15 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { JOBS, type RunningOperation, runJobByHand, startOperation } from "../../src/app/operation.ts";
+import { witnessJobs } from "../../src/app/witnessing.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { createMetrics } from "../../src/platform/metrics.ts";
 import type { Context } from "../../src/services/context.ts";
+import { anchor } from "../../src/services/log/anchor.ts";
 import type { Json } from "../support/client.ts";
-import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
+import { createTestContext, NO_WITNESSES, TEST_NOW, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
+import { markRestored } from "../support/restored.ts";
 import { testSettings } from "../support/server.ts";
 import { createStage, open, verify, warrantIn } from "../support/stage.ts";
 
@@ -219,6 +222,41 @@ test("a job by hand that needs the clock is refused while it is behind the ledge
   expect([await runJobByHand("agents", ctx), state()]).toEqual([null, "held"]);
   ctx.clock.now += 3 * 86_400_000;
   expect([await runJobByHand("deadlines", ctx), state()]).toEqual([1, "expired"]);
+});
+
+test("the log of a restored ledger is neither signed nor offered to witnesses before that is acknowledged", async () => {
+  const stage = await createStage(ctx);
+  warrantIn(await open(stage, stage.operator));
+  await markRestored(ctx);
+  expect(await runJobByHand("anchor", ctx)).toMatchObject({ refused: "restore_unacknowledged" });
+  const { figure } = operate(ctx, []);
+  const runs = (count: number) => becomes(() => figure('holdfast_job_runs_total{job="anchor"}'), `${count}`);
+  const asked: string[] = [];
+  const witness = {
+    ...NO_WITNESSES,
+    witnesses: [{ key: (await NO_WITNESSES.signer()).key, url: "https://w.example" }],
+    ask: async (url: string) => {
+      asked.push(url);
+      return { failed: "source_timeout" as const };
+    },
+  };
+  const offer = () => Promise.all(witnessJobs({ ...ctx, witness }).jobs.map(({ run }) => run()));
+  jest.advanceTimersByTime(10_000);
+  await runs(1);
+  expect(ctx.reader.log.newestCheckpoint()).toBeNull();
+
+  await anchor(ctx);
+  await offer();
+  expect(asked).toEqual([]);
+
+  await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
+  await offer();
+  expect(asked).toEqual(["https://w.example/add-checkpoint"]);
+  warrantIn(await open(stage, stage.operator));
+  jest.advanceTimersByTime(10_000);
+  await runs(2);
+  expect(ctx.reader.log.newestCheckpoint()?.number).toBe(2);
+  expect(await runJobByHand("anchor", ctx)).toBe(0);
 });
 
 test("reminders by hand name every escalation that has waited for a day, each time", async () => {

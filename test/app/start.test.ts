@@ -9,6 +9,7 @@ import { NO_SECRETS, readConfig } from "../../src/config.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { must } from "../support/organisations.ts";
 import { testSettings } from "../support/server.ts";
+import { createTestLog } from "../support/test-log.ts";
 import { until } from "../support/until.ts";
 
 const TOKEN = "the-token-of-a-prometheus";
@@ -66,13 +67,15 @@ describe("the files of a server", () => {
 
   const permissions = (path: string): string => (statSync(path).mode & 0o777).toString(8);
   /** Starts a server on the folder, stops it, and gives what it warned of. */
-  async function warningsAt(folder: string): Promise<readonly Record<string, unknown>[]> {
+  async function warningsAt(folder: string, settings = {}): Promise<readonly Record<string, unknown>[]> {
     const written: string[] = [];
     const stderr = spyOn(process.stderr, "write").mockImplementation(
       (text) => written.push(String(text)) > 0,
     );
     try {
-      const { stop } = must(await startServer(must(readConfig(testSettings(folder), {}))));
+      const { stop } = must(
+        await startServer(must(readConfig({ ...testSettings(folder), ...settings }, {}))),
+      );
       await stop();
     } finally {
       stderr.mockRestore();
@@ -130,6 +133,22 @@ describe("the files of a server", () => {
       refused: "validation_failed",
       message: `HOLDFAST_DATA: backup.key in ${given} is not a key: it must be 32 bytes in base64`,
     });
+  });
+
+  test("the key that cosigns, of a witness that was restored with it, is warned of", async () => {
+    const folder = join(root, "data");
+    await warningsAt(folder);
+    const raw = new Database(join(folder, "holdfast.db"));
+    raw.run("UPDATE instances SET lost_witness_keys = json_array(witness_key), witness_key = NULL");
+    raw.close();
+    // It matters only to a witness.
+    expect(await warningsAt(folder)).toEqual([]);
+    const { verifierKey } = createTestLog("holdfast/ins_other", []);
+    expect(await warningsAt(folder, { WITNESS_FOR: verifierKey })).toEqual([
+      expect.objectContaining({
+        message: expect.stringContaining("this witness was restored with its former key"),
+      }),
+    ]);
   });
 
   test("of a ledger that was restored unverified are warned of at each start", async () => {

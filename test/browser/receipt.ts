@@ -4,7 +4,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { receiptPages } from "../../src/console/receipt/page.ts";
+import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { createSigner } from "../support/receipts.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
@@ -81,6 +84,29 @@ test(
     expect((widths as number[])[0]).toBeLessThanOrEqual((widths as number[])[1]!);
     if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
     expect(problems).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a page verifies the cosignatures of the witnesses whose keys it has",
+  async () => {
+    const signer = createSigner();
+    const receipt = await signer.anchor((await service.get(`/t/${id}`)).body);
+    const data = { jwks: signer.jwks, witnesses: [formatVerifierKey(signer.witness)] };
+    const verdictOf = async (checkpoint: string, witnesses = data.witnesses): Promise<string> => {
+      const anchored = await signer.sign({ ...receipt, anchor: { ...receipt.anchor, checkpoint } });
+      const file = join(folder, "cosigned.html");
+      writeFileSync(file, receiptPages.saved({ ...data, witnesses, receipt: anchored }));
+      return verdictOn((await open(`file://${file}`, true)).page);
+    };
+    const { checkpoint } = receipt.anchor;
+    expect(await verdictOf(checkpoint)).toContain(
+      "The witness witness.example has cosigned the checkpoint at 2030",
+    );
+    expect(await verdictOf(checkpoint, [])).toContain("Not verified, since this page has no key for it");
+    const forged = checkpoint.replace(/.{6}\n$/, "AAAA==\n");
+    expect(await verdictOf(forged)).toContain("a signature of anchor.checkpoint does not verify");
   },
   TEST_MS,
 );

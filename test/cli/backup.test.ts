@@ -19,7 +19,9 @@ import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
 import { NO_SECRETS, parseKey } from "../../src/config.ts";
 import { KEY_FILES, keyFile } from "../../src/platform/key-files.ts";
+import { type NoteSigner, noteSignerOf } from "../../src/platform/note-keys.ts";
 import { newSigningKey } from "../../src/platform/tokens.ts";
+import { rememberServer } from "../../src/services/instance.ts";
 import { appendLastLine, keyIdOf, takeLastLine } from "../../src/store/sqlite/last-line.ts";
 import { refuseHalfRestored } from "../../src/store/sqlite/restore.ts";
 import { openAllRows } from "../support/all-rows.ts";
@@ -252,6 +254,28 @@ describe("restore", () => {
     expect(await beside.ctx.store.audit()).toEqual([]);
     const totals = await beside.ctx.store.read((reader) => reader.balances.totals());
     expect(totals).toEqual(ctx.reader.balances.totals());
+    await beside.close();
+  });
+
+  test("loses the key that cosigned before, since it may have signed more than the backup knows", async () => {
+    const { key } = await ctx.witness.signer();
+    await rememberServer(ctx);
+    expect(ctx.reader.instance.get()).toMatchObject({ witnessKey: key.id, lostWitnessKeys: [] });
+    const [file, folder] = [join(work, "a.backup"), join(work, "data")];
+    await cli.run("backup", file, "--data", ctx.folder);
+    await cli.run("restore", file, "--data", folder);
+    expect(ledgerIn(folder).instances).toMatchObject([
+      { witness_key: null, lost_witness_keys: JSON.stringify([key.id]) },
+    ]);
+    // A server that has it all the same does not make it good again.
+    const beside = await openForCommands(configOf(folder));
+    const as = async (signer: () => Promise<NoteSigner>) => {
+      await rememberServer({ ...beside.ctx, witness: { ...beside.ctx.witness, signer } });
+      return ledgerIn(folder).instances;
+    };
+    expect(await as(ctx.witness.signer)).toMatchObject([{ witness_key: null }]);
+    const other = noteSignerOf(key.name, "cosignature", new Uint8Array(32).fill(1));
+    expect(await as(async () => other)).toMatchObject([{ witness_key: other.key.id }]);
     await beside.close();
   });
 

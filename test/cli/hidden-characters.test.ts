@@ -52,6 +52,8 @@ describe("text that is given", () => {
   ];
   /** The URLs of a server's own settings. */
   const SETTINGS = ["serve --base-url", "serve --docs-url"];
+  /** Taken in printable ASCII alone, as certificates have it. */
+  const IDENTITIES = ["source-keys add --issuer", "source-keys add --subject"];
 
   const policy = (label: string): string =>
     JSON.stringify({ bands: [{ minScore: 0, outcome: "refund", label }] });
@@ -141,7 +143,7 @@ describe("text that is given", () => {
       }
     };
     walk(buildProgram({ version: "0" } as CommandLineTools), []);
-    expect(found.sort()).toEqual([...Object.keys(LINES), ...SETTINGS, ...DOCUMENTS].sort());
+    expect(found.sort()).toEqual([...Object.keys(LINES), ...SETTINGS, ...IDENTITIES, ...DOCUMENTS].sort());
   });
 
   for (const [option, line] of Object.entries(LINES)) {

@@ -113,6 +113,14 @@ describe("a receipt of a running service", () => {
   });
 });
 
+test("a name in a file begins no line of what is printed", async () => {
+  const given = JSON.parse(receipt);
+  given.trace[0].payload["a\nThe receipt holds"] = 1;
+  const { code, out } = await verify(JSON.stringify(given));
+  expect([code, out]).not.toEqual([0, expect.stringMatching(/^The receipt holds/m)]);
+  expect(out).not.toMatch(/^The receipt holds/m);
+});
+
 test("a witness that is named must have cosigned", async () => {
   const signer = createSigner();
   const keys = file("signer.json", JSON.stringify(signer.jwks));
@@ -122,7 +130,7 @@ test("a witness that is named must have cosigned", async () => {
   const witness = formatVerifierKey(signer.witness);
   expect((await run("--witness", witness)).out).toContain("witness.example at 2030-03-17T17:46:40.000Z");
   expect((await run()).out).toMatch(
-    /cosigned by +nobody who was asked for\n +also signed +witness\.example\n/,
+    /cosigned by +nobody who was asked for\n +not verified +a line by witness\.example\n/,
   );
   const stranger = formatVerifierKey(createSigner().witness);
   const { code, out } = await run("--witness", witness, stranger);

@@ -244,9 +244,16 @@ export async function checkAudit(program: Program, witness: string): Promise<voi
   assert.deepEqual({ ok, problems }, { ok: true, problems: [] });
 }
 
+/** The ledger that a kill left. The first to open it puts its log right, and meanwhile others wait. */
+export function openLeft(folder: string): Database {
+  const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+  database.run("PRAGMA busy_timeout = 10000");
+  return database;
+}
+
 /** What a server left when it was killed with its clock ahead: no sweep may have believed it. */
 export function checkHeld(folder: string, ids: readonly string[]): void {
-  const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+  const database = openLeft(folder);
   try {
     for (const id of ids) {
       const row = database.query("SELECT state FROM warrants WHERE id = ?").get(id);

@@ -1,6 +1,4 @@
-import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { sha256Bytes } from "../../src/core/canonical.ts";
 import { parseCheckpoint } from "../../src/core/checkpoint.ts";
 import {
@@ -13,6 +11,7 @@ import {
 import { type NoteKey, noteKey, parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import { growingTree, hashesAt, nodesOf, TILE_WIDTH, type TileReader } from "../../src/core/tiles.ts";
 import { verifyEd25519 } from "../../src/platform/note-keys.ts";
+import { openLeft } from "./checks.ts";
 import type { Program } from "./program.ts";
 
 /** The log as a monitor follows it: what it has shown must stay true after every crash. */
@@ -113,7 +112,7 @@ export function leftOver(folder: string): { readonly entries: boolean; readonly 
 }
 
 function columnOf(folder: string, sql: string): readonly string[] {
-  const database = new Database(join(folder, "data", "holdfast.db"), { readonly: true });
+  const database = openLeft(folder);
   try {
     return database
       .query(sql)

@@ -60,7 +60,10 @@ const savedOf = (warrant: string) => service.get(`/t/${warrant}/receipt.html`);
 test("a page says which block of a chain has its checkpoint, where, and that it did not ask", async () => {
   const receipt = (await service.get(`/t/${id}`)).body;
   const pageWith = (chain_ref: string | null) =>
-    receiptPages.served({ receipt: { ...receipt, anchor: { ...receipt.anchor, chain_ref } }, jwks: {} });
+    receiptPages.served({
+      receipt: { ...receipt, anchor: { ...receipt.anchor, chain_ref } },
+      ...{ jwks: {}, witnesses: [] },
+    });
   const page = pageWith("eip155:8453#1234");
   const [origin] = receipt.anchor.checkpoint.split("\n");
   const address = `0x${new Bun.CryptoHasher("sha256").update(origin).digest("hex").slice(24)}`;
@@ -83,7 +86,10 @@ describe("the page", () => {
       "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
     expect(text).not.toMatch(/<script>|<style|\sstyle=|\son[a-z]+=(?!alert)|https?:\/\/(?!127\.0\.0\.1)/);
-    const links = [...text.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, link = ""]) => link);
+    // Relative, so that they hold where a proxy puts the service below a path.
+    const relative = [...text.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, link = ""]) => link);
+    expect(relative.filter((link) => link.startsWith("/"))).toEqual([]);
+    const links = relative.map((link) => new URL(link, `http://localhost/t/${id}`).pathname);
     expect(links.sort()).toEqual([
       ...["/console/receipt.css", "/console/receipt.js", "/docs/receipts"],
       `/t/${id}/receipt.html`,

@@ -1,4 +1,6 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import { noteSignerOf, verifyEd25519 } from "../../src/platform/note-keys.ts";
 import { NO_WITNESSES } from "../support/context.ts";
@@ -14,6 +16,8 @@ const { key, sign } = noteSignerOf("holdfast/ins_w/witness", "cosignature", new 
 
 let log: TestLog;
 let service: ShellService;
+/** How many signatures the witness has verified. */
+let verified = 0;
 beforeEach(() => {
   log = createTestLog(ORIGIN, leavesForkedAt(40, 40, ""));
   service = startTestShell({
@@ -21,6 +25,10 @@ beforeEach(() => {
       ...NO_WITNESSES,
       logs: [{ origin: ORIGIN, keys: [log.key] }],
       signer: async () => ({ key, sign }),
+      verify(...signed) {
+        verified += 1;
+        return verifyEd25519(...signed);
+      },
     },
   });
 });
@@ -138,6 +146,21 @@ describe("a log that its operator named", () => {
     expect(status).toBe(200);
     expect(await signers(note + text)).toHaveLength(2);
   });
+
+  test("gets a signature of what it offers, where it adds something else to the same checkpoint", async () => {
+    await offer(log.offer(0, 4));
+    for (const extensions of [["one"], ["other"], []]) {
+      const note = await log.note(4, ...extensions);
+      const { status, text } = await offer(`old 4\n\n${note}`);
+      expect([status, await signers(note + text)]).toEqual([
+        200,
+        [
+          [ORIGIN, null],
+          [key.name, seconds()],
+        ],
+      ]);
+    }
+  });
 });
 
 describe("a witness that was restored from a backup", () => {
@@ -150,6 +173,32 @@ describe("a witness that was restored from a backup", () => {
     await markRestored(service.ctx, { acknowledgedAt: service.clock.now });
     expect((await offer(log.offer(5, 9))).status).toBe(200);
   });
+});
+
+test("a witness whose clock is behind its ledger signs no time of the future", async () => {
+  const right = service.clock.now;
+  service.clock.now += 3_600_000;
+  await offer(log.offer(0, 5));
+  const before = rows();
+  service.clock.now = right;
+  const { status, code } = await offer(log.offer(5, 9));
+  expect([status, code, rows()]).toEqual([500, "internal_error", before]);
+  service.clock.now += 3_600_000;
+  expect((await offer(log.offer(5, 9))).status).toBe(200);
+});
+
+test("a key that a restore has lost signs nothing, also once the restore is acknowledged", async () => {
+  const raw = new Database(join(service.folder, "holdfast.db"));
+  const lose = (...keys: string[]) =>
+    raw.run("UPDATE instances SET lost_witness_keys = ?", [JSON.stringify(keys)]);
+  lose("00000000", key.id);
+  await markRestored(service.ctx, { acknowledgedAt: service.clock.now });
+  const { status, code } = await offer(log.offer(0, 5));
+  expect([status, code, rows()]).toEqual([403, "restore_unacknowledged", []]);
+  lose("00000000");
+  await markRestored(service.ctx, { acknowledgedAt: service.clock.now + 1 });
+  expect((await offer(log.offer(0, 5))).status).toBe(200);
+  raw.close();
 });
 
 describe("a checkpoint that nobody known has signed", () => {
@@ -174,6 +223,25 @@ describe("a checkpoint that nobody known has signed", () => {
     expect((await offer((await log.offer(0, 3)) + line)).status).toBe(200);
     expect(rows()).toMatchObject([{ origin: ORIGIN, note: await log.note(3) }]);
   });
+});
+
+test("a signature that a stranger repeats is verified once and kept once, and the checkpoint stays readable", async () => {
+  await offer(log.offer(0, 7));
+  service.clock.now += 60_000;
+  const repeated = async (from: number, to: number) => {
+    const body = await log.offer(from, to);
+    return body + body.slice(body.indexOf("\u2014")).repeat(99);
+  };
+  for (const [from, to] of [
+    [7, 7],
+    [7, 9],
+  ] as const) {
+    verified = 0;
+    const { status, text: line } = await offer(repeated(from, to));
+    expect([status, verified]).toEqual([200, 1]);
+    const shown = await service.get(`${PATH}/checkpoint?origin=${encodeURIComponent(ORIGIN)}`);
+    expect(shown.text).toBe((await log.note(to)) + line);
+  }
 });
 
 describe("the form of a request", () => {

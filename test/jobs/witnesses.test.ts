@@ -61,7 +61,7 @@ beforeEach(() => {
   });
 });
 afterEach(async () => {
-  await mine.close();
+  await mine.close(/: no checkpoint has this size$/);
   for (const one of theirs) await one.close();
 });
 
@@ -129,6 +129,21 @@ describe("the newest checkpoint", () => {
     expect(kept(30)).toHaveLength(2);
     expect(asked).toHaveLength(3);
   });
+});
+
+test("a checkpoint that somebody else offers first, while an older one is under way, is no alarm", async () => {
+  size = 3;
+  let before = 0;
+  instead = async (body) => {
+    if (before++ === 0) {
+      size = 5;
+      await addCheckpoint(theirs[0]!, await log.offer(0, 5));
+    }
+    return answerOf(await addCheckpoint(theirs[0]!, body));
+  };
+  await jobOn(log).run();
+  expect(await signersAt(5)).toEqual([ORIGIN, witnesses[0]!.key.name]);
+  expect(changes).toEqual([]);
 });
 
 describe("a witness that does not sign", () => {

@@ -84,7 +84,9 @@ function inWords({
   on_chain,
 }: Verification): string {
   if (!ok || !warrant)
-    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${problem}`)].join("\n");
+    return ["The receipt does not hold:", ...problems.map((problem) => `  - ${printable(problem)}`)].join(
+      "\n",
+    );
   const { id, mode, state, amount, asset, released_bps, payee, settled_at } = warrant;
   return report(
     `${mode === "sandbox" ? "SANDBOX, no real money. " : ""}The receipt holds; nothing in it was altered.`,
@@ -103,11 +105,17 @@ function inWords({
         "cosigned by",
         cosigned.map(({ name, at }) => `${name} at ${at}`).join(", ") || "nobody who was asked for",
       ],
-      ["also signed", unknown_cosigners.join(", ") || "nobody"],
+      [
+        "not verified",
+        unknown_cosigners.map((name) => `a line by ${printable(name)}`).join(", ") || "no line",
+      ],
     ],
-    [...noteOnKeys(keys), ...noteOnChain(on_chain)].join("\n\n") || undefined,
+    [...noteOnKeys(keys), ...noteOnChain(on_chain), ON_THE_LOG].join("\n\n"),
   );
 }
+
+const ON_THE_LOG =
+  "Who keeps no checkpoint of the log, and knows no witness that does, trusts its operator not to rewrite it.";
 
 const noteOnKeys = (keys: Verification["keys"]): readonly string[] =>
   keys === "embedded"

@@ -1,5 +1,6 @@
 import { parseJsonText } from "../../core/json-text.ts";
 import { type Verdict, verifyReceipt } from "../../core/receipt/verify.ts";
+import { type NoteKey, parseSignedNote, parseVerifierKey } from "../../core/signed-note.ts";
 import { contentOf, escapeHtml, titleOf } from "./content.ts";
 import { sha256 } from "./sha256.ts";
 
@@ -72,7 +73,6 @@ function say(lines: readonly string[], isGood: boolean): void {
 }
 
 function sentencesOf({ kid, origin, cosigned, unknownCosigners, onChain }: Verdict): readonly string[] {
-  const others = [...cosigned.map(({ name }) => name), ...unknownCosigners];
   return [
     "The receipt holds; nothing in it was altered.",
     `Its signature is by the key ${kid}, which this page brings. That it is the instance's, its /.well-known/jwks.json says.`,
@@ -85,13 +85,25 @@ function sentencesOf({ kid, origin, cosigned, unknownCosigners, onChain }: Verdi
           `The chain ${onChain.network} was not asked. An explorer of it must show, in block ${onChain.block}, a transaction to ${onChain.address} whose input data, as text, is the checkpoint of this page.`,
         ]
       : []),
-    ...(others.length > 0
-      ? [
-          `${others.join(", ")} signed the checkpoint too. This page does not have their keys, so that was not verified.`,
-        ]
+    ...cosigned.map(
+      ({ name, at }) =>
+        `The witness ${name} has cosigned the checkpoint at ${at}, by the key that this page brings. Whose key it is, the witness says.`,
+    ),
+    ...(unknownCosigners.length > 0
+      ? [`Not verified, since this page has no key for it: a line by ${unknownCosigners.join(", ")}.`]
       : []),
     "If somebody gave you this as a file, they may have written this button too: holdfast receipt verify does not depend on it.",
   ];
+}
+
+/** Those of the page's witnesses that have a line in the receipt's checkpoint. The others did not sign it yet. */
+function signersAmong(witnesses: unknown, receipt: unknown): readonly NoteKey[] {
+  const { anchor } = (receipt ?? {}) as { readonly anchor?: { readonly checkpoint?: unknown } | null };
+  const lines = parseSignedNote(String(anchor?.checkpoint))?.lines ?? [];
+  return (Array.isArray(witnesses) ? witnesses : [])
+    .map((text) => parseVerifierKey(String(text), sha256))
+    .filter((key) => key !== null)
+    .filter((key) => lines.some(({ name, id }) => name === key.name && id === key.id));
 }
 
 async function verify(): Promise<void> {
@@ -100,8 +112,8 @@ async function verify(): Promise<void> {
     return say(["This browser verifies nothing over plain http. Save the page and open the file."], false);
   const data = parseJsonText(found("receipt-data").textContent);
   if ("problem" in data) return say([`The data of this page ${data.problem}.`], false);
-  const { receipt, jwks } = data.value as Record<string, unknown>;
-  const verdict = await verifyReceipt(receipt, { jwks, witnesses: [] }, sha256);
+  const { receipt, jwks, witnesses } = data.value as Record<string, unknown>;
+  const verdict = await verifyReceipt(receipt, { jwks, witnesses: signersAmong(witnesses, receipt) }, sha256);
   const problems = [...verdict.problems];
   if (verdict.receipt && !showsWhatItSays(verdict.receipt))
     problems.push(

@@ -35,7 +35,7 @@ export const titleOf = ({ mode, warrant }: Receipt): string =>
 export function contentOf(receipt: Receipt, canBeSaved: boolean): Html {
   const { warrant, mode, checks } = receipt;
   const saving = canBeSaved
-    ? ` <a class="button" id="save" href="/t/${encodeURIComponent(warrant.id)}/receipt.html" download>Save</a> <a href="/docs/receipts">What a receipt proves</a>`
+    ? ` <a class="button" id="save" href="${encodeURIComponent(warrant.id)}/receipt.html" download>Save</a> <a href="../docs/receipts">What a receipt proves</a>`
     : "";
   return `${mode === "sandbox" ? '<p class="sandbox">SANDBOX: no money here is real</p>\n' : ""}<header>
 <p class="quiet">Receipt ${code(warrant.id)}</p>

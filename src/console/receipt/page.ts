@@ -21,10 +21,10 @@ export const receiptAssets = {
 
 const script = (): string => (require("./script.ts") as typeof import("./script.ts")).receiptScript;
 
-/** The page as it is served: its script and stylesheet come from the service. */
+/** The page as it is served: its script and stylesheet come from the service, below whatever path it has. */
 const servedPage = (data: PageData): string =>
   page(data, {
-    head: `<link rel="stylesheet" href="${STYLE_PATH}">\n<script type="module" src="${SCRIPT_PATH}"></script>`,
+    head: `<link rel="stylesheet" href="..${STYLE_PATH}">\n<script type="module" src="..${SCRIPT_PATH}"></script>`,
     foot: "",
     save: true,
   });

@@ -20,7 +20,7 @@ export function* problemsOfChecks({ checks, trace, warrant }: Receipt): Generato
   const kinds = warrant.spec?.clauses.map((clause) => clause.kind);
   for (const [index, check] of checks.entries()) {
     const at = `checks[${index}]`;
-    const payload = named.find((entry) => entry.payload.check_id === check.id)?.payload;
+    const payload = named[index]?.payload.check_id === check.id ? named[index].payload : undefined;
     for (const name of ["score", "reason_codes", "evidence_hash"] as const)
       if (payload && !same(check[name], payload[name]))
         yield `${at}.${name} is ${shown(check[name])}, but the trace says ${shown(payload[name])}`;

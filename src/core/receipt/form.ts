@@ -7,29 +7,29 @@ import { STATES } from "../warrant.ts";
  * covers them.
  */
 
-/** What is wrong with a value, each in words that begin with its path. */
-type Shape = (value: unknown, path: string) => readonly string[];
+/** What is wrong with a value, each in words that begin with its path. Whoever asks takes no more than it needs. */
+type Shape = (value: unknown, path: string) => Iterable<string>;
 
-const kind =
-  (must: string, fits: (value: unknown) => boolean): Shape =>
-  (value, path) =>
-    fits(value) ? [] : [`${path} must be ${must}`];
+const kind = (must: string, fits: (value: unknown) => boolean): Shape =>
+  function* (value, path) {
+    if (!fits(value)) yield `${path} must be ${must}`;
+  };
 
-const record =
-  (fields: Readonly<Record<string, Shape>>): Shape =>
-  (value, path) =>
-    isRecord(value)
-      ? Object.entries(fields).flatMap(([name, shape]) =>
-          shape(Object.hasOwn(value, name) ? value[name] : undefined, path === "" ? name : `${path}.${name}`),
-        )
-      : [`${path === "" ? "a receipt" : path} must be an object`];
+const record = (fields: Readonly<Record<string, Shape>>): Shape =>
+  function* (value, path) {
+    if (!isRecord(value)) return yield `${path === "" ? "a receipt" : path} must be an object`;
+    for (const [name, shape] of Object.entries(fields))
+      yield* shape(
+        Object.hasOwn(value, name) ? value[name] : undefined,
+        path === "" ? name : `${path}.${name}`,
+      );
+  };
 
-const list =
-  (item: Shape): Shape =>
-  (value, path) =>
-    Array.isArray(value)
-      ? value.flatMap((one, index) => item(one, `${path}[${index}]`))
-      : [`${path} must be a list`];
+const list = (item: Shape): Shape =>
+  function* (value, path) {
+    if (!Array.isArray(value)) return yield `${path} must be a list`;
+    for (const [index, one] of value.entries()) yield* item(one, `${path}[${index}]`);
+  };
 
 const orNull =
   (shape: Shape): Shape =>
@@ -233,4 +233,4 @@ export type Receipt = {
 };
 
 /** Why a value is no receipt, each as a sentence; none where it is one. */
-export const problemsOfForm = (value: unknown): readonly string[] => receipt(value, "");
+export const problemsOfForm = (value: unknown): Iterable<string> => receipt(value, "");

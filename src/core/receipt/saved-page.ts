@@ -15,7 +15,12 @@ const DATA = /<script type="application\/json" id="receipt-data">([^<]*)<\/scrip
 const END = /<!-- holdfast-receipt-page ([A-Za-z0-9_.-]+) -->\n$/;
 
 /** What a page shows, and what it is verified with. */
-export type PageData = { readonly receipt: object; readonly jwks: object };
+export type PageData = {
+  readonly receipt: object;
+  readonly jwks: object;
+  /** The verifier keys of the instance's witnesses, as it names them. */
+  readonly witnesses: readonly string[];
+};
 
 /** The data as a block of a page. It has no `<`, so nothing in it ends the block. */
 export const dataBlock = (data: PageData): string =>

@@ -52,7 +52,8 @@ const NOTHING: Omit<Verdict, "problems"> = {
   unknownCosigners: [],
   onChain: null,
 };
-const FORM_PROBLEMS_MAX = 10;
+/** Of a file that is wrong throughout, so many problems of a kind are enough. */
+const PROBLEMS_MAX = 10;
 
 /**
  * Checks everything that a file proves: a receipt as JSON, or its saved page. Never throws, whatever the text.
@@ -97,11 +98,11 @@ export async function verifyFile(text: string, against: Against, sha256: Sha256)
 
 /** Checks everything that a receipt, as parsed JSON, proves. Never throws. */
 export async function verifyReceipt(value: unknown, against: Against, sha256: Sha256): Promise<Verdict> {
-  const form = problemsOfForm(value);
-  if (form.length > 0) return { ...NOTHING, problems: form.slice(0, FORM_PROBLEMS_MAX) };
+  const form = firstOf(problemsOfForm(value));
+  if (form.length > 0) return { ...NOTHING, problems: form };
   const receipt = value as Receipt;
   const hashJson: HashJson = (json) => hexOf(sha256(new TextEncoder().encode(canonicalJson(json))));
-  const problems = [...problemsOfContent(receipt, hashJson)];
+  const problems = firstOf(problemsOfContent(receipt, hashJson));
   const keys =
     against.jwks === null
       ? "no keys were given, so no signature was verified"
@@ -119,6 +120,12 @@ export async function verifyReceipt(value: unknown, against: Against, sha256: Sh
     unknownCosigners: anchored.unknownNames,
     onChain: anchored.onChain,
   };
+}
+
+function firstOf(problems: Iterable<string>): string[] {
+  const first: string[] = [];
+  for (const problem of problems) if (first.push(problem) === PROBLEMS_MAX) break;
+  return first;
 }
 
 function* problemsOfContent(receipt: Receipt, hashJson: HashJson): Generator<string> {
@@ -156,7 +163,10 @@ const verifyEd25519: Verify = async (publicKey, message, signature) => {
   try {
     const imported = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
     return await crypto.subtle.verify("Ed25519", imported, proof, data);
-  } catch {
+  } catch (error) {
+    // Some browsers do not know Ed25519. That says nothing of the signature.
+    if (error instanceof DOMException && error.name === "NotSupportedError")
+      throw new Error("this browser knows no Ed25519; use another, or holdfast receipt verify");
     return false;
   }
 };

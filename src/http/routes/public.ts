@@ -1,9 +1,12 @@
 import { isRefusal } from "../../core/errors.ts";
+import type { PageData } from "../../core/receipt/saved-page.ts";
+import { formatVerifierKey } from "../../core/signed-note.ts";
 import { benchBody, checkResultForm } from "../../resources/bench.ts";
 import { agentDocumentForm, instanceDocument, instanceDocumentForm } from "../../resources/did-document.ts";
 import { noQuery } from "../../resources/input.ts";
 import { jsonWebKeySetForm, jsonWebKeySetResource } from "../../resources/json-web-keys.ts";
 import { receiptForm } from "../../resources/receipt.ts";
+import type { Context } from "../../services/context.ts";
 import { readAgentDocument } from "../../services/identities.ts";
 import { runBench } from "../../services/run-bench.ts";
 import { signReceiptPage } from "../../services/sign-receipt-page.ts";
@@ -14,6 +17,13 @@ import { networkOfClient } from "../call.ts";
 import { refuseUnknownRoute } from "../errors.ts";
 import { html } from "../pages.ts";
 import { get, post, type Route, route } from "../route.ts";
+
+/** A receipt with the keys that its page verifies it with. */
+const pageDataOf = ({ tokens, witness }: Context, receipt: object): PageData => ({
+  receipt,
+  jwks: jsonWebKeySetResource(tokens.jwks),
+  witnesses: witness.witnesses.map(({ key }) => formatVerifierKey(key)),
+});
 
 const PAGE_ALLOWED = ["script-src 'self'", "style-src 'self'"];
 const BENCH_BYTES_MAX = 1024 * 1024;
@@ -38,7 +48,7 @@ export const publicRoutes: readonly Route[] = [
       const pages = prefersHtml(headers.get("Accept")) ? setup.receiptPages : null;
       if (isRefusal(receipt)) return receipt;
       const answer = pages
-        ? html(pages.served({ receipt, jwks: jsonWebKeySetResource(ctx.tokens.jwks) }), PAGE_ALLOWED)
+        ? html(pages.served(pageDataOf(ctx, receipt)), PAGE_ALLOWED)
         : json<object>(receipt);
       return { ...answer, headers: { ...answer.headers, Vary: "Accept" } };
     },
@@ -60,7 +70,7 @@ export const publicRoutes: readonly Route[] = [
       if (!setup.receiptPages) return refuseUnknownRoute(method, path);
       const receipt = await readReceipt(ctx, params.id);
       if (isRefusal(receipt)) return receipt;
-      const page = setup.receiptPages.saved({ receipt, jwks: jsonWebKeySetResource(ctx.tokens.jwks) });
+      const page = setup.receiptPages.saved(pageDataOf(ctx, receipt));
       const answer = html(await signReceiptPage(ctx, page), []);
       const disposition = `attachment; filename="receipt-${receipt.warrant.id}.html"`;
       return { ...answer, headers: { ...answer.headers, "Content-Disposition": disposition } };

@@ -1,8 +1,11 @@
 import { sha256Bytes } from "../../core/canonical.ts";
 import { formatCheckpoint } from "../../core/checkpoint.ts";
-import { logNameOf } from "../../core/log.ts";
+import { type LogCheckpoint, logNameOf, type SignedCheckpoint } from "../../core/log.ts";
+import { verifyConsistency } from "../../core/merkle.ts";
 import { formatSignedNote, type NoteKey, noteKey, signText } from "../../core/signed-note.ts";
+import { checkpointIn } from "../../core/witness.ts";
 import type { Tokens } from "../../platform/tokens.ts";
+import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
 /** How many entries one commit appends. Requests wait for that long at most. */
@@ -15,6 +18,7 @@ const STEPS_MAX = 500;
  * one. Any number of processes may do so at any time.
  *
  * @returns how many entries were appended
+ * @throws where the stored log does not continue the last checkpoint; nothing is signed then
  */
 export async function anchor(ctx: Context): Promise<number> {
   let appended = 0;
@@ -28,12 +32,19 @@ export async function anchor(ctx: Context): Promise<number> {
   return appended;
 }
 
+type Tree = Pick<SignedCheckpoint, "size" | "root">;
+
 async function signCheckpoint(ctx: Context): Promise<void> {
   const grown = await ctx.store.read(async ({ instance, log }) => {
     const size = await log.size();
     const newest = await log.newestCheckpoint();
     if (size === (newest?.size ?? 0)) return null;
-    return { size, root: await log.root(size), instanceId: (await instance.get()).id };
+    const root = await log.root(size);
+    if (newest !== null && !(await continues(log, newest, { size, root })))
+      throw new Error(
+        `the stored log does not continue its checkpoint ${newest.number} of ${newest.size} leaves: it was changed, so nothing is signed; holdfast audit names what disagrees`,
+      );
+    return { size, root, instanceId: (await instance.get()).id };
   });
   if (grown === null) return;
   const { size, root, instanceId } = grown;
@@ -44,6 +55,17 @@ async function signCheckpoint(ctx: Context): Promise<void> {
   const line = await signText(text, key, ctx.tokens.signBytes);
   const note = formatSignedNote({ text, lines: [line] });
   await ctx.store.keepCheckpoint({ size, root, note });
+}
+
+/**
+ * Whether the log as it is stored begins with the tree that was signed last. Two checkpoints that contradict each other would prove
+ * to everybody that this instance rewrote its log.
+ */
+async function continues(log: Reader["log"], signed: LogCheckpoint, { size, root }: Tree): Promise<boolean> {
+  const { size: from, root: fromRoot } = checkpointIn(signed.note).checkpoint;
+  if (from > size) return false;
+  const proof = await log.consistencyProof(from, size);
+  return verifyConsistency({ from, to: size, fromRoot, toRoot: root, proof });
 }
 
 /** The keys of the log's checkpoints: the instance's signing key under the log's name, and those that it replaced. */

@@ -69,11 +69,11 @@ async function chainRefOf(
 
 /**
  * The proof that an entry is in the log, at the first checkpoint that covers it and that a chain has confirmed, so that `chainRef`
- * names a block with this very checkpoint; else at the first that a witness signed; else at the first one. Null while no checkpoint
- * covers it.
+ * names a block with this very checkpoint; else at the first that all configured witnesses signed, since a reader may ask for any of
+ * them; else at one that most of them signed; else at the first one. Null while no checkpoint covers it.
  */
 export async function readAnchor(
-  { chain }: Context,
+  { chain, witness: { witnesses } }: Context,
   reader: Reader,
   place: LogPlace,
 ): Promise<Anchor | null> {
@@ -82,7 +82,9 @@ export async function readAnchor(
   if (leafIndex === null || place.checkpoint === null) return null;
   const least = leafIndex + 1;
   const anchored = await logAnchors.firstConfirmed(least);
-  const checkpoint = await log.checkpointOf(anchored?.size ?? (await cosignatures.firstSize(least)) ?? least);
+  const names = witnesses.map(({ key }) => key.name);
+  const best = anchored?.size ?? (await cosignatures.bestSize(least, names)) ?? least;
+  const checkpoint = await log.checkpointOf(best);
   if (checkpoint === null) return null;
   const { size, root } = checkpoint;
   return {

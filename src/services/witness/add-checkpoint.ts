@@ -1,5 +1,11 @@
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { cosign, formatSignatureLine, formatSignedNote, verifyNote } from "../../core/signed-note.ts";
+import {
+  cosign,
+  formatSignatureLine,
+  formatSignedNote,
+  type NoteKey,
+  verifyNote,
+} from "../../core/signed-note.ts";
 import { SECOND_MS } from "../../core/time.ts";
 import {
   type AddCheckpoint,
@@ -9,7 +15,7 @@ import {
   type WitnessedLog,
 } from "../../core/witness.ts";
 import type { Context } from "../context.ts";
-import { awaitsAcknowledgement } from "../instance.ts";
+import { awaitsAcknowledgement, isLostKey } from "../instance.ts";
 
 /** The size at which the witness stands, where the log believed another; or that the proof shows nothing. */
 type NotAdded = { readonly stands: number } | "unproved";
@@ -19,6 +25,9 @@ export type Added = { readonly lines: string } | NotAdded;
 
 /** A checkpoint that is offered again so soon is answered as before, and nothing is written. */
 const SAME_FOR_MS = 60 * SECOND_MS;
+
+/** A clock that is corrected in small steps may be behind the ledger by less than this. */
+const BEHIND_ALLOWED_MS = 5 * SECOND_MS;
 
 /**
  * Cosigns a log's checkpoint where it continues the last one that was cosigned (C2SP, tlog-witness, "add-checkpoint"). What was
@@ -37,9 +46,11 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
   if (!verified || verified.length === 0) {
     return refuse("checkpoint_not_signed", `The checkpoint is not signed by a known key of ${origin}.`);
   }
-  // Signatures of others are not kept: nobody says whose they are, or how many there could be.
-  const lines = verified.map(({ line }) => line);
-  const kept = await keep(ctx, asked, formatSignedNote({ text: asked.note.text, lines }));
+  // One line of each key is kept: of others nobody says whose they are, and more would make the note too long to be read.
+  const lines = log.keys.flatMap((key) => verified.find((one) => one.key === key)?.line ?? []);
+  if (ctx.store.lastRecordedAt() - ctx.now() > BEHIND_ALLOWED_MS) return CLOCK_IS_BEHIND;
+  const { key } = await witness.signer();
+  const kept = await keep(ctx, key, asked, formatSignedNote({ text: asked.note.text, lines }));
   return isRefusal(kept) || kept === "unproved" || "stands" in kept
     ? kept
     : { lines: await cosignatureOf(ctx, kept) };
@@ -48,7 +59,7 @@ export async function addCheckpoint(ctx: Context, body: string): Promise<Added |
 type Kept = WitnessedLog | NotAdded;
 
 /** Puts the checkpoint in place of the last one, where it continues that. */
-function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<Kept | Refusal> {
+function keep({ store }: Context, key: NoteKey, asked: AddCheckpoint, note: string): Promise<Kept | Refusal> {
   const { origin } = asked.checkpoint;
   return store.execute({
     scope: null,
@@ -58,16 +69,19 @@ function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<K
       change?: { put: [{ kind: "witnessedLog"; before: WitnessedLog | null; row: WitnessedLog }] };
     } {
       if (awaitsAcknowledgement(instance)) return { answer: MAY_HAVE_FORGOTTEN };
-      const known = before && checkpointIn(before.note).checkpoint;
-      const judgement = judgeCheckpoint(known, asked);
+      if (isLostKey(instance, key)) return { answer: KEY_IS_LOST };
+      const known = before && checkpointIn(before.note);
+      const judgement = judgeCheckpoint(known?.checkpoint ?? null, asked);
       switch (judgement) {
         case "other_size":
         case "other_root":
-          return { answer: { stands: known?.size ?? 0 } };
+          return { answer: { stands: known?.checkpoint.size ?? 0 } };
         case "unproved":
           return { answer: "unproved" };
         case "same":
-          if (before && recordedAt - before.cosignedAt < SAME_FOR_MS) return { answer: before };
+          // The lines after the root may differ, and they are signed too.
+          if (before && known?.note.text === asked.note.text && recordedAt - before.cosignedAt < SAME_FOR_MS)
+            return { answer: before };
       }
       const row = { origin, note, cosignedAt: recordedAt };
       return { answer: row, change: { put: [{ kind: "witnessedLog", before, row }] } };
@@ -79,6 +93,17 @@ function keep({ store }: Context, asked: AddCheckpoint, note: string): Promise<K
 const MAY_HAVE_FORGOTTEN = refuse(
   "restore_unacknowledged",
   "The witness was restored from a backup, which may have forgotten checkpoints. It signs again when its operator has run `holdfast restore acknowledge`.",
+);
+
+/** A time never goes back in the ledger, so a clock that once was ahead would sign times of the future. */
+const CLOCK_IS_BEHIND = refuse(
+  "internal_error",
+  "The witness's clock is behind its ledger, so a cosignature would have a time that has not come yet. It signs again once the clock is right and has passed the ledger's last commit.",
+);
+
+const KEY_IS_LOST = refuse(
+  "restore_unacknowledged",
+  "The witness was restored from a backup, and has the key that it had before, of whose signatures it may have forgotten some. It signs again when its operator has given it a new key.",
 );
 
 /** The signature line of this witness on what it has kept. It is the same whenever it is asked for. */

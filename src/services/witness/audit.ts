@@ -44,6 +44,8 @@ export async function auditByWitness(ctx: Context, named: string): Promise<Witne
   const witness = askedOf(ctx, named);
   if (isRefusal(witness)) return witness;
   const log = await ownLogOf(ctx);
+  // Before it is asked, since it may sign more meanwhile.
+  const kept = await agreementBelow(ctx, log, witness, Number.MAX_SAFE_INTEGER);
   const stands = await standingOf(ctx, log, witness);
   const about = { witness: witness.name, url: witness.url };
   if ("away" in stands) {
@@ -51,15 +53,19 @@ export async function auditByWitness(ctx: Context, named: string): Promise<Witne
     return { ...about, size: null, agrees_to: 0, problem };
   }
   const { size } = stands;
-  if (stands.agrees) return { ...about, size, agrees_to: size, problem: null };
-  const agreesTo = await agreementBelow(ctx, log, witness, size);
-  return {
-    ...about,
-    size,
-    agrees_to: agreesTo,
-    problem: problemOf(witness, size, agreesTo, await log.size()),
-  };
+  const agreesTo = stands.agrees ? size : await agreementBelow(ctx, log, witness, size);
+  const problem =
+    kept > stands.stood
+      ? fallBackOf(witness, stands, kept)
+      : stands.agrees
+        ? null
+        : problemOf(witness, size, agreesTo, await log.size());
+  return { ...about, size, agrees_to: agreesTo, problem };
 }
+
+/** The witness, not this log, is what went wrong: it would sign a fork of what it has forgotten. */
+const fallBackOf = ({ name, url }: Asked, { stood, agrees }: Stands, kept: number): string =>
+  `the witness ${name} (${url}) ${agrees ? "stood" : "has signed another log"} at ${stood} leaves, but its signature of this log at ${kept} leaves is kept here: it has forgotten what it signed, as after a restore, so its signatures prove nothing until it has a new key`;
 
 function problemOf({ name, url }: Asked, size: number, agreesTo: number, ownSize: number): string {
   const known =
@@ -73,7 +79,13 @@ function problemOf({ name, url }: Asked, size: number, agreesTo: number, ownSize
   return `the witness ${name} (${url}) ${what}; ${known}, so they part between the leaves ${agreesTo} and ${size}`;
 }
 
-type Standing = { readonly size: number; readonly agrees: boolean } | { readonly away: string };
+type Stands = {
+  readonly size: number;
+  /** The size before it was asked, since an offer lets it go on. */
+  readonly stood: number;
+  readonly agrees: boolean;
+};
+type Standing = Stands | { readonly away: string };
 
 /** Where the witness stands. A Holdfast shows the note that it signed; of any other it is found out by an offer. */
 async function standingOf(ctx: Context, log: OwnLog, witness: Asked): Promise<Standing> {
@@ -87,7 +99,7 @@ async function standingOf(ctx: Context, log: OwnLog, witness: Asked): Promise<St
     return { away: `what it shows is not signed by ${witness.key ? "its key" : "a key of this log"}` };
   const { size, root } = shown.checkpoint;
   const agrees = size <= (await log.size()) && sameHash(root, await log.root(size));
-  return { size, agrees };
+  return { size, stood: size, agrees };
 }
 
 /** An offer of the newest checkpoint, which a witness that agrees signs. */
@@ -99,11 +111,11 @@ async function standingByOffer(ctx: Context, log: OwnLog, { key, url }: Asked): 
   const offered = await offerCheckpoint(ctx, log, { key, url }, newest, 0);
   switch (offered.outcome) {
     case "cosigned":
-      return { size: newest.size, agrees: true };
+      return { size: newest.size, stood: offered.from, agrees: true };
     case "away":
       return { away: offered.why };
     default:
-      return { size: offered.size, agrees: false };
+      return { size: offered.size, stood: offered.size, agrees: false };
   }
 }
 
@@ -122,9 +134,12 @@ async function agreementBelow(ctx: Context, log: OwnLog, { key }: Asked, below: 
     const last = page.at(-1);
     if (!last) return 0;
     from = last.size;
+    // What the witness signed with a former key of the same name says nothing here.
+    const ofKey = page.filter(({ line }) => parseSignatureLines(line)?.some(({ id }) => id === key.id));
     // Only where the smallest agrees can a larger one of the page.
-    if (!(await isAsSigned(ctx, log, key, last))) continue;
-    for (const kept of page) if (await isAsSigned(ctx, log, key, kept)) return kept.size;
+    const smallest = ofKey.at(-1);
+    if (smallest === undefined || !(await isAsSigned(ctx, log, key, smallest))) continue;
+    for (const kept of ofKey) if (await isAsSigned(ctx, log, key, kept)) return kept.size;
   }
 }
 

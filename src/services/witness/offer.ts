@@ -10,11 +10,11 @@ import type { Context } from "../context.ts";
 import type { OwnLog } from "./own-log.ts";
 
 /**
- * What came of an offer: the witness's signature; or that it has signed another log under this name (`parted`, somewhere before
+ * What came of an offer: the witness's signature, and the size at which it stood before; or that it has signed another log under this name (`parted`, somewhere before
  * the size that it gives) or a longer one (`behind`); or that it did not answer as a witness does.
  */
 export type Offered =
-  | { readonly outcome: "cosigned"; readonly line: SignatureLine }
+  | { readonly outcome: "cosigned"; readonly line: SignatureLine; readonly from: number }
   | { readonly outcome: "parted" | "behind"; readonly size: number }
   | { readonly outcome: "away"; readonly why: string };
 
@@ -43,7 +43,7 @@ export async function offerCheckpoint(
     const answer = await ctx.witness.ask(`${url}/add-checkpoint`, formatAddCheckpoint(stands, proof, note));
     if ("failed" in answer) return { outcome: "away", why: answer.failed };
     const { status, text } = answer;
-    if (status === 200) return cosignedBy(ctx, key, note, text);
+    if (status === 200) return cosignedBy(ctx, key, note, text, stands);
     if (status === 422) return { outcome: "parted", size: stands };
     const said = status === 409 ? parseTreeSize(text.replace(/\n$/, "")) : null;
     if (said === null) return { outcome: "away", why: `answers ${status}` };
@@ -60,12 +60,13 @@ async function cosignedBy(
   key: Witness["key"],
   note: string,
   answered: string,
+  from: number,
 ): Promise<Offered> {
   const lines = parseSignatureLines(answered);
   const { text } = checkpointIn(note).note;
   const [found] = (lines && (await verifyNote({ text, lines }, [key], witness.verify))) ?? [];
   return found
-    ? { outcome: "cosigned", line: found.line }
+    ? { outcome: "cosigned", line: found.line, from }
     : { outcome: "away", why: "answers without a signature of its key" };
 }
 

@@ -249,11 +249,15 @@ function takeOwnTables(raw: Database): { readonly backedUpAt: number; readonly k
   };
 }
 
+/** A key that cosigned before the backup may have cosigned after it too. The copy does not know what, so the key is lost to it. */
+const LOSE_WITNESS_KEY = `lost_witness_keys = CASE WHEN witness_key IS NULL THEN lost_witness_keys
+  ELSE json_insert(lost_witness_keys, '$[#]', witness_key) END, witness_key = NULL`;
+
 /** Marks the instance as restored, and gives its id; null unless there is exactly one instance. */
 function markRestored(raw: Database, { now, verifiedBy, newAuditEntryId }: Mark): string | null {
   const [instance, another] = raw
     .query<{ id: string }, [number]>(
-      "UPDATE instances SET restored_at = ?, acknowledged_at = NULL RETURNING id",
+      `UPDATE instances SET restored_at = ?, acknowledged_at = NULL, ${LOSE_WITNESS_KEY} RETURNING id`,
     )
     .all(now);
   if (instance === undefined || another !== undefined) return null;

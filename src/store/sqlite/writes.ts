@@ -187,6 +187,7 @@ const INSTANCE_CHANGES = [
   "capsuleDays",
   "restoredAt",
   "acknowledgedAt",
+  "witnessKey",
 ] as const;
 
 /** The instance, endpoints and deliveries: inserted, or updated. */
@@ -197,10 +198,7 @@ export function operationRows(tables: Tables) {
       tables
         .insert(instances)
         .values(placeholdersOf(instances))
-        .onConflictDoUpdate({
-          target: instances.id,
-          set: excludedOf(instances, ...INSTANCE_CHANGES),
-        }),
+        .onConflictDoUpdate({ target: instances.id, set: excludedOf(instances, ...INSTANCE_CHANGES) }),
     webhook: () =>
       tables
         .insert(webhooks)

@@ -258,6 +258,15 @@ describe("an altered receipt is refused, and what does not match is named:", () 
   });
 });
 
+test("of a file that is wrong throughout, the first problems are enough", async () => {
+  const trace = Array.from({ length: 100_000 }, () => ({}));
+  const before = performance.now();
+  expect((await verify({ ...good.released, trace })).problems.length).toBe(10);
+  const many = Array.from({ length: 20 }, () => good.released.trace[0]);
+  expect((await verify({ ...good.released, trace: many })).problems.length).toBeLessThan(20);
+  expect(performance.now() - before).toBeLessThan(5_000);
+});
+
 test("junk is refused, and nothing throws", async () => {
   await fc.assert(
     fc.asyncProperty(

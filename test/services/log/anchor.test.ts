@@ -1,5 +1,7 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createPublicKey, verify as verifySignature } from "node:crypto";
+import { join } from "node:path";
 import { parseCheckpoint } from "../../../src/core/checkpoint.ts";
 import { leafHash, verifyInclusion } from "../../../src/core/merkle.ts";
 import { parseSignedNote } from "../../../src/core/signed-note.ts";
@@ -101,6 +103,40 @@ describe("anchoring", () => {
     expect(ctx.reader.log.newestCheckpoint()).toBeNull();
     expect(await anchor(ctx)).toBe(3);
     expect([newest().number, newest().size]).toEqual([1, 5]);
+  });
+});
+
+describe("a log whose stored hashes were changed", () => {
+  const TILE = "log_tiles WHERE level = 0 AND tile = 0";
+  /** Writes 32 bytes into the tile by hand, past its guard, and gives those that were there. */
+  function exchange(leaf: number, hash: Uint8Array): Uint8Array {
+    const raw = new Database(join(ctx.folder, "holdfast.db"));
+    const { hashes } = raw.query<{ hashes: Uint8Array }, []>(`SELECT hashes FROM ${TILE}`).get()!;
+    const before = hashes.slice(leaf * 32, (leaf + 1) * 32);
+    hashes.set(hash, leaf * 32);
+    const { sql } = raw
+      .query<{ sql: string }, []>("SELECT sql FROM sqlite_master WHERE name = 'log_tiles_only_grow'")
+      .get()!;
+    raw.run("DROP TRIGGER log_tiles_only_grow");
+    raw.run("UPDATE log_tiles SET hashes = ? WHERE level = 0 AND tile = 0", [hashes]);
+    raw.run(sql);
+    raw.close();
+    return before;
+  }
+
+  test("is not signed, and says so; it is signed again once they are right", async () => {
+    await opened(3);
+    await anchor(ctx);
+    const signed = newest();
+    for (const leaf of [0, 2]) {
+      const right = exchange(leaf, new Uint8Array(32));
+      await opened(1);
+      await expect(anchor(ctx)).rejects.toThrow("does not continue its checkpoint 1 of 3 leaves");
+      expect(newest()).toEqual(signed);
+      exchange(leaf, right);
+    }
+    await anchor(ctx);
+    expect([newest().number, newest().size]).toEqual([2, 5]);
   });
 });
 

@@ -58,7 +58,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  await mine.close();
+  await mine.close(/: no checkpoint has this size$/);
   await theirs.close();
 });
 
@@ -142,6 +142,44 @@ describe("the proof that an entry is in the log", () => {
     await grow(1);
     await holds(5, 6, 1);
   });
+
+  test("is at the first that all witnesses signed, where one was away for a while", async () => {
+    const [a, b] = ["a", "b"].map((name, index) =>
+      noteSignerOf(name, "cosignature", new Uint8Array(32).fill(20 + index)),
+    );
+    const both = [a!, b!].map(({ key }) => ({ key, url: URL }));
+    const sign = async (size: number, ...names: string[]) => {
+      const line = { name: "any", id: "00000000", signature: new Uint8Array(72) };
+      for (const name of names) await keepCosignature(mine, name, size, line);
+    };
+    const sizeAt = async (leafIndex: number, witnesses: readonly Witness[]) => {
+      const ctx = { ...mine, witness: { ...mine.witness, witnesses } };
+      const found = await mine.store.read((reader) => readAnchor(ctx, reader, { leafIndex, checkpoint: 1 }));
+      return found?.size;
+    };
+    for (let size = 1; size <= 6; size++) await grow(1);
+    await sign(1, "former");
+    await sign(2, "a");
+    await sign(3, "b", "former", "other");
+    expect(await sizeAt(0, both)).toBe(2);
+    // Those of former witnesses are better than none.
+    expect([await sizeAt(0, []), await sizeAt(2, [both[0]!])]).toEqual([1, 3]);
+    await sign(4, "a", "b");
+    await sign(5, "a", "b");
+    await sign(6, "a");
+    expect([await sizeAt(0, both), await sizeAt(3, both), await sizeAt(4, both)]).toEqual([4, 4, 5]);
+    expect([await sizeAt(5, both), await sizeAt(0, both.slice(1))]).toEqual([6, 3]);
+  });
+
+  test("looks no further than a thousand signatures", async () => {
+    const keep = (name: string, size: number) =>
+      keepCosignature(mine, name, size, { name, id: "00000000", signature: new Uint8Array(72) });
+    await Promise.all(Array.from({ length: 1_001 }, (_, index) => keep("a", index + 1)));
+    await keep("a", 1_002);
+    await keep("b", 1_002);
+    const { bestSize } = mine.reader.cosignatures;
+    expect([bestSize(1, ["a", "b"]), bestSize(2, ["a", "b"])]).toEqual([1, 1_002]);
+  });
 });
 
 describe("a witness that has signed another log", () => {
@@ -194,6 +232,61 @@ test("among very many signatures the largest that fits is found", async () => {
   const lines = [await cosign(text, signer.key, 1, signer.sign)];
   instead = { status: 200, text: formatSignedNote({ text, lines }) };
   expect(await audit()).toMatchObject({ size: many + 1, agrees_to: few });
+});
+
+test("what the witness signed with a former key does not hide what it signed with its key", async () => {
+  const former = noteSignerOf(signer.key.name, "cosignature", new Uint8Array(32).fill(8));
+  const log = await ownLogOf(mine);
+  for (const by of [former, signer]) {
+    const size = await grow(1);
+    const text = formatCheckpoint({ origin: log.origin, size, root: await log.root(size), extensions: [] });
+    await keepCosignature(mine, signer.key.name, size, await cosign(text, by.key, 1, by.sign));
+  }
+  await grow(1);
+  await showOtherLog(3);
+  expect(await audit()).toMatchObject({ size: 3, agrees_to: 2 });
+});
+
+describe("a witness that has forgotten what it signed", () => {
+  /** The witness as it was before it signed anything. */
+  async function fallsBack(): Promise<void> {
+    const { witness } = theirs;
+    await theirs.close();
+    theirs = createTestContext({ witness });
+  }
+
+  test("is a problem, whether or not it shows where it stands", async () => {
+    const first = await grow(2);
+    const before = (await (await ownLogOf(mine)).newest())!;
+    const kept = await grow(2);
+    await cosigned();
+    const newest = await grow(1);
+    const forgot = (stood: number) =>
+      `stood at ${stood} leaves, but its signature of this log at ${kept} leaves is kept here`;
+    await fallsBack();
+    must((await addCheckpoint(theirs, formatAddCheckpoint(0, [], before.note))) as { lines: string });
+    const shown = await audit();
+    expect(shown).toMatchObject({
+      size: first,
+      agrees_to: first,
+      problem: expect.stringContaining(forgot(first)),
+    });
+    shows = false;
+    const asked = await audit();
+    expect(asked).toMatchObject({ size: newest, problem: expect.stringContaining(forgot(first)) });
+    // By now it has signed more than what is kept.
+    expect(await audit()).toMatchObject({ size: newest, problem: null });
+  });
+
+  test("is what went wrong where it then signed another log", async () => {
+    await grow(3);
+    await cosigned();
+    await fallsBack();
+    await showOtherLog(2);
+    expect((await audit()).problem).toContain(
+      "has signed another log at 2 leaves, but its signature of this log at 3 leaves is kept here",
+    );
+  });
 });
 
 describe("a witness that says nothing", () => {

@@ -1,14 +1,42 @@
-import { and, asc, count, desc, eq, gte, lt, min, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, lt, sql } from "drizzle-orm";
 import { WITNESSES_MAX } from "../../../core/witness.ts";
+import { lazily } from "../lazily.ts";
 import type { Tables } from "../open.ts";
 import { fieldsOf } from "../rows.ts";
 import { cosignatures, witnessedLogs } from "../tables/witnesses.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
+/** So many signatures are looked through for a checkpoint that all witnesses signed: of hours in which one of them was away. */
+const LOOKED_AT = 1_000;
+
 export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witnessedLogs" | "cosignatures"> {
   const { size, witness } = cosignatures;
   const log = fieldsOf(witnessedLogs);
   const cosignature = fieldsOf(cosignatures);
+  const signers = sql<number>`sum(${witness} IN (SELECT value FROM json_each(${sql.placeholder("names")})))`;
+  const end = sql`(SELECT ${size} FROM ${cosignatures} WHERE ${size} >= ${sql.placeholder("from")} ORDER BY ${size} LIMIT 1 OFFSET ${sql.raw(`${LOOKED_AT}`)})`;
+  const sizes = () =>
+    tables
+      .select({ size })
+      .from(cosignatures)
+      .where(
+        sql`${size} >= ${sql.placeholder("from")} AND ${size} <= coalesce(${end}, ${sql.raw(`${Number.MAX_SAFE_INTEGER}`)})`,
+      )
+      .groupBy(size)
+      .limit(1)
+      .$dynamic();
+  // It ends at the first one that it finds, mostly at once.
+  const signedByAll = lazily(() => {
+    const statement = sizes()
+      .having(sql`${signers} = ${sql.placeholder("all")}`)
+      .orderBy(asc(size))
+      .prepare();
+    return (asked: Record<string, unknown>) => statement.get(asked);
+  });
+  const signedByMost = lazily(() => {
+    const statement = sizes().orderBy(desc(signers), asc(size)).prepare();
+    return (asked: Record<string, unknown>) => statement.get(asked);
+  });
   return {
     witnessedLogs: {
       get: (origin) =>
@@ -24,12 +52,10 @@ export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witne
           .orderBy(asc(witness))
           .limit(WITNESSES_MAX)
           .all(),
-      firstSize: (from) =>
-        tables
-          .select({ first: min(size) })
-          .from(cosignatures)
-          .where(gte(size, from))
-          .get()?.first ?? null,
+      bestSize(from, names) {
+        const asked = { from, names: JSON.stringify(names) };
+        return (signedByAll({ ...asked, all: names.length }) ?? signedByMost(asked))?.size ?? null;
+      },
       count: () => tables.select({ all: count() }).from(cosignatures).get()?.all ?? 0,
       after: (after, name, limit) =>
         tables

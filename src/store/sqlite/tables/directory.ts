@@ -29,6 +29,8 @@ export const instances = sqliteTable("instances", {
   restoredAt: int("restored_at"),
   acknowledgedAt: int("acknowledged_at"),
   restoredUnverifiedAt: int("restored_unverified_at"),
+  witnessKey: text("witness_key"),
+  lostWitnessKeys: json<readonly string[]>("lost_witness_keys").notNull().default([]),
 });
 
 export const organisations = sqliteTable("organisations", {

@@ -1,0 +1,47 @@
+import { parseNetwork } from "./networks.ts";
+import { checkSourceUrl } from "./source-url.ts";
+
+/** How settings of the usual kinds are read (README, "Configuration"). */
+
+/** Reads the text of a setting, or says what it must be. */
+export type Parse<Value> = (text: string) => Value | { readonly problem: string };
+
+export const integer =
+  (minimum: number, maximum: number): Parse<number> =>
+  (text) => {
+    const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= minimum && value <= maximum
+      ? value
+      : { problem: `must be an integer from ${minimum} to ${maximum}` };
+  };
+
+/** Identifiers follow from what a path stands for (`core/did-web.ts`), so it must stand for something. */
+export const url: Parse<string> = (text) => {
+  if (checkSourceUrl(text) !== null || /[?#]/.test(text))
+    return { problem: "must be an http or https URL, such as https://holdfast.example" };
+  return isDecodable(text)
+    ? text.replace(/\/+$/, "")
+    : { problem: "must be a URL with the digits of UTF-8 after each %, such as %20" };
+};
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const networks: Parse<readonly string[]> = (text) => {
+  const entries = text.split(",").map((entry) => entry.trim());
+  const wrong = entries.find((entry) => parseNetwork(entry) === null);
+  return wrong === undefined
+    ? entries
+    : { problem: `must be CIDRs such as 10.0.0.0/8, with commas between; ${wrong} is not a CIDR` };
+};
+
+export const token: Parse<string> = (given) =>
+  /^[\x21-\x7e]{16,256}$/.test(given)
+    ? given
+    : { problem: "must be 16 to 256 printable ASCII characters without spaces" };
