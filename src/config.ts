@@ -13,11 +13,7 @@ import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
-<<<<<<< HEAD
-import { integerFrom, type Parse, parseNetworks, parseUrl } from "./core/setting-forms.ts";
-=======
 import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
->>>>>>> main
 import { MINUTE_MS, SECOND_MS } from "./core/time.ts";
 import { type PrivateKey, parsePrivateKey } from "./core/wallet-key.ts";
 import type { LogToWitness, Witness } from "./core/witness.ts";
@@ -135,42 +131,42 @@ export const parsePassphrase: Parse<string> = (text) =>
     ? text
     : { problem: "must be 12 to 1024 characters in one line, such as five words drawn at random" };
 
-const RATE = integerFrom(1, 100_000_000);
+const RATE = integer(1, 100_000_000);
 
 const SETTINGS = {
   DATA: text,
   HOST: text,
-  PORT: integerFrom(0, 65_535),
-  BASE_URL: parseUrl,
-  DOCS_URL: parseUrl,
-  ALLOW_NETWORKS: parseNetworks,
-  FETCH_SECONDS: integerFrom(1, 60),
-  TRUST_PROXY: parseNetworks,
-  CONNECTIONS: integerFrom(8, 1_000_000),
+  PORT: integer(0, 65_535),
+  BASE_URL: url,
+  DOCS_URL: url,
+  ALLOW_NETWORKS: networks,
+  FETCH_SECONDS: integer(1, 60),
+  TRUST_PROXY: networks,
+  CONNECTIONS: integer(8, 1_000_000),
   RATE_READ: RATE,
   RATE_WRITE: RATE,
   RATE_BENCH: RATE,
-  IDEMPOTENCY_DAYS: integerFrom(1, 3_650),
-  CONTENT_BYTES: integerFrom(EVIDENCE_BYTES_MAX, Number.MAX_SAFE_INTEGER),
-  CAPSULE_DAYS: integerFrom(1, 3_650),
-  CAPSULE_BYTES: integerFrom(CAPSULE_BYTES_MIN, Number.MAX_SAFE_INTEGER),
+  IDEMPOTENCY_DAYS: integer(1, 3_650),
+  CONTENT_BYTES: integer(EVIDENCE_BYTES_MAX, Number.MAX_SAFE_INTEGER),
+  CAPSULE_DAYS: integer(1, 3_650),
+  CAPSULE_BYTES: integer(CAPSULE_BYTES_MIN, Number.MAX_SAFE_INTEGER),
   SIGSTORE_ROOT: text,
-  X402_ALLOW_NETWORKS: parseNetworks,
+  X402_ALLOW_NETWORKS: networks,
   X402_ASSETS: parseAssets,
   EVM_RPC: parseEndpoints,
-  CHECKPOINT_MS: integerFrom(10, 60 * MINUTE_MS),
+  CHECKPOINT_MS: integer(10, 60 * MINUTE_MS),
   WITNESS_FOR: parseLogs,
   WITNESSES: parseWitnesses,
-  WITNESS_ALLOW_NETWORKS: parseNetworks,
+  WITNESS_ALLOW_NETWORKS: networks,
   ANCHOR: parseAnchor,
   ANCHOR_RPC: parseEndpoint,
   // Nodes keep the state of the last 128 blocks, where the wallet's nonce is read.
-  ANCHOR_CONFIRMATIONS: integerFrom(1, 100),
-  ANCHOR_MINUTES: integerFrom(1, 10_080),
+  ANCHOR_CONFIRMATIONS: integer(1, 100),
+  ANCHOR_MINUTES: integer(1, 10_080),
   ANCHOR_FEE_MAX: parseGwei,
   BACKUP_FOLDER: text,
-  BACKUP_KEEP: integerFrom(1, 10_000),
-  BACKUP_HOUR: integerFrom(0, 23),
+  BACKUP_KEEP: integer(1, 10_000),
+  BACKUP_HOUR: integer(0, 23),
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
