@@ -204,8 +204,7 @@ function auditEscalations(say: Say, warrant: Warrant, belongings: Belongings, wh
     say(`${what}: is ${warrant.state} with ${waiting.length} escalations that are not resolved`);
   }
   const raised = belongings.trace.filter(({ to_state: to }) => RAISING.includes(to)).length;
-  if (found.length < raised)
-    say(`${what}: has ${found.length} escalations, and its trace raised ${raised}`);
+  if (found.length < raised) say(`${what}: has ${found.length} escalations, and its trace raised ${raised}`);
   for (const escalation of found) {
     const which = `${what}: its escalation ${escalation.id}`;
     if (!isOf(warrant, escalation)) say(`${which} is of another organisation or mode`);
