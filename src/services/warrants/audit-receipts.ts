@@ -19,13 +19,20 @@ export async function auditReceipts(
   did: (receipts: number) => void,
 ): Promise<readonly string[]> {
   const problems: string[] = [];
-  for (const id of await ctx.store.read(({ warrants }) => warrants.someSettled(RECEIPTS))) {
-    const found = await problemsOfReceipt(ctx, id);
-    problems.push(...found.map((problem) => `the receipt of warrant ${id}: ${problem}`));
-    did(1);
+  try {
+    for (const id of await ctx.store.read(({ warrants }) => warrants.someSettled(RECEIPTS))) {
+      const found = await problemsOfReceipt(ctx, id);
+      problems.push(...found.map((problem) => `the receipt of warrant ${id}: ${problem}`));
+      did(1);
+    }
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    problems.push(`no receipt can be made: ${error.message}`);
   }
   return problems;
 }
+
+/** Throws a refusal where none can be made, since the key is missing. */
 
 async function problemsOfReceipt(ctx: Context, id: string): Promise<readonly string[]> {
   try {
@@ -34,7 +41,8 @@ async function problemsOfReceipt(ctx: Context, id: string): Promise<readonly str
     const against = { jwks: ctx.tokens.jwks, witnesses: [] };
     return (await verifyReceipt(JSON.parse(JSON.stringify(receipt)), against, sha256Bytes)).problems;
   } catch (error) {
-    // A damaged row cannot be read, and a key may be missing. The other receipts are worth verifying all the same.
-    return [`cannot be made: ${isRefusal(error) || error instanceof Error ? error.message : String(error)}`];
+    if (isRefusal(error)) throw error;
+    // A damaged row cannot be read. The other receipts are worth verifying all the same.
+    return [`cannot be made: ${error instanceof Error ? error.message : String(error)}`];
   }
 }
