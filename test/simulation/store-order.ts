@@ -7,16 +7,20 @@ export type StoreOrder = {
   inOrder<T>(begin: readonly (() => Promise<T>)[]): Promise<readonly T[]>;
 };
 
+/** A check keeps its capsule before its outcome is decided, and the outcomes of two checks may overtake each other meanwhile. */
+const keepsCapsule = (command: { readonly needs?: object }): boolean =>
+  command.needs !== undefined && ("newestCapsule" in command.needs || "capsule" in command.needs);
+
 const NOT_YET = Number.MAX_SAFE_INTEGER;
 
 /** Watches the commands of a context's store. A verb that reads first comes to the store later than one that does not. */
 export function watchStoreOrder({ store }: TestContext): StoreOrder {
   const turns = new AsyncLocalStorage<{ place: number }>();
   let place = 0;
-  const execute = store.execute.bind(store) as (command: unknown) => Promise<unknown>;
-  store.execute = ((command: unknown) => {
+  const execute = store.execute.bind(store) as (command: object) => Promise<unknown>;
+  store.execute = ((command: object) => {
     const turn = turns.getStore();
-    if (turn?.place === NOT_YET) turn.place = place++;
+    if (turn?.place === NOT_YET && !keepsCapsule(command)) turn.place = place++;
     return execute(command);
   }) as typeof store.execute;
   return {

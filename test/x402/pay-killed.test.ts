@@ -90,8 +90,15 @@ const KILLS: Readonly<Record<string, Kill>> = {
     answer: { state: "released" },
     end: "released",
   },
-  "once it is over": {
+  "with its capsule": {
     commits: 6,
+    left: "answered",
+    isPaid: true,
+    answer: { state: "released" },
+    end: "released",
+  },
+  "once it is over": {
+    commits: 7,
     left: "ended",
     isPaid: true,
     answer: { state: "released" },
