@@ -38,39 +38,43 @@ function createSimulation() {
 let simulation = createSimulation();
 afterAll(() => simulation.ctx.close());
 
-test(`${RUNS} random histories: the service and a plain model agree after every step`, async () => {
-  const histories = fc.asyncProperty(
-    setting,
-    // Without the bias to small numbers, which are not special here and would make all histories similar.
-    fc.noBias(fc.array(step, { minLength: 15, maxLength: 45, size: "max" })),
-    async (given, steps) => {
-      if (simulation.runs === RUNS_OF_A_DATABASE) {
-        const { ctx } = simulation;
-        simulation = createSimulation();
-        await ctx.close();
-      }
-      simulation.runs += 1;
-      simulation.gates.clear();
-      const { ctx, gates, store } = simulation;
-      const run = new Run(await createSimulated(ctx, given), ctx, gates, store);
-      try {
-        for (const next of [...firstSteps(given), ...steps]) await run.step(next);
-        await run.finishAll();
-        expect(await ctx.store.audit()).toEqual([]);
-      } catch (error) {
-        // Shrinking needs a new database: in this one the failure may not happen again.
-        run.abandon();
-        simulation = createSimulation();
-        throw error;
-      }
-    },
-  );
-  await fc.assert(histories, {
-    numRuns: RUNS,
-    ...(SEED !== undefined && { seed: Number(SEED) }),
-    ...(PATH !== undefined && { path: PATH }),
-  });
-}, LONGEST_MS);
+test(
+  `${RUNS} random histories: the service and a plain model agree after every step`,
+  async () => {
+    const histories = fc.asyncProperty(
+      setting,
+      // Without the bias to small numbers, which are not special here and would make all histories similar.
+      fc.noBias(fc.array(step, { minLength: 15, maxLength: 45, size: "max" })),
+      async (given, steps) => {
+        if (simulation.runs === RUNS_OF_A_DATABASE) {
+          const { ctx } = simulation;
+          simulation = createSimulation();
+          await ctx.close();
+        }
+        simulation.runs += 1;
+        simulation.gates.clear();
+        const { ctx, gates, store } = simulation;
+        const run = new Run(await createSimulated(ctx, given), ctx, gates, store);
+        try {
+          for (const next of [...firstSteps(given), ...steps]) await run.step(next);
+          await run.finishAll();
+          expect(await ctx.store.audit()).toEqual([]);
+        } catch (error) {
+          // Shrinking needs a new database: in this one the failure may not happen again.
+          run.abandon();
+          simulation = createSimulation();
+          throw error;
+        }
+      },
+    );
+    await fc.assert(histories, {
+      numRuns: RUNS,
+      ...(SEED !== undefined && { seed: Number(SEED) }),
+      ...(PATH !== undefined && { path: PATH }),
+    });
+  },
+  LONGEST_MS,
+);
 
 // Fewer runs may miss an outcome by chance. CI plays enough.
 test.skipIf(RUNS < 250)("the histories had every outcome that they should have", () => {
