@@ -10,7 +10,7 @@ import { logInfo, logWarning } from "../platform/log.ts";
 import { steadyNow } from "../platform/steady-clock.ts";
 import type { Sending } from "../services/chain/wallet.ts";
 import type { Context, OwnChain } from "../services/context.ts";
-import { awaitsAcknowledgement } from "../services/instance.ts";
+import { onceAcknowledged } from "./once-acknowledged.ts";
 
 /** Anchors of the log on a chain (README, "Anchors on a chain"). */
 
@@ -78,10 +78,7 @@ const jobOf = (ctx: Context, { run }: ChainAnchorsJob): Job => ({
   name: "chain-anchors",
   everyMs: 2 * SECOND_MS,
   // A copy of a ledger must not spend the wallet's money before somebody says that it is the one that goes on.
-  run: async () => {
-    const instance = await ctx.store.read((reader) => reader.instance.get());
-    if (!awaitsAcknowledgement(instance)) await run();
-  },
+  run: () => onceAcknowledged(run)(ctx),
 });
 
 const sendingWith = ({ chainId, url, confirmations, feeMax }: AnchorPlan, key: PrivateKey): Sending => ({
