@@ -1,16 +1,18 @@
 import { chainAnchoring, refuseWithoutWallet } from "./app/anchoring.ts";
 import { ensureBackupKey } from "./app/backup-keys.ts";
 import { backupJobs } from "./app/backups.ts";
-import { purchaseJobs, recoverPurchasesSoon } from "./app/buying.ts";
+import { purchaseJobs } from "./app/buying.ts";
 import { SELF } from "./app/children.ts";
 import { type ConnectionPlan, guardConnections, planConnections } from "./app/connections.ts";
 import { composeContext } from "./app/context.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
-import { JOBS, onRecoveryFault, startOperation } from "./app/operation.ts";
+import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
+import { recoverLeftovers } from "./app/recovery.ts";
 import { sigstoreRootOf } from "./app/sigstore.ts";
-import { openStore } from "./app/store.ts";
+import { consoleSite } from "./app/site.ts";
+import { openStore, watchMigration } from "./app/store.ts";
 import { baseUrlOf, docsUrlOf } from "./app/urls.ts";
 import { walCheckpointJob } from "./app/wal-checkpoint.ts";
 import { witnessJobs, witnessKeyOfServer } from "./app/witnessing.ts";
@@ -19,18 +21,18 @@ import { consolePages } from "./console/pages.ts";
 import { receiptPages } from "./console/receipt/page.ts";
 import { sha256 } from "./core/canonical.ts";
 import { isRefusal, type Refusal } from "./core/errors.ts";
+import { NO_PROGRESS, type Progress } from "./core/progress.ts";
 import { isoTime } from "./core/time.ts";
 import type { WebhookEndpoint } from "./core/webhook.ts";
 import { createShell } from "./http/shell.ts";
-import { recoverAtStart } from "./jobs/recover.ts";
 import { warnOfOpenFolder } from "./platform/disk.ts";
-import { logError, logInfo, logWarning } from "./platform/log.ts";
+import { logError, logWarning } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { createSignInLog } from "./platform/sign-in-log.ts";
 import { steadyNow } from "./platform/steady-clock.ts";
+import { offerSetUp } from "./services/admin/set-up.ts";
 import type { Context } from "./services/context.ts";
-import { awaitsAcknowledgement, isLostKey, rememberServer } from "./services/instance.ts";
-import { recoverDeliveriesAtStart } from "./services/webhooks/recover.ts";
+import { awaitsAcknowledgement, isLostKey } from "./services/instance.ts";
 import { refuseHalfRestored, removeRestoreLeftover } from "./store/sqlite/restore.ts";
 import { lockForServer } from "./store/sqlite/server-lock.ts";
 import type { SqliteStore } from "./store/sqlite/store.ts";
@@ -42,6 +44,8 @@ export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly ctx: Context;
+  /** The link with which the first organisation is made; null where there is one. It is for the machine's operator alone. */
+  readonly setUpUrl: string | null;
   /** Waits up to 10 s for running requests and jobs, then closes. */
   stop(): Promise<void>;
 };
@@ -50,10 +54,13 @@ export type RunningServer = {
  * Listens, recovers what a crash left unfinished, and starts the jobs. Requests that come earlier wait for the recovery. It
  * refuses where another server runs on the folder, or where the master key does not decrypt the stored secrets. It throws where
  * the port is taken, or where the ledger cannot be opened. After a refusal or an error nothing is left running.
+ *
+ * @param progress shows how far a change of the tables has come
  */
 export async function startServer(
   config: Config,
   secrets: Secrets = NO_SECRETS,
+  progress: Progress = NO_PROGRESS,
 ): Promise<RunningServer | Refusal> {
   const refused = refuseHalfRestored(config.data);
   if (refused) return refused;
@@ -68,7 +75,7 @@ export async function startServer(
   let server: RunningServer | Refusal | null = null;
   try {
     removeRestoreLeftover(config.data);
-    server = await startLocked(config, secrets, plan, opened);
+    server = await startLocked(config, secrets, plan, opened, progress);
     return server;
   } finally {
     if (server === null || isRefusal(server)) await opened.disposeAsync();
@@ -86,6 +93,7 @@ async function startLocked(
   secrets: Secrets,
   plan: ConnectionPlan,
   opened: AsyncDisposableStack,
+  progress: Progress,
 ): Promise<RunningServer | Refusal> {
   const { listener, ready, drain, close } = listen(config);
   opened.defer(close);
@@ -95,7 +103,7 @@ async function startLocked(
   const metrics = createMetrics();
   const store = openStore(config.data, {
     onCommitted: metrics.committed,
-    onPending: (changes) => logInfo("bringing the ledger's tables up to date", { changes }),
+    migrationWatch: watchMigration(progress),
   });
   opened.defer(store.close);
   const endpoints = await store.read((reader) => reader.webhooks.enabled());
@@ -144,7 +152,7 @@ async function startLocked(
     createShell(ctx, {
       docsUrl: docsUrlOf(config, port),
       pages: consolePages(baseUrl),
-      receiptPages,
+      ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
       workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
@@ -157,15 +165,19 @@ async function startLocked(
   );
   // Here at last: a start that is refused says nothing else.
   warnOfOpenFolder(config.data);
+  const setUpUrl = await offerSetUp(ctx);
   // Children start after the requests that came during the start, since both need the processor.
   setImmediate(warmUp);
   return {
     url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`,
     ctx,
+    setUpUrl,
     async stop() {
       ctx.places.close();
       ctx.signInThrottle.close();
-      await drain(ctx.deliverySlots);
+      ctx.live.close();
+      // Both at once: a mail server that hangs takes no time of its own.
+      await Promise.all([drain(ctx.deliverySlots), settledWithin([ctx.notices.slots.close()], DRAIN_MS)]);
       await opened.disposeAsync();
     },
   };
@@ -202,12 +214,7 @@ async function recover(ctx: Context, store: SqliteStore): Promise<void> {
       { instance_id: instance.id },
     );
   }
-  await recoverAtStart(ctx, onRecoveryFault);
-  await recoverPurchasesSoon(ctx).catch(onStartFault);
-  // Where these fail, as on a full disk, the service must still answer reads. The jobs try them again.
-  await rememberServer(ctx).catch(onStartFault);
-  await recoverDeliveriesAtStart(ctx).catch(onStartFault);
-  await JOBS.agents(ctx).catch(onStartFault);
+  await recoverLeftovers(ctx, onStartFault);
   try {
     // The last process may have left a long log. Later requests would wait while it is copied, so it is copied now.
     store.finishWalCheckpoint();

@@ -11,6 +11,7 @@ import type { BackupSchedule } from "./core/backup-schedule.ts";
 import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
+import { type MailServer, parseMailFrom, parseMailServer } from "./core/mail-settings.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
@@ -66,6 +67,8 @@ export type Config = {
   readonly anchor: AnchorPlan | null;
   /** Nightly backups; null where none are made. */
   readonly backups: BackupSchedule | null;
+  /** The address that mail is sent from; null means one at the name of the service. */
+  readonly mailFrom: string | null;
   /** What is logged: faults and warnings, or these and a line for each request. */
   readonly log: Log;
 };
@@ -94,6 +97,8 @@ export type Secrets = {
   readonly x402LiveKey: PrivateKey | null;
   /** The same, of the wallet that pays for anchors on a chain; null where there is none. */
   readonly anchorKey: PrivateKey | null;
+  /** The mail server, with its password; null where no mail is sent. */
+  readonly smtp: MailServer | null;
 };
 
 /** No secret is set. */
@@ -108,6 +113,7 @@ export const NO_SECRETS: Secrets = {
   x402SandboxKey: null,
   x402LiveKey: null,
   anchorKey: null,
+  smtp: null,
 };
 
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
@@ -167,6 +173,7 @@ const SETTINGS = {
   BACKUP_FOLDER: text,
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
+  MAIL_FROM: parseMailFrom,
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
@@ -185,6 +192,7 @@ const SECRETS = {
   X402_SANDBOX_KEY: parsePrivateKey,
   X402_LIVE_KEY: parsePrivateKey,
   ANCHOR_KEY: parsePrivateKey,
+  SMTP_URL: parseMailServer,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
@@ -264,6 +272,7 @@ export function readSecrets(
     x402SandboxKey: values.X402_SANDBOX_KEY ?? null,
     x402LiveKey: values.X402_LIVE_KEY ?? null,
     anchorKey: values.ANCHOR_KEY ?? null,
+    smtp: values.SMTP_URL ?? null,
     metricsToken: values.METRICS_TOKEN ?? null,
   };
 }
@@ -308,7 +317,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   ...{ witnessFor: values.WITNESS_FOR ?? [], witnesses: values.WITNESSES ?? [] },
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
-  anchor,
+  ...{ anchor, mailFrom: values.MAIL_FROM ?? null },
   backups:
     values.BACKUP_FOLDER === undefined
       ? null

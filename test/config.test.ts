@@ -27,6 +27,7 @@ const DEFAULTS: Config = {
   witnessAllowNetworks: [],
   anchor: null,
   backups: null,
+  mailFrom: null,
   log: "faults",
 };
 
@@ -189,6 +190,7 @@ describe("a bad value is refused with a message that names it", () => {
     LOG: ["all", "Requests", " faults"],
     BACKUP_KEEP: [...INTEGERS, "0", "10001"],
     BACKUP_HOUR: [...INTEGERS, "24"],
+    MAIL_FROM: ["holdfast", "@example.org", "a b@example.org", "a@b@example.org", "<a@example.org>"],
     BASE_URL: [
       ...URLS,
       "https://h.example/%zz",
@@ -344,6 +346,31 @@ describe("secrets", () => {
       x402LiveKey: `0x${digits.toLowerCase()}`,
       anchorKey: `0x${digits.toLowerCase()}`,
     });
+  });
+
+  test("of the mail server say how TLS begins", () => {
+    const smtp = (url: string) => {
+      const secrets = read({ HOLDFAST_SMTP_URL: url });
+      return isRefusal(secrets) ? secrets.refused : secrets.smtp;
+    };
+    const nobody = { user: null, password: null };
+    expect(smtp("smtps://me:p%40ss@mail.example.org")).toEqual({
+      ...{ host: "mail.example.org", port: 465, tls: "from the start" },
+      ...{ user: "me", password: "p@ss" },
+    });
+    expect(smtp("smtp://mail.example.org")).toEqual({
+      ...{ host: "mail.example.org", port: 587, tls: "starttls", ...nobody },
+    });
+    expect(smtp("smtp://localhost:25")).toEqual({ host: "localhost", port: 25, tls: "none", ...nobody });
+    expect(smtp("smtp://[::1]:25")).toEqual({ host: "::1", port: 25, tls: "none", ...nobody });
+    for (const bad of [
+      "mail.example.org",
+      "http://mail.example.org",
+      "smtp://h/x",
+      "smtp://h?tls=no",
+      "smtp://%zz@h",
+    ])
+      expect([bad, smtp(bad)]).toEqual([bad, "validation_failed"]);
   });
 
   const NO_KEYS = [

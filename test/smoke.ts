@@ -2,6 +2,7 @@
  * `bun run smoke`: drives dist/holdfast as an operator and an agent would, from empty folders and with an
  * empty environment. It knows only the command line and HTTP, and stops at the first thing that is wrong.
  */
+import { Database } from "bun:sqlite";
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +14,8 @@ const BINARY = resolve(import.meta.dir, "../dist/holdfast");
 const COMMAND_MS = 60_000;
 const READY_MS = 20_000;
 const DRAIN_MS = 10_000;
+/** More than what the store audits in one thread. */
+const LONG_BYTES = 80_000_000;
 
 type Settings = Record<string, string>;
 type Json = Record<string, unknown>;
@@ -98,11 +101,9 @@ async function serviceWorks(): Promise<void> {
     await passkeySignsIn(port);
     passed("a passkey is registered, and signs in");
 
-    server.kill("SIGTERM");
-    const late = setTimeout(() => server.kill("SIGKILL"), DRAIN_MS);
-    assert.equal(await server.exited, 0, "serve must end with 0 within 10 s of SIGTERM");
-    clearTimeout(late);
-    passed("SIGTERM ends it with 0");
+    await endsWhenAsked(server);
+
+    await longLedgerIsAudited(join(folder, "data", "holdfast.db"), () => run("audit"));
 
     await longWorkIsShown(folder, settings, async (url) => {
       const webhook = await json("webhooks", "create", ...account, "--url", url);
@@ -112,6 +113,25 @@ async function serviceWorks(): Promise<void> {
     server.kill("SIGKILL");
     await seller.stop(true);
   }
+}
+
+async function endsWhenAsked(server: Bun.Subprocess): Promise<void> {
+  server.kill("SIGTERM");
+  const late = setTimeout(() => server.kill("SIGKILL"), DRAIN_MS);
+  assert.equal(await server.exited, 0, "serve must end with 0 within 10 s of SIGTERM");
+  clearTimeout(late);
+  passed("SIGTERM ends it with 0");
+}
+
+/** The length of the file decides whether threads audit it, so free pages count. */
+async function longLedgerIsAudited(ledger: string, audit: () => Promise<unknown>): Promise<void> {
+  using raw = new Database(ledger);
+  raw.run("CREATE TABLE long (bytes)");
+  raw.run(`INSERT INTO long VALUES (zeroblob(${LONG_BYTES}))`);
+  raw.run("DROP TABLE long");
+  raw.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  await audit();
+  passed("a long ledger is audited in two threads");
 }
 
 async function secondServerIsRefused(folder: string, settings: Settings): Promise<void> {

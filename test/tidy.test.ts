@@ -19,6 +19,7 @@ const FUNCTION_LINES_MAX = 80;
 const sources = filesOf("src/**/*.{ts,tsx}");
 const tests = filesOf("test/**/*.{ts,tsx}");
 const all = [...sources, ...tests];
+const pages = [...filesOf("src/**/*.md"), { path: "README.md", text: readRepositoryFile("README.md") }];
 const paths = (files: readonly { readonly path: string }[]) => files.map(({ path }) => path);
 const manifest: Manifest = JSON.parse(readRepositoryFile("package.json"));
 
@@ -63,7 +64,7 @@ describe("what is dead", () => {
 describe("what the text may not say", () => {
   for (const rule of WORDING_RULES) {
     test(`${rule.why}: ${rule.not}`, () => {
-      expect(all.flatMap((file) => wordingProblems(file, rule))).toEqual([]);
+      expect([...all, ...pages].flatMap((file) => wordingProblems(file, rule))).toEqual([]);
     });
   }
 });

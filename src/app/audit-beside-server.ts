@@ -3,7 +3,7 @@ import { formatVerifierKey, type NoteKey, parseVerifierKey } from "../core/signe
 import { verifyEd25519 } from "../platform/note-keys.ts";
 import type { Context } from "../services/context.ts";
 import { auditSignatures, type Signers, signersOf } from "../services/log/audit.ts";
-import { auditFolder } from "../store/sqlite/audit.ts";
+import { auditQuickly } from "../store/sqlite/audit-threads.ts";
 import { ledgerFile } from "../store/sqlite/ledger-file.ts";
 import { connect } from "../store/sqlite/open.ts";
 import { createReadSnapshots } from "../store/sqlite/read-snapshots.ts";
@@ -16,7 +16,7 @@ const FILE_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** The server's own audit, each hour, in a child. It gets public keys alone. */
 export async function auditBesideServer(dataFolder: string, keys: string): Promise<readonly string[]> {
-  const problems = auditFolder(dataFolder, { fileBytesMax: FILE_BYTES_MAX });
+  const problems = await auditQuickly(dataFolder, { fileBytesMax: FILE_BYTES_MAX });
   const snapshots = createReadSnapshots(() => connect(ledgerFile(dataFolder), { readonly: true }));
   try {
     return [...problems, ...(await auditSignatures(snapshots, signersIn(keys), () => {}))];

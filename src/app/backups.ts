@@ -1,5 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
 import type { Config, Secrets } from "../config.ts";
 import type { NewestBackup } from "../core/backup-schedule.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
@@ -29,6 +30,8 @@ import { keyIdOf } from "../store/sqlite/last-line.ts";
 import { ledgerFile } from "../store/sqlite/ledger-file.ts";
 import { restoreBackup } from "../store/sqlite/restore.ts";
 import { backupKeyOfCommand, backupKeysOfRestore, passphraseOf } from "./backup-keys.ts";
+
+export const BACKUP_JOB = "backup";
 
 type Opened = { readonly ctx: Context; close(): Promise<void> };
 
@@ -112,6 +115,7 @@ export async function restoreFolder(
           ),
         ],
         newAuditEntryId: () => newId("auditEntry"),
+        version: packageJson.version,
       });
       return isRefusal(restored) ? restored : { ...restored, keys: keyFilesIn(restored.keys) };
     },
@@ -147,7 +151,7 @@ export function backupJobs(
   // A backup may take long, and a server without a fresh one can still serve. So this job never counts as stuck.
   const patienceMs = Number.POSITIVE_INFINITY;
   return {
-    jobs: [{ name: "backup", everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
+    jobs: [{ name: BACKUP_JOB, everyMs: 15 * MINUTE_MS, firstMs: 10 * SECOND_MS, patienceMs, run }],
     newestBackup: newest,
     stop: child.stop,
   };

@@ -26,11 +26,11 @@ const importLedgerTools = async () => (await import("./ledger.ts")).ledgerTools;
 
 const toolsOf = (version: string): CommandLineTools => ({
   version,
-  open: async (options) => (await importLedgerTools()).open(options),
+  open: async (options, progress) => (await importLedgerTools()).open(options, progress),
   backUp: async (options) => (await importLedgerTools()).backUp(options),
   restore: async (options) => (await importLedgerTools()).restore(options),
   runJob: async (options) => (await importLedgerTools()).runJob(options),
-  async serve(options) {
+  async serve(options, progress) {
     const config = readConfig({
       DATA: options.data,
       HOST: options.host,
@@ -46,13 +46,14 @@ const toolsOf = (version: string): CommandLineTools => ({
     const secrets = readSecrets();
     if (isRefusal(secrets)) return secrets;
     const { startServer } = await import("../app.ts");
-    const server = await startServer(config, secrets).catch(settingRefusal);
+    const server = await startServer(config, secrets, progress).catch(settingRefusal);
     if (isRefusal(server)) return server;
     const about = { version, url: server.url, data_folder: config.data };
     logInfo("started", about);
     return {
       url: server.url,
       dataFolder: config.data,
+      setUpUrl: server.setUpUrl,
       stopped: untilSignal()
         .then(server.stop)
         .then(() => logInfo("stopped", about))

@@ -14,14 +14,19 @@ import { createPlaces } from "../platform/places.ts";
 import { random40, randomByte } from "../platform/random.ts";
 import type { SignInLog } from "../platform/sign-in-log.ts";
 import { signerAmong } from "../platform/source-signature.ts";
+import { steadyNow } from "../platform/steady-clock.ts";
+import { createTrySeller } from "../platform/try-seller.ts";
 import { createWebhookSender } from "../platform/webhook-sender.ts";
+import { callerNowIn } from "../services/auth/callers.ts";
 import { createSignInFailures } from "../services/auth/failures.ts";
 import { createKeyUses } from "../services/auth/key-uses.ts";
 import { createPendingChallenges } from "../services/auth/passkeys/challenges.ts";
+import { createStartLinks } from "../services/auth/start-links.ts";
 import { createSignInThrottle } from "../services/auth/throttle.ts";
 import { newToken } from "../services/auth/tokens.ts";
 import type { After } from "../services/auth/waiting-room.ts";
 import type { Context } from "../services/context.ts";
+import { createLive } from "../services/live/live.ts";
 import { CHECK_RUN_MS_MAX, CHECK_WAIT_MS_MAX } from "../services/warrants/interrupt.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
 import type { SqliteStore } from "../store/sqlite/store.ts";
@@ -29,6 +34,7 @@ import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
+import { tellingWith } from "./notices.ts";
 import { sigstoreWith } from "./sigstore.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
 
@@ -104,12 +110,8 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
   });
   opened.defer(benchEvaluator.close);
   const budget = createEvidenceBudget();
-  const fetcher = createFetcher({
-    budget,
-    allowNetworks: config.allowNetworks,
-    timeoutMs: config.fetchSeconds * SECOND_MS,
-    ownListeners: listeners,
-  });
+  const fetching = { budget, timeoutMs: config.fetchSeconds * SECOND_MS, ownListeners: listeners };
+  const fetcher = createFetcher({ ...fetching, allowNetworks: config.allowNetworks });
   const webhookSender = createWebhookSender({
     allowNetworks: config.allowNetworks,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
@@ -124,11 +126,13 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     signInThrottle: createSignInThrottle({ after, secret: newToken({ randomByte }) }),
     signInLog,
     signInFailures: createSignInFailures(),
+    startLinks: createStartLinks(steadyNow),
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),
     places: createPlaces(),
     fetchEvidence: fetcher.fetch,
+    withTrySeller: createTrySeller(fetching),
     evaluate: evaluator.evaluate,
     parseSchema: evaluator.parseSchema,
     evaluateBench: benchEvaluator.evaluate,
@@ -145,7 +149,9 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
       return result;
     },
     deliverySlots: createDeliverySlots(),
-    deliveryFailures: { exhausted: 0, notSent: 0 },
+    deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
+    notices: tellingWith(config, secrets, baseUrl),
+    live: createLive({ store, callerNow: callerNowIn({ store, now: Date.now }), after, randomByte }),
     baseUrl,
   };
   return {

@@ -1,6 +1,7 @@
 import type { CommandLineTools, OpenLedger } from "../cli/tools.ts";
 import { type Config, NO_SECRETS, readConfig, readSecrets, type Secrets } from "../config.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
+import { NO_PROGRESS, type Progress } from "../core/progress.ts";
 import { NO_SIGN_IN_LOG } from "../platform/sign-in-log.ts";
 import { serverHasRun } from "../services/instance.ts";
 import { hasLedger } from "../store/sqlite/ledger-file.ts";
@@ -18,9 +19,13 @@ import { baseUrlOf } from "./urls.ts";
 import { witnessSeedOfCommand } from "./witnessing.ts";
 
 /** The ledger without a server, for the command line. A server may be running on the same folder. */
-export async function openForCommands(config: Config, secrets = NO_SECRETS): Promise<OpenLedger> {
+export async function openForCommands(
+  config: Config,
+  secrets = NO_SECRETS,
+  progress: Progress = NO_PROGRESS,
+): Promise<OpenLedger> {
   await using opening = new AsyncDisposableStack();
-  const store = openBesideServer(config.data);
+  const store = openBesideServer(config.data, progress);
   opening.defer(store.close);
   const instance = await store.read((reader) => reader.instance.get());
   const keys = keysOfCommand(config, secrets, serverHasRun(instance));
@@ -36,24 +41,27 @@ export async function openForCommands(config: Config, secrets = NO_SECRETS): Pro
 }
 
 /** @throws OlderServer where the tables must be changed first, and a server runs: it would go on writing as it knows them */
-function openBesideServer(dataFolder: string): SqliteStore {
+function openBesideServer(dataFolder: string, progress: Progress): SqliteStore {
   using locks = new DisposableStack();
   return openStore(dataFolder, {
-    onPending() {
-      const lock = lockForServer(dataFolder);
-      if (isRefusal(lock)) throw new OlderServer();
-      locks.defer(lock.release);
+    migrationWatch: {
+      onPending() {
+        const lock = lockForServer(dataFolder);
+        if (isRefusal(lock)) throw new OlderServer();
+        locks.defer(lock.release);
+      },
+      onProgress: ({ done, total }) => progress.update(done, total),
     },
   });
 }
 
 /** What the command line does on a data folder. */
 export const ledgerTools: Pick<CommandLineTools, "open" | "backUp" | "restore" | "runJob"> = {
-  async open({ data, create }) {
+  async open({ data, create }, progress) {
     const config = ledgerConfig(data, create);
     if (isRefusal(config)) return config;
     const secrets = readSecrets();
-    return isRefusal(secrets) ? secrets : opened(config, secrets);
+    return isRefusal(secrets) ? secrets : opened(config, secrets, progress);
   },
   async backUp({ data, ...input }) {
     const config = ledgerConfig(data, false);
@@ -108,5 +116,5 @@ function ledgerConfig(data: string | undefined, create: boolean): Config | Refus
       );
 }
 
-const opened = (config: Config, secrets: Secrets): Promise<OpenLedger | Refusal> =>
-  openForCommands(config, secrets).catch(settingRefusal);
+const opened = (config: Config, secrets: Secrets, progress?: Progress): Promise<OpenLedger | Refusal> =>
+  openForCommands(config, secrets, progress).catch(settingRefusal);

@@ -10,6 +10,7 @@ import { followAgents } from "../jobs/agents.ts";
 import { type ClockWatch, createClockWatch } from "../jobs/clock-watch.ts";
 import { sweepDeadlines } from "../jobs/deadlines.ts";
 import { writeKeyUses } from "../jobs/key-uses.ts";
+import { noticesJob, troubleWatch } from "../jobs/notices.ts";
 import { recoverOverdueChecks } from "../jobs/recover.ts";
 import { escalationReminders } from "../jobs/reminders.ts";
 import { forgetOld, retentionJob } from "../jobs/retention.ts";
@@ -28,6 +29,7 @@ import { awaitsAcknowledgement, rememberServer } from "../services/instance.ts";
 import { anchor } from "../services/log/anchor.ts";
 import { runDeliveries } from "../services/webhooks/deliver.ts";
 import { publicKeysOf } from "./audit-beside-server.ts";
+import { BACKUP_JOB } from "./backups.ts";
 import { AUDIT_ARGUMENT } from "./children.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 
@@ -84,13 +86,14 @@ export function startOperation(options: OperationOptions): RunningOperation {
       }),
     onAgrees: () => logWarning("the clock agrees again: deadlines, retention and recovery go on"),
   });
-  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), ...options.jobs], {
+  const troubles = troublesJob(options, () => vitals());
+  const scheduler = startScheduler([...jobsOf(options, watchdog.run, clock), troubles, ...options.jobs], {
     onFault: (job, error) => logFault("job failed", error, { job }),
     now: Date.now,
   });
 
-  const vitals = async (): Promise<Vitals> => {
-    const readable = await isReadable(ctx);
+  const vitals = async (reading: Context = ctx): Promise<Vitals> => {
+    const readable = await isReadable(reading);
     const jobs = scheduler.states();
     const written = jobs.find(({ name }) => name === LEDGER_JOB);
     return {
@@ -120,7 +123,7 @@ export function startOperation(options: OperationOptions): RunningOperation {
   };
   return {
     operation: {
-      readiness: async () => readinessOf(await vitals()),
+      readiness: async (reading) => readinessOf(await vitals(reading)),
       metrics: () => metrics.text(figures),
       metricsTokenHash: secrets.metricsToken === null ? null : sha256(secrets.metricsToken),
     },
@@ -139,6 +142,12 @@ export function startOperation(options: OperationOptions): RunningOperation {
       );
     },
   };
+}
+
+/** Tells admins what is wrong with the service, by what it knows of itself. */
+function troublesJob({ ctx, monotonicNow }: OperationOptions, vitals: () => Promise<Vitals>): Job {
+  const watch = onceAcknowledged(troubleWatch(ctx, { monotonicNow, vitals, backupJob: BACKUP_JOB }));
+  return { name: "troubles", everyMs: MINUTE_MS, run: () => watch(ctx) };
 }
 
 const LEDGER_JOB = "ledger";
@@ -166,15 +175,22 @@ const NEED_THE_CLOCK: readonly string[] = ["deadlines", "recover", "retention"] 
 
 type JobName = keyof typeof JOBS;
 
-/** The log may have been signed further since the backup. Another checkpoint in place of one of those would be a fork. */
-const MAY_FORK_THE_LOG = refuse(
-  "restore_unacknowledged",
-  "The ledger was restored from a backup, which may have forgotten checkpoints of its log. It signs new ones when its operator has run `holdfast restore acknowledge`.",
-);
+/** What a restored copy does not do before its restore is acknowledged, and why. */
+const WAIT_FOR_ACKNOWLEDGEMENT: Partial<Record<JobName, Refusal>> = {
+  // The log may have been signed further since the backup. Another checkpoint in place of one of those would be a fork.
+  anchor: refuse(
+    "restore_unacknowledged",
+    "The ledger was restored from a backup, which may have forgotten checkpoints of its log. It signs new ones when its operator has run `holdfast restore acknowledge`.",
+  ),
+  reminders: refuse(
+    "restore_unacknowledged",
+    "The ledger was restored from a backup, which may have forgotten decisions on its escalations. It reminds of them when its operator has run `holdfast restore acknowledge`.",
+  ),
+};
 
 /**
- * Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused; and the log is not signed
- * before a restore is acknowledged.
+ * Runs a job for the command line. Where the clock is behind the ledger, one that needs it is refused; and so is what must
+ * not be done before a restore is acknowledged.
  */
 export async function runJobByHand(name: JobName, ctx: Context): Promise<number | null | Refusal> {
   const disagreement = disagreementOf({
@@ -187,7 +203,8 @@ export async function runJobByHand(name: JobName, ctx: Context): Promise<number 
   if (disagreement && NEED_THE_CLOCK.includes(name))
     return refuse("internal_error", clockProblem(disagreement));
   const instance = await ctx.store.read((reader) => reader.instance.get());
-  return name === "anchor" && awaitsAcknowledgement(instance) ? MAY_FORK_THE_LOG : JOBS[name](ctx);
+  const waits = awaitsAcknowledgement(instance) ? WAIT_FOR_ACKNOWLEDGEMENT[name] : undefined;
+  return waits ?? JOBS[name](ctx);
 }
 
 const onExpiryFault = (error: unknown, warrantId: string): void =>
@@ -198,6 +215,9 @@ const onAgentFault = (error: unknown, agentId: string): void =>
 
 export const onRecoveryFault = (error: unknown, warrantId: string): void =>
   logFault("a check could not be undone", error, { warrant_id: warrantId });
+
+const onNoticeFault = (error: unknown, noticeId: string): void =>
+  logFault("a notice could not be sent", error, { notice_id: noticeId });
 
 const onDeliveryFault = (error: unknown, deliveryId: string): void =>
   logFault("a webhook could not be delivered", error, { delivery_id: deliveryId });
@@ -212,7 +232,7 @@ async function tryLedger(ctx: Context): Promise<void> {
 type Run = (at: Context) => Promise<unknown>;
 
 function jobsOf(
-  { ctx, config, lastSeenAt }: OperationOptions,
+  { ctx, config, lastSeenAt, monotonicNow }: OperationOptions,
   audit: () => Promise<unknown>,
   clock: ClockWatch,
 ): readonly Job[] {
@@ -223,6 +243,11 @@ function jobsOf(
   };
   // A suspended machine's time is not counted, as nothing could be asked of it.
   const retention = retentionJob(ctx, config.idempotencyDays, () => performance.now());
+  const notices = noticesJob(ctx, {
+    monotonicNow,
+    agreedNow: clock.agreedNow,
+    onFault: onNoticeFault,
+  });
   const remind = onceAcknowledged(escalationReminders(ctx, lastSeenAt, logWarning));
   const jobs: readonly (Omit<Job, "run"> & { readonly run: Run })[] = [
     { name: LEDGER_JOB, everyMs: 15 * SECOND_MS, firstMs: SECOND_MS, run: () => tryLedger(ctx) },
@@ -238,6 +263,7 @@ function jobsOf(
       run: retention,
     },
     { name: "reminders", everyMs: 10 * MINUTE_MS, firstMs: 10 * SECOND_MS, run: remind },
+    { name: "notices", everyMs: SECOND_MS, run: onceAcknowledged(notices) },
     { name: "webhooks", everyMs: SECOND_MS / 10, run: () => deliverWebhooks(ctx, onDeliveryFault) },
     { name: "anchor", everyMs: config.checkpointMs, run: onceAcknowledged(JOBS.anchor) },
     { name: "audit", everyMs: 60 * MINUTE_MS, firstMs: MINUTE_MS, run: audit },

@@ -4,7 +4,7 @@ import { WITNESS_KEY_FILE } from "../core/instance.ts";
 import { SECOND_MS } from "../core/time.ts";
 import { type Witness, witnessNameOf } from "../core/witness.ts";
 import type { Job } from "../jobs/scheduler.ts";
-import { witnessesJob } from "../jobs/witnesses.ts";
+import { witnessJob } from "../jobs/witnesses.ts";
 import type { OwnListeners } from "../platform/addresses.ts";
 import { logError, logInfo, logWarning } from "../platform/log.ts";
 import type { Figures } from "../platform/metrics.ts";
@@ -73,7 +73,7 @@ const NOT_THIS_LOG = {
     "a witness has signed more of this log than there is: it was cut, or restored from a backup; `holdfast audit --witness` says where they part",
 } as const;
 
-/** Told once, when a witness begins to answer otherwise than before. */
+/** Logged once, when a witness begins to answer otherwise than before. */
 function onChange({ key, url }: Witness, offered: Offered): void {
   const about = { witness: key.name, url };
   if (offered.outcome === "cosigned") logInfo("a witness signs again", about);
@@ -83,21 +83,24 @@ function onChange({ key, url }: Witness, offered: Offered): void {
 
 /** Offers the log's checkpoints to the witnesses that are configured, and counts what came of it. */
 export function witnessJobs(ctx: Context) {
-  const { witnesses } = ctx.witness;
-  const job = witnessesJob(ctx, { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange });
-  const run = onceAcknowledged(job.run);
-  const jobs: readonly Job[] =
-    witnesses.length === 0 ? [] : [{ name: "witnesses", everyMs: 2 * SECOND_MS, run: () => run(ctx) }];
+  const offered = ctx.witness.witnesses.map((witness) => {
+    const options = { log: () => ownLogOf(ctx), monotonicNow: steadyNow, onChange };
+    return { witness, job: witnessJob(ctx, witness, options) };
+  });
+  const jobs = offered.map(({ witness, job }): Job => {
+    const run = onceAcknowledged(job.run);
+    return { name: `witness ${witness.key.name}`, everyMs: 2 * SECOND_MS, run: () => run(ctx) };
+  });
   return {
     jobs,
-    async figures(): Promise<Figures["witnesses"]> {
-      const newest = await ctx.store.read(({ log }) => log.newestCheckpoint());
-      const failures = job.failures();
+    /** @param reading the context of a request that holds a snapshot: it must not wait for another one */
+    async figures(reading: Context = ctx): Promise<Figures["witnesses"]> {
+      const newest = await reading.store.read(({ log }) => log.newestCheckpoint());
       return Promise.all(
-        witnesses.map(async (witness) => ({
+        offered.map(async ({ witness, job }) => ({
           witness: witness.key.name,
-          hasSigned: newest && (await isCosigned(ctx, witness, newest)),
-          failures: failures.get(witness.key.name) ?? {},
+          hasSigned: newest && (await isCosigned(reading, witness, newest)),
+          failures: job.failures(),
         })),
       );
     },

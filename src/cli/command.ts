@@ -87,7 +87,7 @@ export function runsOnLedger<Flags, Input, Answer extends object>(
       tools,
       { step: step ?? pathOf(command).replace("holdfast ", ""), json },
       async (progress) => {
-        const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }));
+        const { ctx, close } = orFail(await tools.open({ create, ...given({ data }) }, progress));
         try {
           const answer = orFail(await verb(ctx, values, progress));
           await progress.stop();

@@ -1,5 +1,5 @@
 import type { Refusal } from "../core/errors.ts";
-import type { StartProgress } from "../core/progress.ts";
+import type { Progress, StartProgress } from "../core/progress.ts";
 import type { BackupInput, BackupResource, RestoreInput, RestoreResource } from "../services/admin/backup.ts";
 import type { CheckReplay } from "../services/checks/replay.ts";
 import type { Context } from "../services/context.ts";
@@ -7,10 +7,14 @@ import type { Context } from "../services/context.ts";
 /** What the command line needs from rooms that it may not import. `main.ts` passes it in. */
 export type CommandLineTools = {
   readonly version: string;
-  /** Opens the ledger of a data folder. With `create` it makes one where there is none. A server may be running on the folder. */
-  open(flags: DataFlag & { readonly create: boolean }): Promise<OpenLedger | Refusal>;
-  /** Starts the server, and resolves when it listens. */
-  serve(flags: ServeFlags): Promise<RunningServer | Refusal>;
+  /**
+   * Opens the ledger of a data folder. With `create` it makes one where there is none. A server may be running on the folder.
+   *
+   * @param progress shows how far a change of the tables has come
+   */
+  open(flags: DataFlag & { readonly create: boolean }, progress?: Progress): Promise<OpenLedger | Refusal>;
+  /** Starts the server, and resolves when it listens. `progress` is as for `open`. */
+  serve(flags: ServeFlags, progress: Progress): Promise<RunningServer | Refusal>;
   /** Copies the ledger of a data folder into a new file. A server may be running on the folder. */
   backUp(flags: DataFlag & BackupInput): Promise<BackupResource | Refusal>;
   /** Puts a backup into an empty or missing data folder. */
@@ -58,6 +62,8 @@ export type RunningServer = {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly dataFolder: string;
+  /** The link with which the first organisation is made; null where there is one. */
+  readonly setUpUrl: string | null;
   /** Resolves when a signal has stopped the server and its running requests and jobs have ended. */
   readonly stopped: Promise<void>;
 };

@@ -31,7 +31,7 @@ const page = (baseUrl: string, path: string, title: string, content: string): st
 <script type="module" src="/console/account.js"></script>
 </head>
 <body>
-<header><nav><a href="/docs">Holdfast</a></nav><h1>${escapeHTML(title)}</h1></header>
+<header><nav><a href="/console">Holdfast</a></nav><h1>${escapeHTML(title)}</h1></header>
 <main>
 <noscript><p class="message wrong">This page needs JavaScript.</p></noscript>
 <p class="message" id="message" role="status" hidden></p>
@@ -92,4 +92,4 @@ const RESET_PASSWORD = `<form id="reset-password" hidden>
 <label>New password <input name="new_password" type="password" autocomplete="new-password" minlength="12" maxlength="256" required></label>
 <p><button>Set the password</button></p>
 </form>
-<p><a href="/account">Sign in</a></p>`;
+<p><a href="/console/sign-in">Sign in</a></p>`;

@@ -2,6 +2,7 @@
 export const AUDIT_ACTIONS = [
   "organisation.created",
   "user.created",
+  "user.renamed",
   "user.role_changed",
   "user.removed",
   "user.password_changed",
@@ -40,6 +41,7 @@ export const AUDIT_ACTIONS = [
   "passkey_threshold.changed",
   "receipt_specs.changed",
   "second_factor.changed",
+  "notice_settings.changed",
   "ledger.restored_unverified",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -36,4 +36,4 @@ export const signInIdOf = ({ tokenHash }: Pick<AuthSession, "tokenHash">): strin
   `sgn_${tokenHash.slice(0, 20)}`;
 
 /** How somebody shows who they are, as logs say it. */
-export type SignInMeans = "password" | "passkey" | "password again" | "reset link";
+export type SignInMeans = "password" | "passkey" | "password again" | "reset link" | "one-time link";

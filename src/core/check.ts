@@ -1,7 +1,25 @@
 import { hashJson } from "./canonical.ts";
 import type { ClauseResult } from "./clauses/evidence.ts";
+import { clauseResultForm, reasonCodesForm } from "./clauses/form.ts";
 import type { ReasonCode } from "./clauses/reason-codes.ts";
-import type { Outcome } from "./policy.ts";
+import {
+  arrayOf,
+  boolean,
+  count,
+  form,
+  hash,
+  idOf,
+  integer,
+  is,
+  object,
+  oneOf,
+  orNull,
+  score,
+  text,
+  time,
+  type Wire,
+} from "./form.ts";
+import { OUTCOMES, type Outcome } from "./policy.ts";
 import { isoTime } from "./time.ts";
 
 /** One verification: what the source answered, the result of each clause, and what the policy decided. */
@@ -29,19 +47,45 @@ export type Check = {
   readonly capsuleHash: string | null;
 };
 
-const newerFields = (check: Check) => ({
+/** A check as the API shows it (README, "Verification"). It is in core, since `check_hash` is the hash of what is shown. */
+export const checkForm = form("Check", () =>
+  object({
+    id: idOf("check"),
+    object: is("check"),
+    warrant_id: idOf("warrant"),
+    source_url: text,
+    http_status: orNull(integer),
+    bytes: count,
+    duration_ms: count,
+    score,
+    passed: boolean,
+    reason_codes: reasonCodesForm(),
+    evidence_hash: hash,
+    details: arrayOf(clauseResultForm()),
+    outcome: oneOf(OUTCOMES),
+    band_label: orNull(text),
+    evaluated_at: time,
+    evaluator_version: orNull(integer),
+    signed_by: orNull(text),
+    capsule_hash: orNull(hash),
+  }),
+);
+
+type CheckWire = Wire<typeof checkForm>;
+type NewerField = "evaluator_version" | "signed_by" | "capsule_hash";
+
+export const checkResource = (check: Check): CheckWire => ({ ...firstForm(check), ...newerFields(check) });
+
+const newerFields = (check: Check): Pick<CheckWire, NewerField> => ({
   evaluator_version: check.evaluatorVersion,
   signed_by: check.signedBy,
   capsule_hash: check.capsuleHash,
 });
 
-/** A check as the API shows it. */
-export const checkResource = (check: Check) => ({ ...firstForm(check), ...newerFields(check) });
-
-/** The form of the checks that have no evaluator's version. */
-const firstForm = (check: Check) => ({
+/** The fields of the checks that have no evaluator's version. */
+const firstForm = (check: Check): Omit<CheckWire, NewerField> => ({
   id: check.id,
-  object: "check" as const,
+  object: "check",
   warrant_id: check.warrantId,
   source_url: check.sourceUrl,
   http_status: check.httpStatus,

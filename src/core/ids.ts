@@ -23,6 +23,7 @@ export const ID_PREFIXES = {
   instance: "ins_",
   auditEntry: "act_",
   sourceKey: "sky_",
+  notice: "ntc_",
 } as const;
 
 export type Noun = keyof typeof ID_PREFIXES;

@@ -39,3 +39,14 @@ export function displayAmount(amount: bigint, asset: string): string {
   const fraction = digits.slice(-decimals).replace(/0+$/, "").padEnd(2, "0");
   return `${whole}.${fraction} ${asset}`;
 }
+
+/** What a person writes for an amount, such as `8.40` USDC or `1 200`; null for any other text, and for more digits than the asset has. */
+export function parseUnits(text: string, asset: string): bigint | null {
+  const decimals = decimalsOf(asset);
+  const [, whole = "", fraction = ""] = /^(\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  if (whole === "" || fraction.length > decimals) return null;
+  return parseAmount(whole.replace(/[ ,]/g, "") + fraction.padEnd(decimals, "0"));
+}
+
+/** How many digits of an asset's amount come after the point where people read it. */
+export const decimalsOf = (asset: string): number => DECIMALS.get(asset) ?? 0;

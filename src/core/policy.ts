@@ -197,13 +197,20 @@ export function decideOutcome(
   const matches = (always: readonly ReasonCode[] = []) => reasonCodes.some((code) => always.includes(code));
   if (matches(rules.alwaysRefund)) return { outcome: "refund", releasedBps: 0, bandLabel: null };
   if (matches(rules.alwaysEscalate)) return { outcome: "escalate", releasedBps: 0, bandLabel: null };
-  const band = rules.bands
-    .toSorted((a, b) => b.minScore - a.minScore)
-    .find(({ minScore }) => score >= minScore);
-  if (!band) throw new Error("a policy without a floor band");
-  const released = band.outcome === "release" ? BPS_WHOLE : 0;
-  return { outcome: band.outcome, releasedBps: band.releasedBps ?? released, bandLabel: band.label ?? null };
+  const band = bandAt(rules, score);
+  return { outcome: band.outcome, releasedBps: paidBpsOf(band), bandLabel: band.label ?? null };
 }
+
+/** The highest band that a score reaches; of bands with equal `minScore`, the earlier. */
+export function bandAt({ bands }: PolicyRules, score: number): Band {
+  const band = bands.toSorted((a, b) => b.minScore - a.minScore).find(({ minScore }) => score >= minScore);
+  if (!band) throw new Error("a policy without a floor band");
+  return band;
+}
+
+/** The share that a band pays, in basis points. */
+export const paidBpsOf = ({ outcome, releasedBps }: Band): number =>
+  releasedBps ?? (outcome === "release" ? BPS_WHOLE : 0);
 
 /** An open above the policy's `maxAmount` is refused. The maximum is in USDC's units, so every other asset is refused too. */
 export function refuseAboveMaximum(rules: PolicyRules, amount: bigint, asset: string): Refusal | null {

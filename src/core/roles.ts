@@ -54,7 +54,10 @@ export const ACCESS = {
   endOwnSignIn: { role: "viewer", keys: false, whileOwing: true },
   /** A person who owes a passkey may register the first one only: the verb refuses another. */
   registerPasskey: { role: "viewer", keys: false, whileOwing: true },
+  pauseAgent: { role: "operator", keys: false },
   administer: { role: "admin", keys: false },
+  /** The passkey threshold and the second factor. */
+  ownOrganisation: { role: "owner", keys: false },
 } as const satisfies Record<string, Access>;
 
 export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>

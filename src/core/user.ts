@@ -16,6 +16,16 @@ export type User = {
   readonly createdAt: number;
 };
 
+/**
+ * The hash of somebody who was invited and has not chosen a password yet: it is well formed, and no password has it. Comparing it
+ * takes as long as comparing any other.
+ */
+export const NO_PASSWORD = `$argon2id$v=19$m=19456,t=2,p=1$${"A".repeat(43)}$${"A".repeat(43)}`;
+
+/** Whether a person was invited, and has not chosen a password yet. */
+export const isInvited = ({ passwordHash }: Pick<User, "passwordHash">): boolean =>
+  passwordHash === NO_PASSWORD;
+
 /** In characters, of a password that is chosen now. */
 export const PASSWORD_LENGTH_MIN = 12;
 export const PASSWORD_LENGTH_MAX = 256;

@@ -203,6 +203,15 @@ function serviceSignature(secret: string, seconds: number, body: string): string
   return `t=${seconds},v1=${v1}`;
 }
 
+/** The headers of a delivery that are the same however it is signed. */
+export const deliveryHeaders = ({ event, id, attempts, eventId }: WebhookDelivery) => ({
+  "Content-Type": "application/json",
+  "Service-Event": event,
+  "Service-Delivery": id,
+  "Service-Attempt": String(attempts),
+  "webhook-id": eventId,
+});
+
 /** The headers of an attempt: our own, and those of Standard Webhooks. Each attempt is signed anew. */
 export function attemptHeaders(
   delivery: WebhookDelivery,
@@ -213,12 +222,8 @@ export function attemptHeaders(
   const seconds = Math.floor(now / SECOND_MS);
   const standardSignature = new Webhook(secret).sign(delivery.eventId, new Date(seconds * SECOND_MS), body);
   return {
-    "Content-Type": "application/json",
+    ...deliveryHeaders(delivery),
     "Service-Signature": serviceSignature(secret, seconds, body),
-    "Service-Event": delivery.event,
-    "Service-Delivery": delivery.id,
-    "Service-Attempt": String(delivery.attempts),
-    "webhook-id": delivery.eventId,
     "webhook-timestamp": String(seconds),
     "webhook-signature": standardSignature,
   };

@@ -3,6 +3,7 @@ import { type RunningServer, startServer } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import { type StartProgress, withProgress } from "../core/progress.ts";
+import { offerSignIn } from "../services/auth/sign-in-link.ts";
 import { createClient, PATHS } from "./client.ts";
 import { chooseFolder, LOG } from "./folder.ts";
 import { PURCHASE } from "./scenes.ts";
@@ -31,11 +32,18 @@ export type Narrator = {
   /**
    * The story is over.
    *
-   * @param yours one more warrant, held for the reader to try; null where the server stops now
+   * @param yours what is left for the reader to try; null where the server stops now
    */
-  played(demo: Demo, story: Story, yours: WarrantBody | null): void;
+  played(demo: Demo, story: Story, yours: Yours | null): void;
   /** The server stops. */
   over(demo: Demo): void;
+};
+
+export type Yours = {
+  /** One more warrant, held for the reader. */
+  readonly warrant: WarrantBody;
+  /** Signs in to the console, once. */
+  readonly signInUrl: string;
 };
 
 /** The amount of the reader's own warrant: 10.00 USDC. */
@@ -67,7 +75,12 @@ export async function runDemo(settings: DemoSettings): Promise<Refusal | null> {
       const story = await withProgress(startProgress("playing the story"), ({ update }) =>
         playStory(demo, client, update),
       );
-      const yours = keepServing ? await openAsAgent(demo, client, "yours", YOURS) : null;
+      const yours = keepServing
+        ? {
+            warrant: await openAsAgent(demo, client, "yours", YOURS),
+            signInUrl: offerSignIn(server.ctx, cast.owner.id),
+          }
+        : null;
       // It must come before the last line is printed: a reader of that line may stop the demo at once.
       const stopped = keepServing ? settings.untilStopped() : null;
       narrator.played(demo, story, yours);

@@ -1,8 +1,8 @@
 import { PATHS } from "./client.ts";
-import type { Narrator } from "./demo.ts";
+import type { Narrator, Yours } from "./demo.ts";
 import { PURCHASE } from "./scenes.ts";
 import type { Demo } from "./stage.ts";
-import type { BalanceLine, Purchase, Story, WarrantBody } from "./story.ts";
+import type { BalanceLine, Purchase, Story } from "./story.ts";
 
 /** The tour for programs: one object when the story is over, and nothing before or after it. */
 export const inJson = (print: (text: string) => void): Narrator => ({
@@ -11,11 +11,7 @@ export const inJson = (print: (text: string) => void): Narrator => ({
   over() {},
 });
 
-const demoRecord = (
-  demo: Demo,
-  { scenes, purchase, balances, problems }: Story,
-  yours: WarrantBody | null,
-) => ({
+const demoRecord = (demo: Demo, { scenes, purchase, balances, problems }: Story, yours: Yours | null) => ({
   object: "demo" as const,
   mode: "sandbox" as const,
   url: demo.url,
@@ -27,9 +23,10 @@ const demoRecord = (
   audit: { ok: problems.length === 0, problems },
   // The credentials are printed only where the server continues, since they are useless otherwise.
   yours: yours && {
-    warrant: yours,
+    warrant: yours.warrant,
+    sign_in_url: yours.signInUrl,
     api_key: demo.cast.apiKey,
-    owner: demo.cast.owner,
+    owner: { email: demo.cast.owner.email, password: demo.cast.owner.password },
     seller_url: demo.seller.url,
   },
 });

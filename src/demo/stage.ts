@@ -15,7 +15,7 @@ import type { Seller } from "./seller.ts";
 /** Who takes part in the tour, with their credentials: all in the sandbox, and made for this run. */
 export type Cast = {
   readonly organisation: ReturnType<typeof organisationResource>;
-  readonly owner: { readonly email: string; readonly password: string };
+  readonly owner: { readonly id: string; readonly email: string; readonly password: string };
   readonly agent: { readonly id: string; readonly name: string };
   readonly apiKey: string;
 };
@@ -38,14 +38,15 @@ const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */
 export async function setStage(ctx: Context): Promise<Cast> {
-  const owner = { email: await freeEmail(ctx), password: `demo-${crypto.randomUUID()}` };
-  const { organisation } = must(
+  const credentials = { email: await freeEmail(ctx), password: `demo-${crypto.randomUUID()}` };
+  const { organisation, owner: made } = must(
     await createOrganisation(ctx, {
       name: "Oslo Picnics",
-      owner_email: owner.email,
-      owner_password: owner.password,
+      owner_email: credentials.email,
+      owner_password: credentials.password,
     }),
   );
+  const owner = { ...credentials, id: made.id };
   const organisation_id = organisation.id;
   const account = { organisation_id, mode: "sandbox" } as const;
   must(await fundBalance(ctx, MACHINE, { ...account, amount: `${FUNDS}`, reference: "play money" }));

@@ -1,22 +1,28 @@
 import { join } from "node:path";
 import { displayAmount } from "../core/money.ts";
 import { PATHS } from "./client.ts";
+import type { Yours } from "./demo.ts";
 import type { Output } from "./paint.ts";
 import { CLAUSES, PAYEE, PURCHASE } from "./scenes.ts";
 import type { Demo } from "./stage.ts";
-import { inAMonth, type WarrantBody } from "./story.ts";
+import { inAMonth } from "./story.ts";
 
 /** Prints commands about the warrant that is held for the reader. Each works as it is, and is one line, so that it is easy to copy. */
-export function printWhatToTry({ paint, print }: Output, demo: Demo, yours: WarrantBody): void {
+export function printWhatToTry({ paint, print }: Output, demo: Demo, yours: Yours): void {
   const { url } = demo;
-  const held = displayAmount(BigInt(yours.amount), yours.asset);
+  const { id, amount, asset } = yours.warrant;
+  const held = displayAmount(BigInt(amount), asset);
   print(`\n${paint.bold("Your turn")}   server and seller go on until Ctrl-C`);
-  print(`  One more warrant is held for you: ${yours.id}, ${held}.`);
+  print(`  One more warrant is held for you: ${id}, ${held}.`);
   print(`  The seller has /good, /half, /stale and /broken, and sells /paid for a voucher; any other path`);
   print(`  is 404, which is always refunded.`);
   print(`  Each line works as it is, in another terminal.`);
-  for (const [title, line] of linesFor(demo, yours.id)) print(`\n${paint.quiet(`# ${title}`)}\n${line}`);
+  for (const [title, line] of linesFor(demo, id)) print(`\n${paint.quiet(`# ${title}`)}\n${line}`);
   print(`\n${paint.bold("To read")}   ${url}/docs   ${url}/openapi.json`);
+  print(
+    `\n${paint.bold("In the browser")}   this link signs you in to the console as the owner, once, within 30 minutes:`,
+  );
+  print(yours.signInUrl);
 }
 
 function linesFor(demo: Demo, id: string): readonly (readonly [title: string, line: string])[] {

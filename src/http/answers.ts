@@ -11,7 +11,7 @@ import { type LongBody, PIECE_BYTES, type Room } from "./sending.ts";
 export type Answer = {
   readonly status: number;
   /** Null for 204, which has no body. */
-  readonly body: string | LongBody | null;
+  readonly body: string | LongBody | ReadableStream<Uint8Array> | null;
   /** The body's media type; `application/json` by default. */
   readonly contentType?: string;
   /** The version of a warrant. It is sent as ETag. */

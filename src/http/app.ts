@@ -28,7 +28,7 @@ const routes: readonly Route[] = [
   ...operationRoutes,
   ...internalRoutes,
   ...pageRoutes,
-  ...docsRoutes({ endpoints: () => openApi().endpointsOf(app.routes), openApi: openApiDocument }),
+  ...docsRoutes(openApiDocument),
 ];
 
 /** The table of all routes. Elysia finds the route of a path; the shell calls the route's handler. */
@@ -41,7 +41,10 @@ for (const route of routes) {
   routesByHandler.set(handle, route);
 }
 
-export type FoundRoute = { readonly route: Route; readonly params: Readonly<Record<string, string>> };
+export type FoundRoute = {
+  readonly route: Pick<Route, "path" | "models" | "rule" | "handle">;
+  readonly params: Readonly<Record<string, string>>;
+};
 
 /** The route of a method and a path, with the path's parameters decoded; null where there is no such route. */
 export function findRoute(method: string, path: string): FoundRoute | null {

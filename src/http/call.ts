@@ -1,14 +1,16 @@
 import type { Asked, ByteBudget, Claim } from "../core/byte-budget.ts";
 import { type Client, clientOf, networkOf } from "../core/client.ts";
+import type { Refusal } from "../core/errors.ts";
 import type { Address, Network } from "../core/networks.ts";
 import type { Budget } from "../core/rate.ts";
 import type { Caller } from "../core/roles.ts";
 import type { SignedIn } from "../services/auth/callers.ts";
 import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
+import type { Answer } from "./answers.ts";
 import { type Counted, clientAddress } from "./limits.ts";
 import type { Operation } from "./operation.ts";
-import type { Pages, ReceiptPages } from "./pages.ts";
+import type { Pages, ReceiptPages, Site } from "./pages.ts";
 import { type Room, roomIn } from "./sending.ts";
 
 /** What all requests to a shell share. */
@@ -20,6 +22,8 @@ export type Setup = {
   readonly pages: Pages;
   /** Null where receipts are shown as JSON alone. */
   readonly receiptPages: ReceiptPages | null;
+  /** Null where nobody is shown the console. */
+  readonly site: Site | null;
   /** Null without a running service. Then there are no metrics, and /readyz always answers that it is ready. */
   readonly operation: Operation | null;
   /** Proxies whose `X-Forwarded-For` is believed. */
@@ -30,7 +34,7 @@ export type Setup = {
   readonly onFault: OnFault;
 };
 
-/** What is told of an unexpected error, for the log. */
+/** Called with an unexpected error, for the log. */
 export type OnFault = (
   error: unknown,
   requestId: string,
@@ -80,6 +84,8 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   bodyClaim: Claim | null;
   /** Whether the connection is closed after the answer, because the rest of the body is not read. */
   closes: boolean;
+  /** How a refusal is shown to a person; null where it is answered as the error envelope. */
+  showRefusal: ((refusal: Refusal) => Answer) | null;
 };
 
 /** The caller that a request counts for: a person, a key, otherwise the address (README, "Limits"). */

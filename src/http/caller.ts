@@ -8,6 +8,10 @@ export const SESSION_COOKIE = "service_session";
 
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
+/** Whether a request may be a person's. Whose it is, or whether it is anybody's, has to be looked up. */
+export const hasSessionCookie = (headers: Headers): boolean =>
+  headers.get("cookie")?.includes(`${SESSION_COOKIE}=`) ?? false;
+
 export type Identity = {
   readonly caller: Caller | null;
   readonly signedIn: SignedIn | null;
@@ -30,7 +34,9 @@ export function identify({ ctx, headers, method }: Call): Identity | Promise<Ide
   const cookies = headers.get("cookie");
   if (cookies === null) return NOBODY;
   const token = new Bun.CookieMap(cookies).get(SESSION_COOKIE);
-  return token !== null && isOwnOrigin(method, headers, ctx.baseUrl) ? identifyPerson(ctx, token) : NOBODY;
+  return token !== null && isOwnOrigin(method, headers, ctx.baseUrl)
+    ? identifyPerson(ctx, token, isUnattended(headers))
+    : NOBODY;
 }
 
 function identifyKey(ctx: Context, secret: string): Identity | Promise<Identity> {
@@ -40,10 +46,22 @@ function identifyKey(ctx: Context, secret: string): Identity | Promise<Identity>
 
 const identityOf = (caller: Caller | null): Identity => ({ caller, signedIn: null });
 
-async function identifyPerson(ctx: Context, token: string): Promise<Identity> {
-  const signedIn = await signedInBy(ctx, token);
+/** Whether a page that is open asks by itself (`console.js`): for its stream, or for a part of it again. */
+const isUnattended = (headers: Headers): boolean =>
+  headers.get("accept") === "text/event-stream" || headers.has("service-refresh");
+
+async function identifyPerson(ctx: Context, token: string, unattended: boolean): Promise<Identity> {
+  const signedIn = await signedInBy(ctx, token, unattended);
   return signedIn ? { caller: signedIn.caller, signedIn } : NOBODY;
 }
+
+/**
+ * Whether a browser says that one of our own pages sent the request. A program says nothing of it, and no page of another site
+ * can write these headers.
+ */
+export const isFromOwnPage = ({ ctx, headers, method }: Pick<Call, "ctx" | "headers" | "method">): boolean =>
+  isOwnOrigin(method, headers, ctx.baseUrl) &&
+  (headers.get("sec-fetch-site") === "same-origin" || headers.has("origin"));
 
 /** A cookie counts on an unsafe method only from our own pages, or from a program, which sends neither of the two headers. */
 function isOwnOrigin(method: string, headers: Headers, baseUrl: string): boolean {

@@ -6,8 +6,7 @@ import type { Idempotency } from "../services/idempotency.ts";
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
 /** The Idempotency-Key of a money-moving POST, or why there is none (README, "Idempotency"). */
-export function readIdempotencyKey(headers: Headers): string | Refusal {
-  const key = headers.get("idempotency-key");
+export function readIdempotencyKey(key: string | null): string | Refusal {
   if (key === null || key === "") {
     return refuse(
       "idempotency_key_required",

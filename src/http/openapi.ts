@@ -76,14 +76,6 @@ export function describeRoutes(routes: readonly Route[]): object {
   };
 }
 
-/** Method, path and summary of each operation. */
-export const endpointsOf = (routes: readonly Route[]) =>
-  routes.map((route) => ({
-    method: route.method,
-    path: pathOf(route),
-    summary: detailOf(route).summary,
-  }));
-
 const pathOf = ({ path }: Route): string => path.replace(/:(\w+)/g, "{$1}");
 
 function detailOf({ method, path, hooks }: Route): Detail {

@@ -3,10 +3,12 @@ import { sha256 } from "../core/canonical.ts";
 import type { Client } from "../core/client.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { Readiness } from "../core/operation.ts";
+import type { Context } from "../services/context.ts";
 
 /** What the routes for the operator's tools ask of the running service. */
 export type Operation = {
-  readonly readiness: () => Promise<Readiness>;
+  /** @param reading the context of a request that holds a snapshot: it must not wait for another one */
+  readonly readiness: (reading?: Context) => Promise<Readiness>;
   /** The metrics as Prometheus text. */
   readonly metrics: () => Promise<string>;
   /** SHA-256 of the token that reads the metrics; null closes their route. */

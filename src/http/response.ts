@@ -43,5 +43,7 @@ export function responseOf(
   headers["RateLimit-Reset"] = resetSeconds;
   if (status === 429) headers["Retry-After"] = budget.exceeded ? resetSeconds : RETRY_SECONDS;
   if (closes) headers.Connection = "close";
+  // Nobody reads it, so that it would hold what it has taken.
+  if (isHead && body instanceof ReadableStream) void body.cancel();
   return new Response(isHead ? null : body, { status, headers });
 }

@@ -22,9 +22,11 @@ export type RouteRule = {
   readonly bodyBytesMax: number;
   /** Whether the body is text, of whatever content type; else it is a JSON object. */
   readonly takesText: boolean;
+  /** Whether a browser must show that the request comes from one of our own pages, as for the console's forms. */
+  readonly ownPagesOnly: boolean;
 };
 
-const BODY_BYTES_MAX = 256 * 1024;
+export const BODY_BYTES_MAX = 256 * 1024;
 const RULE = "x-holdfast-rule";
 const ANSWERS = "x-holdfast-answers";
 const AS_TEXT = "x-holdfast-as-text";
@@ -64,7 +66,10 @@ export function route({
   takesText = false,
   ...description
 }: Description) {
-  const rule: RouteRule = { access, worker, idempotent, decides, bucket, counted, bodyBytesMax, takesText };
+  const rule: RouteRule = {
+    ...{ access, worker, idempotent, decides, bucket, counted, bodyBytesMax, takesText },
+    ownPagesOnly: false,
+  };
   return {
     summary: description.summary,
     tags: description.tags,

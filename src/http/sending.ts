@@ -53,18 +53,22 @@ const NO_ROOM_TO_SEND: Refusal = refuse(
   "The answers to other requests fill the memory that there is for them. Retry shortly, with the same Idempotency-Key where there is one.",
 );
 
+type Body = string | LongBody | ReadableStream<Uint8Array> | null;
+
 /** Whether the body needs no budget, and is sent as it is. */
-export const isShort = <A extends { readonly body: string | LongBody | null }>(
+export const isShort = <A extends { readonly body: Body }>(
   answer: A,
 ): answer is A & { readonly body: string | null } =>
   answer.body === null || (typeof answer.body === "string" && answer.body.length <= SHORT_BYTES);
 
 /** What is sent of a body that is not short: all of it, or a stream; a refusal where there is no memory for it. */
 export async function sendable(
-  body: string | LongBody | null,
+  body: Body,
   room: Room,
   msMax = SENDING_MS_MAX,
 ): Promise<Uint8Array | ReadableStream | null | Refusal> {
+  // A stream of events has its own limits, and keeps nothing in memory.
+  if (body instanceof ReadableStream) return body;
   const long = typeof body === "string" ? await longText(body, room) : body;
   if (long === null || isRefusal(long)) return long;
   return long.claim === null ? Buffer.concat([...long.pieces()]) : streamOf(long, long.claim, msMax);

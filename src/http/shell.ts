@@ -1,15 +1,14 @@
 import type { ByteBudget } from "../core/byte-budget.ts";
-import { isRefusal, type Refusal, refuse, statusOf } from "../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../core/errors.ts";
 import type { Network } from "../core/networks.ts";
 import type { RateLimits } from "../core/rate.ts";
 import { refuseAccess } from "../core/roles.ts";
 import { isHttps } from "../core/source-url.ts";
 import type { Context } from "../services/context.ts";
 import { fromOneSnapshot } from "../services/one-snapshot.ts";
-import { sayOtherMode } from "../services/other-mode.ts";
 import { versionNow } from "../services/warrants/read.ts";
 import type { Answer, Result } from "./answers.ts";
-import { findRoute } from "./app.ts";
+import { type FoundRoute, findRoute } from "./app.ts";
 import {
   BODY_MS_MAX,
   bodyBytesOf,
@@ -34,17 +33,19 @@ import {
   roomOf,
   type Setup,
 } from "./call.ts";
-import { type Identity, identify } from "./caller.ts";
+import { hasSessionCookie, type Identity, identify, isFromOwnPage } from "./caller.ts";
 import { readQuery, refuseInput } from "./check-input.ts";
 import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
+import { explained } from "./explained.ts";
 import { idempotencyOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { createRateCounters, type RateCounters } from "./limits.ts";
 import type { Answered, Operation } from "./operation.ts";
-import type { Pages, ReceiptPages } from "./pages.ts";
+import type { Pages, ReceiptPages, Site } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
 import { responseOf, type SentAnswer } from "./response.ts";
 import type { RouteRule } from "./route.ts";
 import { createAnswerBudget, isShort, sendable } from "./sending.ts";
+import { findPage } from "./site.ts";
 import { isWorker, refuseStranger } from "./worker.ts";
 
 export type HttpOptions = {
@@ -54,6 +55,8 @@ export type HttpOptions = {
   readonly pages?: Pages;
   /** The page of a receipt. Without it receipts are shown as JSON alone. */
   readonly receiptPages?: ReceiptPages;
+  /** The console. Its pages are routes that the API's description does not have. */
+  readonly site?: Site;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
   /** SHA-256 of the worker's secret. Without it the worker's route is closed. */
@@ -82,11 +85,13 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
  * makes the response. Unknown routes and unexpected errors also get a request id and rate-limit headers.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {
-  const { docsUrl, pages = {}, receiptPages = null, operation = null } = options;
+  const { docsUrl, pages = {}, receiptPages = null, site = null, operation = null } = options;
   const { trustedProxies, onFault, onAnswered } = options;
   const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
   const { answers = createAnswerBudget() } = options;
-  const setup: Setup = { ctx, docsUrl, pages, receiptPages, operation, trustedProxies, answers, onFault };
+  const setup: Setup = {
+    ...{ ctx, docsUrl, pages, receiptPages, site, operation, trustedProxies, answers, onFault },
+  };
   const counters = createRateCounters(options.rateLimits);
   const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
@@ -111,7 +116,7 @@ export function createShell(ctx: Context, options: HttpOptions): Shell {
 
 /**
  * Behind a proxy that is not trusted all clients have one address, so that limits count them as one. The first request that
- * shows it is told of, and none after that: whoever calls can write the headers.
+ * shows it is logged, and none after that: whoever calls can write the headers.
  */
 function proxyLookOut({ trustedProxies, onUntrustedProxy }: HttpOptions): (headers: Headers) => void {
   let looks = trustedProxies.length === 0 && onUntrustedProxy !== undefined;
@@ -159,6 +164,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     versionSeen: null,
     bodyClaim: null,
     closes: false,
+    showRefusal: null,
   };
 }
 
@@ -170,12 +176,23 @@ const pathStartOf = (url: string): number =>
 async function answerTo(call: Call, request: Request, checks: Checks): Promise<Answer> {
   try {
     const result = await resultOf(call, request, checks);
-    return isRefusal(result) ? errorAnswer(call, await explained(call, result)) : result;
+    return isRefusal(result) ? refusalAnswer(call, result) : result;
+  } catch (error) {
+    reportFault(call, error);
+    return refusalAnswer(call, refuseByFault(error));
+  } finally {
+    call.bodyClaim?.end();
+  }
+}
+
+/** The error envelope, or its page where a person asked for a page. */
+function refusalAnswer(call: Call, refusal: Refusal): Answer {
+  if (call.showRefusal === null) return errorAnswer(call, refusal);
+  try {
+    return { ...call.showRefusal(refusal), refused: refusal.refused };
   } catch (error) {
     reportFault(call, error);
     return errorAnswer(call, refuseByFault(error));
-  } finally {
-    call.bodyClaim?.end();
   }
 }
 
@@ -185,39 +202,35 @@ async function inPieces(call: Call, answer: Answer): Promise<SentAnswer> {
   return isRefusal(body) ? errorAnswer(call, body) : { ...answer, body };
 }
 
-/** The refusal; a 404 also says where the caller's organisation has what was named in its other mode. */
-function explained(call: Call, refusal: Refusal): Refusal | Promise<Refusal> {
-  const { ctx, caller } = call;
-  if (caller === null || statusOf(refusal.refused) !== 404) return refusal;
-  const { agent_id: agentId } = (call.body ?? {}) as { readonly agent_id?: unknown };
-  return sayOtherMode(ctx, caller, refusal, [...Object.values(call.params ?? {}), agentId]);
-}
-
 /**
  * The refusal of the first check that fails, else what the route's handler answers. Who a person is and what they read comes
  * from one snapshot.
  */
 async function resultOf(call: Call, request: Request, checks: Checks): Promise<Result> {
-  const found = findRoute(call.method, call.path);
-  if (!found || !isPersonsRead(call, found.route.rule)) return checkedResult(call, found, request, checks);
+  const found = findRoute(call.method, call.path) ?? findPage(call);
   const { ctx } = call;
+  const checked = async () => explained(call, found, await checkedResult(call, found, request, checks));
+  if (!found || !isPersonsRead(call, found.route.rule)) return checked();
   try {
     return await fromOneSnapshot(ctx, (reading) => {
       call.ctx = reading;
-      return checkedResult(call, found, request, checks);
+      return checked();
     });
   } finally {
     call.ctx = ctx;
   }
 }
 
-/** On other routes a handler may read from the store of the setup. It would then wait for a connection that its own request holds. */
-const isPersonsRead = ({ method, headers }: Call, { access }: RouteRule): boolean =>
-  method === "GET" && access !== null && headers.has("cookie") && !headers.has("authorization");
+/**
+ * The operator's tools, which are not counted, read from the store of the setup: they would wait for a connection that their own
+ * request holds.
+ */
+const isPersonsRead = ({ method, headers }: Call, { counted }: RouteRule): boolean =>
+  method === "GET" && counted && hasSessionCookie(headers) && !headers.has("authorization");
 
 async function checkedResult(
   call: Call,
-  found: ReturnType<typeof findRoute>,
+  found: FoundRoute | null,
   request: Request,
   checks: Checks,
 ): Promise<Result> {
@@ -229,7 +242,7 @@ async function checkedResult(
   call.route = route.path;
   const refused = refuseByRule(call, rule, checks);
   if (refused) return refused;
-  const key = rule.idempotent ? readIdempotencyKey(call.headers) : null;
+  const key = rule.idempotent ? readIdempotencyKey(call.headers.get("idempotency-key")) : null;
   if (isRefusal(key)) return key;
   if (rule.decides) call.versionSeen = await versionNow(call.ctx, callerOf(call), params.id ?? "");
   if (call.method !== "GET") {
@@ -284,8 +297,15 @@ function refuseByRule(call: Call, rule: RouteRule, { counters, workerSecretHash 
   if (rule.counted && budget.exceeded) {
     return refuse("rate_limit_exceeded", `Over the limit; retry in ${budget.resetSeconds} seconds.`);
   }
+  if (rule.ownPagesOnly && !isFromOwnPage(call)) return refuseOtherSite(call);
   return refuseCaller(call, rule) ?? (rule.worker && !call.worker ? refuseStranger(workerSecretHash) : null);
 }
+
+const refuseOtherSite = ({ ctx }: Call): Refusal =>
+  refuse(
+    "not_authenticated",
+    `This form was not sent from Holdfast's own pages. Open them at ${new URL(ctx.baseUrl).origin} and send it there.`,
+  );
 
 function refuseCaller({ caller }: Call, { access }: RouteRule): Refusal | null {
   if (!access) return null;

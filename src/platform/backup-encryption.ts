@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readSync, renameSync, writeSync } from "node:fs";
 import { type Refusal, refuseField } from "../core/errors.ts";
 
 /**
@@ -74,6 +74,8 @@ async function throughFiles(
   const target = openSync(to, "w");
   try {
     for await (const chunk of await change(readInPieces(source))) writeWhole(target, chunk);
+    // No file gets its final name before it is on disk.
+    fsyncSync(target);
   } finally {
     closeSync(source);
     closeSync(target);

@@ -14,7 +14,7 @@ export function descriptorLimit(): number | null {
   try {
     const limits = withReserve("this thread", () => readFileSync("/proc/self/limits", "utf8"));
     const [, soft, hard] = /^Max open files\s+(\d+)\s+(\d+)/m.exec(limits) ?? [];
-    // Bun has raised the first to the second at its start, where that can be.
+    // Bun raises the first to the second at its start. Where it did not, `holdReserve` does.
     return soft === undefined || hard === undefined ? null : Math.max(Number(soft), Number(hard));
   } catch {
     return null;

@@ -1,7 +1,7 @@
 import { hashJson } from "../core/canonical.ts";
+import { clauseForm } from "../core/clauses/form.ts";
 import type { JsonSchema, Schemas } from "../core/clauses/schema.ts";
 import type { Form } from "../core/form.ts";
-import { clauseForm } from "./clause.ts";
 import { eventForm } from "./event.ts";
 import { type DescribedSchema, jsonSchemaOf } from "./json-schema.ts";
 import { receiptForm } from "./receipt.ts";

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import type { Evaluation, SuppliedValues } from "../core/clauses/evidence.ts";
+import { clauseResultForm, reasonCodesForm } from "../core/clauses/form.ts";
 import { arrayOf, boolean, form, fraction, hash, object, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
-import { clauseResultForm, reasonCodesForm } from "./clause.ts";
 import { clauses, closed, plainText } from "./input.ts";
 
 /** The answer of the bench (README, "Bench"). Its score is from 0 to 1, as the engine computes it. */

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { CapsuleFacts } from "../core/capsule.ts";
-import type { checkResource } from "../core/check.ts";
+import type { checkForm } from "../core/check.ts";
 import { SOURCE_CODES } from "../core/clauses/reason-codes.ts";
 import type { Schemas } from "../core/clauses/schema.ts";
 import {
@@ -16,13 +16,14 @@ import {
   orNull,
   score,
   text,
+  type Wire,
 } from "../core/form.ts";
 import type { Spec } from "../core/warrant.ts";
 
 /** A check with all that it was made from, as one file (README, "Capsules"). */
 export type CheckExport = {
   readonly object: "check_export";
-  readonly check: ReturnType<typeof checkResource>;
+  readonly check: Wire<typeof checkForm>;
   readonly check_hash: string;
   readonly spec: Spec;
   readonly spec_hash: string;

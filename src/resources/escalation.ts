@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
+import { reasonCodesForm } from "../core/clauses/form.ts";
 import { DECISIONS, ESCALATION_STATUSES, type Escalation } from "../core/escalation.ts";
 import { form, is, object, oneOf, orNull, score, share, text, time, type Wire } from "../core/form.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { Warrant } from "../core/warrant.ts";
-import { reasonCodesForm } from "./clause.ts";
 import { closed, literals, plainText, releasedBps } from "./input.ts";
 import { listForm } from "./list.ts";
 import { warrantForm, warrantResource } from "./warrant.ts";

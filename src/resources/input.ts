@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
+import { clauseForm } from "../core/clauses/form.ts";
 import { NOTHING_HIDDEN, PLAIN_TEXT_PATTERN } from "../core/hidden-characters.ts";
 import { ASSET_PATTERN, BPS_WHOLE } from "../core/money.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../core/user.ts";
-import { clauseForm } from "./clause.ts";
 
 /**
  * The parts of which forms of bodies and queries are built. A field's `description` completes the sentence

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { reasonCodesForm } from "../core/clauses/form.ts";
 import {
   amount,
   form,
@@ -14,7 +15,6 @@ import {
 } from "../core/form.ts";
 import { OUTCOMES, type Policy } from "../core/policy.ts";
 import { isoTime } from "../core/time.ts";
-import { reasonCodesForm } from "./clause.ts";
 import { listForm } from "./list.ts";
 
 /** A version of a policy (README, "Policies"). Its rules are answered as they were saved. */

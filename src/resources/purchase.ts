@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { reasonCodesForm } from "../core/clauses/form.ts";
 import type { ReasonCode } from "../core/clauses/reason-codes.ts";
 import {
   amount,
@@ -20,7 +21,6 @@ import { STATES, type State, type Warrant } from "../core/warrant.ts";
 import { caip2Of } from "../core/x402/chains.ts";
 import { ATTEMPTS, isContradicted, KNOWN, PHASES, type Purchase, WITNESSES } from "../core/x402/purchase.ts";
 import type { Pays, Quote } from "../core/x402/quote.ts";
-import { reasonCodesForm } from "./clause.ts";
 import { amountInput, assetInput, closed, id, literals, specInput, urlInput } from "./input.ts";
 
 /** A purchase: as `POST /v1/x402/pay` answers it, and as the operator sees it. */

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { sha256 } from "../core/canonical.ts";
 import type { Check } from "../core/check.ts";
+import { reasonCodesForm, specForm } from "../core/clauses/form.ts";
 import { REASON_CODES } from "../core/clauses/reason-codes.ts";
 import { CLAUSE_KINDS } from "../core/clauses/registry.ts";
 import { EVIDENCE_KINDS } from "../core/evidence-kinds.ts";
@@ -30,7 +31,6 @@ import { MODES } from "../core/roles.ts";
 import { isoTime } from "../core/time.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import { isSettled, SETTLED_STATES, type Warrant } from "../core/warrant.ts";
-import { reasonCodesForm, specForm } from "./clause.ts";
 import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
 /** The public receipt of a settled warrant (README, "Receipts"). */

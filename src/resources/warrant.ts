@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { specForm } from "../core/clauses/form.ts";
 import {
   amount,
   boolean,
@@ -20,7 +21,6 @@ import { BUILT_IN_RULES_HASH } from "../core/policy.ts";
 import { HOUR_MS, isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { WarrantThen } from "../core/trace.ts";
 import { heldWarrant, NOTHING_CHOSEN, STATES, type Warrant, type WarrantEncoding } from "../core/warrant.ts";
-import { specForm } from "./clause.ts";
 import {
   amountInput,
   assetInput,

@@ -7,7 +7,7 @@ import { auditReceipts, RECEIPTS } from "./warrants/audit-receipts.ts";
  * Computes everything anew that is kept, and compares: the ledger with itself, the signatures with their keys, and some receipts
  * with what their readers check. One message for each disagreement.
  *
- * @param onProgress is told how much is done, and how much there is to do: rows, signatures and receipts together
+ * @param onProgress is called with how much is done, and how much there is to do: rows, signatures and receipts together
  */
 export async function auditInstance(
   ctx: Context,

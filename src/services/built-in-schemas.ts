@@ -21,6 +21,8 @@ export const newSchemaIds = ({ newId }: Pick<Context, "newId">, clauses: readonl
       .map((name) => [name, newId("schema")]),
   );
 
+export const BUILT_IN_NAMES: readonly string[] = Object.keys(benchSchemas);
+
 export const isBuiltIn = (name: string): boolean => Object.hasOwn(benchSchemas, name);
 
 /** The built-in schemas that the organisation does not have yet, as rows to save. */

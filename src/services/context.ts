@@ -13,6 +13,7 @@ import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { decodeTransaction } from "../platform/evm-wallet.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
+import type { Mailer } from "../platform/mailer.ts";
 import type { NoteSigner } from "../platform/note-keys.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
@@ -25,11 +26,14 @@ import type { Vault } from "../platform/vault.ts";
 import type { WebhookSender } from "../platform/webhook-sender.ts";
 import type { AskWitness } from "../platform/witness-client.ts";
 import type { X402Client } from "../platform/x402-request.ts";
+import type { Scope } from "../store/scope.ts";
 import type { Store } from "../store/store.ts";
 import type { SignInFailures } from "./auth/failures.ts";
 import type { KeyUses } from "./auth/key-uses.ts";
 import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
+import type { StartLinks } from "./auth/start-links.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
+import type { Live } from "./live/live.ts";
 import type { DeliverySlots } from "./webhooks/slots.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
@@ -44,12 +48,15 @@ export type Context = {
   readonly signInThrottle: SignInThrottle;
   readonly signInLog: SignInLog;
   readonly signInFailures: SignInFailures;
+  readonly startLinks: StartLinks;
   readonly passkeys: PasskeyVerifier;
   readonly passkeyChallenges: PendingChallenges;
   readonly keyUses: KeyUses;
   /** Of checks and of purchases by x402. */
   readonly places: Places;
   readonly fetchEvidence: FetchEvidence;
+  /** A seller that runs for one piece of work only, for the first warrant of a sandbox. */
+  readonly withTrySeller: WithTrySeller;
   readonly evaluate: Evaluate;
   /** Checks a schema that is about to be saved, in a child process: a large one would stall the server. */
   readonly parseSchema: Evaluator["parseSchema"];
@@ -68,13 +75,28 @@ export type Context = {
   readonly witness: Witnessing;
   readonly chain: OwnChain;
   readonly deliverySlots: DeliverySlots;
+  /** The streams by which pages of the console hear what changed. */
+  readonly live: Live;
   /**
    * Counts since the process started, for the metrics: deliveries given up after four attempts, and attempts
    * in which nothing was sent.
    */
-  readonly deliveryFailures: { exhausted: number; notSent: number };
+  readonly deliveryFailures: {
+    exhausted: number;
+    notSent: number;
+    /** The endpoints whose deliveries were given up, until their admins were told. */
+    readonly endpoints: Map<string, Scope>;
+  };
+  readonly notices: Telling;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
+};
+
+/** By what people are told of things. */
+export type Telling = {
+  /** Sends mail; null where there is no mail server. */
+  readonly email: Mailer | null;
+  readonly slots: DeliverySlots;
 };
 
 /** What this instance witnesses, and who witnesses it. */
@@ -161,5 +183,9 @@ export function refusedBusy(error: unknown): Refusal {
 export type FetchEvidence = (
   ...asked: Required<Parameters<Fetcher["fetch"]>>
 ) => ReturnType<Fetcher["fetch"]>;
+
+/** What a seller for a try sells at, and the only fetcher that reaches it. */
+type TrySeller = { readonly url: string; readonly fetchEvidence: FetchEvidence };
+type WithTrySeller = <Answer>(work: (seller: TrySeller) => Promise<Answer>) => Promise<Answer>;
 export type FetchedEvidence = Awaited<ReturnType<FetchEvidence>>;
 export type Evaluate = Evaluator["evaluate"];

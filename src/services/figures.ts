@@ -37,7 +37,8 @@ export const ledgerFigures = (ctx: Context): Promise<LedgerFigures> =>
       deliveries: {
         waiting: await reader.deliveries.waiting(),
         lateMs: ageOf(await reader.deliveries.nextAttemptAt(), now),
-        ...ctx.deliveryFailures,
+        exhausted: ctx.deliveryFailures.exhausted,
+        notSent: ctx.deliveryFailures.notSent,
       },
       leavesToAnchor: (await reader.log.size()) - (await reader.logAnchors.confirmedSize()),
       capsulesNotKept: ctx.capsules.notKept.count,

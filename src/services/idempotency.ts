@@ -23,7 +23,7 @@ export type Answer = {
   readonly contentHash: string | null;
 };
 
-type KeyedNeeds = CredentialNeeds & {
+export type KeyedNeeds = CredentialNeeds & {
   readonly idempotencyKey: string;
   readonly replayedWarrant: From<"idempotencyKey">;
   readonly replayedStep: From<"idempotencyKey">;
@@ -44,7 +44,7 @@ type Keyed<Who extends Caller> = {
 };
 
 /** A command that moves money for a caller. */
-type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
+export type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
   readonly caller: Who;
   readonly access: Access;
   readonly idempotency: Idempotency;

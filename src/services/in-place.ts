@@ -2,7 +2,7 @@ import { type Refusal, refuse } from "../core/errors.ts";
 import type { Party } from "../core/places.ts";
 import type { Context } from "./context.ts";
 
-/** No place was free in time, or no evaluator was. Nothing moved, and the key is free. */
+/** No place was free in time. Nothing moved, and the key is free. */
 export const TOO_MANY_CHECKS: Refusal = refuse(
   "rate_limit_exceeded",
   "Too many checks are running. Retry shortly with the same Idempotency-Key.",

@@ -15,11 +15,11 @@ type Found = keyof typeof FINDERS;
 
 /**
  * A 404, which also says where one of these ids is in the other mode of the caller's own organisation. A key of the wrong mode
- * is the most common cause, and nothing is told of other organisations.
+ * is the most common cause, and of other organisations it says nothing.
  */
 export async function sayOtherMode(
   ctx: Context,
-  { organisationId, mode }: Caller,
+  caller: Caller,
   refusal: Refusal,
   ids: readonly unknown[],
 ): Promise<Refusal> {
@@ -29,15 +29,23 @@ export async function sayOtherMode(
     ),
   );
   if (named.length === 0) return refusal;
-  return ctx.store.read(async (reader) => {
-    for (const { noun, id } of named) {
-      const found = await FINDERS[noun](reader, id);
-      if (found?.organisationId === organisationId && found.mode !== mode)
-        return {
-          ...refusal,
-          message: `${refusal.message} Your organisation has ${id} in ${found.mode}; this request is ${mode}.`,
-        };
-    }
-    return refusal;
-  });
+  return ctx.store.read((reader) => sayOtherModeOf(reader, caller, refusal, named));
+}
+
+/** The same from a snapshot that was taken already. */
+export async function sayOtherModeOf(
+  reader: Reader,
+  { organisationId, mode }: Caller,
+  refusal: Refusal,
+  named: readonly { readonly noun: Found; readonly id: string }[],
+): Promise<Refusal> {
+  for (const { noun, id } of named) {
+    const found = await FINDERS[noun](reader, id);
+    if (found?.organisationId === organisationId && found.mode !== mode)
+      return {
+        ...refusal,
+        message: `${refusal.message} Your organisation has ${id} in ${found.mode}; this request is ${mode}.`,
+      };
+  }
+  return refusal;
 }

@@ -1,7 +1,9 @@
-import { reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
+import { type Evaluation, reachedEvidence, unreachedEvidence } from "../core/clauses/evidence.ts";
 import { parseClauses } from "../core/clauses/registry.ts";
+import type { Schemas } from "../core/clauses/schema.ts";
 import { isRefusal, type Refusal, refuseField } from "../core/errors.ts";
 import type { Wire } from "../core/form.ts";
+import type { Party } from "../core/places.ts";
 import { parseTime } from "../core/time.ts";
 import { type benchBody, checkResultResource, suppliedValuesOf } from "../resources/bench.ts";
 import { benchSchemas } from "../resources/bench-schemas.ts";
@@ -14,6 +16,17 @@ const RAW_BYTES_MAX = 128 * 1024;
 
 /** Evaluates clauses against a described deliverable. The ledger is neither read nor written. */
 export async function runBench(ctx: Context, input: BenchInput, address: string) {
+  const party = { organisationId: address, mode: "sandbox" } as const;
+  const evaluation = await evaluateOnBench(ctx, input, { schemas: benchSchemas, party });
+  return isRefusal(evaluation) ? evaluation : checkResultResource(evaluation);
+}
+
+/** @param by whose run it is, and the schemas that its clauses may name */
+export async function evaluateOnBench(
+  ctx: Context,
+  input: BenchInput,
+  by: { readonly schemas: Schemas; readonly party: Party },
+): Promise<Evaluation | Refusal> {
   const clauses = parseClauses(input.clauses, "clauses");
   if (isRefusal(clauses)) return clauses;
   const { deliverable } = input;
@@ -24,19 +37,16 @@ export async function runBench(ctx: Context, input: BenchInput, address: string)
   const now = optionalTime(input.now, "now");
   if (isRefusal(now)) return now;
   const supplied = suppliedValuesOf(input);
-  const evaluation = await ctx
+  return ctx
     .evaluateBench({
+      ...by,
       clauses,
       evidence: deliverable.reached
         ? reachedEvidence({ ...supplied, status: deliverable.status ?? null, body, generatedAt })
         : unreachedEvidence("source_unreachable", supplied),
-      schemas: benchSchemas,
       now: now ?? ctx.now(),
-      party: { organisationId: address, mode: "sandbox" },
     })
     .catch(refusedBusy);
-  if (isRefusal(evaluation)) return evaluation;
-  return checkResultResource(evaluation);
 }
 
 function optionalTime(text: string | undefined, path: string): number | null | Refusal {

@@ -18,11 +18,10 @@ import type { From, Snapshot } from "../store/needs.ts";
 import { refuseUnacknowledged } from "./instance.ts";
 
 /** How a command names its warrant: by its id, or as the warrant of an escalation or purchase. */
-type WarrantAsk = string | From<"escalation"> | From<"purchase">;
+type WarrantAsk = string | From<"escalationOrWarrant"> | From<"purchase">;
 
 export const OF_WARRANT: From<"warrant"> = { from: "warrant" };
 export const OF_PURCHASE: From<"purchase"> = { from: "purchase" };
-export const OF_ESCALATION: From<"escalation"> = { from: "escalation" };
 
 /** The need of the kill rule (`isStopped`), besides the agent that every move of a warrant has. */
 export const STOPPING = { warrantOpener: OF_WARRANT } as const;
@@ -30,12 +29,10 @@ export const STOPPING = { warrantOpener: OF_WARRANT } as const;
 /** The needs of the counters and the events of a move. */
 const TOUCHED = { warrantAgent: OF_WARRANT, warrantSession: OF_WARRANT, webhooks: true } as const;
 
-/** The needs of a warrant's move. The purchase is among them, since an unfinished one forbids the move. */
-export const movingNeeds = <Ask extends WarrantAsk>(warrant: Ask) => ({
-  warrant,
-  warrantPurchase: OF_WARRANT,
-  ...TOUCHED,
-});
+/** The needs of a warrant's move besides the warrant. The purchase is among them, since an unfinished one forbids the move. */
+export const MOVING = { warrantPurchase: OF_WARRANT, ...TOUCHED } as const;
+
+export const movingNeeds = <Ask extends WarrantAsk>(warrant: Ask) => ({ warrant, ...MOVING });
 export type MovingNeeds = ReturnType<typeof movingNeeds<string>>;
 export type Moving = Snapshot<MovingNeeds>;
 

@@ -1,6 +1,6 @@
 import type { Refusal } from "../core/errors.ts";
 import { organisationNotFound } from "../core/organisation.ts";
-import type { Change, Deletion, Put } from "./change.ts";
+import type { Change, Write } from "./change.ts";
 import { LOOK_UPS, NOTHING } from "./look-ups.ts";
 import type { From, NeedName, Needs } from "./needs.ts";
 import type { Missing, RowCache } from "./row-cache.ts";
@@ -15,11 +15,6 @@ export type AnyCommand = {
   readonly needs: Needs;
   readonly decide: (snapshot: never, now: number) => Decision<unknown>;
 };
-
-/** One write of a command. */
-export type Write =
-  | { readonly kind: "put"; readonly put: Put }
-  | { readonly kind: "deletion"; readonly deletion: Deletion };
 
 /** The times of a batch, epoch milliseconds. */
 export type BatchTime = {
@@ -48,6 +43,14 @@ type Lacking = {
  */
 export type Batch = {
   /**
+   * What commands need and the row cache does not have, of all of them at once; null where nothing is missing. What it finds may
+   * lead to more, so the commands that lack something are asked again when it is loaded.
+   */
+  lacking(
+    commands: readonly AnyCommand[],
+    time: BatchTime,
+  ): { readonly missing: Missing; readonly commands: readonly AnyCommand[] } | null;
+  /**
    * Decides a command: gives its answer, and later commands see its Change. Where rows are missing, it gives
    * these instead; the engine loads them and tries the same command again, before any other.
    */
@@ -56,14 +59,13 @@ export type Batch = {
   takeWrites(): readonly Write[];
 };
 
-export function createBatch(cache: RowCache): Batch {
+/** A view of the row cache that notes what is missing there. */
+function createNotingView(cache: RowCache) {
   let rows = new Map<LoadedKind, Set<string>>();
   let indexes = new Map<IndexName, Map<string, IndexTable[IndexName]["of"]>>();
-  let writes: Write[] = [];
-  /** What the command that is tried again has found so far. */
-  let found: FoundSoFar = {};
-
   let steadyAt = 0;
+  /** Whether something was missing since this was last set. */
+  let isLacking = false;
 
   const view: View = {
     get steadyAt() {
@@ -72,6 +74,7 @@ export function createBatch(cache: RowCache): Batch {
     row(kind, key) {
       const row = cache.row(kind, key);
       if (row === undefined) {
+        isLacking = true;
         const keys = rows.get(kind);
         if (keys) keys.add(key);
         else rows.set(kind, new Set([key]));
@@ -82,6 +85,7 @@ export function createBatch(cache: RowCache): Batch {
       const key = indexKeyOf(of);
       const gives = cache.index(name, key);
       if (gives === undefined) {
+        isLacking = true;
         const asked = indexes.get(name);
         if (asked) asked.set(key, of);
         else indexes.set(name, new Map([[key, of]]));
@@ -90,13 +94,33 @@ export function createBatch(cache: RowCache): Batch {
     },
   };
 
-  function takeMissing(): Missing | null {
-    if (rows.size === 0 && indexes.size === 0) return null;
-    const missing = { rows, indexes };
-    rows = new Map();
-    indexes = new Map();
-    return missing;
-  }
+  return {
+    view,
+    at(time: BatchTime): void {
+      steadyAt = time.steadyAt;
+    },
+    /** Whether the look-ups of some work lacked something. */
+    lacksIn(work: () => void): boolean {
+      isLacking = false;
+      work();
+      return isLacking;
+    },
+    /** What was missing since the last call; null where nothing was. */
+    takeMissing(): Missing | null {
+      if (rows.size === 0 && indexes.size === 0) return null;
+      const missing = { rows, indexes };
+      rows = new Map();
+      indexes = new Map();
+      return missing;
+    },
+  };
+}
+
+export function createBatch(cache: RowCache): Batch {
+  const { view, at, lacksIn, takeMissing } = createNotingView(cache);
+  let writes: Write[] = [];
+  /** What the command that is tried again has found so far. */
+  let found: FoundSoFar = {};
 
   function apply(change: Change): void {
     for (const put of change.put) {
@@ -117,16 +141,22 @@ export function createBatch(cache: RowCache): Batch {
   }
 
   return {
-    decide(command, { now, recordedAt, ...time }) {
-      steadyAt = time.steadyAt;
+    lacking(asked, time) {
+      at(time);
+      const commands = asked.filter(({ scope, needs }) => lacksIn(() => lookUp(view, scope, needs, {})));
+      const missing = takeMissing();
+      return missing && { missing, commands };
+    },
+    decide(command, time) {
+      at(time);
       const refused = lookUp(view, command.scope, command.needs, found);
       const missing = takeMissing();
       if (missing) return { missing, writes: cache.isBehind(missing) ? takeWrites() : [] };
       const snapshot = found;
       found = {};
       if (refused) return { answer: refused };
-      snapshot.recordedAt = recordedAt;
-      const decision = command.decide(snapshot as never, now);
+      snapshot.recordedAt = time.recordedAt;
+      const decision = command.decide(snapshot as never, time.now);
       // An async `decide` would finish after its transaction. Its type forbids it; this check is for code
       // that circumvents the type.
       if ("then" in decision)

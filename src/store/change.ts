@@ -22,9 +22,14 @@ export type Put =
     }[keyof AppendedRows];
 
 /** The kinds of rows that may be deleted. All others are history, or other rows refer to them. */
-type DeletedKind = "capsule" | "idempotencyKey" | "passkey" | "purchase";
+type DeletedKind = "capsule" | "idempotencyKey" | "passkey" | "plannedNotice" | "purchase";
 
 /** A row to delete, as the snapshot had it. */
 export type Deletion = {
   readonly [Kind in DeletedKind]: { readonly kind: Kind; readonly row: ChangingRows[Kind] };
 }[DeletedKind];
+
+/** One write of a command. */
+export type Write =
+  | { readonly kind: "put"; readonly put: Put }
+  | { readonly kind: "deletion"; readonly deletion: Deletion };

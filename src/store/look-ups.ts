@@ -2,6 +2,7 @@ import type { Agent } from "../core/agent.ts";
 import { transactionKey } from "../core/chain-transaction.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Policy } from "../core/policy.ts";
+import { ROLES, roleIsAtLeast } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { heldBetween, type WindowUse, type WindowUses } from "../core/session-limits.ts";
 import { DAY_MS, HOUR_MS } from "../core/time.ts";
@@ -10,7 +11,7 @@ import type { SavedVerifier } from "../core/verifier.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { cosignatureKey } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
-import type { NeedName, NeedTable } from "./needs.ts";
+import { type NeedName, type NeedTable, type NoticeReader, READERS_MAX } from "./needs.ts";
 import type { IdempotencyKey } from "./rows.ts";
 import type { Scope } from "./scope.ts";
 import type { LoadedKind, LoadedRows, View } from "./view.ts";
@@ -144,8 +145,8 @@ export const LOOK_UPS: LookUps = {
     rowOf(view, "purchase", view.index("purchaseOfWarrant", (source as Warrant).id)),
   warrantEscalation: (view, _, __, source) =>
     rowOf(view, "escalation", view.index("unresolvedEscalation", (source as Warrant).id)),
-  escalation: (view, scope, id) =>
-    inScope(rowOf(view, "escalation", view.index("newestEscalation", id)), scope),
+  escalationOrWarrant: (view, scope, id) =>
+    inScope(rowOf(view, "escalation", view.index("escalationOrWarrant", id)), scope),
   webhooks: (view, { organisationId, mode }) =>
     rowsOf(view, "webhook", view.index("enabledWebhooks", organisationId, mode)),
   purchase: (view, scope, id) => inScope(view.row("purchase", id), scope),
@@ -188,6 +189,7 @@ export const LOOK_UPS: LookUps = {
     view.index("openAuthorizations", payer, chainId, contract, since),
 
   user: userIn,
+  hasOrganisation: (view) => view.index("anyOrganisation"),
   userByEmail: (view, _, email) => rowOf(view, "user", view.index("userByEmail", email)),
   hasOtherOwner: (view, { organisationId }, userId) => view.index("otherOwner", organisationId, userId),
   hasSecondPerson: (view, { organisationId }, userId) => view.index("secondPerson", organisationId, userId),
@@ -207,6 +209,22 @@ export const LOOK_UPS: LookUps = {
     rowOf(view, "deposit", view.index("depositReferenced", organisationId, mode, asset, reference)),
   webhook: (view, scope, id) => inScope(view.row("webhook", id), scope),
   delivery: (view, scope, id) => inScope(view.row("delivery", id), scope),
+
+  notice: (view, scope, id) => inScope(view.row("notice", id), scope),
+  plannedNotices: (view, scope, ids) =>
+    rowsOf(view, "plannedNotice", ids)?.filter((plan) => inScope(plan, scope) !== null),
+  noticeSettings: (view, scope, userId) => inOrganisation(view.row("noticeSettings", userId), scope),
+  readers(view, { organisationId }, role) {
+    const roles = ROLES.filter((one) => roleIsAtLeast(one, role));
+    const users = rowsOf(
+      view,
+      "user",
+      view.index("peopleOf", organisationId, JSON.stringify(roles), READERS_MAX),
+    );
+    const readers = users?.map((user) => ({ user, settings: view.row("noticeSettings", user.id) }));
+    return readers?.some(({ settings }) => settings === undefined) ? undefined : (readers as NoticeReader[]);
+  },
+  newestNotice: (view, { organisationId }, subject) => view.index("newestNotice", organisationId, subject),
 
   witnessedLog: (view, _, origin) => view.row("witnessedLog", origin),
   cosignature: (view, _, of) => view.row("cosignature", cosignatureKey(of)),

@@ -7,11 +7,13 @@ import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
+import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
 import type { Policy } from "../core/policy.ts";
 import type { Balance } from "../core/postings.ts";
+import type { Role } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import type { WindowUses } from "../core/session-limits.ts";
 import type { SourceKey } from "../core/source-key.ts";
@@ -53,7 +55,7 @@ export type NeedTable = {
   readonly heldKey: Need<string, IdempotencyKey | null>;
 
   // A warrant, and what a move of it touches
-  readonly warrant: Need<string | From<"escalation"> | From<"purchase">, Warrant | null>;
+  readonly warrant: Need<string | From<"escalationOrWarrant"> | From<"purchase">, Warrant | null>;
   /** The agent that the warrant names. */
   readonly warrantAgent: Need<From<"warrant">, Agent | null>;
   /** The agent whose key opened the warrant. */
@@ -66,8 +68,11 @@ export type NeedTable = {
   readonly warrantPurchase: Need<From<"warrant">, Purchase | null>;
   /** The escalation that waits for a person; a warrant has one at most. */
   readonly warrantEscalation: Need<From<"warrant">, Escalation | null>;
-  /** An escalation by its own id; or the newest one of a warrant, by the warrant's id. */
-  readonly escalation: Need<string | null, Escalation | null>;
+  /**
+   * By an escalation's id, that escalation. By a warrant's id, its escalation that waits for a person, or else
+   * its newest one.
+   */
+  readonly escalationOrWarrant: Need<string, Escalation | null>;
   /** The enabled endpoints of the organisation and mode. */
   readonly webhooks: Need<true, readonly WebhookEndpoint[]>;
   readonly purchase: Need<string, Purchase | null>;
@@ -115,6 +120,8 @@ export type NeedTable = {
   readonly newestCapsule: Need<true, Capsule | null>;
 
   // People
+  /** Whether the instance has an organisation. */
+  readonly hasOrganisation: Need<true, boolean>;
   /** A person whom the command concerns. A removed person is not found. */
   readonly user: Need<string, User | null>;
   /** A person of any organisation, since an e-mail is unique in the instance. */
@@ -147,6 +154,17 @@ export type NeedTable = {
   readonly webhook: Need<string, WebhookEndpoint | null>;
   readonly delivery: Need<string, WebhookDelivery | null>;
 
+  // Notices
+  readonly notice: Need<string, Notice | null>;
+  /** The plans with these ids; those that are gone are left out. */
+  readonly plannedNotices: Need<readonly string[], readonly PlannedNotice[]>;
+  /** What a person chose about notices; null where they chose nothing. */
+  readonly noticeSettings: Need<string, NoticeSettings | null>;
+  /** The people with this role and above, at most READERS_MAX of them, each with what they chose. */
+  readonly readers: Need<Role, readonly NoticeReader[]>;
+  /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
+  readonly newestNotice: Need<string, number | null>;
+
   // Witnesses
   /** How far another log was witnessed, by its origin. */
   readonly witnessedLog: Need<string, WitnessedLog | null>;
@@ -165,7 +183,13 @@ export const OLDEST_FREE_MAX = 100;
 /** How many capsules one commit may delete. */
 export const OLDEST_CAPSULES_MAX = 64;
 
+/** How many people of an organisation hear of one thing. */
+export const READERS_MAX = 100;
+
 export type NeedName = keyof NeedTable;
+
+/** A person who hears of things. */
+export type NoticeReader = { readonly user: User; readonly settings: NoticeSettings | null };
 
 export type DepositReference = { readonly asset: string; readonly reference: string };
 

@@ -2,15 +2,16 @@ import type { Agent } from "../core/agent.ts";
 import type { ApiKey } from "../core/api-key.ts";
 import type { AuditEntry } from "../core/audit-entry.ts";
 import type { AuthSession } from "../core/auth-session.ts";
+import type { DecidedCheck } from "../core/back-test.ts";
 import type { Capsule } from "../core/capsule.ts";
 import type { ChainPlace } from "../core/chain-anchor.ts";
 import type { TransactionKey, WalletTransaction } from "../core/chain-transaction.ts";
 import type { Check } from "../core/check.ts";
+import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { LogCheckpoint, LogPlace } from "../core/log.ts";
 import type { Hash } from "../core/merkle.ts";
-import type { NamedSchema } from "../core/named-schema.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
@@ -21,15 +22,39 @@ import type { SpendSession } from "../core/session.ts";
 import type { SourceKey } from "../core/source-key.ts";
 import type { TraceEntry } from "../core/trace.ts";
 import type { User } from "../core/user.ts";
-import type { SavedVerifier } from "../core/verifier.ts";
 import type { State, Warrant } from "../core/warrant.ts";
-import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
-
+import type { DeliveriesReader } from "./deliveries-reader.ts";
+import type { RulesReader } from "./rules-reader.ts";
 import type { Scope } from "./scope.ts";
 
 export type WalletOfChain = Omit<TransactionKey, "nonce">;
+/** The postings of an account on one day. */
+export type Movement = {
+  /** Days since 1970, in UTC. */
+  readonly day: number;
+  /** What was held, and of what was held what was paid and what returned. Sums in floating point. */
+  readonly held: number;
+  readonly paid: number;
+  readonly returned: number;
+  readonly count: number;
+  /** The position of the last posting in it. */
+  readonly last: number;
+};
+
+/** The checks of an organisation and mode on one day that failed for the same reasons; for none where they passed. */
+export type Failure = Scope & {
+  readonly day: number;
+  readonly codes: readonly string[];
+  readonly count: number;
+  readonly last: number;
+};
+
+/** A page of checks, and where it ended; null where there is nothing older. */
+export type DecidedChecks = { readonly checks: readonly DecidedCheck[]; readonly last: number | null };
+/** Where a page begins: with those older than a row, or with the next newer ones. Neither: with the newest. */
+export type Cursor = { readonly olderThan?: string; readonly newerThan?: string };
 
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 
@@ -37,7 +62,7 @@ export type WarrantFilter = { readonly state?: State; readonly agentId?: string 
  * Reads that are not part of a command, from one snapshot. They never see half a Change, and never delay the
  * writer.
  */
-export interface Reader {
+export interface Reader extends RulesReader, DeliveriesReader {
   readonly warrants: {
     get(scope: Scope, id: string): Promise<Warrant | null>;
     /** A warrant of any organisation, for the public receipt. */
@@ -53,7 +78,7 @@ export interface Reader {
     byCreation(
       scope: Scope,
       filter: WarrantFilter,
-      cursor: { readonly olderThan?: string; readonly newerThan?: string },
+      cursor: Cursor,
       limit: number,
     ): Promise<readonly Warrant[]>;
     /** Held warrants that expire now, of all organisations, soonest first. */
@@ -75,6 +100,13 @@ export interface Reader {
       expiresAfter: number,
       limit: number,
     ): Promise<readonly Warrant[]>;
+    /** How many these are and how much they hold, by asset, of the first `limit`. */
+    sumsOfAgent(
+      agentId: string,
+      state: "held" | "frozen",
+      expiresAfter: number,
+      limit: number,
+    ): Promise<readonly { readonly asset: string; readonly count: number; readonly amount: bigint }[]>;
   };
   readonly trace: {
     /** Oldest first. */
@@ -104,11 +136,25 @@ export interface Reader {
     of(warrantId: string): Promise<readonly Check[]>;
     /** A check of any organisation, by its id. */
     find(id: string): Promise<Check | null>;
+    /**
+     * The checks of the newest warrants, of an organisation and mode or of one agent there, newest first. It looks at `limit`
+     * warrants at most, of which people may have settled some without a check.
+     *
+     * @param before where the last page ended; null for the first
+     */
+    decided(
+      scope: Scope,
+      agentId: string | null,
+      before: number | null,
+      limit: number,
+    ): Promise<DecidedChecks>;
   };
   /** Escalations that wait for a person come first, the longest waiting at the top. */
   readonly escalations: {
     get(id: string): Promise<Escalation | null>;
     list(scope: Scope, limit: number): Promise<readonly Escalation[]>;
+    /** The one of a warrant that waits for a person; null where none does. */
+    waitingOf(warrantId: string): Promise<Escalation | null>;
     /**
      * Escalations of all organisations that wait for a person and were raised before a time, the longest
      * waiting first.
@@ -123,31 +169,33 @@ export interface Reader {
   readonly agents: {
     get(id: string): Promise<Agent | null>;
     list(scope: Scope): Promise<readonly Agent[]>;
+    /** Newest first. */
+    page(scope: Scope, cursor: Cursor, limit: number): Promise<readonly Agent[]>;
     /** Killed ones that still hold warrants, and active ones with frozen ones that have not expired, of all organisations. */
     withStatusToFollow(now: number, limit: number): Promise<readonly Agent[]>;
     liveSession(agentId: string, now: number): Promise<SpendSession | null>;
     /** A session of any organisation, by its id. */
     session(id: string): Promise<SpendSession | null>;
+    /** Live or ended, newest first. */
+    sessions(agentId: string, cursor: Cursor, limit: number): Promise<readonly SpendSession[]>;
+    /** The running total of a session that has windows, at a time (`SpendSession.amountHeld`). */
+    heldUntil(sessionId: string, at: number): Promise<bigint>;
     countsByState(agent: Agent): Promise<Readonly<Partial<Record<State, number>>>>;
     ownPolicy(agentId: string): Promise<Policy | null>;
-  };
-  readonly policies: {
-    list(organisationId: string): Promise<readonly Policy[]>;
-    ofOrganisation(organisationId: string): Promise<Policy | null>;
-  };
-  readonly verifiers: { list(organisationId: string): Promise<readonly SavedVerifier[]> };
-  readonly schemas: {
-    named(organisationId: string, names: readonly string[]): Promise<readonly NamedSchema[]>;
   };
   readonly organisations: {
     get(id: string): Promise<Organisation | null>;
     list(): Promise<readonly Organisation[]>;
+    /** Whether there is one. */
+    any(): Promise<boolean>;
   };
   readonly users: {
     /** A removed person is found too. */
     get(id: string): Promise<User | null>;
     byEmail(email: string): Promise<User | null>;
     list(organisationId: string): Promise<readonly User[]>;
+    /** In the order of ids, those after the given one. */
+    page(organisationId: string, after: string | null, limit: number): Promise<readonly User[]>;
   };
   readonly passkeys: {
     get(id: string): Promise<Passkey | null>;
@@ -158,6 +206,8 @@ export interface Reader {
     byHash(secretHash: string): Promise<ApiKey | null>;
     get(id: string): Promise<ApiKey | null>;
     list(scope: Scope): Promise<readonly ApiKey[]>;
+    /** Newest first. */
+    ofAgent(agentId: string, cursor: Cursor, limit: number): Promise<readonly ApiKey[]>;
   };
   /** Newest first, those older than the given one. */
   readonly auditEntries: {
@@ -169,16 +219,10 @@ export interface Reader {
     of(userId: string, now: number, limit: number): Promise<readonly AuthSession[]>;
     /** Whether the person has signed in from a network, of what is remembered. */
     hasBeenFrom(userId: string, network: string): Promise<boolean>;
+    /** When the person last signed in, of what is remembered, epoch milliseconds; null where nothing is. */
+    lastSignInOf(userId: string): Promise<number | null>;
   };
   readonly instance: { get(): Promise<Instance> };
-  readonly webhooks: {
-    get(id: string): Promise<WebhookEndpoint | null>;
-    list(scope: Scope): Promise<readonly WebhookEndpoint[]>;
-    /** The enabled endpoints of all organisations, in order of id. */
-    enabled(): Promise<readonly WebhookEndpoint[]>;
-    /** The endpoints of all organisations to which a delivery is due at this time. */
-    withWork(now: number): Promise<readonly WebhookEndpoint[]>;
-  };
   readonly purchases: {
     get(id: string): Promise<Purchase | null>;
     /** Newest first, those older than the given one. */
@@ -226,33 +270,25 @@ export interface Reader {
     /** The organisations and modes that have capsules of before a time. */
     scopesWithOld(createdBefore: number, limit: number): Promise<readonly Scope[]>;
   };
-  readonly deliveries: {
-    get(id: string): Promise<WebhookDelivery | null>;
-    /** The most recent ones, of all endpoints or of one, newest first. */
-    list(scope: Scope, limit: number, webhookId?: string): Promise<readonly WebhookDelivery[]>;
-    /**
-     * The deliveries that are due to an endpoint, the longest waiting first. A later event of a warrant is
-     * not due before the first attempt of an earlier one has ended.
-     */
-    due(webhookId: string, now: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** Deliveries whose attempt should have ended by this time. */
-    cutOff(time: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** Deliveries whose attempt should end, or begin, only after these times. */
-    beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /**
-     * The exhausted deliveries to an endpoint that were made since this time, oldest first. An event that was
-     * delivered later is left out.
-     */
-    exhaustedSince(webhookId: string, since: number, limit: number): Promise<readonly WebhookDelivery[]>;
-    /** How many deliveries wait for an attempt or have one under way. */
-    waiting(): Promise<number>;
-    /** When the next attempt of any delivery is due, epoch milliseconds; null where none is planned. */
-    nextAttemptAt(): Promise<number | null>;
-  };
   readonly balances: {
     /** The sums over all organisations. */
     totals(): Promise<readonly { readonly mode: Mode; readonly asset: string; readonly balance: Balance }[]>;
     list(scope: Scope): Promise<readonly { readonly asset: string; readonly balance: Balance }[]>;
+  };
+  /** Newest first, those older than the given one. */
+  readonly deposits: {
+    list(scope: Scope, olderThan: string | null, limit: number): Promise<readonly Deposit[]>;
+  };
+  /** What happened, for pictures, in the order of positions. Who reads on from the last one reads each row once. */
+  readonly history: {
+    /** The position before the first posting, or check, of this time or later. */
+    postingsSince(time: number): Promise<number>;
+    checksSince(time: number): Promise<number>;
+    accounts(scope: Scope): Promise<readonly { readonly account: number; readonly asset: string }[]>;
+    /** The next postings of an account, `limit` at most, summed by day. */
+    movements(account: number, after: number, limit: number): Promise<readonly Movement[]>;
+    /** The next checks of all organisations, `limit` at most, counted by day and reasons. */
+    failures(after: number, limit: number): Promise<readonly Failure[]>;
   };
   readonly witnessedLogs: {
     get(origin: string): Promise<WitnessedLog | null>;

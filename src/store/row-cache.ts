@@ -51,7 +51,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   // Asked of the time before this batch alone, and what is held now is later.
   heldUntil: {},
   heldSince: {},
-  newestEscalation: { escalation: madeOrDeleted },
+  escalationOrWarrant: { escalation: always },
   depositReferenced: { deposit: always },
   unresolvedEscalation: { escalation: always },
   purchaseOfWarrant: { purchase: ({ before, after }) => before?.warrantId !== after?.warrantId },
@@ -68,11 +68,14 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   newestCapsule: { capsule: always },
   newestTransaction: { chainTransaction: madeOrDeleted },
   openAuthorizations: { purchase: always },
+  anyOrganisation: { organisation: madeOrDeleted },
   userByEmail: { user: always },
   otherOwner: { user: always },
   secondPerson: { user: always },
   passkeysOf: { passkey: madeOrDeleted },
   sessionsOf: { authSession: always },
+  peopleOf: { user: always },
+  newestNotice: { notice: madeOrDeleted },
   unusedResetsOf: { passwordReset: always },
 };
 

@@ -10,6 +10,7 @@ import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
+import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
@@ -39,10 +40,14 @@ export type ChangingRows = {
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
+  readonly notice: Notice;
+  readonly noticeSettings: NoticeSettings;
   readonly organisation: Organisation;
   readonly passkey: Passkey;
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
+  /** Deleted after its last notice, and where its escalation has ended. */
+  readonly plannedNotice: PlannedNotice;
   readonly purchase: Purchase;
   readonly sourceKey: SourceKey;
   readonly spendSession: SpendSession;
@@ -144,6 +149,8 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return transactionKey(row as WalletTransaction | LogAnchor);
     case "cosignature":
       return cosignatureKey(row as Cosignature);
+    case "noticeSettings":
+      return (row as NoticeSettings).userId;
     case "witnessedLog":
       return (row as WitnessedLog).origin;
     default:

@@ -2,7 +2,7 @@ import type { ApiKey } from "../core/api-key.ts";
 import type { Refusal } from "../core/errors.ts";
 import type { SignedCheckpoint } from "../core/log.ts";
 import type { Mode } from "../core/roles.ts";
-import type { Change } from "./change.ts";
+import type { Change, Write } from "./change.ts";
 import type { Always, Complete, Found, Needs, Snapshot } from "./needs.ts";
 import type { Reader } from "./reader.ts";
 import type { Scope } from "./scope.ts";
@@ -30,13 +30,17 @@ export interface Store {
   apiKey(secretHash: string): ApiKey | Promise<ApiKey | null>;
   /**
    * The time in the newest record, as far as this process knows; epoch milliseconds, -1 where there is no
-   * record.
+   * record. It is no read: the engine has known it since it opened the ledger.
    */
   lastRecordedAt(): number;
+  /** Calls back with what a transaction of this process has written, after it is on disk. Answers how to end that. */
+  watch(onWritten: (writes: readonly Write[]) => void): () => void;
+  /** Whether another process has committed since this was last asked. */
+  othersHaveCommitted(): boolean;
   /**
    * Every disagreement in the ledger, one message each.
    *
-   * @param onProgress is told how many rows were read, and how many there are
+   * @param onProgress is called with how many rows were read, and how many there are
    */
   audit(onProgress?: (done: number, total: number) => void): Promise<readonly string[]>;
   /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
@@ -70,7 +74,7 @@ export type Retention = {
   readonly idempotencyKeysBefore: number;
   /** Sign-ins, reset links and approvals, by when they ended. */
   readonly endedBefore: number;
-  /** Deliveries that will not be tried again, by the time of their creation. */
+  /** Deliveries and notices that will not be tried again, by the time of their creation. */
   readonly deliveriesBefore: number;
 };
 

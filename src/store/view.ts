@@ -7,6 +7,7 @@ import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
+import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
 import type { Passkey, PasskeyApproval } from "../core/passkey.ts";
 import type { PasswordReset } from "../core/password-reset.ts";
@@ -52,10 +53,13 @@ export type LoadedRows = {
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
+  readonly notice: Notice;
+  readonly noticeSettings: NoticeSettings;
   readonly organisation: Organisation;
   readonly passkey: Passkey;
   readonly passkeyApproval: PasskeyApproval;
   readonly passwordReset: PasswordReset;
+  readonly plannedNotice: PlannedNotice;
   readonly policy: Policy;
   readonly purchase: Purchase;
   readonly schema: NamedSchema;
@@ -88,8 +92,11 @@ export type IndexTable = {
     [sessionId: string, after: number, until: number, before: string, amount: string],
     number
   >;
-  /** The newest escalation with this id or of the warrant with this id, in the order of commits. */
-  readonly newestEscalation: Index<[id: string], Id>;
+  /**
+   * The escalation with this id; or of the warrant with this id the one that waits, or else the newest in the
+   * order of commits.
+   */
+  readonly escalationOrWarrant: Index<[id: string], Id>;
   readonly depositReferenced: Index<
     [organisationId: string, mode: string, asset: string, reference: string],
     Id
@@ -114,11 +121,16 @@ export type IndexTable = {
     [payer: string, chainId: number, contract: string, since: number],
     bigint
   >;
+  readonly anyOrganisation: Index<[], boolean>;
   readonly userByEmail: Index<[email: string], Id>;
   readonly otherOwner: Index<[organisationId: string, userId: string], boolean>;
   readonly secondPerson: Index<[organisationId: string, userId: string], boolean>;
   readonly passkeysOf: Index<[userId: string], Ids>;
   readonly sessionsOf: Index<[userId: string], Ids>;
+  /** The people of an organisation with one of these roles (as JSON), those with the higher roles first, at most so many. */
+  readonly peopleOf: Index<[organisationId: string, roles: string, limit: number], Ids>;
+  /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
+  readonly newestNotice: Index<[organisationId: string, subject: string], number | null>;
   readonly unusedResetsOf: Index<[userId: string], Ids>;
 };
 export type IndexName = keyof IndexTable;

@@ -7,7 +7,7 @@ import { createTestContext, type TestContext } from "../support/context.ts";
 import { must } from "../support/organisations.ts";
 import { markRestored } from "../support/restored.ts";
 import { testSettings } from "../support/server.ts";
-import { createCaller, createStage, open } from "../support/stage.ts";
+import { createCaller, createStage, open, settle, warrantIn } from "../support/stage.ts";
 
 /** How a server anchors the log on a chain, as far as its settings and its log go. */
 
@@ -94,4 +94,40 @@ test("a restored ledger asks no chain and signs nothing before it is acknowledge
   await markRestored(ctx, { acknowledgedAt: ctx.now() });
   await jobs[0]!.run();
   expect(asked).not.toEqual([]);
+});
+
+test("while a node never answers, warrants settle, and the log's own job signs checkpoints", async () => {
+  const silent = Promise.withResolvers<Response>();
+  const asking = Promise.withResolvers<void>();
+  const hanging = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch() {
+      asking.resolve();
+      return silent.promise;
+    },
+  });
+  const stage = await createStage(ctx);
+  const { id } = warrantIn(await open(stage, stage.operator));
+  await anchor(ctx);
+  const settings = {
+    HOLDFAST_ANCHOR: "evm",
+    HOLDFAST_ANCHOR_RPC: `eip155:84532=http://127.0.0.1:${hanging.port}`,
+  };
+  const { jobs } = chainAnchoring(ctx, must(readConfig(testSettings(ctx.folder), settings)), {
+    ...NO_SECRETS,
+    anchorKey: KEY,
+  });
+  let hasEnded = false;
+  const run = jobs[0]!.run().then(() => {
+    hasEnded = true;
+  });
+  await asking.promise;
+  expect(warrantIn(await settle(stage, stage.operator, id, "release")).state).toBe("released");
+  await anchor(ctx);
+  expect(ctx.reader.log.newestCheckpoint()?.size).toBe(2);
+  expect(hasEnded).toBeFalse();
+  silent.resolve(new Response(null, { status: 500 }));
+  await run;
+  await hanging.stop(true);
 });

@@ -259,15 +259,43 @@ test("the log of a restored ledger is neither signed nor offered to witnesses be
   expect(await runJobByHand("anchor", ctx)).toBe(0);
 });
 
-test("reminders by hand name every escalation that has waited for a day, each time", async () => {
+/** A warrant that waits for a person: its id. */
+async function escalate(): Promise<string> {
   const stage = await createStage(ctx);
   const { id } = warrantIn(await open(stage, stage.operator, { spec: { clauses: [FAILS] } }));
-  const { state } = warrantIn(await verify(stage, stage.operator, id));
-  expect([state, await JOBS.reminders(ctx)]).toEqual(["escalated", 0]);
+  expect(warrantIn(await verify(stage, stage.operator, id)).state).toBe("escalated");
+  return id;
+}
+
+/** The reminders in the log. */
+const reminders = (): readonly Json[] =>
+  printed.mock.calls
+    .map((call: unknown[]) => JSON.parse(String(call[0])))
+    .filter(({ message }: Json) => message === "an escalation waits");
+
+test("reminders by hand name every escalation that has waited for a day, each time", async () => {
+  const id = await escalate();
+  expect(await JOBS.reminders(ctx)).toBe(0);
   ctx.clock.now += 3 * 86_400_000;
   expect([await JOBS.reminders(ctx), await JOBS.reminders(ctx)]).toEqual([1, 1]);
-  const lines = printed.mock.calls.map((call: unknown[]) => JSON.parse(String(call[0])));
-  expect(lines).toMatchObject(
-    Array(2).fill({ level: "warning", message: "an escalation waits", warrant_id: id, waiting_hours: 72 }),
-  );
+  expect(reminders()).toMatchObject(Array(2).fill({ level: "warning", warrant_id: id, waiting_hours: 72 }));
+});
+
+test("nobody is reminded of a restored ledger's escalations before that is acknowledged", async () => {
+  const id = await escalate();
+  ctx.clock.now += 3 * 86_400_000;
+  await markRestored(ctx);
+  expect(await runJobByHand("reminders", ctx)).toMatchObject({ refused: "restore_unacknowledged" });
+  const { figure } = operate(ctx, []);
+  const runs = (count: number) =>
+    becomes(() => figure('holdfast_job_runs_total{job="reminders"}'), `${count}`);
+  jest.advanceTimersByTime(10_000);
+  await runs(1);
+  expect(reminders()).toEqual([]);
+
+  await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
+  jest.advanceTimersByTime(600_000);
+  await runs(2);
+  expect(reminders()).toMatchObject([{ warrant_id: id }]);
+  expect(await runJobByHand("reminders", ctx)).toBe(1);
 });

@@ -38,7 +38,7 @@ test("without witnesses there is no job, and nothing is shown", async () => {
 
 test("a witness has signed the newest checkpoint, or not yet; what it did not sign is counted", async () => {
   const { jobs, figures } = witnessJobs(ctx);
-  const run = () => jobs[0]?.run();
+  const run = () => Promise.all(jobs.map((job) => job.run()));
   const shown = async () =>
     (await figures()).map(({ hasSigned, failures }) => [hasSigned, failures.away ?? 0]);
   expect(await shown()).toEqual([
@@ -64,4 +64,9 @@ test("a witness has signed the newest checkpoint, or not yet; what it did not si
     [false, 1],
     [false, 1],
   ]);
+});
+
+test("each witness has a job of its own, so one that hangs holds up no other", async () => {
+  const { jobs } = witnessJobs(ctx);
+  expect(jobs.map(({ name }) => name)).toEqual(["witness one", "witness other"]);
 });

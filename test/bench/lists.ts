@@ -160,12 +160,18 @@ async function placeOf({ url }: Running, { facts, idsFile }: Filled): Promise<Pl
     body: JSON.stringify({ email, password, mode }),
   });
   const [cookie = ""] = signedIn.headers.get("Set-Cookie")?.split(";") ?? [];
-  const settled = await fetch(`${url}/v1/warrants?state=released&limit=1`, {
-    headers: { Authorization: `Bearer ${secret}` },
-  });
-  const { data } = (await settled.json()) as { readonly data: readonly { readonly id: string }[] };
-  const middle = ids[Math.floor(ids.length / 2)] ?? "";
-  return { url, facts, cookie, middle, settled: data[0]?.id ?? "" };
+  const firstOf = async (path: string, headers: Readonly<Record<string, string>>): Promise<string> => {
+    const { data } = (await (await fetch(url + path, { headers })).json()) as {
+      readonly data: readonly { readonly id: string }[];
+    };
+    return data[0]?.id ?? "";
+  };
+  return {
+    ...{ url, facts, cookie },
+    middle: ids[Math.floor(ids.length / 2)] ?? "",
+    settled: await firstOf("/v1/warrants?state=released&limit=1", { Authorization: `Bearer ${secret}` }),
+    auditEntry: await firstOf("/v1/console/audit-log?limit=1", { Cookie: cookie }),
+  };
 }
 
 async function compareLoads(small: Filled, large: Filled, { folder, rounds }: Scale): Promise<Row[]> {

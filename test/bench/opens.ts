@@ -10,13 +10,47 @@ const WARM_SECONDS = 5;
 const ROUND_SECONDS = 3;
 const ECHO_PORT = 18_081;
 const IDS = 5_000;
+/** Each second, ten times as often as by default, and never while the measurement lasts. */
+const WITH_LOG = { HOLDFAST_CHECKPOINT_MS: "1000" };
+const WITHOUT_LOG = { HOLDFAST_CHECKPOINT_MS: "3600000" };
+
+export async function measureOpens(scale: Scale): Promise<Row[]> {
+  return [...(await besideEcho(scale)), ...(await besideLog(scale))];
+}
+
+/** What the log's job costs the opens. Rounds are added up, since a round may begin just after a run of the job. */
+async function besideLog({ folder, rounds }: Scale): Promise<Row[]> {
+  const targetOf = (name: string) => {
+    const data = join(folder, name);
+    return { data, secret: prepareLedger(data) };
+  };
+  const [appended, still] = [targetOf("with-log"), targetOf("without-log")];
+  await using first = await startServer(appended.data, { settings: WITH_LOG });
+  await using second = await startServer(still.data, { settings: WITHOUT_LOG });
+  const targets: readonly Target[] = [
+    { url: first.url, secret: appended.secret },
+    { url: second.url, secret: still.secret },
+  ];
+  for (const target of targets) load({ target, kind: "open", seconds: WARM_SECONDS, folder });
+  const opened = [0, 0];
+  for (let round = 0; round < rounds; round++) {
+    say(`opens beside the log's job: round ${round + 1} of ${rounds}`);
+    for (const [index, target] of targets.entries())
+      opened[index] =
+        (opened[index] ?? 0) + load({ target, kind: "open", seconds: ROUND_SECONDS, folder }).rate;
+  }
+  const [withJob = 0, without = 1] = opened;
+  return [
+    atLeast("opens while the log grows each second, beside without", withJob / without, { required: 0.95 }),
+  ];
+}
 
 /**
  * Measures opens with random keys, and reads by id, beside a bare Elysia with the same validation. The two
  * take turns in short rounds, and the ratios of the rounds are compared, since absolute figures depend on the
  * machine and its load.
  */
-export async function measureOpens({ folder, rounds }: Scale): Promise<Row[]> {
+async function besideEcho({ folder, rounds }: Scale): Promise<Row[]> {
   const data = join(folder, "opens");
   const secret = prepareLedger(data);
   await using server = await startServer(data);

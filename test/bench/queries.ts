@@ -12,6 +12,8 @@ export type Place = {
   readonly middle: string;
   /** A settled warrant. */
   readonly settled: string;
+  /** The newest entry of the audit log. */
+  readonly auditEntry: string;
 };
 
 /** A read over HTTP. All reads of a group share one line of the table. */
@@ -42,16 +44,7 @@ const PAGES = {
 } as const;
 const SORTS = ["deadline", "created"] as const;
 const AGENTS = ["busy", "early", "waiting", "killed", "idle"] as const;
-/**
- * The states to list together with an agent: some with many warrants, some with few, some with none. Other
- * states behave like one of these.
- */
-const STATES_OF_AGENTS = [null, "held", "released", "disputed", "frozen", "verifying"] as const;
-
-const FILTERS = [
-  ...[null, ...STATES].map((state) => ({ state, agent: null })),
-  ...AGENTS.flatMap((agent) => STATES_OF_AGENTS.map((state) => ({ state, agent }))),
-];
+const FILTERS = [null, ...AGENTS].flatMap((agent) => [null, ...STATES].map((state) => ({ state, agent })));
 
 /** The lists of warrants: each sort, each filter, each way to continue. */
 const warrantLists: readonly Query[] = SORTS.flatMap((sort) =>
@@ -73,12 +66,18 @@ const warrantLists: readonly Query[] = SORTS.flatMap((sort) =>
   ),
 );
 
-const consoleList = (name: string, paged = false): Query => ({
+const consoleList = (name: string): Query => ({
   group: "read-backs of the console",
   name,
-  pathOf: () => `/v1/console/${name}${paged ? "?" : ""}`,
+  pathOf: () => `/v1/console/${name}`,
   headersOf: asPerson,
-  paged,
+  paged: false,
+});
+
+const auditLog = (page: string, rest: (place: Place) => string): Query => ({
+  ...consoleList(`audit-log, ${page}`),
+  pathOf: (place) => `/v1/console/audit-log?${rest(place)}`,
+  paged: true,
 });
 
 const one = (group: string, pathOf: Query["pathOf"], headersOf: Query["headersOf"]): Query => ({
@@ -88,10 +87,9 @@ const one = (group: string, pathOf: Query["pathOf"], headersOf: Query["headersOf
 
 export const QUERIES: readonly Query[] = [
   ...warrantLists,
-  ...["verifiers", "agents", "policies", "keys", "users", "escalations", "webhooks"].map((name) =>
-    consoleList(name),
-  ),
-  consoleList("audit-log", true),
+  ...["verifiers", "agents", "policies", "keys", "users", "escalations", "webhooks"].map(consoleList),
+  auditLog("first page", () => ""),
+  auditLog("after a cursor", ({ auditEntry }) => `starting_after=${auditEntry}`),
   one("one warrant, one request at a time", ({ middle }) => `/v1/warrants/${middle}`, asKey),
   one("a trace", ({ settled }) => `/v1/warrants/${settled}/trace`, asKey),
   one(

@@ -1,8 +1,10 @@
 import { openForCommands } from "../../src/app/ledger.ts";
 import { readConfig } from "../../src/config.ts";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
+import { forgetOld } from "../../src/jobs/retention.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { showBalances } from "../../src/services/admin/balances.ts";
+import type { Context } from "../../src/services/context.ts";
 import { must } from "../support/stage.ts";
 import type { Filled } from "./filled.ts";
 import { startServer } from "./holdfast.ts";
@@ -15,6 +17,7 @@ const OVERDUE = 2_000;
 /** The number of rounds. The first is not counted: the compiler is still at work in it. */
 const ROUNDS = 3;
 const BALANCE_READS = 200;
+const RETENTIONS = 50;
 /** How far ahead the deadlines are. The warrants are opened, and the servers have ended, before that. */
 const AHEAD_MS = 20_000;
 
@@ -25,6 +28,7 @@ const AHEAD_MS = 20_000;
 export async function compareSweeps(small: Filled, large: Filled, aim: { required: number }): Promise<Row[]> {
   const sweeps: number[] = [];
   const balances: number[] = [];
+  const retentions: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     say(`sweeps: round ${round + 1} of ${ROUNDS}`);
     const deadline = Date.now() + AHEAD_MS;
@@ -38,9 +42,11 @@ export async function compareSweeps(small: Filled, large: Filled, aim: { require
     if (round === 0) continue;
     sweeps.push(other.sweepMs / one.sweepMs);
     balances.push(other.balanceMs / one.balanceMs);
+    retentions.push(other.retentionMs / one.retentionMs);
   }
   return [
     atMost(`a sweep of ${OVERDUE} deadlines`, median(sweeps), aim, " times"),
+    atMost("a run of the retention that finds nothing", median(retentions), aim, " times"),
     atMost("counts: the balances", median(balances), aim, " times"),
   ];
 }
@@ -60,8 +66,21 @@ async function timesIn({ data, facts }: Filled) {
       throw error;
     });
     if (swept < OVERDUE) throw new Error(`the sweep expired ${swept} warrants of ${OVERDUE}`);
-    return { sweepMs: (performance.now() - startedAt) / swept, balanceMs: median(balanceTimes) };
+    const sweepMs = (performance.now() - startedAt) / swept;
+    return { sweepMs, balanceMs: median(balanceTimes), retentionMs: await retentionMsOf(ctx) };
   } finally {
     await close();
   }
+}
+
+async function retentionMsOf(ctx: Context): Promise<number> {
+  // The first run deletes what there may be.
+  await forgetOld(ctx);
+  const times: number[] = [];
+  for (let run = 0; run < RETENTIONS; run++) {
+    const startedAt = performance.now();
+    await forgetOld(ctx);
+    times.push(performance.now() - startedAt);
+  }
+  return median(times);
 }

@@ -11,6 +11,8 @@ import { startWaiting, type Waited } from "./waiting.ts";
 
 const WAIT_MS_MAX = 50;
 const AUDIT_SECONDS_MAX = 60;
+/** Of a million warrants as of ten million: it reads in slices. */
+const AUDIT_MB_MAX = 768;
 const LOG_MB_MAX = 256;
 const MILLION = 1_000_000;
 const MB = 1_048_576;
@@ -34,6 +36,7 @@ export async function measureWaits(scale: Scale): Promise<Row[]> {
   const rows = [
     ...(await duringJobs(filled, scale)),
     ...(await duringBackup(filled, scale)),
+    ...(await auditAlone(filled)),
     ...(await duringAudit(filled)),
   ];
   return under(`With ${inWords(scale.warrantsLarge)} warrants`, rows);
@@ -91,15 +94,42 @@ async function duringBackup(filled: Filled, { folder }: Scale): Promise<Row[]> {
   await using client = startWaiting(targetOf(server, filled), filled.idsFile);
   say("waits: a backup");
   await Bun.sleep(WARM_MS);
-  const startedAt = performance.now();
+  let seconds = 0;
   const waited = await client.during(async () => {
-    const command = [BINARY, "backup", join(folder, "bench.backup"), "--json"];
-    const child = Bun.spawn(command, { env: settingsOf(filled.data), stdout: "ignore", stderr: "inherit" });
-    if ((await child.exited) !== 0) throw new Error("the backup failed");
+    ({ seconds } = await costOf(filled, "backup", join(folder, "bench.backup")));
   });
-  const seconds = (performance.now() - startedAt) / 1_000;
   return [slowest(`during a backup of ${seconds.toFixed(0)} s`, waited)];
 }
+
+type Cost = { readonly seconds: number; readonly megabytes: number };
+
+/** How long a command of the operator takes, and how much memory. */
+async function costOf({ data }: Filled, ...command: readonly string[]): Promise<Cost> {
+  const startedAt = performance.now();
+  const options = { env: settingsOf(data), stdout: "ignore", stderr: "inherit" } as const;
+  const child = Bun.spawn([BINARY, ...command, "--json"], options);
+  if ((await child.exited) !== 0) throw new Error(`holdfast ${command.join(" ")} failed`);
+  const megabytes = Math.round((child.resourceUsage()?.maxRSS ?? 0) / MB);
+  return { seconds: (performance.now() - startedAt) / 1_000, megabytes };
+}
+
+async function auditAlone(filled: Filled): Promise<Row[]> {
+  say("waits: holdfast audit");
+  const { seconds, megabytes } = await costOf(filled, "audit");
+  return [
+    perMillionEntries(filled, "holdfast audit", seconds),
+    atMost("its memory", megabytes, { required: AUDIT_MB_MAX }, " MB"),
+  ];
+}
+
+const perMillionEntries = ({ facts }: Filled, what: string, seconds: number): Row =>
+  atMost(
+    `${what}, for a million trace entries`,
+    (seconds * MILLION) / facts.traceEntries,
+    { required: AUDIT_SECONDS_MAX },
+    " s",
+    `${inWords(facts.traceEntries)} in ${seconds.toFixed(0)} s`,
+  );
 
 /** The server's own audit, which begins a minute after its start. */
 async function duringAudit(filled: Filled): Promise<Row[]> {
@@ -124,19 +154,12 @@ async function duringAudit(filled: Filled): Promise<Row[]> {
     becomes(LOG_COPIED_MS_MAX, async () => logBytesOf(filled.data) <= LOG_MB_KEPT * MB),
   );
   if (server.log().includes('"level":"error"')) throw new Error(server.log());
-  const entries = filled.facts.traceEntries;
   return [
     slowest("during the hourly audit", waited),
     copied.requests === 0
       ? noted("slowest request after it, while its log is copied", "it was short already")
       : slowest("after it, while its log is copied", copied),
-    atMost(
-      "the hourly audit, for a million trace entries",
-      (seconds * MILLION) / entries,
-      { required: AUDIT_SECONDS_MAX },
-      " s",
-      `${inWords(entries)} in ${seconds.toFixed(0)} s`,
-    ),
+    perMillionEntries(filled, "the hourly audit", seconds),
     atMost(
       "the log's length while it runs",
       log.bytes / MB,

@@ -7,13 +7,13 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { receiptPages } from "../../src/console/receipt/page.ts";
 import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { HOSTILE_PAYEE, HOSTILE_PAYEE_SHOWN, startHostile } from "../support/hostile-receipt.ts";
 import { createSigner } from "../support/receipts.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
 const STEP_MS = 10_000;
 const TEST_MS = 60_000;
-const HOSTILE = `</script><script>alert(1)</script><img src=x onerror=alert(1)>😀שלום${"W".repeat(420)}`;
 
 let service: Service;
 let source: Source;
@@ -27,9 +27,9 @@ beforeAll(async () => {
   base = `http://localhost:${new URL(service.url).port}`;
   const home = await service.organisation();
   const { as } = home.sandbox;
-  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.a", equals: HOSTILE }] };
-  ({ id } = await service.opened(home, { payee: HOSTILE, spec }, { as }));
-  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives({ a: HOSTILE }) }, { as });
+  const spec = { clauses: [{ kind: "json.jsonpath", path: "$.a", equals: HOSTILE_PAYEE }] };
+  ({ id } = await service.opened(home, { payee: HOSTILE_PAYEE, spec }, { as }));
+  await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives({ a: HOSTILE_PAYEE }) }, { as });
   await anchor(service.ctx);
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -63,6 +63,12 @@ async function open(url: string, offline = false): Promise<{ page: Page; problem
   return { page, problems };
 }
 
+/** Nothing is wider than the page. */
+async function expectNarrow(page: Page): Promise<void> {
+  const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]");
+  expect((widths as number[])[0]).toBeLessThanOrEqual((widths as number[])[1]!);
+}
+
 async function verdictOn(page: Page): Promise<string> {
   await page.click("#verify");
   await page.waitForSelector("#verdict li");
@@ -74,15 +80,36 @@ test(
   async () => {
     const { page, problems } = await open(`${base}/t/${id}`);
     expect(await page.textContent(".sandbox")).toContain("SANDBOX");
-    expect(await page.textContent(".lead bdi")).toBe(HOSTILE);
+    expect(await page.textContent(".lead bdi")).toBe(HOSTILE_PAYEE_SHOWN);
     expect(await page.$("img")).toBeNull();
     const verdict = await verdictOn(page);
     expect(verdict).toContain("The receipt holds; nothing in it was altered.");
     expect(verdict).toContain("Its settlement is in the log holdfast/ins_");
-    // Nothing is wider than the page.
-    const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]");
-    expect((widths as number[])[0]).toBeLessThanOrEqual((widths as number[])[1]!);
+    await expectNarrow(page);
     if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT, fullPage: true });
+    expect(problems).toEqual([]);
+  },
+  TEST_MS,
+);
+
+test(
+  "a saved page shows every text as text that others wrote, whatever it is, and verifies",
+  async () => {
+    const hostile = await startHostile();
+    const file = join(folder, "hostile.html");
+    writeFileSync(file, (await hostile.service.get(`/t/${hostile.id}/receipt.html`)).text);
+    await hostile.service.close();
+    const { page, problems } = await open(`file://${file}`, true);
+    expect(await page.textContent(".lead bdi")).toBe(HOSTILE_PAYEE_SHOWN);
+    const seen = (await page.textContent("main")) ?? "";
+    // Written out, since they would turn the line in which they stand.
+    expect(seen).toContain("\\u202e\\u2066");
+    expect(seen).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    expect(await page.$("img")).toBeNull();
+    await expectNarrow(page);
+    expect(await verdictOn(page)).toContain("The receipt holds; nothing in it was altered.");
+    if (process.env.SCREENSHOT)
+      await page.screenshot({ path: process.env.SCREENSHOT.replace(".png", "-hostile.png"), fullPage: true });
     expect(problems).toEqual([]);
   },
   TEST_MS,

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
 import { restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { startServer } from "../../src/app.ts";
@@ -356,7 +357,8 @@ function change(file: string, ...statements: readonly string[]): void {
 
 describe("restore refuses, with nothing in the folder,", () => {
   const NO_BACKUP = "file: it is not one that `holdfast backup` made";
-  const NEWER = "file: it was made by another, newer version";
+  const NEWER = `file: it was made by another, newer version of Holdfast than this, which is ${packageJson.version};`;
+  const WRITTEN_BY = "file: the ledger in it was written by Holdfast 9.1.0, and";
   const TABLES = "file: its tables or their guards are not those of a ledger";
   const changed =
     (...statements: readonly string[]) =>
@@ -407,8 +409,16 @@ describe("restore refuses, with nothing in the folder,", () => {
     ["a newer form", NEWER, newer],
     [
       "newer tables",
-      NEWER,
-      changed("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('ff', 9999999999999)"),
+      `${WRITTEN_BY} has changes that this, which is ${packageJson.version}, does not know`,
+      changed(
+        "INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('ff', 9999999999999)",
+        "UPDATE instances SET version = '9.1.0', oldest_writer = '9.0.0'",
+      ),
+    ],
+    [
+      "the same tables, which only a newer version may write",
+      `${WRITTEN_BY} may be opened by 9.0.0 or newer; this is ${packageJson.version}`,
+      changed("UPDATE instances SET version = '9.1.0', oldest_writer = '9.0.0'"),
     ],
     ["a missing guard", TABLES, changed("DROP TRIGGER postings_are_not_changed")],
     [

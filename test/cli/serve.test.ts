@@ -11,11 +11,15 @@ beforeAll(() => {
 afterAll(() => ctx.close());
 
 describe("serve", () => {
-  const serving = (seen: ServeFlags[], stopped: Promise<void> = Promise.resolve()) =>
+  const serving = (
+    seen: ServeFlags[],
+    stopped: Promise<void> = Promise.resolve(),
+    setUpUrl: string | null = null,
+  ) =>
     createCommandLine(ctx, {
       serve: async (options) => {
         seen.push(options);
-        return { url: "http://127.0.0.1:8080", dataFolder: "./data", stopped };
+        return { url: "http://127.0.0.1:8080", dataFolder: "./data", setUpUrl, stopped };
       },
     });
 
@@ -44,8 +48,19 @@ describe("serve", () => {
       object: "server",
       url: "http://127.0.0.1:8080",
       data_folder: "./data",
+      set_up_url: null,
     });
     expect(seen).toEqual([{}]);
+  });
+
+  test("prints the link to set up where there is one, on a line of its own", async () => {
+    const link = "http://localhost:8080/console/set-up#code";
+    const { out } = await serving([], Promise.resolve(), link).run("serve");
+    expect(out.split("\n").map((line) => line.trim())).toContain(link);
+    expect(out).toContain("within 30 minutes");
+    expect((await serving([]).run("serve")).out).not.toContain("organisation");
+    const asJson = await serving([], Promise.resolve(), link).run("serve", "--json");
+    expect(JSON.parse(asJson.out).set_up_url).toBe(link);
   });
 
   test("ends when the server has stopped, not before", async () => {

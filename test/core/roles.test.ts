@@ -68,7 +68,9 @@ describe("who may do what", () => {
     keepOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
     endOwnSignIn: [PEOPLE_ONLY, null, null, null, null],
     registerPasskey: [PEOPLE_ONLY, null, null, null, null],
+    pauseAgent: [PEOPLE_ONLY, TOO_LOW, null, null, null],
     administer: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, null, null],
+    ownOrganisation: [PEOPLE_ONLY, TOO_LOW, TOO_LOW, TOO_LOW, null],
   };
   for (const verb of Object.keys(TABLE) as (keyof typeof ACCESS)[]) {
     for (const [index, [name, caller]] of CALLERS.entries()) {

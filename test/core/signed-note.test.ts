@@ -234,7 +234,7 @@ describe("a cosignature", () => {
     expect(line.signature).toHaveLength(72);
   });
 
-  test("tells the time of the published example", async () => {
+  test("gives the time of the published example", async () => {
     // github.com/transparency-dev/formats, note_cosigv1_test.go. Its key is not published.
     const published =
       "— w ZGhGuQAAAABm/qTPeyKXD+R2rzyQsxPiP8mXum7qq/iF0u4vanlqJyocWODBt97w9uL+8qT7S5gxEHWWOworDcFiEBYJXORmnFBOBA==\n";
@@ -244,7 +244,7 @@ describe("a cosignature", () => {
     expect(verified?.map(({ timestamp }) => timestamp)).toEqual([1_727_964_367]);
   });
 
-  test("verifies with its key and tells its time", async () => {
+  test("verifies with its key and gives its time", async () => {
     const line = await cosign(text, witness, 1_727_964_367, signerOf(PETER_SEED));
     const verified = await verifyNote({ text, lines: [line] }, [witness], verify);
     expect(verified).toEqual([{ key: witness, line, timestamp: 1_727_964_367 }]);

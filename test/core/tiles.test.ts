@@ -61,6 +61,21 @@ describe("a growing tree", () => {
     }
   });
 
+  test("reads one tile of each level at most to go on, however many leaves it has", () => {
+    for (const size of [1, 255, 256, 70_000, 2 ** 24 - 1, 2 ** 24 + 2 ** 16 + 300, 2 ** 40 + 12_345]) {
+      const levels: number[] = [];
+      const read: TileReader = (level, index) => {
+        levels.push(level);
+        return new Uint8Array(widthOf({ level, index }, size) * HASH_BYTES);
+      };
+      const tree = growingTree(size, read, () => {});
+      for (let more = 0; more < 600; more++) tree.append(leaf(more));
+      expect(tree.size()).toBe(size + 600);
+      expect(levels).toEqual([...new Set(levels)]);
+      expect(Math.max(...levels)).toBeLessThanOrEqual(Math.log2(size) / 8);
+    }
+  });
+
   test("does not go on from tiles that are not of its size", () => {
     const { keep, read } = store();
     const tree = growingTree(0, read, keep);

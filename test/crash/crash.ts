@@ -3,7 +3,8 @@
  * purchases among it, starts it again on the same folder, sends every unanswered request again with its own Idempotency-Key, and
  * checks that nothing acknowledged was lost or changed, that nothing happened or was paid twice, and that nothing is stuck. In
  * some rounds the server's clock jumps before it is killed. The server's own job extends the log all the time, so that it is
- * killed in the middle of that too; a monitor keeps every checkpoint that it sees, and a second instance signs them as a witness.
+ * killed in the middle of that too; a monitor keeps every checkpoint that it sees, and a second instance, which is killed as well,
+ * signs them as a witness. In some rounds the ledger is audited meanwhile.
  * Prints a line a round and a tally. A failure prints its seed and round, and keeps the folder.
  *
  * After SIGKILL the operating system still writes its buffers. So this does not test what a power cut loses, which is up to fsync.
@@ -77,6 +78,7 @@ const tally: Record<string, number> = Object.fromEntries(
     ...["payments that sellers got", "payments settled on the chain"],
     ...["checkpoints seen", "of them signed by the witness"],
     ...["kills before entries were in the log", "kills before a checkpoint of what was in it"],
+    ...["kills of the witness", "audits under load"],
     ...["deposits beside the server", "events", "deliveries received", "events received more than once"],
   ].map((name) => [name, 0]),
 );
@@ -190,7 +192,8 @@ async function crashOnce(stage: Stage): Promise<void> {
   while (jumpMs > 0 && idle.length < IDLE)
     idle.push(await openIdle(stage.server.url, parties, knowledge, outside));
   const load = startLoad(stage.server.url, parties, knowledge, outside);
-  const beside = [monitor.follow(stage.server.url), ...(random.chance(0.3) ? [depositBeside(stage)] : [])];
+  const sometimes = [depositBeside, auditBeside, killWitness].filter(() => random.chance(0.3));
+  const beside = [monitor.follow(stage.server.url), ...sometimes.map((act) => act(stage))];
   // They are awaited below. Until then a failure would count as unhandled.
   for (const one of beside) one.catch(() => {});
   const killMs = 1 + random.below(LOAD_MS_MAX);
@@ -265,6 +268,19 @@ async function comeBack(stage: Stage, load: Load, again: Set<Sent>, isLater: boo
     stage.server = await stage.program.serve();
   }
   await sending(true);
+}
+
+/** An audit under the load, which goes on when the server is killed. The log may be ahead of what the witness has signed. */
+async function auditBeside({ program }: Stage): Promise<void> {
+  const { ok, problems } = await program.command("audit");
+  assert.deepEqual({ ok, problems }, { ok: true, problems: [] }, "an audit under load");
+  count("audits under load");
+}
+
+async function killWitness(): Promise<void> {
+  await Bun.sleep(random.below(LOAD_MS_MAX / 2));
+  await witness?.die();
+  count("kills of the witness");
 }
 
 /** Runs commands beside a server that is about to be killed. */

@@ -21,10 +21,13 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
   api_keys: "credentials; the audit checks whose they are",
   auth_sessions: "who is signed in",
   instances: "settings of the instance",
+  notices: "what people were told; no money follows from it",
+  notice_settings: "how people want to be told",
   organisations: "settings of an organisation",
   passkey_approvals: "one-time tokens",
   passkeys: "credentials",
   password_resets: "one-time links",
+  planned_notices: "of which escalations people are still to hear",
   users: "people and their credentials",
   webhook_deliveries: "what was sent; it says what the trace says",
   webhooks: "where events are sent",
@@ -32,14 +35,21 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
 
 /** What names a row of each table that is covered: the message has one of these. */
 const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
-  accounts: ({ asset, position }) => [asset, `account ${position}`, `position ${position}`],
+  accounts: ({ asset, position, scope }) => [
+    `${scopesAt.get(scope) ?? "none"}, ${asset}`,
+    `account of ${asset} in the scope at position ${scope}`,
+    `account ${position}:`,
+  ],
   agents: ({ id }) => [id],
   capsule_parts: ({ hash }) => [hash],
   capsules: ({ id }) => [id],
   // The same names as its anchor's: one is gone without the other.
   chain_transactions: ({ nonce, wallet }) => [`${nonce} of ${wallet}`],
   checks: ({ id }) => [id],
-  content_sums: () => ["content of "],
+  content_sums: ({ bought, scope }) => [
+    `content of ${scopesAt.get(scope) ?? "none"}: `,
+    `${bought === 1n ? "bought" : "free"} content of the scope at position ${scope}`,
+  ],
   contents: ({ hash }) => [hash],
   cosignatures: ({ witness }) => [witness],
   deposits: ({ id }) => [id],
@@ -58,7 +68,7 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
   purchases: ({ id }) => [id],
   schemas: ({ id }) => [id],
   scopes: ({ position, organisation_id: id }) => [id, `position ${position}`],
-  session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", "its running total"],
+  session_totals: ({ session }) => [sessionsAt.get(session) ?? "none", `position ${session}`],
   source_keys: ({ id }) => [id],
   spend_sessions: ({ id }) => [id],
   trace: ({ warrant, leaf_index: leaf }) => [
@@ -75,7 +85,8 @@ const NAMES: Readonly<Record<string, (row: Row) => readonly unknown[]>> = {
 
 /** Columns that say nothing, and why. */
 const SAYS_NOTHING: Readonly<Record<string, string>> = {
-  "capsules.position": "an order; another order disagrees with their sums in `bytes_until`",
+  "capsules.position":
+    "an order; another order disagrees with their sums in `bytes_until`, as a test here shows",
   "idempotency_keys.position": "an order that nothing reads",
 };
 
@@ -108,6 +119,8 @@ let raw: Database;
 const warrantsAt = new Map<unknown, string>();
 const depositsAt = new Map<unknown, string>();
 const sessionsAt = new Map<unknown, string>();
+/** As messages name a scope. */
+const scopesAt = new Map<unknown, string>();
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "holdfast-columns-"));
@@ -132,6 +145,8 @@ beforeAll(async () => {
     [sessionsAt, "spend_sessions"],
   ] as const)
     for (const { position, id } of rowsOf(table)) map.set(position, String(id));
+  for (const { position, organisation_id, mode } of rowsOf("scopes"))
+    scopesAt.set(position, `${organisation_id}, ${mode}`);
 });
 
 afterAll(() => {
@@ -146,6 +161,24 @@ const columnsOf = (table: string): readonly Column[] =>
   raw
     .query<Column, [string]>('SELECT name, lower(type) AS type, "notnull", pk FROM pragma_table_info(?)')
     .all(table);
+
+test("capsules in another order are found: their positions say nothing else", () => {
+  const [one, other] = rowsOf("capsules").filter(
+    ({ organisation_id, mode }, _, all) =>
+      organisation_id === all[0]!.organisation_id && mode === all[0]!.mode,
+  );
+  const place = raw.query("UPDATE capsules SET position = ? WHERE position = ?");
+  const swap = () => {
+    place.run(-1n, one!.position!);
+    place.run(one!.position!, other!.position!);
+    place.run(other!.position!, -1n);
+  };
+  swap();
+  const found = audited();
+  swap();
+  expect(found.filter((message) => message.startsWith(`capsule ${one!.id}: bytes_until`))).not.toEqual([]);
+  expect(audited()).toEqual([]);
+});
 
 test("every table is covered, or is said not to be", () => {
   const tables = raw

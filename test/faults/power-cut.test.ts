@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createProgram, type Json, SOURCE } from "../crash/program.ts";
@@ -21,7 +21,7 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "holdfast-power-"));
     files = join(folder, "files");
-    mkdirSync(files);
+    mkdirSync(join(files, "backups"), { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -121,7 +121,6 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
   test(
     "a backup",
     async () => {
-      mkdirSync(join(files, "backups"));
       const { problems } = await traced(DATA(), ({ command }) =>
         command("backup", join(files, "backups", "one.backup")),
       );
@@ -140,6 +139,39 @@ describe.skipIf(!canTrace())("what was acknowledged survives a power cut (Debian
         expect.arrayContaining(["backup.key", "holdfast.db", "master.key", "signing.key"]),
       );
       expect(problems).toEqual([]);
+    },
+    TEST_MS,
+  );
+
+  const encrypted = () => join(files, "backups", "two.backup");
+  const passphraseFile = () => {
+    const file = join(folder, "passphrase");
+    writeFileSync(file, "five words drawn at random\n");
+    return ["--passphrase-file", file];
+  };
+
+  test(
+    "an encrypted backup",
+    async () => {
+      const { problems } = await traced(DATA(), ({ command }) =>
+        command("backup", encrypted(), ...passphraseFile()),
+      );
+      expect(problems).toEqual([]);
+    },
+    TEST_MS,
+  );
+
+  test(
+    "a restore of an encrypted backup",
+    async () => {
+      const key = join(DATA(), "backup.key");
+      const { problems } = await traced(dataIn("third"), ({ command }) =>
+        command("restore", encrypted(), ...passphraseFile(), "--key", key),
+      );
+      expect(problems).toEqual([]);
+      expect(readdirSync(dataIn("third"))).toEqual(
+        expect.arrayContaining(["backup.key", "holdfast.db", "master.key"]),
+      );
     },
     TEST_MS,
   );

@@ -7,6 +7,7 @@ import { CLAUSE_KINDS } from "../../src/core/clauses/registry.ts";
 import { compileSchema } from "../../src/core/clauses/schema.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
 import { nameOf } from "../../src/core/form.ts";
+import { PAGES } from "../../src/docs/pages.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
 import { answersOf } from "../../src/http/route.ts";
 import { createShell, type Shell } from "../../src/http/shell.ts";
@@ -64,10 +65,10 @@ const send = (method: string, path: string, headers: Record<string, string> = {}
 const get = (path: string) => send("GET", path);
 
 describe("the pages", () => {
-  const PAGES = ["/docs", "/docs/api-reference/errors", "/docs/evaluation", "/docs/receipts"];
+  const PATHS = ["/docs", "/docs/search?q=deadline", "/docs/api-reference", ...PAGES.map(({ path }) => path)];
 
-  for (const path of PAGES) {
-    test(`${path} needs no other file but the stylesheet, and runs no script`, async () => {
+  for (const path of PATHS) {
+    test(`${path} needs no other file but the stylesheet, and runs no other script but the search`, async () => {
       const response = await get(path);
       expect(response.status).toBe(200);
       expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -77,21 +78,36 @@ describe("the pages", () => {
       expect(policy).not.toContain("unsafe");
       const html = await response.text();
       expect(html).toStartWith("<!doctype html>");
-      expect(html).not.toMatch(/<script|<style|\sstyle=|\son[a-z]+=|https?:\/\//);
+      const withoutSearch = html.replace('<script type="module" src="/docs/search.js"></script>', "");
+      expect(withoutSearch).not.toMatch(/<script|<style|<img|<iframe|<[^>]*\s(style|src|on[a-z]+)=/);
+      expect([...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+        "/docs/style.css",
+      ]);
     });
 
-    test(`${path} has no broken link`, async () => {
+    test(`${path} has no broken link or anchor, and no anchor twice`, async () => {
       const html = await (await get(path)).text();
-      const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = ""]) => link);
+      const ids = idsOf(html);
+      expect(ids.filter((id, index) => ids.indexOf(id) < index)).toEqual([]);
+      const links = [...html.matchAll(/\shref="([^"]+)"/g)].map(([, link = ""]) => link);
       expect(links).toContain("/docs/style.css");
-      for (const link of links.filter((found) => found.startsWith("/"))) {
-        expect([link, (await get(link)).status]).toEqual([link, 200]);
-      }
-      for (const anchor of links.filter((found) => found.startsWith("#"))) {
-        expect(html).toContain(`id="${anchor.slice(1)}"`);
+      for (const link of new Set(links)) {
+        if (link.startsWith("https://")) continue;
+        const [to = "", anchor] = link.split("#");
+        const page = to === "" ? html : await pageAt(to);
+        if (anchor !== undefined) expect([link, idsOf(page).includes(anchor)]).toEqual([link, true]);
       }
     });
   }
+
+  const idsOf = (html: string): string[] => [...html.matchAll(/\sid="([^"]+)"/g)].map(([, id = ""]) => id);
+
+  /** A page that a link leads to, which must be there. */
+  const pageAt = async (path: string): Promise<string> => {
+    const response = await get(path);
+    expect([path, response.status]).toEqual([path, 200]);
+    return response.text();
+  };
 
   test("the stylesheet has the type of a stylesheet", async () => {
     const response = await get("/docs/style.css");
@@ -102,7 +118,7 @@ describe("the pages", () => {
   test("every error code has its anchor, status, type and cause", async () => {
     const html = await (await get("/docs/api-reference/errors")).text();
     for (const code of Object.keys(ERRORS) as ErrorCode[]) {
-      const entry = html.split(`id="${code}">`)[1]?.split("</section>")[0] ?? "";
+      const entry = html.split(`<h3 id="${code}">`)[1]?.split("<h3 ")[0] ?? "";
       expect(entry).toContain(`${statusOf(code)} · type <code>${typeOf(code)}</code>`);
       expect(entry).toContain(`<p>${Bun.escapeHTML(ERRORS[code][1])}</p>`);
     }
@@ -261,6 +277,19 @@ describe("the OpenAPI document", () => {
         ]).toContainEqual(true);
       expect(operation.responses.default).toEqual({ $ref: "#/components/responses/Error" });
     }
+  });
+
+  test("the API reference has every operation, and every object, with its fields", async () => {
+    const html = await (await get("/docs/api-reference")).text();
+    for (const { method, path, operation } of operations) {
+      const section = html.split(`<h3 id="${operation.operationId}">`)[1]?.split(/<h[23] /)[0] ?? "";
+      expect(section).toContain(`<code>${method.toUpperCase()} ${path}</code>`);
+      expect(section).toContain(Bun.escapeHTML(operation.summary));
+      for (const { name } of operation.parameters ?? []) expect(section).toContain(`<code>${name} (`);
+    }
+    expect(html).toContain("<code>spec.clauses</code>");
+    for (const name of Object.keys(document.components.schemas!))
+      expect([name, html.includes(`id="object-${name}"`)]).toEqual([name, true]);
   });
 
   test("asks for an Idempotency-Key on the routes that move money", () => {

@@ -29,8 +29,8 @@ let folder: string;
 let createSeller: CreateSeller;
 beforeAll(async () => {
   service = await startTestServer();
-  // The code as it stands in the README, in a folder of its own, as a seller would have it.
-  const section = readFileSync(join(REPOSITORY, "README.md"), "utf8").split(
+  // The code as it stands in the documentation, in a folder of its own, as a seller would have it.
+  const section = readFileSync(join(REPOSITORY, "src/docs/x402.md"), "utf8").split(
     "## Accepting Holdfast vouchers",
   )[1]!;
   folder = mkdtempSync(join(tmpdir(), "holdfast-seller-"));

@@ -182,6 +182,70 @@ describe("registration", () => {
     expect(await passkeysOf(service, person)).toHaveLength(32);
   });
 
+  describe("finished twice at once, both verified before one is kept", () => {
+    const real = createPasskeyVerifier();
+    let other: ShellService;
+    let house: TestOrganisation;
+    let verified: PromiseWithResolvers<void>;
+    let waiting: number;
+    beforeEach(async () => {
+      waiting = 0;
+      verified = Promise.withResolvers();
+      other = startTestShell({
+        passkeys: {
+          ...real,
+          async verifyRegistration(...from) {
+            const credential = await real.verifyRegistration(...from);
+            if (waiting > 0 && --waiting === 0) verified.resolve();
+            if (waiting > 0) await verified.promise;
+            return credential;
+          },
+        },
+      });
+      house = await other.organisation();
+    });
+    afterEach(() => other.close());
+
+    /** What becomes of the two answers. Either may come first. */
+    async function finishBoth(answers: readonly (readonly [Person, Json])[]): Promise<readonly string[]> {
+      waiting = answers.length;
+      const replies = await Promise.all(
+        answers.map(([{ as }, response]) => other.post("/auth/passkeys", { response }, { as, key: null })),
+      );
+      return replies.map(({ status, code }) => `${status} ${code}`).toSorted();
+    }
+    const kept = async (...people: readonly Person[]) =>
+      (await Promise.all(people.map((one) => passkeysOf(other, one)))).flat().length;
+
+    test("a passkey is one person's", async () => {
+      const { operator, admin } = house.people;
+      const authenticator = createAuthenticator();
+      const first = authenticator.create((await registrationOptions(other, operator)).body);
+      const [credential] = authenticator.credentials;
+      const second = authenticator.create((await registrationOptions(other, admin)).body, {
+        credential: credential!,
+      });
+      const outcomes = await finishBoth([
+        [operator, first],
+        [admin, second],
+      ]);
+      expect([outcomes, await kept(operator, admin)]).toEqual([["201 null", "409 already_exists"], 1]);
+    });
+
+    test("nobody has more than 32", async () => {
+      const { operator } = house.people;
+      for (let count = 0; count < 31; count++) await enrol(other, operator);
+      const begun = [
+        await registrationOptions(other, operator),
+        await registrationOptions(other, operator),
+      ] as const;
+      const outcomes = await finishBoth(
+        begun.map(({ body }) => [operator, createAuthenticator().create(body)] as const),
+      );
+      expect([outcomes, await kept(operator)]).toEqual([["201 null", "400 validation_failed"], 32]);
+    });
+  });
+
   test("an attestation with a certificate is refused: the list that it names could be anywhere", async () => {
     const options = (await registrationOptions(service, person)).body;
     const response = createAuthenticator().create(options, { attestation: "tpm" });

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
+import { consoleRoutes } from "../../src/console/routes.ts";
 import { HOUR_MS } from "../../src/core/time.ts";
+import { app } from "../../src/http/app.ts";
 import type { Reader } from "../../src/store/reader.ts";
 import type { Credentials, Json, Reply } from "../support/client.ts";
 import { NOBODY } from "../support/client.ts";
+import { quietSite } from "../support/console.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer, startTestShell } from "../support/server.ts";
+import { type Service, type ShellService, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
 /** Reading one warrant and its trace, its version as ETag, and what If-Match does on the moves. */
@@ -112,8 +115,10 @@ test("every answer with a warrant has its version as ETag, and HEAD has all head
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** Without jobs, which read too. Counts the snapshots that each request takes. */
-async function countSnapshots(use: (shell: Service, taken: () => number) => Promise<void>): Promise<void> {
-  const shell = startTestShell();
+async function countSnapshots(
+  use: (shell: ShellService, taken: () => number) => Promise<void>,
+): Promise<void> {
+  const shell = startTestShell({ site: quietSite() });
   const { store } = shell.ctx;
   const { read } = store;
   let snapshots = 0;
@@ -135,17 +140,41 @@ async function countSnapshots(use: (shell: Service, taken: () => number) => Prom
   }
 }
 
-test("a GET takes one snapshot, also where it has to find out who the person is", () =>
+/** The paths of every route and page that is read, but those of the documentation, which read no ledger. */
+const READ_PATHS = new Set(
+  [...app.routes, ...consoleRoutes(true)]
+    .filter(({ method, path }) => method === "GET" && !path.startsWith("/docs"))
+    .map(({ path }) => path),
+);
+/** What a shell without a server, a log, pages and purchases answers with 404. */
+const OF_A_SERVER =
+  /^\/(\.well-known\/holdfast|metrics|account|reset-password|console\/\w+\.(js|css)|console\/purchases\/:id\/say|t\/:id\/receipt)/;
+
+test("every GET takes one snapshot, also where it finds nothing or has to find out who the person is", () =>
   countSnapshots(async (shell, taken) => {
     const organisation = await shell.organisation();
-    const { live, people } = organisation;
-    const { id } = await shell.opened(organisation);
-    for (const path of [`/v1/warrants/${id}`, "/v1/warrants", "/v1/console/escalations", "/auth/session"])
-      for (const as of [live.as, people.owner.as]) {
-        taken();
-        const { status } = await shell.get(path, { as });
-        expect([path, status < 500, taken() <= 1]).toEqual([path, true, true]);
-      }
+    const { live, sandbox, people } = organisation;
+    const { id } = await shell.opened(organisation, {
+      spec: { clauses: [{ kind: "http.status", equals: 500 }] },
+    });
+    await shell.post(`/v1/warrants/${id}/verify`, { source_url: "http://127.0.0.1:1/" }, { as: live.as });
+    const escalation = (await shell.get("/v1/console/escalations", { as: people.owner.as })).body.data[0].id;
+    const settled = (await shell.opened(organisation)).id;
+    await shell.post(`/v1/warrants/${settled}/refund`, undefined, { as: people.owner.as });
+    const ids = [id, settled, escalation, live.id, people.owner.id, "wrt_01ARZ3NDEKTSV4RRFFQ69G5FAV"];
+    const inOtherMode = await organisation.signIn(people.owner, "sandbox");
+    const [reached, missed] = [new Set<string>(), new Set<string>()];
+    for (const pattern of READ_PATHS)
+      for (const named of pattern.includes(":id") ? ids : [""])
+        for (const as of [NOBODY, live.as, sandbox.as, people.owner.as, inOtherMode]) {
+          const path = pattern.replace(":id", named).replace(":decision", "release").replace(":state", "on");
+          taken();
+          const { status } = await shell.ask(path, as);
+          expect([path, as, status < 500, taken() <= 1]).toEqual([path, as, true, true]);
+          (status < 400 ? reached : missed).add(pattern);
+        }
+    const unreached = [...missed].filter((pattern) => !reached.has(pattern));
+    expect(unreached.filter((pattern) => !OF_A_SERVER.test(pattern))).toEqual([]);
   }));
 
 test("a GET holds no snapshot while it renews the person's sign-in", async () => {
@@ -361,7 +390,6 @@ describe("If-Match", () => {
 test("an unknown route, or one without this method, is 404 for everybody", async () => {
   const { id } = await service.opened(home);
   const unknown: readonly [method: string, path: string][] = [
-    ["GET", "/"],
     ["GET", "/v1"],
     ["GET", "/v2/warrants"],
     ["GET", "/v1/Warrants"],

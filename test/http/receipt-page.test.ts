@@ -8,20 +8,26 @@ import { sha256 } from "../../src/console/receipt/sha256.ts";
 import { canonicalJson, sha256Bytes } from "../../src/core/canonical.ts";
 import { PAGE_TYPE, pageStatement, partsOfPage, signedPage } from "../../src/core/receipt/saved-page.ts";
 import { verifyFile } from "../../src/core/receipt/verify.ts";
+import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import { prefersHtml } from "../../src/http/accept.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { createCommandLine } from "../support/command-line.ts";
+import { NO_WITNESSES } from "../support/context.ts";
+import {
+  HOSTILE_PAYEE,
+  HOSTILE_PAYEE_SHOWN,
+  HOSTILE_SOURCE,
+  startHostile,
+} from "../support/hostile-receipt.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer } from "../support/server.ts";
+import { createSigner } from "../support/receipts.ts";
+import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
 /** The page of a receipt, as it is served and as it is saved (README, "Receipts"). */
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-/** Markup, the other direction, and as long as a payee may be. Hidden characters are refused by the open. */
-const HOSTILE = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&😀שלום${"W".repeat(400)}`;
-
 let service: Service;
 let source: Source;
 let home: TestOrganisation;
@@ -31,7 +37,7 @@ beforeAll(async () => {
   [source, service] = [startSource(), await startTestServer()];
   folder = mkdtempSync(join(tmpdir(), "holdfast-page-"));
   home = await service.organisation();
-  id = await settled("live", HOSTILE);
+  id = await settled("live", HOSTILE_PAYEE);
 });
 afterAll(async () => {
   await service?.close();
@@ -56,6 +62,34 @@ async function settled(mode: "live" | "sandbox", payee: string): Promise<string>
 
 const pageOf = (warrant: string) => service.get(`/t/${warrant}`, { as: { Accept: BROWSER } });
 const savedOf = (warrant: string) => service.get(`/t/${warrant}/receipt.html`);
+
+/** What people read in a part of a page: its tags are gone, and what was escaped is as it was. */
+const plain = (html: string): string =>
+  html
+    .replace(/<[^>]+>/g, "")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#x27;", "'")
+    .replaceAll("&amp;", "&");
+
+const allIn = (html: string, pattern: RegExp): string[] =>
+  [...html.matchAll(pattern)].map(([, part = ""]) => part);
+
+/** The part below a heading. */
+const partOf = (page: string, heading: string): string =>
+  (page.split(`<h2>${heading}</h2>`)[1] ?? "").split("<h2>")[0] ?? "";
+
+/** The cells of each row of its tables. */
+const rowsIn = (part: string): string[][] =>
+  allIn(part, /<tr>(.*?)<\/tr>/g).map((row) => allIn(row, /<t[dh][^>]*>(.*?)<\/t[dh]>/g).map(plain));
+
+/** Its names, each with what is said of it. */
+const fieldsIn = (part: string): string[][] =>
+  [...part.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)].map(([, name = "", value = ""]) => [
+    name,
+    plain(value),
+  ]);
 
 test("a page says which block of a chain has its checkpoint, where, and that it did not ask", async () => {
   const receipt = (await service.get(`/t/${id}`)).body;
@@ -102,7 +136,7 @@ describe("the page", () => {
 
   test("shows what others wrote as text", async () => {
     const { text } = await pageOf(id);
-    expect(text).toContain(`<bdi>${Bun.escapeHTML(HOSTILE)}</bdi>`);
+    expect(text).toContain(`<bdi>${Bun.escapeHTML(HOSTILE_PAYEE_SHOWN)}</bdi>`);
     expect(text).not.toContain("<img");
     expect(text.match(/<script/g)).toHaveLength(2);
     expect(text.match(/<\/script>/g)).toHaveLength(2);
@@ -113,6 +147,148 @@ describe("the page", () => {
     expect(text).toContain('<p class="sandbox">SANDBOX: no money here is real</p>');
     expect((await pageOf(id)).text).not.toContain("SANDBOX");
   });
+});
+
+describe("the page of a partial release", () => {
+  let page: string;
+  let receipt: Awaited<ReturnType<typeof pageOf>>["body"];
+  let sourceUrl: string;
+  beforeAll(async () => {
+    const sharing = await service.organisation(2_000_000n);
+    const { as } = sharing.live;
+    await sharing.addPolicy({
+      bands: [
+        { minScore: 0.5, outcome: "partial_release", releasedBps: 3_333 },
+        { minScore: 0, outcome: "refund" },
+      ],
+    });
+    const clauses = [
+      { kind: "http.status", equals: 200 },
+      { kind: "json.jsonpath", path: "$.a", equals: "<b>" },
+      { kind: "json.jsonpath", path: "$.b" },
+      { kind: "file.sha256", digest: "0".repeat(64) },
+    ];
+    const terms = { amount: "1000001", payee: "acme", spec: { clauses } };
+    const { id: partial } = await service.opened(sharing, terms, { as });
+    sourceUrl = source.gives({ a: "c", b: 1 });
+    await service.post(`/v1/warrants/${partial}/verify`, { source_url: sourceUrl }, { as });
+    await anchor(service.ctx);
+    [page, receipt] = [(await pageOf(partial)).text, (await service.get(`/t/${partial}`)).body];
+    expect(receipt.warrant.state).toBe("partially_released");
+  });
+
+  test("says what was held, paid and returned, to whom, and how it ended", () => {
+    expect(rowsIn(partOf(page, "The money"))).toEqual([
+      ["Held", "1.000001 USDC"],
+      ["Paid to acme", "0.3333 USDC"],
+      ["Returned", "0.666701 USDC"],
+    ]);
+    const [head = ""] = page.split("<main>");
+    expect(allIn(head, /<(?:h1|p)[^>]*>(.*?)<\/(?:h1|p)>/g).map(plain)).toEqual([
+      `Receipt ${receipt.warrant.id}`,
+      "1.000001 USDC",
+      "promised to acme partially released",
+    ]);
+  });
+
+  test("has each clause with its result", () => {
+    expect(rowsIn(partOf(page, "What was promised"))).toEqual([
+      ["Clause", "Asks for", "Result"],
+      ["http.status", "equals 200", "✓ passed"],
+      ["json.jsonpath", 'path "$.a", equals "<b>"', "✗ value_mismatch"],
+      ["json.jsonpath", 'path "$.b"', "✓ passed"],
+      ["file.sha256", `digest "${"0".repeat(64)}"`, "✗ digest_mismatch"],
+    ]);
+  });
+
+  test("has all of the check", () => {
+    const [check] = receipt.checks;
+    expect(fieldsIn(partOf(page, "What was checked"))).toEqual([
+      ["Source", new URL(sourceUrl).origin],
+      ["Answer", "status 200, 15 bytes"],
+      ["Score", "50 %"],
+      ["Decision", "partial release"],
+      ["Reasons", "value_mismatch, digest_mismatch"],
+      ["When", check.evaluated_at],
+      ["Evidence", check.evidence_hash],
+      ["Vouched for", "observed by this instance"],
+    ]);
+  });
+
+  test("has each move with its time, its state, who made it and its hash", () => {
+    const [opened, verifying, settledBySystem] = receipt.trace;
+    const by = `agent ${opened.actor.id}`;
+    const rowOf = (entry: typeof opened, state: string, who: string) => [
+      entry.recorded_at,
+      state,
+      who,
+      `${entry.entry_hash.slice(0, 12)}…`,
+    ];
+    expect(rowsIn(partOf(page, "How it went"))).toEqual([
+      ["When", "State", "By", "Entry"],
+      rowOf(opened, "held", by),
+      rowOf(verifying, "verifying", by),
+      rowOf(settledBySystem, "partially released", "system"),
+    ]);
+  });
+
+  test("has the hashes, the leaf and the checkpoint", () => {
+    const { warrant, anchor: proof } = receipt;
+    const part = partOf(page, "The proof");
+    expect(fieldsIn(part)).toEqual([
+      ["Spec", warrant.spec_hash],
+      ["Rules", warrant.rules_hash],
+      ["In the log", `entry ${proof.leaf_index} of ${proof.tree_size}, ${proof.chain_ref}`],
+      ["On a chain", "no"],
+    ]);
+    const [, checkpoint = ""] = /<pre>([\s\S]*?)<\/pre>/.exec(part) ?? [];
+    expect(plain(checkpoint)).toBe(proof.checkpoint);
+  });
+});
+
+test("the page, served and saved, brings the keys of the instance's witnesses", async () => {
+  const { witness: key } = createSigner();
+  const witnessed = startTestShell({ witness: { ...NO_WITNESSES, witnesses: [{ key, url: "" }] } });
+  const one = await witnessed.organisation();
+  const { id: warrant } = await witnessed.opened(one);
+  await witnessed.post(
+    `/v1/warrants/${warrant}/verify`,
+    { source_url: "http://source.example/" },
+    { as: one.live.as },
+  );
+  const served = await witnessed.get(`/t/${warrant}`, { as: { Accept: BROWSER } });
+  const saved = await witnessed.get(`/t/${warrant}/receipt.html`);
+  const { body: receipt } = await witnessed.get(`/t/${warrant}`);
+  const { body: jwks } = await witnessed.get("/.well-known/jwks.json");
+  for (const { text } of [served, saved]) {
+    const [block = "{}"] = allIn(text, /<script type="application\/json" id="receipt-data">([^<]*)</g);
+    expect(JSON.parse(block)).toEqual({ receipt, jwks, witnesses: [formatVerifierKey(key)] });
+  }
+  await witnessed.close();
+});
+
+test("whatever others wrote, a page shows it as text, in its place and to be seen", async () => {
+  const { service: hostile, id: warrant } = await startHostile();
+  const served = await hostile.get(`/t/${warrant}`, { as: { Accept: BROWSER } });
+  const saved = await hostile.get(`/t/${warrant}/receipt.html`);
+  for (const { text } of [served, saved]) {
+    const [, body = ""] = text.split("<body>");
+    const [content = ""] = body.split("<script");
+    // What turns, hides or breaks the text around it is written out: the line breaks are the page's own.
+    const unseen = /(?!\n)[\p{Cc}\u200b\u200e\u200f\u061c\u2028-\u202e\u2060-\u2069\ufeff]/u;
+    expect(content).not.toMatch(unseen);
+    expect(content).not.toMatch(/<(?:img|!--)/);
+    for (const part of [HOSTILE_PAYEE_SHOWN, "\\u202e\\u2066\\u200b\\u2028\\u2029\\ufeff", "<!--</script>"])
+      expect(content).toContain(Bun.escapeHTML(part));
+    const { origin } = new URL(HOSTILE_SOURCE);
+    expect(origin).toMatch(/^https:\/\/a{1900}\.xn--[a-z0-9-]+\.example$/);
+    expect(fieldsIn(partOf(content, "What was checked"))[0]).toEqual(["Source", origin]);
+    // Each text ends where it began: none takes what stands after it into its direction.
+    expect(allIn(content, /(<bdi>)/g).length).toBe(allIn(content, /(<\/bdi>)/g).length);
+  }
+  const found = await verifyFile(saved.text, { jwks: null, witnesses: [] }, sha256Bytes);
+  expect(found.problems).toEqual([]);
+  await hostile.close();
 });
 
 describe("the saved page", () => {

@@ -125,6 +125,23 @@ test("is refused to those who may not, and for an unknown escalation", async () 
     await service.refuses(home, [status, code], () => resolve(target, decision, as));
 });
 
+test("an escalation of the other mode is 404, and the message says where it is, to nobody but its organisation", async () => {
+  const [home, other] = [await service.organisation(), await service.organisation()];
+  const { id } = await escalation(home);
+  const decideAs = async (as: Credentials) => {
+    const { status, code, body } = await resolve(id, { decision: "refund" }, as);
+    return [status, code, body.error.message];
+  };
+  const operatorIn = (house: TestOrganisation) => house.signIn(house.people.operator, "sandbox");
+  const notFound = "There is no such escalation.";
+  expect(await decideAs(await operatorIn(home))).toEqual([
+    ...[404, "escalation_not_found"],
+    `${notFound} Your organisation has ${id} in live; this request is sandbox.`,
+  ]);
+  for (const as of [await operatorIn(other), other.people.operator.as])
+    expect(await decideAs(as)).toEqual([404, "escalation_not_found", notFound]);
+});
+
 describe("invalid decisions", () => {
   const wrong: readonly [body: unknown, start: string][] = [
     [undefined, ""],

@@ -6,6 +6,8 @@ import { backUpFolder, restoreFolder } from "../../src/app/backups.ts";
 import { openForCommands } from "../../src/app/ledger.ts";
 import { type RunningServer, startServer } from "../../src/app.ts";
 import { NO_SECRETS, readConfig } from "../../src/config.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { fundBalance } from "../../src/services/admin/balances.ts";
 import { type Client, createClient, type Reply } from "../support/client.ts";
 import { createCommandLine } from "../support/command-line.ts";
 import { makeOrganisation, must, type TestOrganisation } from "../support/organisations.ts";
@@ -101,6 +103,8 @@ test("no live money moves until the restore is acknowledged, and the sandbox goe
     expect(outcome(await open(home.live.as, key))).toEqual([403, "restore_unacknowledged"]);
   }
   expect(outcome(await open(home.people.operator.as))).toEqual([403, "restore_unacknowledged"]);
+  const fund = () => fundBalance(restored, MACHINE, { organisation_id: home.id, mode: "live", amount: "1" });
+  expect(await fund()).toMatchObject({ refused: "restore_unacknowledged" });
   expect(held()).toBe(200n);
   expect(reader.warrants.byCreation(live, {}, {}, 10)).toHaveLength(2);
 
@@ -129,6 +133,7 @@ test("no live money moves until the restore is acknowledged, and the sandbox goe
     acknowledged_at: expect.any(String),
     restored_unverified_at: null,
   });
+  must(await fund());
   // The refusals moved nothing, so the same requests are decided anew.
   expect((await refund()).status).toBe(200);
   expect((await open(home.live.as, "forgotten")).status).toBe(201);

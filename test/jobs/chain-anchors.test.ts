@@ -23,13 +23,13 @@ let stage: Stage;
 let chain: ModelChain;
 let job: ChainAnchorsJob;
 let time: number;
-let told: string[];
+let reported: string[];
 let feeMax: bigint;
 beforeEach(async () => {
   ctx = createTestContext({ chain: { anchors: true, decode: decodeTransaction } });
   stage = await createStage(ctx);
   chain = createModelChain(CONFIRMATIONS);
-  [time, told, feeMax] = [1_000_000, [], 1_000n];
+  [time, reported, feeMax] = [1_000_000, [], 1_000n];
   job = newJob();
 });
 afterEach(async () => {
@@ -43,13 +43,13 @@ const newJob = (everyMs = HOUR_MS, random = 0): ChainAnchorsJob =>
     sending: () => ({
       wallet: chain.wallet,
       rules: { confirmations: CONFIRMATIONS, feeMax },
-      onTakenOut: ({ nonce }) => told.push(`${nonce} was taken out`),
+      onTakenOut: ({ nonce }) => reported.push(`${nonce} was taken out`),
     }),
     everyMs,
     monotonicNow: () => time,
     random: () => random,
-    onTrouble: (trouble) => told.push(trouble?.outcome ?? "goes on"),
-    onGivenUp: () => told.push("given up"),
+    onTrouble: (trouble) => reported.push(trouble?.outcome ?? "goes on"),
+    onGivenUp: () => reported.push("given up"),
   });
 
 /** Waits until the next step is due, and runs it. */
@@ -234,7 +234,7 @@ describe("a reorganisation", () => {
     expect(await chainRefs(id)).toEqual([ref(1), ref(1)]);
     chain.takeOut(CONFIRMATIONS);
     await step(10 * MINUTE_MS);
-    expect(told).toEqual(["0 was taken out"]);
+    expect(reported).toEqual(["0 was taken out"]);
     expect(await chainRefs(id)).toEqual([null, null]);
     chain.drop();
     chain.mine(2);
@@ -250,7 +250,7 @@ describe("a reorganisation", () => {
     chain.takeOut(2 * CONFIRMATIONS);
     chain.drop();
     await step(10 * MINUTE_MS);
-    expect(told).toEqual(["1 was taken out", "0 was taken out"]);
+    expect(reported).toEqual(["1 was taken out", "0 was taken out"]);
     for (let round = 0; round < 2; round++) {
       chain.mine(CONFIRMATIONS);
       await step();
@@ -271,7 +271,7 @@ test("a reorganisation that moves several to another block is found, and both ar
   chain.mine(CONFIRMATIONS, 1);
   await step(2 * STEP_MS);
   await step();
-  expect(told).toEqual(["1 was taken out", "0 was taken out"]);
+  expect(reported).toEqual(["1 was taken out", "0 was taken out"]);
   for (const id of ids) expect(await chainRefs(id)).toEqual([ref(2), ref(2)]);
 });
 
@@ -286,7 +286,7 @@ test("a reorganisation that takes out the one before is found while the next is 
   chain.takeOut(CONFIRMATIONS);
   chain.drop();
   await step();
-  expect(told).toEqual(["0 was taken out"]);
+  expect(reported).toEqual(["0 was taken out"]);
   expect(await chainRefs(first)).toEqual([null, null]);
 });
 
@@ -354,7 +354,7 @@ describe("what goes wrong", () => {
     for (let second = 0; second < 600; second++) await step(SECOND_MS);
     // The pauses double, from 2.5 seconds at the least jitter, up to ten minutes.
     expect(asked).toBeLessThan(12);
-    expect(told).toEqual(["away"]);
+    expect(reported).toEqual(["away"]);
     expect(job.lateMs()).toBeGreaterThan(500 * SECOND_MS);
     expect(await chainRefs(id)).toEqual([null, null]);
     expect(newest().size).toBe(2);
@@ -369,10 +369,10 @@ describe("what goes wrong", () => {
     chain = { ...chain, wallet: { ...chain.wallet, send: poor } };
     await step();
     await step(MINUTE_MS);
-    expect(told).toEqual(["no_funds"]);
+    expect(reported).toEqual(["no_funds"]);
     isPoor = false;
     await step(MINUTE_MS);
-    expect(told).toEqual(["no_funds", "goes on"]);
+    expect(reported).toEqual(["no_funds", "goes on"]);
     expect(ctx.reader.chainTransactions.after(null, 10)).toHaveLength(1);
   });
 
@@ -386,7 +386,7 @@ describe("what goes wrong", () => {
     chain.mine(5);
     await step();
     await step(MINUTE_MS);
-    expect(told).toEqual(["capped"]);
+    expect(reported).toEqual(["capped"]);
     const [transaction] = ctx.reader.chainTransactions.after(null, 10);
     expect(transaction!.signings.every(({ fees }) => fees.max <= feeMax)).toBe(true);
   });
@@ -398,7 +398,7 @@ describe("what goes wrong", () => {
     chain.useNonce();
     chain.mine(CONFIRMATIONS);
     await step();
-    expect(told).toEqual(["given up"]);
+    expect(reported).toEqual(["given up"]);
     await step();
     chain.mine(CONFIRMATIONS);
     await step();
@@ -420,7 +420,7 @@ describe("what goes wrong", () => {
     };
     chain = { ...chain, wallet: { ...chain.wallet, look: behind } };
     await step(HOUR_MS);
-    expect(told).toEqual(["away"]);
+    expect(reported).toEqual(["away"]);
     expect(ctx.reader.chainTransactions.after(null, 10)).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { formatVerifierKey, parseSignedNote, verifyNote } from "../../src/core/signed-note.ts";
 import type { Witness } from "../../src/core/witness.ts";
-import { type WitnessesJob, witnessesJob } from "../../src/jobs/witnesses.ts";
+import { witnessJob } from "../../src/jobs/witnesses.ts";
 import { noteSignerOf, verifyEd25519 } from "../../src/platform/note-keys.ts";
 import type { WitnessAnswer } from "../../src/platform/witness-client.ts";
 import { addCheckpoint } from "../../src/services/witness/add-checkpoint.ts";
@@ -75,8 +75,15 @@ function answerOf(added: Awaited<ReturnType<typeof addCheckpoint>>): WitnessAnsw
 const onChange = ({ key }: Witness, offered: Offered): void => {
   changes.push(`${key.name}: ${offered.outcome}${"size" in offered ? ` ${offered.size}` : ""}`);
 };
-const jobOn = (of: TestLog): WitnessesJob =>
-  witnessesJob(mine, { log: async () => ownLogOf(of, () => size), monotonicNow: () => time, onChange });
+/** The jobs of both witnesses, which run together. */
+function jobsOn(of: TestLog) {
+  const options = { log: async () => ownLogOf(of, () => size), monotonicNow: () => time, onChange };
+  const jobs = witnesses.map((witness) => witnessJob(mine, witness, options));
+  return {
+    run: () => Promise.all(jobs.map((job) => job.run())),
+    failures: () => jobs.map((job) => job.failures()),
+  };
+}
 const NEVER = { away: 0, behind: 0, parted: 0 };
 const kept = (at: number) => mine.reader.cosignatures.of(at);
 const signersAt = async (at: number) => {
@@ -92,40 +99,40 @@ const signersAt = async (at: number) => {
 
 describe("the newest checkpoint", () => {
   test("is signed by each witness, and the signatures are kept", async () => {
-    const job = jobOn(log);
+    const jobs = jobsOn(log);
     for (size of [3, 7, 50]) {
-      await job.run();
+      await jobs.run();
       expect(await signersAt(size)).toEqual([ORIGIN, ...witnesses.map(({ key }) => key.name)]);
     }
     expect(changes).toEqual([]);
     expect(asked).toHaveLength(6);
-    expect(job.failures().get(witnesses[0]!.key.name)).toEqual(NEVER);
+    expect(jobs.failures()).toEqual([NEVER, NEVER]);
   });
 
   test("is not offered again once it is signed, nor before there is one", async () => {
-    const job = jobOn(log);
-    await job.run();
+    const jobs = jobsOn(log);
+    await jobs.run();
     expect(asked).toEqual([]);
     size = 3;
-    await job.run();
-    await job.run();
+    await jobs.run();
+    await jobs.run();
     expect(asked).toHaveLength(2);
   });
 
   test("is offered from where the witness stands, also after a restart", async () => {
     size = 3;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     size = 20;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     expect(kept(20)).toHaveLength(2);
-    // Nobody had to be told where it stands.
+    // Nobody had to be asked where it stands.
     expect(asked).toHaveLength(4);
   });
 
   test("is offered from where the witness says that it stands, where that is not known", async () => {
     await addCheckpoint(theirs[0]!, await log.offer(0, 9));
     size = 30;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     expect(kept(30)).toHaveLength(2);
     expect(asked).toHaveLength(3);
   });
@@ -141,7 +148,7 @@ test("a checkpoint that somebody else offers first, while an older one is under 
     }
     return answerOf(await addCheckpoint(theirs[0]!, body));
   };
-  await jobOn(log).run();
+  await jobsOn(log).run();
   expect(await signersAt(5)).toEqual([ORIGIN, witnesses[0]!.key.name]);
   expect(changes).toEqual([]);
 });
@@ -158,18 +165,17 @@ describe("a witness that does not sign", () => {
     ["finds another root", { status: 409, text: "0\n" }, "parted 0"],
   ];
   for (const [name, answer, change] of answers) {
-    test(`${name}: the others sign, and it is told once`, async () => {
+    test(`${name}: the others sign, and it is reported once`, async () => {
       instead = async () => answer;
       size = 3;
-      const job = jobOn(log);
-      await job.run();
+      const jobs = jobsOn(log);
+      await jobs.run();
       expect(kept(3).map(({ witness }) => witness)).toEqual([witnesses[1]!.key.name]);
       time += 3_600_000;
-      await job.run();
+      await jobs.run();
       expect(changes).toEqual([`${witnesses[0]!.key.name}: ${change}`]);
       const [why = ""] = change.split(" ");
-      const counted = witnesses.map(({ key }) => job.failures().get(key.name));
-      expect(counted).toEqual([{ ...NEVER, [why]: 2 }, NEVER]);
+      expect(jobs.failures()).toEqual([{ ...NEVER, [why]: 2 }, NEVER]);
     });
   }
 
@@ -184,11 +190,11 @@ describe("a witness that does not sign", () => {
     });
     instead = async (body) => answerOf(await addCheckpoint(other, body));
     size = 3;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     const signed = await addCheckpoint(theirs[0]!, await log.offer(0, 2));
     instead = async () => answerOf(signed);
     time += 3_600_000;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     expect(kept(3).map(({ witness }) => witness)).toEqual([witnesses[1]!.key.name]);
     await other.close();
   });
@@ -196,11 +202,11 @@ describe("a witness that does not sign", () => {
   test("is asked again later and later, and signs when it is back", async () => {
     instead = async () => ({ failed: "source_unreachable" });
     size = 3;
-    const job = jobOn(log);
+    const jobs = jobsOn(log);
     const askedAt: number[] = [];
     for (let second = 0; second < 3_600; second++) {
       const before = asked.length;
-      await job.run();
+      await jobs.run();
       if (asked.slice(before).some((url) => url.startsWith("https://w1."))) askedAt.push(second);
       time += 1_000;
     }
@@ -210,16 +216,16 @@ describe("a witness that does not sign", () => {
     instead = null;
     size = 5;
     time += 600_000;
-    await job.run();
+    await jobs.run();
     expect(kept(5)).toHaveLength(2);
     expect(changes).toEqual([`${witnesses[0]!.key.name}: away`, `${witnesses[0]!.key.name}: cosigned`]);
     // The next time that it is away it is asked again soon.
     instead = async () => ({ failed: "source_unreachable" });
     size = 6;
-    await job.run();
+    await jobs.run();
     instead = null;
     time += 5_000;
-    await job.run();
+    await jobs.run();
     expect(kept(6)).toHaveLength(2);
   });
 
@@ -227,7 +233,7 @@ describe("a witness that does not sign", () => {
     let said = 0;
     instead = async () => ({ status: 409, text: `${++said}\n` });
     size = 50;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     expect(said).toBe(3);
   });
 });
@@ -235,7 +241,7 @@ describe("a witness that does not sign", () => {
 describe("a log that was rewritten", () => {
   test("gets no signature more, whether it is shorter, as long or longer", async () => {
     size = 20;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     const fork = createTestLog(ORIGIN, leavesForkedAt(10, 100, "fork"));
     for (const [of, change] of [
       [15, "behind 20"],
@@ -244,13 +250,13 @@ describe("a log that was rewritten", () => {
     ] as const) {
       size = of;
       changes = [];
-      await jobOn(fork).run();
+      await jobsOn(fork).run();
       if (of !== 20) expect(kept(of)).toEqual([]);
       expect(changes).toEqual(witnesses.map(({ key }) => `${key.name}: ${change}`));
     }
     // The log that they know is still signed.
     size = 41;
-    await jobOn(log).run();
+    await jobsOn(log).run();
     expect(kept(41)).toHaveLength(2);
   });
 });

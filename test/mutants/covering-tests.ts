@@ -70,7 +70,8 @@ export async function prepareTests(report: (progress: string) => void): Promise<
   }
 }
 
-function copyRepository(folder: string): void {
+/** Its files, with the same packages. */
+export function copyRepository(folder: string): void {
   const { stdout } = Bun.spawnSync(["git", "ls-files", "-z", "-co", "--exclude-standard"], { cwd: ROOT });
   for (const path of stdout.toString().split("\0")) {
     if (path === "" || !existsHere(path)) continue;
@@ -147,7 +148,7 @@ function testsOf(
     const finder = finders.get(nameOf(mutant));
     for (const [from, to] of around) {
       const isIn = (line: number): boolean => line >= from && line <= to;
-      // Not every line is counted, and where none is, those around it tell.
+      // Not every line is counted, and where none is, those around it show it.
       if (!all.some(({ lines }) => lines[file]?.known.some(isIn))) continue;
       const through = all.filter(({ lines }) => lines[file]?.run.some(isIn));
       const rank = ({ test, durationMs }: Measured): readonly number[] => [

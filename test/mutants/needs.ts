@@ -34,6 +34,9 @@ type Command = {
   readonly mutants: readonly Mutant[];
 };
 
+/** What makes an object with needs a command, or the part of one that is handed to another: it decides, or refuses. */
+const DECIDES = ["decide", "refuseMissing"];
+
 const compiler = createCompiler();
 try {
   process.exitCode = (await run()) ? 0 : 1;
@@ -46,7 +49,8 @@ async function run(): Promise<boolean> {
   const { program, checker } = await compiler.open();
   const commands: Command[] = [];
   for (const name of await program.getSourceFileNames()) {
-    const file = name.startsWith(join(ROOT, "src/services/")) ? await program.getSourceFile(name) : undefined;
+    const isOutsideStore = name.startsWith(join(ROOT, "src/")) && !name.startsWith(join(ROOT, "src/store/"));
+    const file = isOutsideStore ? await program.getSourceFile(name) : undefined;
     if (file) commands.push(...(await commandsOf(name, file, checker)));
   }
   const problems: string[] = [];
@@ -143,13 +147,13 @@ function commandNeeds(node: Node): readonly Node[] {
   return found;
 }
 
-/** The expression of a command's needs; null where the node is no command: nothing that decides. */
+/** The expression of a command's needs; null where the node is no command. */
 function needsOfCommand(node: Node): Node | null {
   if (!isObjectLiteralExpression(node)) return null;
   const propertyNamed = (name: string) =>
     node.properties.find((property) => !isSpreadAssignment(property) && property.name?.getText() === name);
   const needs = propertyNamed("needs");
-  if (!propertyNamed("decide") || !needs || isSpreadAssignment(needs)) return null;
+  if (!DECIDES.some(propertyNamed) || !needs || isSpreadAssignment(needs)) return null;
   return isPropertyAssignment(needs) ? needs.initializer : (needs.name ?? null);
 }
 

@@ -352,6 +352,24 @@ describe("TLS", () => {
     ]);
   });
 
+  test("a redirect is kept as a hop: each with its URL, its status, who answered and by which certificate", async () => {
+    const { port } = await secure();
+    const target = `https://example.test:${port}/there?a=b`;
+    const first = await sourceOf(redirect(target));
+    const { answer, evidence } = await fetcherOf(trusting).fetch(`http://example.test:${first.port}/here`);
+    expect(evidence).toMatchObject({ reached: true, status: 200 });
+    const certificateSha256 = new X509Certificate(CERTIFICATE).fingerprint256
+      .replaceAll(":", "")
+      .toLowerCase();
+    expect(answer.hops).toEqual([
+      {
+        ...{ url: `http://example.test:${first.port}/here`, status: 302, address: "127.0.0.1" },
+        certificateSha256: null,
+      },
+      { url: target, status: 200, address: "127.0.0.1", certificateSha256 },
+    ]);
+  });
+
   test.each([
     ["for another name", "other.test", trusting],
     ["for a name, where an address was asked", "127.0.0.1", trusting],

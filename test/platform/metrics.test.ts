@@ -1,30 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createMetrics, type Figures } from "../../src/platform/metrics.ts";
-
-const NOTHING: Figures = {
-  warrantsByState: { held: 0 },
-  warrantsOverdue: 0,
-  money: [],
-  escalations: { count: 0, oldestMs: 0 },
-  capsulesNotKept: 0,
-  deliveries: { waiting: 0, lateMs: 0, exhausted: 0, notSent: 0 },
-  purchases: { unfinished: 0, unknown: 0, lateMs: 0, contradicted: 0 },
-  jobs: [],
-  places: [],
-  evaluators: [],
-  audit: null,
-  freeBytes: null,
-  newestBackup: null,
-  anchorLateMs: null,
-  leavesToAnchor: 0,
-  ready: true,
-  connectionsClosed: 0,
-  witnesses: [],
-  clockDisagrees: false,
-};
+import { NO_FIGURES } from "../support/no-figures.ts";
 
 const textOf = (metrics = createMetrics(), figures: Partial<Figures> = {}) =>
-  metrics.text(async () => ({ ...NOTHING, ...figures }));
+  metrics.text(async () => ({ ...NO_FIGURES, ...figures }));
 
 /** The value of a series, as it is written; undefined where there is none. */
 const seriesOf = (text: string, series: string): string | undefined =>

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, jest, test } from "bun:test";
 import type { Party } from "../../src/core/places.ts";
 import { createPlaces } from "../../src/platform/places.ts";
 
@@ -38,6 +38,22 @@ test("after its time it waits no more, and takes no place that is left later", a
   expect(await places.wait(party("c"), null)).toBeNull();
   first.leave();
   expect(places.figures("live")).toEqual({ taken: 1, waiting: 0 });
+});
+
+test("where nothing else is said, it waits for five seconds, and no longer", async () => {
+  jest.useFakeTimers();
+  try {
+    const places = createPlaces({ max: 2 });
+    places.take(party("a"));
+    places.take(party("b"));
+    const waiting = places.wait(party("c"), null);
+    jest.advanceTimersByTime(4_999);
+    expect(places.figures("live").waiting).toBe(1);
+    jest.advanceTimersByTime(1);
+    expect([await waiting, places.figures("live").waiting]).toEqual([null, 0]);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test("a caller that has gone leaves the queue, also where it had gone before", async () => {

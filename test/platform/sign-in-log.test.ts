@@ -85,7 +85,7 @@ test("failures have ten lines a minute for an address and 300 in all, and a late
   expect(written).toHaveLength(301);
   clock += 60_000;
   fail("203.0.113.7", 1);
-  // The first one after the 40 of the first address told of these.
+  // The first one after the 40 of the first address counted these.
   expect(JSON.parse(written[10] ?? "")).toMatchObject({ unlogged: 40 });
   expect(JSON.parse(written.at(-1) ?? "")).toMatchObject({ unlogged: 900 - 290 });
 });

@@ -1,15 +1,21 @@
-import { describe, expect, test } from "bun:test";
-import { connect } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { listen } from "../../src/app/listener.ts";
 import { DEFAULTS } from "../../src/config.ts";
+import { createProgram, type Json, SOURCE } from "../crash/program.ts";
+import { until } from "../support/until.ts";
 
-/** What takes seconds: connections that fall silent, and a process without descriptors. */
+/** What takes seconds: connections that fall silent, and a server or a process that has few connections or descriptors. */
 
 const TIMEOUT_MS = 60_000;
 /** Ten seconds, and a step of Bun's timers. */
 const IDLE_MS_MAX = 14_500;
 const ANSWERED_AFTER_MS = 16_000;
+/** The server looks at its connections at least once a second. */
+const SEVERAL_LOOKS_MS = 2_500;
 
 describe("a connection", () => {
   test.concurrent.each([
@@ -91,4 +97,132 @@ describe("where strangers hold every descriptor that they can get", () => {
     expect(left).toBeLessThan(64);
     expect(rest).toEqual({ opened: false, fetched: ["source_unreachable, connected: false"] });
   });
+});
+
+// Elsewhere connections are not counted.
+describe.skipIf(process.platform !== "linux")("a server", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "holdfast-connections-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Runs `use` while the server runs, and gives what it logged. */
+  async function whileServing(
+    settings: Readonly<Record<string, string>>,
+    use: (server: { readonly url: URL; readonly pids: readonly number[] }) => Promise<void>,
+    executable = SOURCE,
+  ): Promise<readonly Json[]> {
+    const program = createProgram(executable, folder, settings);
+    try {
+      const server = await program.serve();
+      await use({ url: new URL(server.url), pids: program.processes() });
+      await server.stop();
+    } finally {
+      await program.killAll();
+    }
+    const log = readFileSync(join(folder, "server.log"), "utf8");
+    return log
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  }
+
+  const CLOSED = { message: "closed connections over the limit" };
+  const HOLDER = "127.0.0.2";
+  const SIXTEEN = { HOLDFAST_CONNECTIONS: "16" };
+  /** Opens so many connections from one address, and keeps them. */
+  async function hold(url: URL, address: string, wanted: number): Promise<readonly Socket[]> {
+    const sockets: Socket[] = [];
+    for (let count = 0; count < wanted; count++) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const socket = connect({ port: Number(url.port), host: "127.0.0.1", localAddress: address }, resolve);
+      socket.on("error", () => {});
+      // What is not read never ends.
+      socket.resume();
+      sockets.push(socket);
+      await promise;
+    }
+    return sockets;
+  }
+  /** That nothing is closed is seen after a time alone. */
+  const afterLooks = () => Bun.sleep(SEVERAL_LOOKS_MS);
+  const openOf = (sockets: readonly Socket[]): readonly number[] =>
+    sockets.flatMap(({ readyState }, index) => (readyState === "open" ? [index] : []));
+
+  test(
+    "keeps an eighth of its connections for one address, the oldest, and serves others",
+    async () => {
+      const log = await whileServing(SIXTEEN, async ({ url }) => {
+        const oldest = await hold(url, HOLDER, 2);
+        // Connections that came between two looks are of one age.
+        await afterLooks();
+        const sockets = [...oldest, ...(await hold(url, HOLDER, 4))];
+        await until("four are closed", () => openOf(sockets).length <= 2);
+        expect((await fetch(new URL("/healthz", url))).status).toBe(200);
+        await afterLooks();
+        expect(openOf(sockets)).toEqual([0, 1]);
+        for (const socket of sockets) socket.destroy();
+      });
+      expect(log).toContainEqual(expect.objectContaining({ ...CLOSED, level: "warning", addresses: 1 }));
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "keeps no more than its connections for all addresses together",
+    async () => {
+      const log = await whileServing(SIXTEEN, async ({ url }) => {
+        const addresses = Array.from({ length: 10 }, (_, index) => `127.0.0.${2 + index}`);
+        const sockets = (await Promise.all(addresses.map((address) => hold(url, address, 2)))).flat();
+        await until("four are closed", () => openOf(sockets).length <= 16);
+        await afterLooks();
+        expect(openOf(sockets)).toHaveLength(16);
+        for (const socket of sockets) socket.destroy();
+      });
+      expect(log).toContainEqual(expect.objectContaining({ ...CLOSED, level: "warning" }));
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "lets a proxy that it trusts have more",
+    async () => {
+      const log = await whileServing({ ...SIXTEEN, HOLDFAST_TRUST_PROXY: HOLDER }, async ({ url }) => {
+        const sockets = await hold(url, HOLDER, 6);
+        await afterLooks();
+        expect(openOf(sockets)).toHaveLength(6);
+        for (const socket of sockets) socket.destroy();
+      });
+      expect(log).not.toContainEqual(expect.objectContaining(CLOSED));
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "raises its limit of descriptors as far as it may, and warns where that is little",
+    async () => {
+      const limited = ["sh", "-c", 'ulimit -Sn 300 && ulimit -Hn 600 && exec "$0" "$@"', ...SOURCE];
+      const log = await whileServing(
+        {},
+        async ({ pids }) => {
+          const limits = pids.map((pid) => {
+            const [, soft, hard] =
+              /^Max open files\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, "utf8")) ?? [];
+            return [soft, hard];
+          });
+          // The last 64 are its reserve.
+          expect(limits).toContainEqual(["536", "600"]);
+        },
+        limited,
+      );
+      expect(log).toContainEqual(
+        expect.objectContaining({
+          ...{ level: "warning", message: "few file descriptors: raise `ulimit -n`" },
+          ...{ descriptors: 600, connections: 600 - 64 - 75 },
+        }),
+      );
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -162,6 +162,18 @@ describe("an evaluation", () => {
     expect(before.length).toBeGreaterThan(0);
   });
 
+  // Only Linux has it.
+  test.skipIf(!existsSync("/proc/self/oom_score_adj"))(
+    "is ended before any other process where the system has no memory left",
+    async () => {
+      await evaluator.evaluate(work([object], {}));
+      const scores = evaluator
+        .stats()
+        .processIds.map((processId) => readFileSync(`/proc/${processId}/oom_score_adj`, "utf8").trim());
+      expect([scores.length > 0, new Set(scores)]).toEqual([true, new Set(["1000"])]);
+    },
+  );
+
   test("gets nothing of the server's environment, and no folder of its", async () => {
     const program =
       'process.send({ say: "begun" }); process.send({ say: "clause", code: null, observed: [process.env, process.cwd()] });';

@@ -81,12 +81,13 @@ const JOBS = [
     "deadlines",
     "key-uses",
     "ledger",
+    "notices",
     "payments",
     "purchases",
     "recover",
     "reminders",
   ],
-  ...["retention", "sign-in-failures", "wal-checkpoint", "webhooks"],
+  ...["retention", "sign-in-failures", "troubles", "wal-checkpoint", "webhooks"],
 ];
 
 test(

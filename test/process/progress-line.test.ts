@@ -80,7 +80,12 @@ describe("on a terminal", () => {
 
 describe("what a command shows", () => {
   const tools: Partial<CommandLineTools> = {
-    serve: async () => ({ url: "http://127.0.0.1:1", dataFolder: "d", stopped: Promise.resolve() }),
+    serve: async () => ({
+      url: "http://127.0.0.1:1",
+      dataFolder: "d",
+      setUpUrl: null,
+      stopped: Promise.resolve(),
+    }),
     runJob: async ({ job }) => ({ object: "job", job, done: 1 }),
     backUp: () => Promise.reject(new Error("no disk")),
     restore: () => Promise.reject(new Error("no disk")),

@@ -10,6 +10,8 @@ import { until } from "../support/until.ts";
 /** Two servers that witness each other, each a process of its own; one of them is then given another past. */
 
 const MAIN = resolve(import.meta.dir, "../../src/main.ts");
+/** The smoke test of the binary runs this with the executable. */
+const PROGRAM = process.env.EXECUTABLE ? [process.env.EXECUTABLE] : [process.execPath, MAIN];
 const TIMEOUT_MS = 120_000;
 const WITNESS = "/.well-known/holdfast/witness";
 
@@ -28,7 +30,7 @@ afterEach(async () => {
 });
 
 const spawn = (args: readonly string[], settings: Settings, stderr: "pipe" | number = "pipe") =>
-  Bun.spawn([process.execPath, MAIN, ...args, "--json"], {
+  Bun.spawn([...PROGRAM, ...args, "--json"], {
     cwd: folder,
     env: Object.fromEntries(Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value])),
     stdout: "pipe",
@@ -189,7 +191,7 @@ test(
     const stranger = await run(["audit", "--witness", url], unknown);
     expect(stranger).toMatchObject({ code: 1, body: { witness: { size: 7, agrees_to: 0 } } });
 
-    await until("it is told", async () =>
+    await until("it is logged", async () =>
       readFileSync(join(folder, "stderr"), "utf8").includes(
         "a witness has signed another log under this name",
       ),

@@ -7,7 +7,7 @@ import { RECEIPT_TYPE } from "../../src/core/receipt/signature.ts";
 import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import type { LogToWitness } from "../../src/core/witness.ts";
 import { sweepDeadlines } from "../../src/jobs/deadlines.ts";
-import { witnessesJob } from "../../src/jobs/witnesses.ts";
+import { witnessJob } from "../../src/jobs/witnesses.ts";
 import { noteSignerOf } from "../../src/platform/note-keys.ts";
 import { createTokens, newSigningKey, type Tokens } from "../../src/platform/tokens.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
@@ -16,6 +16,7 @@ import { anchor, logKeysOf } from "../../src/services/log/anchor.ts";
 import { ownLogOf } from "../../src/services/witness/own-log.ts";
 import type { Credentials } from "../support/client.ts";
 import { NO_WITNESSES } from "../support/context.ts";
+import { HOSTILE_ANSWER, HOSTILE_SOURCE, settleHostile } from "../support/hostile-receipt.ts";
 import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -36,20 +37,14 @@ export type Genuine = {
   readonly cases: readonly Case[];
   /** The one that has everything: a share, a check, a place in the log, a witness, and a key after the first. */
   readonly cosigned: Case;
+  /** The page of the same receipt, as it is saved. */
+  readonly saved: string;
 } & Tokens;
 
 const HOUR_MS = 3_600_000;
 const SOURCE = "http://source.example/";
 const OK = { kind: "http.status", equals: 200 } as const;
 const FOUND = { kind: "json.jsonpath", path: "$.a" } as const;
-
-/** Markup, both directions, emoji, and as long as a payee may be. */
-const MARKUP = `</script><img src=x onerror=alert(1)>"'&\\u0000 \u061cשלום عربي 👩\u200d👧 \u00e9 e\u0301 \ufb01`;
-const HOSTILE_PAYEE = MARKUP + "😀".repeat(512 - [...MARKUP].length);
-/** What JSON may say of a value: written by hand, since it is the form that matters. */
-const HOSTILE_VALUE = String.raw`{ "\ud83d\ude00": 1, "\ue000": 2, "z": -0, "10": 1.0, "9": 1E2, "__proto__": {"constructor": null}, "": [[], {}],
-  "edges": [9007199254740991, -9007199254740991, 0.1, 1e-6, 1e-7, 1.5e-7, 5e-324, 2.2250738585072014e-308, 123456.789e-3, 4503599627370496.5, 0.30000000000000004, -1e-9, 333333333.3333333],
-  "texts": ["\u202e\u2066\u200b\u2028\u2029\ufeff", "\u0000\u0007\b\t\n\f\r\u001f\u007f\u0080", "\\ud800", "\ud83d\ude00", "<!--</script>", "\/\"", "\u00e9 e\u0301"] }`;
 
 /** A service without a socket, another that witnesses it, and the answers of its source. */
 function startBoth() {
@@ -85,8 +80,8 @@ function startBoth() {
   });
   return {
     ...{ service, witness, signer },
-    gives(body: string, status = 200): string {
-      const url = `${SOURCE}${answers.size}`;
+    gives(body: string, status = 200, source = SOURCE): string {
+      const url = `${source}${answers.size}`;
       answers.set(url, { status, body });
       return url;
     },
@@ -98,7 +93,8 @@ function startBoth() {
       const origin = logNameOf(service.ctx.reader.instance.get().id);
       logs.splice(0, 1, { origin, keys: logKeysOf(origin, tokens) });
       const log = () => ownLogOf(service.ctx);
-      await witnessesJob(service.ctx, { log, monotonicNow: () => 0, onChange: () => {} }).run();
+      for (const one of service.ctx.witness.witnesses)
+        await witnessJob(service.ctx, one, { log, monotonicNow: () => 0, onChange: () => {} }).run();
     },
     async close() {
       await service.close();
@@ -122,20 +118,14 @@ async function settleAll({ service, gives }: Both): Promise<Readonly<Record<stri
     expect(reply.status).toBe(200);
     return id;
   };
-  const hostile = service.body({ payee: HOSTILE_PAYEE, amount: "999999", spec: "SPEC" });
-  const spec = `{"clauses":[{"kind":"json.jsonpath","path":"$['\u{1f600}\u2028']","equals":${HOSTILE_VALUE}},{"equals":200.0,"kind":"http.status"}]}`;
-  const text = JSON.stringify(hostile).replace('"SPEC"', () => spec);
-  const { id: strange } = (await service.post("/v1/warrants", text, { as: live.as })).body;
-  const source_url = gives(`{"\u{1f600}\u2028":${HOSTILE_VALUE}}`);
-  const found = await service.post(`/v1/warrants/${strange}/verify`, { source_url }, { as: live.as });
-  expect(found.body.state).toBe("released");
+  const strange = await settleHostile(service, live.as, gives(HOSTILE_ANSWER, 200, HOSTILE_SOURCE));
   // No text with a lone surrogate comes in.
   const lone = JSON.stringify(service.body({ payee: "\ud800" }));
   expect((await service.post("/v1/warrants", lone, { as: live.as })).code).toBe("validation_failed");
 
   const settled = {
     released: await checked(gives('{"a":1}')),
-    "hostile strings and numbers": strange as string,
+    "hostile strings and numbers": strange,
     "in the sandbox": await checked(gives('{"a":1}'), {}, { as: sandbox.as }),
     "with its spec hidden": await checked(gives('{"a":1}'), {}, { of: hidden, as: hidden.live.as }),
     "released by a person, after a check": await decided("release"),
@@ -242,5 +232,6 @@ async function makeGenuine(both: Both): Promise<Genuine> {
   for (const chainRef of [null, "eip155:8453#1234"])
     cases.push(await onChain(after, chainRef, service.ctx.tokens));
   expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
-  return { ...service.ctx.tokens, cases, cosigned: again, jwks: service.ctx.tokens.jwks };
+  const saved = (await service.get(`/t/${id}/receipt.html`)).text;
+  return { ...service.ctx.tokens, cases, cosigned: again, saved, jwks: service.ctx.tokens.jwks };
 }

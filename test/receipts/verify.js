@@ -1,5 +1,5 @@
 /**
- * Verifies a receipt as the page on receipts says (src/http/receipts.md), with what browsers, Node and Bun have: WebCrypto.
+ * Verifies a receipt as the page on receipts says (src/docs/receipts.md), with what browsers, Node and Bun have: WebCrypto.
  *
  *     verify(the receipt's text, the text of the JWKS, [the keys of witnesses])   rejects and says why, where it does not hold
  */

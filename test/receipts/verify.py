@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies a receipt as the page on receipts says (src/http/receipts.md), with Python 3 and nothing else.
+"""Verifies a receipt as the page on receipts says (src/docs/receipts.md), with Python 3 and nothing else.
 
 verify.py RECEIPT.json JWKS.json [WITNESS KEY ...]   ends with 1 and says why, where the receipt does not hold
 """

@@ -70,8 +70,9 @@ describe("what the instance answered", () => {
   });
 });
 
+const page = readFileSync(join(import.meta.dir, "../../src/docs/receipts.md"), "utf8");
+
 test("the page on receipts names every field of a receipt, and no other", () => {
-  const page = readFileSync(join(import.meta.dir, "../../src/http/receipts.md"), "utf8");
   const [block = ""] = /\{ object: "receipt"[^`]+/.exec(page) ?? [];
   const [payload = ""] = /`payload` is `\{[^}]+\}`.+/.exec(page) ?? [];
   const namesIn = (text: string) =>
@@ -86,6 +87,19 @@ test("the page on receipts names every field of a receipt, and no other", () => 
   );
   named.delete("payload");
   expect(named).toEqual(keysOf(...trace.map((entry: { payload: object }) => entry.payload)));
+});
+
+test("the page on receipts names what is in a saved page, and nothing else", () => {
+  const [, saved = ""] = page.split("## A saved page\n");
+  const [, names = ""] = /`<script[^`]+`: `\{ ([^}]+) \}`/.exec(saved) ?? [];
+  const [, block = "{}"] =
+    /<script type="application\/json" id="receipt-data">([^<]*)</.exec(genuine.saved) ?? [];
+  const data = JSON.parse(block);
+  expect(names.split(", ").map((name) => JSON.parse(name))).toEqual(Object.keys(data));
+  const { receipt, jwks, witnesses } = data;
+  expect(receipt).toEqual(JSON.parse(genuine.cosigned.receipt));
+  expect(jwks).toEqual(JSON.parse(genuine.cosigned.jwks));
+  expect(witnesses).toEqual(genuine.cosigned.witnesses);
 });
 
 describe("what was altered", () => {

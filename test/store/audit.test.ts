@@ -11,6 +11,8 @@ import { auditPostings } from "../../src/store/sqlite/audit/postings.ts";
 import { readRows } from "../../src/store/sqlite/audit/rows.ts";
 import { BY_POSITION, slicesOf } from "../../src/store/sqlite/audit/slices.ts";
 import { auditFolder, auditLedger } from "../../src/store/sqlite/audit.ts";
+import { auditInThreads } from "../../src/store/sqlite/audit-threads.ts";
+import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
 import { createNames } from "../../src/store/sqlite/names.ts";
 import { checkOf, traceStepOf } from "../../src/store/sqlite/rows.ts";
 import { checks, trace } from "../../src/store/sqlite/tables/ledger.ts";
@@ -707,28 +709,30 @@ describe("the audit itself", () => {
     });
   });
 
-  test("tells how many rows it has read, of how many", () => {
+  test("reports how many rows it has read, of how many", () => {
     withCopy(folder, ({ readers }) => {
-      const told: (readonly [number, number])[] = [];
-      expect(auditLedger(readers, { onProgress: (...figures) => told.push(figures) })).toEqual([]);
-      const [, total = 0] = told[0] ?? [];
-      const [done = 0] = told.at(-1) ?? [];
+      const reported: (readonly [number, number])[] = [];
+      expect(auditLedger(readers, { onProgress: (...figures) => reported.push(figures) })).toEqual([]);
+      const [, total = 0] = reported[0] ?? [];
+      const [done = 0] = reported.at(-1) ?? [];
       const { count = 0n } =
         readers.raw.query<{ count: bigint }, []>("SELECT count(*) AS count FROM postings").get() ?? {};
-      // What is in the last slice of a table is told of a few parts only.
+      // What is in the last slice of a table is reported with a few parts only.
       expect(done).toBeGreaterThanOrEqual(Number(count));
       expect(total).toBeGreaterThan(done);
-      expect(told).toEqual(told.map(([at]) => [at, total]));
-      expect(told.map(([at]) => at)).toEqual(told.map(([at]) => at).toSorted((one, other) => one - other));
+      expect(reported).toEqual(reported.map(([at]) => [at, total]));
+      expect(reported.map(([at]) => at)).toEqual(
+        reported.map(([at]) => at).toSorted((one, other) => one - other),
+      );
     });
   });
 
-  test("tells of each slice that it has left behind", () => {
+  test("reports each slice that it has left behind", () => {
     withCopy(folder, ({ readers: { raw } }) => {
-      const told: number[] = [];
-      const slices = [...slicesOf(raw, "warrants", BY_POSITION, 3, (rows) => told.push(rows))];
+      const reported: number[] = [];
+      const slices = [...slicesOf(raw, "warrants", BY_POSITION, 3, (rows) => reported.push(rows))];
       expect(slices.length).toBeGreaterThan(3);
-      expect(told).toEqual(slices.slice(1).map(() => 3));
+      expect(reported).toEqual(slices.slice(1).map(() => 3));
     });
   });
 
@@ -743,5 +747,37 @@ describe("the audit itself", () => {
       expect(found.length).toBeGreaterThan(5);
       for (const size of [1, 2, 7]) expect([...auditPostings(raw, unwatched, size)]).toEqual(found);
     });
+  });
+
+  test("finds the same in two threads, and reports how far both are", async () => {
+    const copy = mkdtempSync(join(tmpdir(), "holdfast-audit-threads-"));
+    try {
+      withCopy(folder, ({ writer }) => {
+        writer.raw.run(
+          `UPDATE warrants SET amount = amount + 1 WHERE state = 'released';
+           UPDATE agents SET name = 'another'`,
+        );
+        writer.raw.run(`VACUUM INTO '${ledgerFile(copy)}'`);
+      });
+      const found = auditFolder(copy);
+      expect(found.some((message) => message.includes("amount"))).toBeTrue();
+      expect(found.some((message) => message.startsWith("agent"))).toBeTrue();
+      const reported: number[] = [];
+      const together = await auditInThreads(copy, {
+        onProgress(done, total) {
+          reported.push(done);
+          expect(done).toBeLessThanOrEqual(total);
+        },
+      });
+      expect(together).toEqual(found);
+      expect(reported).toEqual(reported.toSorted((one, other) => one - other));
+      expect(reported.length).toBeGreaterThan(1);
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
+  });
+
+  test("is not made where a thread fails", () => {
+    expect(auditInThreads("/nowhere/at/all", {})).rejects.toThrow("unable to open database file");
   });
 });

@@ -5,12 +5,15 @@ import { join } from "node:path";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Organisation } from "../../src/core/organisation.ts";
 import { DAY_MS } from "../../src/core/time.ts";
+import { createOrganisation } from "../../src/services/admin/organisations.ts";
 import type { Change } from "../../src/store/change.ts";
 import { createRowCache } from "../../src/store/row-cache.ts";
 import type { Scope } from "../../src/store/scope.ts";
 import { createCommitQueue } from "../../src/store/sqlite/commit.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { InstanceCommand } from "../../src/store/store.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { must } from "../support/stage.ts";
 
 /** Group commit through the store: what one tick gathers is one transaction. */
 describe("the store", () => {
@@ -204,6 +207,27 @@ describe("the store", () => {
     ctx.clock.now = now + 1;
     expect(await recordedAt()).toBe(now + 1);
     ctx.clock.now = now;
+  });
+
+  test("the time of the newest record is known since the ledger was opened: to ask reads nothing", async () => {
+    const name = {
+      name: "known",
+      owner_email: "o@known.example",
+      owner_password: "a long passphrase of mine",
+    };
+    must(await createOrganisation(ctx, name));
+    const { now } = ctx;
+    const knownAt = now();
+    const later = openSqliteStore(ctx.folder, {
+      freeBytes: () => null,
+      version: "0.1.0",
+      ...{ now, steadyNow: now, newInstanceId: () => "ins_none" },
+    });
+    ctx.clock.now += DAY_MS;
+    must(await createOrganisation(ctx, { ...name, owner_email: "o@newer.example" }));
+    ctx.clock.now -= DAY_MS;
+    expect([later.lastRecordedAt(), ctx.store.lastRecordedAt()]).toEqual([knownAt, knownAt + DAY_MS]);
+    await later.close();
   });
 
   test("close commits what is queued, and refuses what comes later", async () => {

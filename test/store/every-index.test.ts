@@ -9,7 +9,7 @@ import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { givesAway, openMarket, SELLER_URL } from "../support/market.ts";
 import { createCaller, createStage, idempotencyOf, must } from "../support/stage.ts";
-import { tellStatements } from "../support/watched-statements.ts";
+import { watchStatements } from "../support/watched-statements.ts";
 
 /** Each index of the tables serves a read. Without it, that read would go through a whole table. */
 
@@ -22,7 +22,7 @@ let agentId: string;
 let caller: KeyCaller;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
-  watching = tellStatements((sql) => ran.push(sql));
+  watching = watchStatements((sql) => ran.push(sql));
   const market = openMarket();
   market.first = givesAway("for nothing");
   ctx = createTestContext({ x402: market.x402 });
@@ -68,6 +68,7 @@ const byAgent = () => ({ agentId });
 /** Each index beside the read that it is there for. */
 const READS: Readonly<Record<string, () => unknown>> = {
   agents_by_organisation: () => ctx.reader.agents.list(live),
+  api_keys_by_agent: () => ctx.reader.apiKeys.ofAgent(agentId, {}, 10),
   api_keys_by_organisation: () => ctx.reader.apiKeys.list(live),
   audit_entries_by_organisation: () => ctx.reader.auditEntries.list("org", "act", 10),
   auth_sessions_by_end: forgets,
@@ -77,16 +78,26 @@ const READS: Readonly<Record<string, () => unknown>> = {
   capsules_of_scope: () => needs({ oldestCapsules: 1 }),
   chain_transactions_open: () => ctx.reader.chainTransactions.firstOpen({ chainId: 1, wallet: "0x1" }),
   checks_of_warrant: () => ctx.reader.checks.of("wrt"),
+  deposits_by_account: () => ctx.reader.deposits.list(live, null, 10),
   escalations_by_status: () => ctx.reader.escalations.list(live, 10),
-  escalations_by_warrant: () => needs({ escalation: "wrt" }),
+  escalations_by_warrant: () => needs({ escalationOrWarrant: "wrt" }),
   escalations_waiting: () => ctx.reader.escalations.waiting(0, null, 10),
   idempotency_keys_by_creation: forgets,
   idempotency_keys_with_content: forgets,
   log_anchors_by_size: () => ctx.reader.logAnchors.firstConfirmed(0),
+  notices_by_creation: forgets,
+  notices_by_subject: () => needs({ newestNotice: "trouble disk" }),
+  notices_by_user: () => ctx.reader.notices.ofUser("usr", 10),
+  notices_claimed: () => ctx.reader.notices.cutOff(0, 10),
+  notices_due: () => ctx.reader.notices.due(live, 0, 10),
+  notices_next: () => ctx.reader.notices.nextAttemptAt(),
   passkeys_by_user: () => ctx.reader.passkeys.of("usr"),
   passkeys_of_organisation: () => needs({ hasPasskey: true }),
   password_resets_by_user: () => needs({ unusedPasswordResets: "usr" }),
-  policies_by_agent: () => ctx.reader.policies.list("org"),
+  planned_notices_due: () => ctx.reader.notices.planned(live, 0, 10),
+  planned_notices_next: () => ctx.reader.notices.nextPlanAt(),
+  policies_by_agent: () => ctx.reader.policies.ofOrganisation("org"),
+  policies_by_name: () => ctx.reader.policies.newest("org", null, 10),
   postings_by_account: sumsPostings,
   purchases_by_organisation: () => ctx.reader.purchases.list(live, "pur", 10),
   purchases_open_of_wallet: () => needs({ openAuthorizations: wallet }),

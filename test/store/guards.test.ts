@@ -14,7 +14,7 @@ import { createSession } from "../../src/services/admin/sessions.ts";
 import { changeOf } from "../../src/services/transition.ts";
 import type { Change, Put } from "../../src/store/change.ts";
 import type { From } from "../../src/store/needs.ts";
-import type { Posting } from "../../src/store/rows.ts";
+import type { IdempotencyKey, Posting } from "../../src/store/rows.ts";
 import type { Scope } from "../../src/store/scope.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { type Connection, openLedger } from "../../src/store/sqlite/open.ts";
@@ -110,6 +110,15 @@ describe("raw SQL of a buggy caller", () => {
     }
     ledger.raw.run(
       `INSERT INTO passkey_approvals SELECT 'used', id, 'passkey', 'wrt_bare', 1, 'release', NULL, '{}', 0, 2, 1 ${aPerson}`,
+    );
+    ledger.raw.run(
+      `INSERT INTO notices SELECT 'ntc', organisation_id, 'live', id, 'email', '', '{}', NULL, 'pending', 0, NULL, NULL, NULL, 1, 0 ${aPerson}`,
+    );
+    ledger.raw.run(
+      `INSERT INTO notice_settings SELECT id, organisation_id, 1, 1, NULL, NULL, 'UTC' ${aPerson}`,
+    );
+    ledger.raw.run(
+      "INSERT INTO planned_notices SELECT 'esc', id, 'live', 0, 0, 0 FROM organisations LIMIT 1",
     );
     for (const leaf of [0, 1])
       ledger.raw.run(`UPDATE trace SET leaf_index = ${leaf} WHERE position = ${leaf + 1}`);
@@ -887,6 +896,8 @@ describe("raw SQL of a buggy caller", () => {
     twice("escalations", "id", { status: "'resolved'", resolved_at: "1" }),
     twice("idempotency_keys", "scope key", { holder: "'another'" }, "status IS NULL"),
     twice("instances", "id"),
+    twice("notices", "id"),
+    twice("notice_settings", "user_id"),
     twice("organisations", "id"),
     twice("passkey_approvals", "token_hash"),
     twice("passkeys", "id"),
@@ -895,6 +906,7 @@ describe("raw SQL of a buggy caller", () => {
     twice("cosignatures", "size witness"),
     twice("chain_transactions", "chain_id wallet nonce"),
     twice("log_anchors", "chain_id wallet nonce"),
+    twice("planned_notices", "id"),
     twice("policies", "id", { version: "99" }),
     twice("purchases", "id", { warrant_id: "'wrt_new'", nonce: "'new'" }),
     twice("purchases", "warrant_id", { id: "'pur_new'", nonce: "'new'" }),
@@ -1003,6 +1015,32 @@ describe("raw SQL of a buggy caller", () => {
       /a delivery has its endpoint's/,
     ],
     ["a delivery to no endpoint", pending({ webhook_id: "'whk_none'" }), /a delivery has its endpoint's/],
+    ["a notice in no mode", copy("notices", { id: "'new'", mode: "'test'" }), /notices_mode/],
+    [
+      "a planned notice in no mode",
+      copy("planned_notices", { id: "'new'", mode: "'test'" }),
+      /planned_notices_mode/,
+    ],
+    [
+      "a notice that was attempted too often",
+      copy("notices", { id: "'new'", attempts: "7" }),
+      /notices_attempts/,
+    ],
+    [
+      "a notice that waits for nothing",
+      copy("notices", { id: "'new'", next_attempt_at: "NULL" }),
+      /notices_work/,
+    ],
+    [
+      "a notice that was delivered, and is due",
+      copy("notices", { id: "'new'", status: "'delivered'" }),
+      /notices_work/,
+    ],
+    [
+      "a notice that is due, and under way",
+      copy("notices", { id: "'new'", claimed_until: "1" }),
+      /notices_work/,
+    ],
     ["a delivery that was attempted too often", pending({ attempts: "5" }), /webhook_deliveries_attempts/],
     [
       "a delivery that was attempted less than never",
@@ -1279,24 +1317,34 @@ describe("a wrong Change", () => {
   type Wrong = {
     readonly warrantId: string | null;
     readonly agentId?: string | null;
+    /** An Idempotency-Key that is there, and must be there afterwards. */
+    readonly key?: string;
     readonly change: (found: {
       readonly warrant: Warrant | null;
       readonly session: SpendSession | null;
+      readonly key: IdempotencyKey | null;
     }) => Change;
   };
 
   const agentNeeds = (agent: string | null) => ({ agent, agentSession: { from: "agent" } as From<"agent"> });
-  const write = ({ warrantId, agentId = null, change }: Wrong, of = scope) =>
+  const write = ({ warrantId, agentId = null, key = "none", change }: Wrong, of = scope) =>
     ctx.store.execute({
       scope: of,
       needs: {
         warrant: warrantId ?? "wrt_none",
         ...agentNeeds(agentId),
+        idempotencyKey: key,
       },
-      decide: ({ warrant, agentSession }) => ({
+      decide: ({ warrant, agentSession, idempotencyKey }) => ({
         answer: true,
-        change: change({ warrant, session: agentSession }),
+        change: change({ warrant, session: agentSession, key: idempotencyKey }),
       }),
+    });
+  const keyOf = (key: string) =>
+    ctx.store.execute({
+      scope,
+      needs: { idempotencyKey: key },
+      decide: ({ idempotencyKey }) => ({ answer: idempotencyKey }),
     });
   const writing = (change: Change): Wrong => ({ warrantId: null, change: () => change });
 
@@ -1438,6 +1486,38 @@ describe("a wrong Change", () => {
       /from another row than the one that was read/,
     ],
     [
+      "a deletion of another row than was read",
+      async () => {
+        const row = await usedKey("another");
+        return { warrantId: null, key: row.key, change: () => deleting({ ...row }) };
+      },
+      /from another row than the one that was read/,
+    ],
+    [
+      "a deletion of a row that has changed since it was read",
+      async () => {
+        const row = await usedKey("changed");
+        const changed = { ...row, fingerprint: sha256("g") };
+        return {
+          warrantId: null,
+          key: row.key,
+          change: ({ key }) => ({
+            put: [{ kind: "idempotencyKey", before: key, row: changed }],
+            deleted: [{ kind: "idempotencyKey", row: key! }],
+          }),
+        };
+      },
+      /from another row than the one that was read/,
+    ],
+    [
+      "a deletion of a row that was not read at all",
+      async () => {
+        const row = await usedKey("unread");
+        return writing(deleting(row));
+      },
+      /from another row than the one that was read/,
+    ],
+    [
       "a settlement of what is settled",
       async () => {
         const wrong = await released();
@@ -1525,6 +1605,16 @@ describe("a wrong Change", () => {
     ],
   ];
 
+  /** A key under which a request was answered. */
+  async function usedKey(key: string): Promise<IdempotencyKey> {
+    const outcome = { kind: "body", status: 200, body: "{}", contentHash: null } as const;
+    const row = { ...scope, key, fingerprint: sha256("f"), holder: null, outcome, createdAt: 0 };
+    await write(writing({ put: [{ kind: "idempotencyKey", before: null, row }] }));
+    return row;
+  }
+
+  const deleting = (row: IdempotencyKey): Change => ({ put: [], deleted: [{ kind: "idempotencyKey", row }] });
+
   function deposited(amount: bigint, legs: Legs): Change {
     const id = ctx.newId("deposit");
     const row = { id, ...scope, asset: "USDC", amount, reference: null, createdAt: 0 };
@@ -1587,6 +1677,7 @@ describe("a wrong Change", () => {
       expect(after?.balance.available).toBe((balance?.balance.available ?? 0n) - 200n);
       expect(trace.of(about)).toEqual([...traced]);
       expect(warrants.find(about)).toEqual(before);
+      if (wrong.key) expect(await keyOf(wrong.key)).toMatchObject({ fingerprint: sha256("f") });
     });
   }
 });

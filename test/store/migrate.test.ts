@@ -1,10 +1,10 @@
-import type { Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { auditFolder } from "../../src/store/sqlite/audit.ts";
 import { ledgerFile } from "../../src/store/sqlite/ledger-file.ts";
-import { type Migration, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
+import { type Migration, type MigrationStep, migrate, migrations } from "../../src/store/sqlite/migrate.ts";
 import { connect } from "../../src/store/sqlite/open.ts";
 import { newLedgerFolder } from "../support/new-ledger.ts";
 
@@ -13,15 +13,18 @@ import { newLedgerFolder } from "../support/new-ledger.ts";
 let folder: string;
 let raw: Database;
 beforeEach(() => {
-  folder = newLedgerFolder();
-  writeFileSync(
-    ledgerFile(folder),
-    Bun.gunzipSync(readFileSync(join(import.meta.dir, "ledgers/0.1.0.db.gz"))),
-  );
-  ({ raw } = connect(ledgerFile(folder), { readonly: false }));
+  ({ raw } = connect(oldLedger(), { readonly: false }));
   migrate(raw);
 });
 afterEach(() => raw.close());
+
+/** The file of a ledger as 0.1.0 left it, in a folder of its own. */
+function oldLedger(): string {
+  folder = newLedgerFolder();
+  const old = readFileSync(join(import.meta.dir, "ledgers/0.1.0.db.gz"));
+  writeFileSync(ledgerFile(folder), Bun.gunzipSync(old));
+  return ledgerFile(folder);
+}
 
 type Part = { readonly type: string; readonly name: string; readonly tbl_name: string; readonly sql: string };
 const schema = (): readonly Part[] =>
@@ -62,10 +65,43 @@ const withTenth = (sql: string) =>
 
 test("nothing is done where every change was made", () => {
   const before = schema();
-  migrate(raw, migrations(), () => {
+  const failing = () => {
     throw new Error("nothing is pending");
-  });
+  };
+  migrate(raw, migrations(), { onPending: failing, onProgress: failing });
   expect(schema()).toEqual(before);
+});
+
+test("each change is reported, and how many rows of which table have their digests", () => {
+  const { raw: older } = connect(oldLedger(), { readonly: false });
+  const steps: MigrationStep[] = [];
+  const pending: number[] = [];
+  migrate(older, migrations(), {
+    onPending: (n) => void pending.push(n),
+    onProgress: (step) => void steps.push(step),
+  });
+  const [changes = 0] = pending;
+  expect(changes).toBeGreaterThan(1);
+  const made = steps.filter(({ of }) => of === "changes");
+  expect(made.map(({ done, total }) => [done, total])).toEqual(
+    Array.from({ length: changes }, (_, index) => [index + 1, changes]),
+  );
+  const digested = steps.flatMap(({ of, done, total }) =>
+    of === "changes" ? [] : [{ table: of.rowsOf, done, total }],
+  );
+  const count = (table: string) => Number(older.query(`SELECT count(*) FROM ${table}`).values()[0]?.[0]);
+  expect(digested.length).toBeGreaterThan(5);
+  expect(digested).toEqual(digested.map(({ table }) => ({ table, done: count(table), total: count(table) })));
+  older.close();
+});
+
+test("a new ledger is not brought up to date, so nothing is reported", () => {
+  const made = new Database(":memory:");
+  const reported: unknown[] = [];
+  const report = (of: unknown) => void reported.push(of);
+  migrate(made, migrations(), { onPending: report, onProgress: report });
+  expect(reported).toEqual([]);
+  made.close();
 });
 
 describe("a table to which others refer is made anew", () => {
@@ -78,7 +114,7 @@ describe("a table to which others refer is made anew", () => {
     const before = { schema: schema(), rows: rowsOf(table) };
     expect(before.rows.length).toBeGreaterThan(0);
     const pending: number[] = [];
-    migrate(raw, next(...rebuild(table, edit)), (changes) => void pending.push(changes));
+    migrate(raw, next(...rebuild(table, edit)), { onPending: (changes) => void pending.push(changes) });
     expect(pending).toEqual([1]);
     const edited = before.schema.map((part) =>
       part.type === "table" && part.name === table ? { ...part, sql: edit(part.sql) } : part,
@@ -88,6 +124,19 @@ describe("a table to which others refer is made anew", () => {
     expect(auditFolder(folder)).toEqual([]);
     expect(pragma("foreign_keys")).toEqual([1]);
     expect(rowsOf("__drizzle_migrations").at(-1)?.[1]).toBe("next");
+  });
+
+  test("a row that a new rule forbids is kept as it is, and the audit names it by its table", () => {
+    const before = rowsOf("agents");
+    const rule = `CONSTRAINT "agents_long_names" CHECK(length("agents"."name") > 1000)`;
+    const stricter = (sql: string) => sql.replace(/\)$/, `, ${rule})`);
+    migrate(raw, next(...rebuild("agents", stricter)));
+    expect(rowsOf("agents")).toEqual(before);
+    expect(auditFolder(folder)).toEqual(before.map(() => "the file: CHECK constraint failed in agents"));
+    // What is written from now on obeys it.
+    const write = () => raw.run("UPDATE agents SET name = name || 'x'");
+    expect(write).toThrow(/agents_long_names/);
+    expect(pragma("ignore_check_constraints")).toEqual([0]);
   });
 
   test("a trigger that the change drops by name stays away", () => {

@@ -12,7 +12,7 @@ import { asksExact, delivers, type Market, openMarket, RECEIPT, SELLER_URL } fro
 import { noContradiction, noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
-import { tellStatements } from "../support/watched-statements.ts";
+import { watchStatements } from "../support/watched-statements.ts";
 
 /** SQLite must answer every list from an index, however many warrants there are. */
 
@@ -26,7 +26,7 @@ let market: Market;
 let database: Database;
 beforeAll(async () => {
   // This comes before the store is opened, since the store prepares its frequent statements then.
-  watching = tellStatements((sql) => ran.push(sql));
+  watching = watchStatements((sql) => ran.push(sql));
   market = openMarket();
   service = startTestShell({ x402: market.x402 });
   home = await service.organisation();
@@ -239,4 +239,23 @@ test("payments to look for, and purchases that have not ended, are read by their
     ...["purchases_unfinished", "purchases_to_check", "purchases_that_chains_confirm"],
     ...["purchases_to_check", "purchases_unfinished"],
   ]);
+});
+
+test("what the console draws is read on from a position, and neither postings nor checks are scanned", async () => {
+  ran = [];
+  await service.ctx.store.read(async ({ history, escalations }) => {
+    await escalations.waitingOf("wrt_none");
+    await history.postingsSince(1);
+    await history.checksSince(1);
+    for (const { account } of await history.accounts({ organisationId: home.id, mode: "live" }))
+      await history.movements(account, 0, 10);
+    await history.failures(0, 10);
+  });
+  const plans = ran.map((sql) => [sql, planOf(sql)] as const);
+  expect(plans.length).toBeGreaterThan(4);
+  for (const [sql, plan] of plans)
+    expect([sql, plan.filter((detail) => /^SCAN (?!CONSTANT ROW|\(subquery|c$)/.test(detail))]).toEqual([
+      sql,
+      [],
+    ]);
 });

@@ -11,8 +11,8 @@ export type AllRowsReader = {
   close(): void;
 };
 
-/** Tables that are not compared: sign-ins come and go with every caller. */
-const LEFT_OUT = new Set(["auth_sessions", "__drizzle_migrations"]);
+/** Tables that are not compared: sign-ins come and go with every caller, and a server's job takes plans of notices away. */
+const LEFT_OUT = new Set(["auth_sessions", "__drizzle_migrations", "planned_notices"]);
 
 /** The positions of an organisation's two scopes. */
 const SCOPES = "SELECT position FROM scopes WHERE organisation_id = ?1";

@@ -16,12 +16,15 @@ import { signerAmong } from "../../src/platform/source-signature.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { createVault } from "../../src/platform/vault.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
+import { callerNowIn } from "../../src/services/auth/callers.ts";
 import { createSignInFailures } from "../../src/services/auth/failures.ts";
 import { createKeyUses } from "../../src/services/auth/key-uses.ts";
 import { createPendingChallenges } from "../../src/services/auth/passkeys/challenges.ts";
+import { createStartLinks } from "../../src/services/auth/start-links.ts";
 import { createSignInThrottle } from "../../src/services/auth/throttle.ts";
 import type { After } from "../../src/services/auth/waiting-room.ts";
 import type { Context } from "../../src/services/context.ts";
+import { createLive } from "../../src/services/live/live.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
@@ -73,6 +76,11 @@ const atOnce: After = (_, then) => {
   return { cancel() {} };
 };
 
+const inTime: After = (ms, then) => {
+  const timer = setTimeout(then, ms);
+  return { cancel: () => clearTimeout(timer) };
+};
+
 export const TEST_NOW = Date.UTC(2030, 0, 15, 12);
 
 /** Keeps capsules as a server does. */
@@ -103,6 +111,12 @@ export function createTestContext(
   const reading = openReader(folder);
   const inProcess: Context["evaluate"] = async ({ clauses, evidence, schemas, now: at }) =>
     evaluate(clauses, evidence, schemas, at);
+  const live = createLive({
+    store,
+    callerNow: callerNowIn({ store, now }),
+    after: inTime,
+    randomByte: () => 7,
+  });
   return {
     store,
     reader: reading.reader,
@@ -113,6 +127,7 @@ export function createTestContext(
     signInThrottle: createSignInThrottle({ after: atOnce, secret: "test" }),
     signInLog: NO_SIGN_IN_LOG,
     signInFailures: createSignInFailures(),
+    startLinks: createStartLinks(() => clock.now),
     passkeys: createPasskeyVerifier(),
     passkeyChallenges: createPendingChallenges(),
     keyUses: createKeyUses(),
@@ -127,6 +142,7 @@ export function createTestContext(
         answer: UNSEEN_ANSWER,
       };
     },
+    withTrySeller: () => Promise.reject(new Error("no seller for a try")),
     evaluate: inProcess,
     parseSchema: async (schema) => parseSchema(schema),
     evaluateBench: inProcess,
@@ -140,7 +156,9 @@ export function createTestContext(
     witness: NO_WITNESSES,
     chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
-    deliveryFailures: { exhausted: 0, notSent: 0 },
+    deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
+    notices: { email: null, slots: createDeliverySlots() },
+    live,
     baseUrl: "http://localhost:8080",
     ...overrides,
     folder,
@@ -148,6 +166,7 @@ export function createTestContext(
     async close(planted) {
       const problems = (await store.audit()).filter((problem) => !planted?.test(problem));
       reading.close();
+      live.close();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
       expect(problems).toEqual([]);

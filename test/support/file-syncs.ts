@@ -108,7 +108,7 @@ function* finishedCalls(text: string): Generator<Call> {
 const WRITES = new Set(["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg"]);
 
 /**
- * Whether it tells somebody something: over a connection, or what a command prints, which is JSON. What a process tells its own
+ * Whether it says something to somebody: over a connection, or what a command prints, which is JSON. What a process writes to its own
  * children looks otherwise.
  */
 const isAnswer = ({ name, args }: Call): boolean =>

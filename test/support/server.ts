@@ -2,6 +2,7 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { startServer } from "../../src/app.ts";
 import { type Given, readConfig } from "../../src/config.ts";
+import { receiptPages } from "../../src/console/receipt/page.ts";
 import { parseSchema } from "../../src/core/clauses/schema.ts";
 import { isRefusal } from "../../src/core/errors.ts";
 import type { Balance } from "../../src/core/postings.ts";
@@ -10,7 +11,14 @@ import { createShell, type HttpOptions } from "../../src/http/shell.ts";
 import type { Context } from "../../src/services/context.ts";
 import { type AllRows, openAllRows } from "./all-rows.ts";
 import { cheapPasswords } from "./cheap-passwords.ts";
-import { type Client, createClient, type Json, type Reply, type SendOptions } from "./client.ts";
+import {
+  type Client,
+  type Credentials,
+  createClient,
+  type Json,
+  type Reply,
+  type SendOptions,
+} from "./client.ts";
 import { createTestContext } from "./context.ts";
 import { newLedgerFolder } from "./new-ledger.ts";
 import { makeOrganisation, type TestOrganisation } from "./organisations.ts";
@@ -22,6 +30,8 @@ export type Refused = readonly [status: number, code: string, start?: string];
 /** The service under test, over a socket or without one, with helpers for tests. */
 export type Service = Client & {
   readonly url: string;
+  /** The link with which the first organisation is made; null where the service has no socket. */
+  readonly setUpUrl: string | null;
   readonly ctx: Context & Pick<TestReader, "reader">;
   organisation(funds?: bigint): Promise<TestOrganisation>;
   /** A valid body of an open, with these fields changed. The deadline is always the same. */
@@ -65,6 +75,7 @@ function serviceOf(
   return {
     ...client,
     url,
+    setUpUrl: null,
     ctx,
     body,
     timeIn,
@@ -129,13 +140,14 @@ export async function startTestServer(settings: Given = {}): Promise<Service> {
     parseSchema: async (schema) => parseSchema(schema),
   };
   const client = createClient(fetch, url, config.docsUrl ?? `http://localhost:${port}/docs`);
-  return serviceOf(client, url, ctx, folder, async () => {
+  const service = serviceOf(client, url, ctx, folder, async () => {
     const problems = await real.store.audit();
     reading.close();
     await stop();
     rmSync(folder, { recursive: true, force: true });
     expect(problems).toEqual([]);
   });
+  return { ...service, setUpUrl: started.setUpUrl };
 }
 
 /** The shell without a socket, where the clock stands still until a test moves it. */
@@ -145,6 +157,8 @@ export type ShellService = Service & {
   readonly clock: { now: number };
   /** The same service, called from another address. */
   from(address: string): Client;
+  /** What a path answers as it is, be it JSON or a page. */
+  ask(path: string, as: Credentials): Promise<Response>;
 };
 
 const PLENTY: RateLimits = { read: 1_000_000, write: 1_000_000, bench: 1_000_000 };
@@ -152,13 +166,23 @@ const PLENTY: RateLimits = { read: 1_000_000, write: 1_000_000, bench: 1_000_000
 export function startTestShell({
   rateLimits = PLENTY,
   onFault = (error) => console.error(error),
+  site,
   ...overrides
-}: Partial<Context> & Partial<Pick<HttpOptions, "rateLimits" | "onFault">> = {}): ShellService {
+}: Partial<Context> & Partial<Pick<HttpOptions, "rateLimits" | "onFault" | "site">> = {}): ShellService {
   const ctx = createTestContext(overrides);
   const docsUrl = "https://docs.example";
-  const shell = createShell(ctx, { docsUrl, rateLimits, trustedProxies: [], onFault });
+  const shell = createShell(ctx, {
+    docsUrl,
+    rateLimits,
+    trustedProxies: [],
+    onFault,
+    receiptPages,
+    ...(site && { site }),
+  });
   const url = "http://localhost:8080";
   const from = (address: string) => createClient((request) => shell(request, () => address), url, docsUrl);
+  const ask: ShellService["ask"] = async (path, as) =>
+    shell(new Request(url + path, { headers: as }), () => "192.0.2.1");
   const { clock, folder } = ctx;
-  return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from, folder };
+  return { ...serviceOf(from("192.0.2.1"), url, ctx, folder, ctx.close), clock, from, folder, ask };
 }

@@ -5,10 +5,10 @@ import { spyOn } from "bun:test";
 const WAYS = ["get", "all", "values", "iterate", "run"] as const;
 
 /**
- * Tells of every statement that runs, with its values written in, on connections that are opened from now on: a store prepares
+ * Reports every statement that runs, with its values written in, on connections that are opened from now on: a store prepares
  * its frequent statements when it is opened.
  */
-export function tellStatements(ran: (sql: string) => void): { end(): void } {
+export function watchStatements(ran: (sql: string) => void): { end(): void } {
   const prepare = Database.prototype.prepare;
   const preparing = spyOn(Database.prototype, "prepare").mockImplementation(function (
     this: Database,

@@ -11,7 +11,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // A verb answers with a resource, and every room that shows answers reads them; the ledger keeps domain types alone.
   resources: ["core"],
   services: ["core", "resources", "seam", "types of platform"],
-  http: ["core", "resources", "services"],
+  // What the pages say is rendered from Markdown; of the code they know the catalogue of errors.
+  docs: ["core"],
+  http: ["core", "docs", "resources", "services"],
   console: ["core", "services"],
   cli: ["core", "types of resources", "services"],
   jobs: ["core", "services"],
@@ -47,6 +49,10 @@ const PACKAGES_OF_ROOMS: Readonly<Record<string, readonly string[]>> = {
   "@x402/evm": ["platform"],
   commander: ["cli", "main"],
   elysia: ["http", "console", "app"],
+  hono: ["console"],
+  "htmx.org": ["console"],
+  "d3-scale": ["console"],
+  "d3-shape": ["console"],
 };
 const HASHING = /^\{ (createHash|createHmac|timingSafeEqual)(, (createHash|createHmac|timingSafeEqual))* \}$/;
 

@@ -7,6 +7,14 @@ const problemsOf = (path: string, line: string): string[] =>
 // Each rule by a line that breaks it. The words are put together here: this file must not break the rules itself.
 const ONLY = "only";
 const BREACHES: readonly (readonly [path: string, line: string, why: string])[] = [
+  ["src/http/a.ts", "const world = caller.mode;", "say mode"],
+  ["src/docs/a.md", "what our books paid", "say ledger, balance or posting"],
+  ["test/a.test.ts", "const intent = key;", "say idempotency"],
+  ["src/core/a.ts", "type A = AdminAct;", "say audit entry"],
+  ["src/store/a.ts", "// the known rows", "say row cache"],
+  ["src/services/a.ts", "// It is mended.", "say reschedule"],
+  ["src/platform/a.ts", "const sealed = secret;", "say encrypt, checksum or signature"],
+  ["src/store/a.ts", "/** Is told how many rows were read. */", "say print, log, narrate or report"],
   ["src/core/a.ts", "const now = Date.now();", "time is an argument"],
   ["src/services/a.ts", "const now = new Date();", "time is an argument"],
   ["src/core/a.ts", "const r = Math.random();", "randomness is an argument"],
@@ -38,6 +46,7 @@ test.each([
   ["src/core/a.ts", "const hash = Bun.SHA256.hash(text);"],
   ["src/config.ts", "const { env } = process.env;"],
   ["src/http/a.ts", "const many = company;"],
+  ["src/http/a.ts", "// nobody could tell which, nor tell them apart"],
 ])("in %s, %p is allowed", (path, line) => {
   expect(problemsOf(path, line)).toEqual([]);
 });

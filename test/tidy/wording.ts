@@ -18,7 +18,23 @@ const CITES = /^(test|src)\//;
 const OUTSIDE = /\b(interface|decisions|architecture)\.md\b/;
 const ANY = /\bas any\b(?! \w)|: any\s*([;,)\]}=|&>]|$)|<any>|, any>/;
 
+/** One word for one thing (CONTRIBUTING, "Habits"), in code, comments, messages and pages. These rules name the other words. */
+const WORDED = /^(src\/|test\/(?!tidy\/wording)|README\.md)/;
+/** A notice tells a person something. What is only called, printed, logged or reported does not. */
+const TELLS = /\b(is|are) told (how|of each)\b|\btells? (how (far|many|much)|of each)\b|\btellStatements\b/i;
+const IN_GLOSSARY: readonly (readonly [word: RegExp, why: string])[] = [
+  [/\bworlds?\b/i, "say mode"],
+  [/\bbooks?\b/i, "say ledger, balance or posting"],
+  [/(\b|[a-z])[iI]ntents?\b/, "say idempotency"],
+  [/\badminActs?\b|\bAdminActs?\b|\badmin acts?\b/, "say audit entry"],
+  [/\bknown ?rows\b/i, "say row cache"],
+  [/\bmend(s|ed|ing)?\b/i, "say reschedule"],
+  [TELLS, "say print, log, narrate or report"],
+  [/\b(un)?seal(s|ed|ing)?\b/i, "say encrypt, checksum or signature"],
+];
+
 export const WORDING_RULES: readonly WordingRule[] = [
+  ...IN_GLOSSARY.map(([not, why]) => ({ where: WORDED, not, inComments: true as const, why })),
   { where: PURE, not: /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b/, why: "time is an argument" },
   { where: PURE, not: /\bMath\.random\b|\bgetRandomValues\b/, why: "randomness is an argument" },
   { where: PURE, not: /\brandom(UUID|UUIDv7|Bytes|Int)\(/, why: "randomness is an argument" },

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the cases beside it again, as the page on evaluation says (src/http/evaluation.md).
+"""Evaluates the cases beside it again, as the page on evaluation says (src/docs/evaluation.md).
 
 A second program, written from that page alone: it shares no line and no table with src, and needs nothing but
 Python 3. Where it and the service differ, one of them or the page is wrong.
@@ -8,7 +8,7 @@ Python 3. Where it and the service differ, one of them or the page is wrong.
     replay.py --path-suite FILE    the JSONPath compliance suite (cts.json) as well
 
 Of json.schema it knows most keywords, but no pattern and few formats: it counts the cases that it skips.
-It ends with 1 where anything differs.
+It ends with 1 where anything differs, and where it skips more than are written down here (SKIPPED_MAX).
 """
 
 import base64
@@ -21,6 +21,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SUITE = (HERE / "../../../shared/data/jsonpath-cts.json").resolve()
+# The cases of json.schema with the keyword `pattern`.
+SKIPPED_MAX = 6
 sys.setrecursionlimit(20_000)
 
 
@@ -1205,6 +1207,9 @@ def main(arguments):
     for why, count in sorted(skipped.items()):
         print(f"skipped {count}, for {why}")
     print(f"verdicts: {same} the same, {sum(skipped.values())} skipped, {len(differences)} differ")
+    if sum(skipped.values()) > SKIPPED_MAX:
+        print(f"more than {SKIPPED_MAX} were skipped: write what they need, or a higher SKIPPED_MAX and why")
+        return 1
     return 1 if differences or same == 0 else 0
 
 

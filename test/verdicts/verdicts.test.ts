@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { canonicalJson, hashJson } from "../../src/core/canonical.ts";
+import { type Check, checkHashOf } from "../../src/core/check.ts";
 import { evaluateClause, resultOf } from "../../src/core/clauses/evaluate.ts";
 import {
   type Evidence,
@@ -20,7 +21,7 @@ import { parseHttpDate } from "../../src/platform/fetcher.ts";
 import { checkResultResource } from "../../src/resources/bench.ts";
 import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 import { type Service, startTestServer } from "../support/server.ts";
-import { checkHashes, corpus, type Verdict } from "./corpus.ts";
+import { checkHashes, corpus, type ShownCheck, type Verdict } from "./corpus.ts";
 
 /** Our program over the cases. `replay.py` is a second one, which was written from the page alone. */
 
@@ -86,6 +87,28 @@ describe.each(corpus)("%s", (_, ofFile) => {
 test.each(checkHashes.map((one) => [one.name, one] as const))("the hash of a check: %s", (_, one) => {
   expect(canonicalJson(one.check)).toBe(one.canonical);
   expect(hashJson(one.check)).toBe(one.check_hash);
+  expect(checkHashOf(checkIn(one.check))).toBe(one.check_hash);
+});
+
+/** The check that the API shows so. */
+const checkIn = (shown: ShownCheck): Check => ({
+  id: shown.id,
+  warrantId: shown.warrant_id,
+  sourceUrl: shown.source_url,
+  httpStatus: shown.http_status,
+  bytes: shown.bytes,
+  durationMs: shown.duration_ms,
+  score: shown.score,
+  passed: shown.passed,
+  reasonCodes: shown.reason_codes,
+  evidenceHash: shown.evidence_hash,
+  details: shown.details,
+  outcome: shown.outcome,
+  bandLabel: shown.band_label,
+  evaluatedAt: Date.parse(shown.evaluated_at),
+  evaluatorVersion: shown.evaluator_version ?? null,
+  signedBy: shown.signed_by ?? null,
+  capsuleHash: shown.capsule_hash ?? null,
 });
 
 describe("the corpus", () => {
@@ -109,7 +132,7 @@ describe("the corpus", () => {
 });
 
 test("the page on evaluation names every kind and every code", () => {
-  const page = readFileSync(join(import.meta.dir, "../../src/http/evaluation.md"), "utf8");
+  const page = readFileSync(join(import.meta.dir, "../../src/docs/evaluation.md"), "utf8");
   for (const kind of CLAUSE_KINDS) expect(page).toContain(`\n### ${kind}\n`);
   const listed = [...(page.split("\n## Reason codes\n")[1] ?? "").matchAll(/`([a-z]+_[a-z_]+)`/g)];
   expect([...new Set(listed.map(([, code]) => code))].sort()).toEqual([...CLAUSE_CODES].sort() as string[]);

@@ -66,25 +66,25 @@ describe("an anchor", () => {
   let wallet: EvmWallet;
   let job: ChainAnchorsJob;
   let time: number;
-  let told: string[];
+  let reported: string[];
   beforeEach(async () => {
     ctx = createTestContext({ chain: { anchors: true, decode: decodeTransaction } });
     stage = await createStage(ctx);
     const impatient = { timeoutMs: SECOND_MS, retries: 0 };
     wallet = createEvmWallet({ chainId: CHAIN_ID, url: chain.url, key }, CONFIRMATIONS, impatient);
     await pay(wallet.address, ETHER);
-    [time, told] = [0, []];
+    [time, reported] = [0, []];
     job = chainAnchorsJob(ctx, {
       sending: () => ({
         wallet,
         rules: { confirmations: CONFIRMATIONS, feeMax: FEE_MAX },
-        onTakenOut: () => told.push("taken out"),
+        onTakenOut: () => reported.push("taken out"),
       }),
       everyMs: MINUTE_MS,
       monotonicNow: () => time,
       random: () => 0,
-      onTrouble: (trouble) => told.push(trouble?.outcome ?? "goes on"),
-      onGivenUp: () => told.push("given up"),
+      onTrouble: (trouble) => reported.push(trouble?.outcome ?? "goes on"),
+      onGivenUp: () => reported.push("given up"),
     });
   });
   afterEach(async () => {
@@ -118,7 +118,7 @@ describe("an anchor", () => {
     await chain.mine(1);
     await step();
     await expectOnChain(id);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
   });
 
   test("that a reorganisation took out, before and after the confirmation, gets into another block", async () => {
@@ -136,7 +136,7 @@ describe("an anchor", () => {
     const first = await expectOnChain(id);
     await chain.ask("evm_revert", [again]);
     await step(10 * MINUTE_MS);
-    expect(told).toEqual(["taken out"]);
+    expect(reported).toEqual(["taken out"]);
     expect(await anchorOf(id)).toMatchObject({ chain_ref: null });
     await chain.ask("hardhat_dropTransaction", [kept()[0]!.signings[0]!.hash]);
     await chain.mine(4);
@@ -174,14 +174,14 @@ describe("an anchor", () => {
     } finally {
       chain.goOn();
     }
-    expect(told).toEqual(["away"]);
+    expect(reported).toEqual(["away"]);
     await pay(wallet.address, 0n);
     await step(MINUTE_MS);
     await step(MINUTE_MS);
-    expect(told).toEqual(["away", "no_funds"]);
+    expect(reported).toEqual(["away", "no_funds"]);
     await pay(wallet.address, ETHER);
     await step(MINUTE_MS);
-    expect(told).toEqual(["away", "no_funds", "goes on"]);
+    expect(reported).toEqual(["away", "no_funds", "goes on"]);
     await chain.mine(CONFIRMATIONS);
     await step();
     await expectOnChain(id);
@@ -197,7 +197,7 @@ describe("an anchor", () => {
     expect(await wallet.send((await wallet.sign(other)).raw)).toBeNull();
     await chain.mine(CONFIRMATIONS);
     await step();
-    expect(told).toEqual(["given up"]);
+    expect(reported).toEqual(["given up"]);
     await step();
     await chain.mine(CONFIRMATIONS);
     await step();

@@ -123,7 +123,7 @@ describe("a transaction", () => {
   });
 });
 
-test("a wallet without money for the gas is told so, and a node that hangs is away", async () => {
+test("a wallet without money for the gas is reported so, and a node that hangs is away", async () => {
   const transaction = await signAnew();
   await chain.ask("hardhat_setBalance", [wallet.address, "0x0"]);
   expect(await wallet.send(transaction.signings[0]!.raw)).toMatchObject({ refused: "no_funds" });

@@ -18,7 +18,9 @@ function addFund(balances: Command, tools: CommandLineTools): void {
   const fund = balances
     .command("fund")
     .summary("record a deposit")
-    .description("Records money that came in: it is available to be held from then on.")
+    .description(
+      "Records money that came in: it is available to be held from then on. After a restore, live money waits for `holdfast restore acknowledge`.",
+    )
     .requiredOption("--organisation <id>", "whose money it is")
     .addOption(modeOption())
     .requiredOption("--amount <amount>", "in the asset's smallest unit; 1000000 is 1.00 USDC")

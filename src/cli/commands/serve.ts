@@ -8,7 +8,7 @@ export function addServe(program: Command, tools: CommandLineTools): void {
     .command("serve")
     .summary("run the service until it is stopped")
     .description(
-      "Runs the service. On SIGTERM or Ctrl-C it takes no new requests and lets those under way finish, for 10 seconds at most. Secrets come from environment variables or files, never from an option.",
+      "Runs the service. On SIGTERM or Ctrl-C it takes no new requests and lets those under way finish, for 10 seconds at most. Secrets come from environment variables or files, never from an option. Where there is no organisation yet it prints a link to make the first one in the browser: good once, for 30 minutes.",
     );
   withCommonFlags(addressOptions(serve))
     .option(
@@ -38,16 +38,22 @@ export function addServe(program: Command, tools: CommandLineTools): void {
   examples(serve, "holdfast serve --port 8080 --data ./data");
   serve.action(async () => {
     const { json, ...flags } = serve.opts<ServeFlags & CommonFlags>();
-    const { url, dataFolder, stopped } = await showingProgress(
+    const { url, dataFolder, setUpUrl, stopped } = await showingProgress(
       tools,
       { step: "starting the service", json },
-      async () => orFail(await tools.serve(flags)),
+      async (progress) => orFail(await tools.serve(flags, progress)),
     );
     tools.print(
       json
-        ? JSON.stringify({ object: "server", url, data_folder: dataFolder })
+        ? JSON.stringify({ object: "server", url, data_folder: dataFolder, set_up_url: setUpUrl })
         : `Holdfast ${tools.version} listens at ${url}; its data is in ${dataFolder}.`,
     );
+    if (!json && setUpUrl !== null) {
+      tools.print(`There is no organisation yet. Whoever opens this link first, within 30 minutes, makes it and owns it:
+
+  ${setUpUrl}
+`);
+    }
     await stopped;
   });
 }

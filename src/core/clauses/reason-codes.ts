@@ -14,7 +14,7 @@ export const SOURCE_CODES = [
 export const CLAUSE_CODES = [...CODES_OF_KINDS, ...SOURCE_CODES, "clause_timeout"] as const;
 
 /** Why a decision differs from what the clauses alone would give. */
-const DECISION_CODES = [
+export const DECISION_CODES = [
   "passkey_required",
   "share_too_small",
   "agent_killed",

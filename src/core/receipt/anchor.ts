@@ -14,6 +14,7 @@ import {
   type Verify,
   verifyNote,
 } from "../signed-note.ts";
+import { DAY_MS, SECOND_MS } from "../time.ts";
 import { caip2Of } from "../x402/chains.ts";
 import type { Anchor, Receipt } from "./form.ts";
 import { shown } from "./say.ts";
@@ -79,6 +80,12 @@ export async function checkAnchor(
   const rest = note
     ? await checkNote(note, anchor, known, { sha256, verify })
     : { problems: [], origin: null, cosigned: [], unknownNames: [] };
+  const recordedAt = Date.parse(settling?.payload.recorded_at ?? "");
+  for (const { name, at } of rest.cosigned)
+    if (Date.parse(at) < recordedAt - DAY_MS)
+      problems.push(
+        `the witness ${shown(name)} has cosigned anchor.checkpoint at ${at}, more than a day before the settlement in it was recorded`,
+      );
   const onChain = note && rest.origin !== null ? onChainOf(anchor, note, rest.origin, sha256) : null;
   return { ...rest, onChain, problems: [...problems, ...rest.problems] };
 }
@@ -150,6 +157,6 @@ function* problemsOfText(anchor: Anchor, origin: string, size: number, root: Uin
 
 /** A time in seconds; as it is where it is too large to be written as one. */
 function isoSeconds(seconds: number): string {
-  const time = new Date(seconds * 1_000);
+  const time = new Date(seconds * SECOND_MS);
   return Number.isNaN(time.getTime()) ? String(seconds) : time.toISOString();
 }

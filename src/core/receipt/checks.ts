@@ -1,7 +1,7 @@
 import { EVIDENCE_KINDS } from "../evidence-kinds.ts";
 import { BPS_WHOLE } from "../money.ts";
 import { STATE_OF } from "../warrant.ts";
-import type { Receipt, ReceiptCheck } from "./form.ts";
+import type { ClauseOfSpec, Receipt, ReceiptCheck } from "./form.ts";
 import { same, shown } from "./say.ts";
 
 /**
@@ -17,10 +17,12 @@ export function* problemsOfChecks({ checks, trace, warrant }: Receipt): Generato
     )
   )
     yield "the checks are not those that the trace names, in its order";
-  const kinds = warrant.spec?.clauses.map((clause) => clause.kind);
+  const clauses = warrant.spec?.clauses;
+  const kinds = clauses?.map((clause) => clause.kind);
   for (const [index, check] of checks.entries()) {
     const at = `checks[${index}]`;
-    const payload = named[index]?.payload.check_id === check.id ? named[index].payload : undefined;
+    const entry = named[index]?.payload.check_id === check.id ? named[index] : undefined;
+    const payload = entry?.payload;
     for (const name of ["score", "reason_codes", "evidence_hash"] as const)
       if (payload && !same(check[name], payload[name]))
         yield `${at}.${name} is ${shown(check[name])}, but the trace says ${shown(payload[name])}`;
@@ -35,7 +37,53 @@ export function* problemsOfChecks({ checks, trace, warrant }: Receipt): Generato
     )
       yield `${at}.details are not of the spec's clauses`;
     yield* problemsOfResults(check, at);
+    yield* problemsOfAnswer(check, clauses ?? [], at);
     yield* problemsOfEvidence(check, at);
+  }
+}
+
+/** SHA-256 of no bytes. */
+const HASH_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/** As `URL.origin` writes one: printable ASCII, without a path, a query, credentials or a backslash. */
+const ORIGIN = /^https?:\/\/[!"$-.0->A-[\]-~]+$/;
+
+/** What is said of the answer agrees with itself, and with those clauses that ask for what a receipt shows of it. */
+function* problemsOfAnswer(
+  check: ReceiptCheck,
+  clauses: readonly ClauseOfSpec[],
+  at: string,
+): Generator<string> {
+  const { source_origin, bytes, evidence_hash, details } = check;
+  if (!ORIGIN.test(source_origin))
+    yield `${at}.source_origin is ${shown(source_origin)}, which is no origin of http or https`;
+  if ((bytes === 0) !== (evidence_hash === HASH_OF_NOTHING))
+    yield `${at}.bytes is ${bytes}, but ${at}.evidence_hash is ${bytes === 0 ? "not " : ""}that of no bytes`;
+  for (const [index, clause] of clauses.entries()) {
+    const [detail, seen] = [details[index], seenBy(clause, check)];
+    if (!detail || !seen || detail.kind !== clause.kind) continue;
+    // With any other code the clause has failed whatever the answer was.
+    const isJudged = detail.passed || seen.codes.includes(detail.reason_code ?? "");
+    if (isJudged && detail.passed !== (seen.value === seen.asked))
+      yield `${at}.details[${index}] says that ${clause.kind} ${detail.passed ? "passed" : "failed"}, but it asks for ${shown(seen.asked)} and ${at}.${seen.name} is ${shown(seen.value)}`;
+  }
+}
+
+/** What a clause compares, where a receipt shows it, and the codes that say that the two differ. */
+function seenBy({ kind, equals, digest }: ClauseOfSpec, { http_status, evidence_hash }: ReceiptCheck) {
+  switch (kind) {
+    case "http.status":
+      return {
+        ...{ name: "http_status", asked: equals, value: http_status },
+        codes: ["status_mismatch", "source_not_found"],
+      };
+    case "file.sha256":
+      return {
+        ...{ name: "evidence_hash", asked: String(digest).toLowerCase(), value: evidence_hash },
+        codes: ["digest_mismatch"],
+      };
+    default:
+      return null;
   }
 }
 

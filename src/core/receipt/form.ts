@@ -176,6 +176,9 @@ export type Entry = Readonly<Record<string, unknown>> & {
   readonly payload: Payload;
 };
 
+/** Its other fields are those of its kind. */
+export type ClauseOfSpec = Readonly<Record<string, unknown>> & { readonly kind: string };
+
 export type ReceiptCheck = {
   readonly id: string;
   readonly source_origin: string;
@@ -220,7 +223,7 @@ export type Receipt = {
     readonly released_bps: number | null;
     readonly payee: string;
     readonly spec_hash: string;
-    readonly spec: { readonly clauses: readonly { readonly kind: string }[] } | null;
+    readonly spec: { readonly clauses: readonly ClauseOfSpec[] } | null;
     readonly policy_version: number | null;
     readonly rules_hash: string;
     readonly opened_at: string;

@@ -52,7 +52,8 @@ export async function signedIn(
   return { ...json(session.resource, 201), headers: { "Set-Cookie": cookie } };
 }
 
-const signedOut = ({ ctx }: Call): Answer => noContent({ "Set-Cookie": sessionCookie(null, ctx.baseUrl, 0) });
+export const signedOut = ({ ctx }: Call): Answer =>
+  noContent({ "Set-Cookie": sessionCookie(null, ctx.baseUrl, 0) });
 
 /** 204, or the refusal. */
 export const unlessThrottled = (call: Call, refusal: Refusal | null): Result =>

@@ -1,13 +1,10 @@
 import { Type } from "@sinclair/typebox";
+import type { OpenApi } from "../../docs/api-reference.ts";
+import { indexPage, PAGES, referencePage, searchPage } from "../../docs/pages.ts";
+import script from "../../docs/search-box.js" with { type: "text" };
+import style from "../../docs/style.css" with { type: "text" };
+import { closed, plainText } from "../../resources/input.ts";
 import { type Answer, json } from "../answers.ts";
-import {
-  DOCS_CSS,
-  type Endpoint,
-  errorsPage,
-  evaluationPage,
-  indexPage,
-  receiptsPage,
-} from "../docs-pages.ts";
 import { html, text } from "../pages.ts";
 import { type Answers, get, type Route, route } from "../route.ts";
 
@@ -24,23 +21,33 @@ const page = (summary: string, answers: Answers = "text/html") => ({
 
 const documentForm = () => Type.Unsafe<object>({ type: "object" });
 
-const docsPage = (body: string): Answer => html(body, ["style-src 'self'"]);
+const searchQuery = Type.Object(
+  { q: Type.Optional(plainText({ lengthMax: 200, description: "the words to look for" })) },
+  closed,
+);
+
+const docsPage = (body: string): Answer =>
+  html(body, ["script-src 'self'", "style-src 'self'", "connect-src 'self'"], true);
 
 /**
- * What the pages show of all routes. It is asked for with each request, because these routes are declared
- * before the list of routes is complete.
+ * `/docs`, which the links in errors lead to, and the API's description.
+ *
+ * @param openApi asked for with a request, because these routes are declared before the list of routes is complete
  */
-export type DescribedRoutes = {
-  readonly endpoints: () => readonly Endpoint[];
-  readonly openApi: () => object;
-};
-
-/** `/docs`, which the links in errors lead to, and the API's description. */
-export const docsRoutes = ({ endpoints, openApi }: DescribedRoutes): readonly Route[] => [
-  get("/docs", page("What to know before the first call"), () => docsPage(indexPage(endpoints()))),
-  get("/docs/api-reference/errors", page("Every error code"), () => docsPage(errorsPage())),
-  get("/docs/evaluation", page("How evidence becomes a verdict"), () => docsPage(evaluationPage())),
-  get("/docs/receipts", page("What a receipt proves, and how to verify one"), () => docsPage(receiptsPage())),
-  get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", DOCS_CSS)),
+export const docsRoutes = (openApi: () => object): readonly Route[] => [
+  get("/docs", page("What to know before the first call"), () => docsPage(indexPage())),
+  get("/docs/api-reference", page("Every request, as a page"), () =>
+    docsPage(referencePage(() => openApi() as OpenApi)),
+  ),
+  ...PAGES.map(({ path, page: written }) =>
+    get(path, page("A page of the documentation"), () => docsPage(written())),
+  ),
+  get("/docs/search", { ...page("What the pages say of some words"), query: searchQuery }, ({ query }) =>
+    docsPage(searchPage(query.q ?? "", () => openApi() as OpenApi)),
+  ),
+  get("/docs/search.js", page("The script of the search box", "text/javascript"), () =>
+    text("text/javascript", script),
+  ),
+  get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", style)),
   get("/openapi.json", page("This document", documentForm), () => json(openApi())),
 ];

@@ -1,7 +1,7 @@
 import { AGENT_STATUSES, type Agent, type AgentStatus, changed, withStatus } from "../../core/agent.ts";
 import { isDidKey } from "../../core/did-key.ts";
 import { isRefusal, type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import { MODES, type Mode } from "../../core/roles.ts";
+import { ACCESS, MODES, type Mode } from "../../core/roles.ts";
 import { agentRecord } from "../../resources/agent.ts";
 import { listResource } from "../../resources/list.ts";
 import type { Reader } from "../../store/reader.ts";
@@ -87,7 +87,7 @@ export async function setAgentStatus(
   authority: Authority,
   input: { readonly agent_id: string; readonly status: AgentStatus },
 ): Promise<AgentResource | Refusal> {
-  const role = input.status === "paused" ? "operator" : "admin";
+  const { role } = input.status === "paused" ? ACCESS.pauseAgent : ACCESS.administer;
   const refused = refuseAuthority(authority, role) ?? refuseUnlisted("status", input.status, AGENT_STATUSES);
   if (refused) return refused;
   const known = await ctx.store.read((reader) => findAgent(reader, authority, input.agent_id));

@@ -9,6 +9,7 @@ import type { Posting } from "../../store/rows.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseAsset, refuseText, refuseUnlisted } from "../fields.ts";
+import { refuseUnacknowledged } from "../instance.ts";
 import { type Authority, administer, readableScope, refuseAuthority } from "./authority.ts";
 
 export type DepositInput = {
@@ -25,7 +26,8 @@ type DepositResource = ReturnType<typeof depositResource>;
 
 /**
  * Records money that came in: a deposit, and its posting to the balance of the mode. With a reference that was recorded already
- * the answer is that deposit, and nothing is posted; where its amount was another, `deposit_reference_used`.
+ * the answer is that deposit, and nothing is posted; where its amount was another, `deposit_reference_used`. No live money
+ * in a copy whose restore is not acknowledged: the original may have recorded it after the backup.
  */
 export async function fundBalance(
   ctx: Context,
@@ -47,8 +49,10 @@ export async function fundBalance(
   return administer(ctx, authority, "admin", {
     scope,
     needs: { balance: asset, depositReferenced: reference === null ? null : { asset, reference } },
-    decide: ({ balance, depositReferenced, recordedAt }, now): Audited<DepositResource> => {
+    decide: ({ balance, depositReferenced, instance, recordedAt }, now): Audited<DepositResource> => {
       if (depositReferenced) return { answer: sameDeposit(depositReferenced, amount) };
+      const standsStill = refuseUnacknowledged(instance, scope.mode);
+      if (standsStill) return { answer: standsStill };
       const { available, held, paid } = balance ?? NO_BALANCE;
       const room = AMOUNT_MAX - available - held - paid;
       if (amount > room) {

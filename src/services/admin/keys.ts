@@ -194,7 +194,7 @@ export async function listKeys(
 }
 
 /** The key with this id, where the authority may see it. */
-async function findKey(reader: Reader, authority: Authority, id: string): Promise<ApiKey | Refusal> {
+export async function findKey(reader: Reader, authority: Authority, id: string): Promise<ApiKey | Refusal> {
   const key = await reader.apiKeys.get(id);
   return key && reaches(authority, key) ? key : keyNotFound(id);
 }

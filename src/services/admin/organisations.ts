@@ -1,5 +1,7 @@
-import type { Refusal } from "../../core/errors.ts";
+import type { Administrator } from "../../core/audit-entry.ts";
+import { type Refusal, refuse } from "../../core/errors.ts";
 import { type Organisation, organisationNotFound } from "../../core/organisation.ts";
+import type { User } from "../../core/user.ts";
 import { listResource } from "../../resources/list.ts";
 import { organisationResource } from "../../resources/organisation.ts";
 import { userResource } from "../../resources/user.ts";
@@ -14,6 +16,8 @@ export type OrganisationInput = {
   readonly name: string;
   readonly owner_email: string;
   readonly owner_password: string;
+  /** The owner's name. By default, the part of the e-mail before the `@`. */
+  readonly owner_name?: string;
 };
 
 export type NewOrganisation = {
@@ -21,21 +25,38 @@ export type NewOrganisation = {
   readonly owner: ReturnType<typeof userResource>;
 };
 
-/**
- * Creates an organisation together with its first owner, in one commit. Only the operator of the machine may.
- */
-export async function createOrganisation(
+/** Creates an organisation together with its first owner, in one commit. Only the operator of the machine may. */
+export const createOrganisation = (
   ctx: Context,
   input: OrganisationInput,
+): Promise<NewOrganisation | Refusal> =>
+  makeOrganisation(ctx, input, { onlyFirst: false, actorOf: () => administratorOf(MACHINE) });
+
+/**
+ * The same for somebody who has the set-up link, as the owner who is made by it. Refused with `already_exists` where the instance
+ * has an organisation at the commit.
+ */
+export const createFirstOrganisation = (
+  ctx: Context,
+  input: OrganisationInput,
+): Promise<NewOrganisation | Refusal> =>
+  makeOrganisation(ctx, input, { onlyFirst: true, actorOf: ({ id }) => ({ kind: "user", id }) });
+
+async function makeOrganisation(
+  ctx: Context,
+  input: OrganisationInput,
+  { onlyFirst, actorOf }: { readonly onlyFirst: boolean; readonly actorOf: (owner: User) => Administrator },
 ): Promise<NewOrganisation | Refusal> {
+  const { owner_name: name } = input;
   const refused =
     refuseText("name", input.name) ??
+    (name === undefined ? null : refuseText("owner_name", name)) ??
     refuseEmail("owner_email", input.owner_email) ??
     refusePassword("owner_password", input.owner_password);
   if (refused) return refused;
   const weak = await refuseWeakPassword(ctx, "owner_password", input.owner_password, {
     email: input.owner_email,
-    name: "",
+    name: name ?? "",
     organisation: input,
   });
   if (weak) return weak;
@@ -53,11 +74,13 @@ export async function createOrganisation(
     email: input.owner_email,
     password: input.owner_password,
     role: "owner",
+    ...(name !== undefined && { name }),
   });
-  return executeAuditedOfNew(ctx, administratorOf(MACHINE), organisation.id, {
-    needs: { userByEmail: owner.email },
-    decide: (snapshot): Audited<NewOrganisation> => {
-      const taken = refuseTakenEmail("owner_email", snapshot.userByEmail);
+  return executeAuditedOfNew(ctx, actorOf(owner), organisation.id, {
+    needs: { userByEmail: owner.email, hasOrganisation: true },
+    decide: ({ userByEmail, hasOrganisation }): Audited<NewOrganisation> => {
+      if (onlyFirst && hasOrganisation) return { answer: SET_UP_ALREADY };
+      const taken = refuseTakenEmail("owner_email", userByEmail);
       if (taken) return { answer: taken };
       const answer = { organisation: organisationResource(organisation), owner: userResource(owner) };
       return {
@@ -79,6 +102,11 @@ export async function createOrganisation(
     },
   });
 }
+
+const SET_UP_ALREADY: Refusal = refuse(
+  "already_exists",
+  "This Holdfast has an organisation already. Sign in, or ask its owner to invite you.",
+);
 
 /** Every organisation of the instance. Only the operator of the machine sees them all. */
 export async function listOrganisations(ctx: Context) {

@@ -197,7 +197,10 @@ export async function resetPasskeys(
 }
 
 /** The row of a new person. The fields have been checked already. */
-export async function newUser(ctx: Context, input: UserInput): Promise<User> {
+export const newUser = async (ctx: Context, input: UserInput): Promise<User> =>
+  userRow(ctx, input, await ctx.passwords.hash(input.password));
+
+export function userRow(ctx: Context, input: Omit<UserInput, "password">, passwordHash: string): User {
   const email = normaliseEmail(input.email);
   return {
     id: ctx.newId("user"),
@@ -205,7 +208,7 @@ export async function newUser(ctx: Context, input: UserInput): Promise<User> {
     email,
     name: input.name ?? email.slice(0, email.lastIndexOf("@")).slice(0, 200),
     role: input.role,
-    passwordHash: await ctx.passwords.hash(input.password),
+    passwordHash,
     passwordResetAt: null,
     removedAt: null,
     createdAt: ctx.now(),
@@ -224,10 +227,10 @@ export const refuseTakenEmail = (path: string, holder: User | null): Refusal | n
   holder && refuse("already_exists", `${path}: somebody with the e-mail ${holder.email} exists already.`);
 
 /** People belong to the organisation, not to one of its modes. */
-const scopeOf = ({ organisationId }: User): Scope => ({ organisationId, mode: "live" });
+export const scopeOf = ({ organisationId }: User): Scope => ({ organisationId, mode: "live" });
 
 /** The lowest role that may manage people of this role: only owners manage admins and owners. */
-const managerOf = (role: Role): Role => (roleIsAtLeast(role, "admin") ? "owner" : "admin");
+export const managerOf = (role: Role): Role => (roleIsAtLeast(role, "admin") ? "owner" : "admin");
 
 export const refuseManaging = (authority: Authority, role: Role): Refusal | null =>
   refuseAuthority(authority, managerOf(role));

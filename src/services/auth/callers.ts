@@ -37,33 +37,50 @@ function callerOf(ctx: Context, key: ApiKey | null): KeyCaller | null {
 
 export type SignedIn = { readonly caller: PersonCaller; readonly user: User; readonly session: AuthSession };
 
-/** The person of a session cookie; null where the cookie is not valid. Each use renews the sign-in. */
-export async function signedInBy(ctx: Context, token: string): Promise<SignedIn | null> {
-  const found = await ctx.store.read(async ({ authSessions, users, organisations }) => {
-    const session = await authSessions.byHash(hashSecret(token));
-    if (!session || session.expiresAt <= ctx.now()) return null;
+/**
+ * The person of a session cookie; null where the cookie is not valid. Each use renews the sign-in.
+ *
+ * @param isUnattended whether no person acts, but a page that is open: that is no use
+ */
+export async function signedInBy(
+  ctx: Context,
+  token: string,
+  isUnattended = false,
+): Promise<SignedIn | null> {
+  const found = await signedInNow(ctx, hashSecret(token));
+  if (!found || isUnattended || !renewedSession(found.session, ctx.now())) return found;
+  const session = await renewAuthSession(ctx, found.user, found.session);
+  return session && { ...found, session };
+}
+
+/** The caller of a sign-in as they are whenever that is asked; null once it has ended. */
+export const callerNowIn =
+  (ctx: Pick<Context, "store" | "now">) =>
+  async (tokenHash: string): Promise<PersonCaller | null> =>
+    (await signedInNow(ctx, tokenHash))?.caller ?? null;
+
+async function signedInNow(
+  { store, now }: Pick<Context, "store" | "now">,
+  tokenHash: string,
+): Promise<SignedIn | null> {
+  return store.read(async ({ authSessions, users, organisations }) => {
+    const session = await authSessions.byHash(tokenHash);
+    if (!session || session.expiresAt <= now()) return null;
     const user = await users.get(session.userId);
     if (!user || user.removedAt !== null) return null;
     const organisation = await organisations.get(user.organisationId);
     if (!organisation) throw new Error("a person without an organisation");
-    return { user, session, organisation };
+    const caller: PersonCaller = {
+      kind: "person",
+      userId: user.id,
+      role: user.role,
+      organisationId: organisation.id,
+      mode: session.mode,
+      signInHash: session.tokenHash,
+      owesPasskey: owesPasskey(organisation, user.role, session),
+    };
+    return { caller, user, session };
   });
-  if (!found) return null;
-  const { user, organisation } = found;
-  const session = renewedSession(found.session, ctx.now())
-    ? await renewAuthSession(ctx, user, found.session)
-    : found.session;
-  if (!session) return null;
-  const caller: PersonCaller = {
-    kind: "person",
-    userId: user.id,
-    role: user.role,
-    organisationId: organisation.id,
-    mode: session.mode,
-    signInHash: session.tokenHash,
-    owesPasskey: owesPasskey(organisation, user.role, session),
-  };
-  return { caller, user, session };
 }
 
 /** The session with its use, and its expiry moved ahead; null where that is not needed yet. */

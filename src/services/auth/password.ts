@@ -3,7 +3,7 @@ import type { AuthSession } from "../../core/auth-session.ts";
 import type { Client } from "../../core/client.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Wire } from "../../core/form.ts";
-import type { User } from "../../core/user.ts";
+import { isInvited, type User } from "../../core/user.ts";
 import type { EndOfSignIn } from "../../platform/sign-in-log.ts";
 import type { passwordResetBody } from "../../resources/password.ts";
 import { type Audited, executeAudited } from "../audited.ts";
@@ -145,7 +145,12 @@ async function resetByLink(
           answer: { person, ended },
           put: [
             { kind: "passwordReset", before: link, row: { ...link, usedAt: now } },
-            { kind: "user", before: person, row: { ...person, passwordHash, passwordResetAt: now } },
+            // Who was invited chooses the first password: nobody could have taken over what was theirs.
+            {
+              kind: "user",
+              before: person,
+              row: { ...person, passwordHash, passwordResetAt: isInvited(person) ? null : now },
+            },
             ...endSignIns(userSessions, now),
           ],
           entries: [

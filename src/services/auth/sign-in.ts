@@ -13,6 +13,7 @@ import { type Audited, type Entry, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, namedSignIns } from "../end-credentials.ts";
 import { normaliseEmail } from "../fields.ts";
+import { newSignInNotice } from "../notices/personal.ts";
 import { accountOf } from "./accounts.ts";
 import { attemptSignIn } from "./attempt.ts";
 import { SESSION_IDLE_MS, type SignedIn } from "./callers.ts";
@@ -40,7 +41,7 @@ export async function signIn(
   const email = normaliseEmail(input.email);
   const account = await ctx.store.read((reader) => accountOf(reader, email, client));
   const attempt = { ...account, by: "password", client } as const;
-  return attemptSignIn(ctx, attempt, () => signInAs(ctx, email, input, client));
+  return attemptSignIn(ctx, attempt, () => signInAs(ctx, email, input, client, !account.trusted));
 }
 
 async function signInAs(
@@ -48,12 +49,14 @@ async function signInAs(
   email: string,
   { password, mode = "live" }: SignInInput,
   client: Client,
+  isNewPlace: boolean,
 ): Promise<NewSession | Refusal> {
   const user = await ctx.store.read((reader) => reader.users.byEmail(email));
   const matches = await ctx.passwords.verify(password, user?.passwordHash ?? null);
   const wrong = refuse("not_authenticated", "The e-mail or the password is wrong.");
   if (!user || !matches) return wrong;
   const token = newToken(ctx);
+  const tellOwner = newSignInNotice(ctx, isNewPlace);
   // Only now is the password known, so that its hash can be made harder.
   const harder = ctx.passwords.isOutdated(user.passwordHash) ? await ctx.passwords.hash(password) : null;
   const actor = { kind: "user", id: user.id } as const;
@@ -69,7 +72,7 @@ async function signInAs(
       const resource = authSessionResource(organisation, person, session, passkeys);
       return {
         answer: { token, resource, session },
-        put: [{ kind: "authSession", before: null, row: session }, ...raised],
+        put: [{ kind: "authSession", before: null, row: session }, ...raised, ...tellOwner(person, session)],
         entries: [signedInEntry(session, "password")],
       };
     },
@@ -96,7 +99,7 @@ export const newAuthSession = (
 });
 
 /** What the audit log has of a new sign-in. */
-export const signedInEntry = (session: AuthSession, by: "password" | "passkey"): Entry => ({
+export const signedInEntry = (session: AuthSession, by: AfterSignIn["by"]): Entry => ({
   action: "user.signed_in",
   subject: session.userId,
   before: null,
@@ -114,7 +117,7 @@ export async function afterSignIn(
 }
 
 export type AfterSignIn = {
-  readonly by: "password" | "passkey";
+  readonly by: "password" | "passkey" | "one-time link";
   readonly client: Client;
   /** Who was signed in there, whether or not it is the same person. */
   readonly replaced: Pick<SignedIn, "user" | "session"> | null;

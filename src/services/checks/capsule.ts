@@ -17,7 +17,6 @@ import { OLDEST_CAPSULES_MAX } from "../../store/needs.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { schemasOf } from "./evaluate.ts";
 
 /**
  * Keeps what a check was made from, so that it can be made again (README, "Capsules").
@@ -69,12 +68,11 @@ export const boughtBody = (evidence: Evidence): PackedBody =>
  */
 export async function keepCapsule(
   ctx: Context,
-  { organisationId, mode, spec }: Warrant,
-  of: Omit<CapsuleOf, "schemas">,
+  { organisationId, mode }: Warrant,
+  of: CapsuleOf,
   body: PackedBody | null,
 ): Promise<string> {
-  const schemas = await ctx.store.read((reader) => schemasOf(reader, organisationId, spec.clauses));
-  const facts = capsuleFacts({ ...of, schemas });
+  const facts = capsuleFacts(of);
   const scope = { organisationId, mode };
   try {
     // Where the disk gets full, the space that is left is for money.

@@ -17,6 +17,9 @@ export async function schemasOf(
   );
 }
 
+/** An evaluation, with the schemas that it was made with. */
+export type Evaluated = { readonly evaluation: Evaluation; readonly schemas: Schemas };
+
 /**
  * Evaluates every clause of the warrant against the evidence, as if it were `now`. Rejects with a refusal
  * where the evaluator has no free child.
@@ -26,13 +29,8 @@ export async function evaluateEvidence(
   { organisationId, mode, spec: { clauses } }: Warrant,
   evidence: Evidence,
   now: number,
-): Promise<Evaluation> {
+): Promise<Evaluated> {
   const schemas = await ctx.store.read((reader) => schemasOf(reader, organisationId, clauses));
-  return ctx.evaluate({
-    clauses,
-    evidence,
-    schemas,
-    now,
-    party: { organisationId, mode },
-  });
+  const party = { organisationId, mode };
+  return { evaluation: await ctx.evaluate({ clauses, evidence, schemas, now, party }), schemas };
 }

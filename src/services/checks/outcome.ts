@@ -13,6 +13,7 @@ import { type Move, STATE_OF, type Warrant } from "../../core/warrant.ts";
 import type { Put } from "../../store/change.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
+import { raised } from "../raise-escalation.ts";
 import { type MoveDetails, OF_WARRANT, STOPPING } from "../transition.ts";
 import type { SourceSignature } from "./signer.ts";
 
@@ -118,7 +119,7 @@ export function moveOfCheck(
   if (escalates) {
     const { id: checkId, score, reasonCodes } = check;
     const row = openEscalation(warrant, escalationId, { checkId, score, reasonCodes }, now);
-    puts.push({ kind: "escalation", before: null, row });
+    puts.push(...raised(row));
   }
   const verdict = countsForNobody ? "neither" : !check.passed ? "failed" : escalates ? "neither" : "clean";
   return {

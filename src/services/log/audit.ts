@@ -38,7 +38,7 @@ export const signersOf = ({ tokens, witness }: Context): Signers => ({
 const AT_ONCE = 1_000;
 
 type Reads = Pick<Store, "read">;
-/** Is told how many more signatures were verified. */
+/** Called with how many more signatures were verified. */
 type Did = (signatures: number) => void;
 
 /**

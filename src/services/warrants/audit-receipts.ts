@@ -12,7 +12,7 @@ export const RECEIPTS = 200;
  * gets it would: its signature, hashes, moves, checks, place in the log and checkpoint. No receipt is kept, so there is nothing
  * else of them to check. One message for each that does not hold.
  *
- * @param did is told how many more were made
+ * @param did is called with how many more were made
  */
 export async function auditReceipts(
   ctx: Context,

@@ -3,12 +3,19 @@ import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
 import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, refuseOtherVersion, STATE_OF, type Warrant } from "../../core/warrant.ts";
-import type { From, Snapshot } from "../../store/needs.ts";
+import type { Complete, From, Needs, Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
 import type { Context } from "../context.ts";
-import { type Answer, executeKeyed, finish, type Idempotency } from "../idempotency.ts";
-import { moveWarrant, movingNeeds, OF_WARRANT } from "../transition.ts";
+import {
+  type Answer,
+  executeKeyed,
+  finish,
+  type Idempotency,
+  type KeyedCommand,
+  type KeyedNeeds,
+} from "../idempotency.ts";
+import { MOVING, moveWarrant, OF_WARRANT } from "../transition.ts";
 
 /** A person's decision on a warrant, made directly or by resolving its escalation. */
 export type PersonInput = {
@@ -21,58 +28,61 @@ export type PersonInput = {
   readonly passkeyToken?: string | null;
 };
 
+/** The warrant that the person decides, by its own id or as that of an escalation. */
+type Decided = { readonly warrant: string | From<"escalationOrWarrant"> };
+
 /** The warrant or escalation that the person decides, and who may do that. */
-type Target = {
+type Target<N extends Needs & Decided> = {
   readonly access: Access;
-  readonly warrant: string | From<"escalation">;
-  /** The escalation that the request names; null where it names the warrant. */
-  readonly escalation: string | null;
+  readonly needs: N & Complete<N>;
   /** Null where the warrant or escalation exists, else the refusal with 404. */
-  readonly refuseMissing: (snapshot: PersonSnapshot) => Refusal | null;
+  readonly refuseMissing: (found: TargetSnapshot<N>) => Refusal | null;
   /** Why it was decided already; null where it was not. */
-  readonly refuseDecided: (snapshot: PersonSnapshot) => Refusal | null;
+  readonly refuseDecided: (found: TargetSnapshot<N>) => Refusal | null;
   readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
 };
 
-const personNeeds = (
-  { warrant, escalation }: Target,
-  { userId }: PersonCaller,
-  passkeyToken: string | null,
-) => ({
-  ...movingNeeds(warrant),
+const personNeeds = ({ userId }: PersonCaller, passkeyToken: string | null) => ({
+  ...MOVING,
   warrantEscalation: OF_WARRANT,
-  escalation,
   passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
   passkeys: userId,
   hasSecondPerson: userId,
 });
-export type PersonSnapshot = Snapshot<ReturnType<typeof personNeeds>>;
+type PersonNeeds = ReturnType<typeof personNeeds>;
+type PersonSnapshot = Snapshot<PersonNeeds & Decided>;
+type TargetSnapshot<N extends Needs> = Snapshot<N & PersonNeeds & KeyedNeeds>;
 
 /**
  * A person's decision. In one commit the warrant and the money move, and an open escalation is closed, or
  * passed up by `dispute`. A second person, from admin up, decides a dispute.
  */
-export function decideByPerson(
+export function decideByPerson<N extends Needs & Decided>(
   ctx: Context,
   caller: Caller,
-  target: Target,
+  target: Target<N>,
   input: PersonInput,
   idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
   if (caller.kind !== "person") throw new Error("an API key decides nothing");
-  return executeKeyed(ctx.store, {
+  return executeKeyed<N & PersonNeeds, PersonCaller>(ctx.store, {
     caller,
     access: target.access,
     idempotency,
-    needs: personNeeds(target, caller, input.passkeyToken ?? null),
+    // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
+    needs: {
+      ...target.needs,
+      ...personNeeds(caller, input.passkeyToken ?? null),
+    } satisfies N & PersonNeeds as KeyedCommand<N & PersonNeeds, PersonCaller, Answer>["needs"],
     refuseBody: null,
-    decide(snapshot, { now, caller: person, key }): Decision<Answer> {
-      const missing = target.refuseMissing(snapshot);
+    decide(found, { now, caller: person, key }): Decision<Answer> {
+      const missing = target.refuseMissing(found);
       if (missing) return { answer: missing };
+      const snapshot: PersonSnapshot = found;
       const { warrant, warrantEscalation: waiting } = snapshot;
       if (!warrant) throw new Error("a target without a warrant");
-      const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(snapshot);
+      const other = refuseOtherVersion(warrant, input.ifMatch) ?? target.refuseDecided(found);
       if (other) return { answer: other };
       const closed = waiting && escalationAfter(waiting, person.userId, input, now);
       const moved = moveWarrant(

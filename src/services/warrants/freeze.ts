@@ -6,6 +6,7 @@ import type { Put } from "../../store/change.ts";
 import type { Decision } from "../../store/store.ts";
 import { openEscalation } from "../checks/outcome.ts";
 import type { Context } from "../context.ts";
+import { raised } from "../raise-escalation.ts";
 import { moveWarrant, movingNeeds, OF_WARRANT, STOPPING } from "../transition.ts";
 
 /** How many warrants move together. Requests wait for their commit, so it must be short. */
@@ -13,12 +14,9 @@ const BATCH = 50;
 /** After so many warrants that could not be moved, a run tries no more. */
 const LEFT_MAX = 1_000;
 
-/** The escalation of a frozen warrant: without a check, for the reason `agent_killed`. */
-export const frozenEscalation = (warrant: Warrant, id: string, now: number): Put => ({
-  kind: "escalation",
-  before: null,
-  row: openEscalation(warrant, id, { checkId: null, score: null, reasonCodes: ["agent_killed"] }, now),
-});
+/** What raises the escalation of a frozen warrant: without a check, for the reason `agent_killed`. */
+export const frozenEscalation = (warrant: Warrant, id: string, now: number): readonly Put[] =>
+  raised(openEscalation(warrant, id, { checkId: null, score: null, reasonCodes: ["agent_killed"] }, now));
 
 /**
  * Freezes the held warrants of a killed agent, or thaws the frozen warrants of an active one, in batches
@@ -73,7 +71,7 @@ function freezeWarrant(ctx: Context, found: Warrant): Promise<boolean | Refusal>
           actor: SYSTEM,
           eventId: ids.eventId,
           now,
-          puts: [frozenEscalation(warrant, ids.escalationId, now)],
+          puts: frozenEscalation(warrant, ids.escalationId, now),
         },
       );
       return isRefusal(moved) ? { answer: moved } : { answer: true, change: moved.change };

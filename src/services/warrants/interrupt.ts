@@ -37,7 +37,7 @@ export function interruptCheck(ctx: Context, begun: Warrant): Promise<boolean | 
           actor: SYSTEM,
           eventId: ids.eventId,
           now,
-          puts: stopped ? [frozenEscalation(warrant, ids.escalationId, now)] : [],
+          puts: stopped ? frozenEscalation(warrant, ids.escalationId, now) : [],
         },
       );
       if (isRefusal(moved)) return { answer: moved };

@@ -11,12 +11,24 @@ import { warrantResource } from "../../resources/warrant.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 import { readAnchor, readPlaces } from "../log/read.ts";
+import { sayOtherModeOf } from "../other-mode.ts";
 
 async function findWarrant(reader: Reader, caller: Caller, id: string): Promise<Warrant | Refusal> {
   return (
-    refuseAccess(caller, ACCESS.readWarrants) ?? (await reader.warrants.get(caller, id)) ?? warrantNotFound()
+    refuseAccess(caller, ACCESS.readWarrants) ??
+    (await reader.warrants.get(caller, id)) ??
+    refuseMissing(reader, caller, id)
   );
 }
+
+/**
+ * A person reads everything from one snapshot, and the shell explains every 404 from that. A key's request holds none, which
+ * would cost more than its read, so what its 404 says is read here, with the rest.
+ */
+const refuseMissing = (reader: Reader, caller: Caller, id: string): Refusal | Promise<Refusal> =>
+  caller.kind === "key"
+    ? sayOtherModeOf(reader, caller, warrantNotFound(), [{ noun: "warrant", id }])
+    : warrantNotFound();
 
 /**
  * The warrant. Refused with `warrant_not_found` where it does not exist in the caller's organisation and

@@ -1,11 +1,10 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
-import type { Decision } from "../../core/escalation.ts";
+import type { Decision, Escalation } from "../../core/escalation.ts";
 import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
 import { resolvedEscalationResource } from "../../resources/escalation.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
-import { OF_ESCALATION } from "../transition.ts";
-import { decideByPerson, type PersonSnapshot } from "./decide-by-person.ts";
+import { decideByPerson } from "./decide-by-person.ts";
 
 export type ResolveInput = {
   /** The escalation's id or its warrant's. */
@@ -37,11 +36,10 @@ export async function resolveEscalation(
     caller,
     {
       access: ACCESS.resolveEscalation,
-      warrant: OF_ESCALATION,
-      escalation: id,
-      refuseMissing: ({ escalation }) =>
+      needs: { escalationOrWarrant: id, warrant: { from: "escalationOrWarrant" } },
+      refuseMissing: ({ escalationOrWarrant: escalation }) =>
         escalation ? null : refuse("escalation_not_found", "There is no such escalation."),
-      refuseDecided,
+      refuseDecided: ({ escalationOrWarrant: escalation }) => refuseResolved(escalation),
       resource(warrant, escalation) {
         if (!escalation) throw new Error(`the escalation of ${warrant.id} is decided, and not there`);
         return resolvedEscalationResource(escalation, warrant);
@@ -53,7 +51,7 @@ export async function resolveEscalation(
 }
 
 /** A resolved escalation cannot be decided again, even where its warrant is held again. */
-const refuseDecided = ({ escalation }: PersonSnapshot): Refusal | null =>
+const refuseResolved = (escalation: Escalation | null): Refusal | null =>
   escalation?.status === "resolved"
     ? refuse("illegal_transition", `The escalation ${escalation.id} was resolved already.`)
     : null;

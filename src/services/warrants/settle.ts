@@ -28,8 +28,7 @@ export async function settleWarrant(
     caller,
     {
       access: ACCESS.settleWarrant,
-      warrant: warrantId,
-      escalation: null,
+      needs: { warrant: warrantId },
       refuseMissing: ({ warrant }) => (warrant ? null : warrantNotFound()),
       refuseDecided: () => null,
       resource: warrantResource,

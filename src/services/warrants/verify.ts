@@ -55,6 +55,12 @@ export async function verifyWarrant(
   });
 }
 
+/** A document waited too long for a process that evaluates. How much memory it needs is known only once it is fetched. */
+const EVALUATORS_BUSY: Refusal = refuse(
+  "rate_limit_exceeded",
+  "Too many documents are being evaluated. Nothing was decided, and the warrant is held again, two versions later. Retry shortly with the same Idempotency-Key.",
+);
+
 /** A check that has begun. */
 type Begun = {
   readonly warrant: Warrant;
@@ -79,21 +85,20 @@ async function runCheck(
       now,
       fetchBeside: async (url: string) => ctx.sigstore?.fetchBeside(fetched, url, owner, mayFollow) ?? null,
     } as const;
-    const [evaluation, body, signature] = await Promise.all([
+    const [{ evaluation, schemas }, body, signature] = await Promise.all([
       evaluateEvidence(ctx, begun, fetched.evidence, now),
       packBody(ctx, fetched.evidence),
       signatureOf(ctx, asked, fetched),
     ]);
     const ids = newOutcomeIds(ctx);
     const of = { id: ids.checkId, warrantId: begun.id, sourceUrl, evaluation, signature };
-    const seen = { ...of, ...fetched, method: asked.method };
+    const seen = { ...of, ...fetched, method: asked.method, schemas };
     const capsuleHash = await keepCapsule(ctx, begun, seen, body);
     return await completeCheck(ctx, begun, ids, { ...of, fetched, capsuleHash });
   } catch (error) {
     // An unexpected fault decides nothing: the warrant is held again and the key is free.
     const isUndone = await interruptCheck(ctx, begun);
-    // The evaluator was busy for too long.
-    if (isRefusal(error)) return TOO_MANY_CHECKS;
+    if (isRefusal(error)) return EVALUATORS_BUSY;
     if (isUndone !== true) throw error;
     throw new UndoneFault("The check could not be made, and nothing was decided: the warrant is held.", {
       cause: error,

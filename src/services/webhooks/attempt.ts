@@ -81,12 +81,21 @@ export async function sendAttempt(
 }
 
 /** The body of a delivery, the same at every attempt. */
-async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> {
+export async function bodyOf(ctx: Context, delivery: WebhookDelivery): Promise<string> {
   const { warrantId, sequence, mode } = delivery;
   if (warrantId === null) return exampleBody(delivery);
   const entry = await ctx.store.read((reader) => reader.trace.entry(warrantId, sequence ?? -1));
   if (!entry?.event) throw new Error(`there is no event ${delivery.eventId} in the trace`);
   return eventBody(entry.event, mode, entry.recordedAt, entry.payload);
+}
+
+/** Counts a delivery that was given up, for the metrics and for those who are told of it. */
+export function countLost(
+  { deliveryFailures }: Pick<Context, "deliveryFailures">,
+  { webhookId, organisationId, mode }: WebhookDelivery,
+): void {
+  deliveryFailures.exhausted++;
+  deliveryFailures.endpoints.set(webhookId, { organisationId, mode });
 }
 
 /**
@@ -109,6 +118,6 @@ export async function endClaimedAttempt(
       return { answer: row, change: { put: [{ kind: "delivery", before: delivery, row }] } };
     },
   });
-  if (ended?.status === "exhausted") ctx.deliveryFailures.exhausted++;
+  if (ended?.status === "exhausted") countLost(ctx, ended);
   return ended;
 }

@@ -9,6 +9,7 @@ import {
 } from "../../core/webhook.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { countLost } from "./attempt.ts";
 
 const STEP = 100;
 
@@ -62,5 +63,5 @@ async function recoverDelivery(
     },
   });
   if (isRefusal(recovered)) throw new Error(recovered.message);
-  if (recovered?.status === "exhausted") ctx.deliveryFailures.exhausted++;
+  if (recovered?.status === "exhausted") countLost(ctx, recovered);
 }

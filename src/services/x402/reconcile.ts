@@ -12,6 +12,7 @@ import {
 import type { Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
+import { raised } from "../raise-escalation.ts";
 import { buyingNeeds, type Moved, moveBought, OF_WARRANT } from "../transition.ts";
 import { findAuthorization, nextCheckAt } from "./money.ts";
 
@@ -152,7 +153,7 @@ export function decideLearnt(
         put: [
           { kind: "purchase", before, row: purchase },
           { kind: "escalation", before: escalation, row: closed },
-          { kind: "escalation", before: null, row: irrevocableAfter(closed, ids.escalationId, now) },
+          ...raised(irrevocableAfter(closed, ids.escalationId, now)),
         ],
       },
     };

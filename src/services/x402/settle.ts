@@ -1,15 +1,15 @@
 import type { Verdict } from "../../core/agent.ts";
 import { type SeenAnswer, UNSEEN_ANSWER } from "../../core/capsule.ts";
-import type { Evaluation, Evidence } from "../../core/clauses/evidence.ts";
+import type { Evidence } from "../../core/clauses/evidence.ts";
 import type { ReasonCode } from "../../core/clauses/reason-codes.ts";
-import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import { type Actor, SYSTEM } from "../../core/roles.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import { decideSettlement, type Purchase } from "../../core/x402/purchase.ts";
 import type { Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import { boughtBody, keepCapsule } from "../checks/capsule.ts";
-import { evaluateEvidence } from "../checks/evaluate.ts";
+import { type Evaluated, evaluateEvidence } from "../checks/evaluate.ts";
 import {
   checkOf,
   DECIDING,
@@ -21,7 +21,6 @@ import {
 import { signatureOf } from "../checks/signer.ts";
 import type { Context, FetchedEvidence } from "../context.ts";
 import type { Answer } from "../idempotency.ts";
-import { TOO_MANY_CHECKS } from "../in-place.ts";
 import { buyingNeeds, type Moved, moveBought } from "../transition.ts";
 import { ENDED_MEANWHILE, finishPurchase, type Result } from "./answer.ts";
 import { type Money, nextCheckAt, UNPAID } from "./money.ts";
@@ -31,12 +30,17 @@ export const endingNeeds = (purchaseId: string) => ({ ...buyingNeeds(purchaseId)
 type Ending = Snapshot<ReturnType<typeof endingNeeds>>;
 
 /** The results of a paid request. */
-type Found = {
+type Found = Evaluated & {
   readonly evidence: Evidence;
-  readonly evaluation: Evaluation;
   readonly money: Money;
   readonly answer: SeenAnswer;
 };
+
+/** The key stays in flight, and recovery ends the purchase once an evaluator is free. */
+const EVALUATORS_BUSY: Refusal = refuse(
+  "rate_limit_exceeded",
+  "Too many documents are being evaluated. The purchase is under way, and ends without another request. Retry shortly with the same Idempotency-Key to see how.",
+);
 
 /**
  * Ends a purchase whose paid request is over or was cut off. All clauses are evaluated and the policy
@@ -57,17 +61,15 @@ export async function settlePurchase(
     return refundPurchase(ctx, signed, { money, reasonCode: "source_unreachable", verdict: "failed" });
   const begun = await beginSettlement(ctx, signed);
   if (isRefusal(begun)) return begun;
-  let evaluation: Evaluation;
+  let evaluated: Evaluated;
   try {
     // Evidence is judged by the time of the answer: a later recovery must not make it stale.
-    evaluation = await evaluateEvidence(ctx, begun, evidence, signed.answeredAt ?? ctx.now());
+    evaluated = await evaluateEvidence(ctx, begun, evidence, signed.answeredAt ?? ctx.now());
   } catch (error) {
-    // The evaluator was busy for too long. The key stays in flight, and recovery ends the purchase once the
-    // evaluator is free.
-    if (isRefusal(error)) return TOO_MANY_CHECKS;
+    if (isRefusal(error)) return EVALUATORS_BUSY;
     throw error;
   }
-  return completeSettlement(ctx, begun, signed, { evidence, evaluation, money, answer });
+  return completeSettlement(ctx, begun, signed, { evidence, ...evaluated, money, answer });
 }
 
 /**
@@ -109,13 +111,13 @@ async function completeSettlement(
   found: Found,
 ): Promise<Answer | Refusal> {
   const ids = newOutcomeIds(ctx);
-  const { evidence, evaluation, money, answer } = found;
+  const { evidence, evaluation, schemas, money, answer } = found;
   const { method } = signed;
   // A seller is paid for one answer, and asked for nothing more.
   const asked = { party: signed, method, now: evaluation.evaluatedAt, fetchBeside: null };
   const signature = await signatureOf(ctx, asked, found);
   const of = { id: ids.checkId, warrantId: begun.id, sourceUrl: signed.url, evaluation, signature };
-  const seen = { ...of, method, evidence, answer };
+  const seen = { ...of, method, evidence, answer, schemas };
   const capsuleHash = await keepCapsule(ctx, begun, seen, boughtBody(evidence));
   const checked = { ...of, fetched: fetchedOf(begun, signed, found), capsuleHash };
   return ctx.store.execute({

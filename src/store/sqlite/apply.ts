@@ -3,10 +3,10 @@ import type { SpendSession } from "../../core/session.ts";
 import type { State, Warrant } from "../../core/warrant.ts";
 import { isBought } from "../../core/x402/content.ts";
 import type { Purchase } from "../../core/x402/purchase.ts";
-import type { Write } from "../batch.ts";
-import type { Deletion, Put } from "../change.ts";
+import type { Deletion, Put, Write } from "../change.ts";
 import { chainRows } from "./chain-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
+import { noticeRows } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
 import { type PreparedWrite, prepareWrites } from "./prepared-write.ts";
@@ -42,6 +42,7 @@ const rowsOf = (tables: Tables) => ({
   ...capsuleRows(tables),
   ...witnessRows(tables),
   ...chainRows(tables),
+  ...noticeRows(tables),
   ...finalRows(tables),
 });
 

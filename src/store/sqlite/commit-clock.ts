@@ -12,7 +12,7 @@ export type CommitClock = {
   recorded(time: BatchTime): void;
   /**
    * The time in the newest record, as far as this process knows; epoch milliseconds, -1 where there is no
-   * record.
+   * record. It is known since the ledger was opened, so that to ask reads nothing.
    */
   lastRecordedAt(): number;
 };
@@ -29,16 +29,16 @@ export function createCommitClock(writer: Database, now: () => number, steadyNow
   const dataVersion = writer.query<{ data_version: bigint }, []>("PRAGMA data_version");
   const newest = NEWEST_RECORDS.map((text) => writer.query<{ recorded_at: bigint }, []>(text));
   let version: bigint | undefined;
-  let last = -1;
   /** How far the clock was ahead of the one that never jumps, at the first transaction. */
   let startedMs: number | null = null;
-  const readLast = () => Math.max(last, ...newest.map((query) => Number(query.get()?.recorded_at ?? -1n)));
+  const readLast = () => Math.max(...newest.map((query) => Number(query.get()?.recorded_at ?? -1n)));
+  let last = readLast();
   return {
     begin() {
       const current = dataVersion.get()?.data_version;
       const isOthers = current !== version;
       version = current;
-      if (isOthers) last = readLast();
+      if (isOthers) last = Math.max(last, readLast());
       const time = now();
       const recordedAt = Math.max(time, last);
       const steady = steadyNow();
@@ -48,9 +48,6 @@ export function createCommitClock(writer: Database, now: () => number, steadyNow
     recorded({ recordedAt }) {
       last = recordedAt;
     },
-    lastRecordedAt() {
-      if (version === undefined) last = readLast();
-      return last;
-    },
+    lastRecordedAt: () => last,
   };
 }

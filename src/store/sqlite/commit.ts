@@ -54,8 +54,8 @@ const isBusy = (error: unknown): boolean =>
   error instanceof SQLiteError && (error.code?.startsWith("SQLITE_BUSY") ?? false);
 
 /**
- * Decides the jobs one after the other, each with the changes of those before it. All changes are written,
- * and not yet committed.
+ * Loads what the commands of a batch need, together, and then decides the jobs one after the other, each with the changes of
+ * those before it. Only what these changed is loaded again. All changes are written, and not yet committed.
  */
 function decideAll(
   jobs: readonly Job[],
@@ -63,6 +63,9 @@ function decideAll(
   time: BatchTime,
 ): readonly unknown[] {
   const batch = createBatch(cache);
+  const commands = jobs.flatMap((job) => ("command" in job ? [job.command] : []));
+  for (let lacking = batch.lacking(commands, time); lacking; lacking = batch.lacking(lacking.commands, time))
+    load(lacking.missing, cache);
   const answers = jobs.map((job) => {
     if ("work" in job) {
       apply(batch.takeWrites());

@@ -26,6 +26,7 @@ const FORGOTTEN: readonly (readonly [table: string, time: keyof Retention, where
     "deliveriesBefore",
     `created_at < ? AND status IN (${literals(ENDED_DELIVERY_STATUSES)})`,
   ],
+  ["notices", "deliveriesBefore", "created_at < ? AND claimed_until IS NULL AND next_attempt_at IS NULL"],
 ];
 
 export function createForget(database: Database): Forget {

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { ApiKey } from "../../core/api-key.ts";
-import type { Write } from "../batch.ts";
+import type { Write } from "../change.ts";
 
 /** How many keys are remembered at most. */
 const KNOWN_MAX = 10_000;

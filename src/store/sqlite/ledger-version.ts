@@ -29,6 +29,10 @@ export function newerLedger(raw: Database, version: string): NewerLedger | null 
     : null;
 }
 
+/** Why this version knows nothing of a ledger whose tables had changes that it does not know. */
+export const newerTables = (raw: Database, version: string): string =>
+  `the ledger in it was written by Holdfast ${versionsOf(raw)?.version}, and has changes that this, which is ${version}, does not know; restore it with that version or a newer one`;
+
 /** Keeps the newest version that has opened the ledger. Called once its tables are up to date. */
 export function keepVersion(raw: Database, version: string): void {
   const row = versionsOf(raw);

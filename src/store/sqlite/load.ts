@@ -11,7 +11,9 @@ import { finding, keyed } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
 import type { Names } from "./names.ts";
+import { newestNoticeIn, noticeLookUps } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
+import { peopleIndexes } from "./people-indexes.ts";
 import type { Positions } from "./positions.ts";
 import {
   balanceOf,
@@ -23,6 +25,7 @@ import {
   withoutDigest,
 } from "./rows.ts";
 import { selectRows } from "./select-rows.ts";
+import { heldUntilIn } from "./session-totals.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
@@ -212,8 +215,8 @@ function indexesOf(raw: Database): Indexes {
       "SELECT id AS key FROM spend_sessions WHERE agent_id = ? ORDER BY position DESC LIMIT 1",
     ),
     ...totalsIn(raw),
-    newestEscalation: first(
-      "SELECT id AS key FROM escalations WHERE id = ?1 OR warrant_id = ?1 ORDER BY rowid DESC LIMIT 1",
+    escalationOrWarrant: first(
+      "SELECT id AS key FROM escalations WHERE id = ?1 OR warrant_id = ?1 ORDER BY status = 'resolved', rowid DESC LIMIT 1",
     ),
     depositReferenced: first(
       `SELECT deposits.id AS key FROM deposits JOIN accounts ON accounts.position = account
@@ -234,10 +237,6 @@ function indexesOf(raw: Database): Indexes {
       "SELECT id AS key FROM policies WHERE organisation_id = ? AND agent_id IS ? AND name = ? ORDER BY version DESC LIMIT 1",
     ),
     schemaNamed: first("SELECT id AS key FROM schemas WHERE organisation_id = ? AND name = ?"),
-    countingPasskey: isThere(
-      `SELECT passkeys.id AS key FROM passkeys JOIN users ON users.id = passkeys.user_id
-       WHERE passkeys.organisation_id = ? AND counts_for_threshold = 1 AND users.removed_at IS NULL LIMIT 1`,
-    ),
     keyHeldBy: lazily(() => {
       const statement = raw.prepare<{ organisation_id: string; mode: string; key: string }, Asked>(
         `SELECT organisation_id, mode, key FROM idempotency_keys LEFT JOIN scopes ON scopes.position = scope
@@ -259,40 +258,22 @@ function indexesOf(raw: Database): Indexes {
     oldestCapsules: all(capsulesSql("position", "?")),
     newestCapsule: first(capsulesSql("position DESC", "1")),
     ...walletIndexes(raw),
-    userByEmail: first("SELECT id AS key FROM users WHERE email = ? AND removed_at IS NULL"),
-    otherOwner: isThere(
-      "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role = 'owner' AND removed_at IS NULL LIMIT 1",
-    ),
-    secondPerson: isThere(
-      "SELECT id AS key FROM users WHERE organisation_id = ? AND id <> ? AND role IN ('admin', 'owner') AND removed_at IS NULL LIMIT 1",
-    ),
-    passkeysOf: all("SELECT id AS key FROM passkeys WHERE user_id = ? ORDER BY created_at, id"),
-    sessionsOf: all("SELECT token_hash AS key FROM auth_sessions WHERE user_id = ? ORDER BY token_hash"),
-    unusedResetsOf: all(
-      "SELECT token_hash AS key FROM password_resets WHERE user_id = ? AND used_at IS NULL ORDER BY token_hash",
-    ),
+    ...peopleIndexes({ first, all, isThere }),
+    newestNotice: lazily(() => newestNoticeIn(raw)),
   };
 }
 
 /** The running totals of sessions. */
 function totalsIn(raw: Database): Pick<Indexes, "heldUntil" | "heldSince"> {
-  const heldUntil = lazily(() => {
-    const statement = raw.prepare<{ total: bigint }, Asked>(
-      `SELECT total FROM session_totals
-       WHERE session = (SELECT position FROM spend_sessions WHERE id = ?) AND held_at <= ?
-       ORDER BY held_at DESC LIMIT 1`,
-    );
-    return ([sessionId, at]: IndexTable["heldUntil"]["of"]): bigint =>
-      statement.get(sessionId, at)?.total ?? 0n;
-  });
+  const heldUntil = heldUntilIn(raw);
   return {
-    heldUntil,
+    heldUntil: ([sessionId, at]) => heldUntil(sessionId, at),
     // By halving the time: a session may have held a million times within the window.
     heldSince([sessionId, after, until, before, amount]) {
       let [earliest, latest] = [after, until];
       while (latest - earliest > 1) {
         const middle = Math.floor((earliest + latest) / 2);
-        const held = heldBetween(BigInt(before), heldUntil([sessionId, middle]));
+        const held = heldBetween(BigInt(before), heldUntil(sessionId, middle));
         if (held < BigInt(amount)) earliest = middle;
         else latest = middle;
       }
@@ -320,6 +301,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...operationLookUps(tables, raw),
     ...witnessLookUps(tables),
     ...chainLookUps(tables),
+    ...noticeLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

@@ -10,6 +10,21 @@ export type Migration = Pick<MigrationMeta, "sql" | "hash" | "folderMillis">;
 /** Every change of the tables that this version knows, in order. */
 export const migrations = (): readonly Migration[] => embeddedMigrations() as MigrationMeta[];
 
+/** Follows a change of the tables, which takes minutes where a large table is made anew or gets digests. */
+export type MigrationWatch = {
+  /** Called before the work on a ledger that is not new, with how many changes are to be made. */
+  onPending(changes: number): void;
+  /** Called after each of these, and now and then while rows are written again. */
+  onProgress(step: MigrationStep): void;
+};
+
+/** How many of the changes are made; or how many rows of a table have their digests. */
+export type MigrationStep = {
+  readonly of: "changes" | { readonly rowsOf: string };
+  readonly done: number;
+  readonly total: number;
+};
+
 /** What drizzle's own migrator keeps, so that its tools can read it. */
 export const APPLIED = "__drizzle_migrations";
 export const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
@@ -18,34 +33,40 @@ export const MAKE_APPLIED = `CREATE TABLE IF NOT EXISTS ${APPLIED} (id SERIAL PR
  * Brings the tables up to date, all changes in one transaction; of a new database, makes them. drizzle's own migrator cannot
  * rebuild a table: that drops it, which SQLite refuses while other rows refer to it, and drops its triggers with it.
  *
- * @param onPending is called before the work on a ledger that is not new, with how many changes are to be made. A rebuild of a
- *   large table takes minutes
  * @throws where a row would refer to nothing afterwards, or a trigger would be lost; nothing is changed then
  */
 export function migrate(
   raw: Database,
   known: readonly Migration[] = migrations(),
-  onPending: (changes: number) => void = () => {},
+  watch: Partial<MigrationWatch> = {},
 ): void {
   const pending = pendingOf(raw, known);
   if (pending.length === 0) return;
   // A new ledger is not brought up to date.
-  if (pending.length < known.length) onPending(pending.length);
+  const { onPending = () => {}, onProgress = () => {} } = pending.length < known.length ? watch : {};
+  onPending(pending.length);
   // It cannot be changed in a transaction. What it would have refused is looked for at the end.
   raw.run("PRAGMA foreign_keys = OFF");
+  // What an older version let in and a new rule forbids is kept where its table is made anew. The audit names it.
+  raw.run("PRAGMA ignore_check_constraints = ON");
   try {
     raw
       .transaction(() => {
         raw.run(MAKE_APPLIED);
         // Another process may have made some of them meanwhile.
         const digested = new Set(digestedTables(raw));
-        for (const migration of pendingOf(raw, known)) apply(raw, migration);
-        fillNewDigests(raw, digested);
+        const changes = pendingOf(raw, known);
+        for (const [index, migration] of changes.entries()) {
+          apply(raw, migration);
+          onProgress({ of: "changes", done: index + 1, total: changes.length });
+        }
+        fillNewDigests(raw, digested, onProgress);
         checkReferences(raw);
         raiseOldestWriter(raw);
       })
       .immediate();
   } finally {
+    raw.run("PRAGMA ignore_check_constraints = OFF");
     raw.run("PRAGMA foreign_keys = ON");
   }
 }
@@ -60,11 +81,16 @@ function pendingOf(raw: Database, known: readonly Migration[]): readonly Migrati
 }
 
 /** Rows that were there before their table had digests get theirs now, once. Later, a row without one is a disagreement. */
-function fillNewDigests(raw: Database, before: ReadonlySet<string>): void {
+function fillNewDigests(
+  raw: Database,
+  before: ReadonlySet<string>,
+  onProgress: MigrationWatch["onProgress"],
+): void {
   const tables = digestedTables(raw).filter((table) => !before.has(table) && hasRows(raw, table));
   if (tables.length === 0) return;
   withoutTriggers(raw, () => {
-    for (const table of tables) fillDigests(raw, table);
+    for (const rowsOf of tables)
+      fillDigests(raw, rowsOf, (done, total) => onProgress({ of: { rowsOf }, done, total }));
   });
 }
 

@@ -3,7 +3,7 @@ import { chmodSync } from "node:fs";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { ledgerFile } from "./ledger-file.ts";
 import { keepVersion, newerLedger, OLDEST_WRITER } from "./ledger-version.ts";
-import { migrate, migrations } from "./migrate.ts";
+import { type MigrationWatch, migrate, migrations } from "./migrate.ts";
 import { makeFolder } from "./new-file.ts";
 
 export type Tables = BunSQLiteDatabase;
@@ -56,14 +56,14 @@ export function connect(file: string, options: { readonly readonly: boolean }): 
  *
  * @param version of this executable
  * @param newInstance what the instance is called where the ledger has none yet
- * @param onPending is called before the tables are changed, with how many changes are to be made
+ * @param watch follows the changes of the tables
  * @throws NewerLedger where the ledger is of a newer version that this one may not write to
  */
 export function openLedger(
   dataFolder: string,
   version: string,
   newInstance: () => { readonly id: string; readonly createdAt: number },
-  onPending?: (changes: number) => void,
+  watch: Partial<MigrationWatch> = {},
 ): Connection {
   makeFolder(dataFolder);
   const file = ledgerFile(dataFolder);
@@ -72,7 +72,7 @@ export function openLedger(
     chmodSync(file, 0o600);
     const newer = newerLedger(writer.raw, version);
     if (newer) throw newer;
-    migrate(writer.raw, migrations(), onPending);
+    migrate(writer.raw, migrations(), watch);
     ensureInstance(writer.raw, version, newInstance);
     keepVersion(writer.raw, version);
     writer.raw.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);

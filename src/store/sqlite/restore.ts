@@ -20,6 +20,7 @@ import { auditLedger } from "./audit.ts";
 import { BACKUP_TABLES, type BackupKeys } from "./backup.ts";
 import { type LastLine, takeLastLine } from "./last-line.ts";
 import { hasLedger, LEDGER_FILE, ledgerFile } from "./ledger-file.ts";
+import { newerLedger, newerTables } from "./ledger-version.ts";
 import { migrate } from "./migrate.ts";
 import { makeFolder, publishFile, syncPath } from "./new-file.ts";
 import { schemaDifferences } from "./schema.ts";
@@ -90,6 +91,8 @@ export type RestoreMeans = {
   /** Writes the key files of a backup into a folder, and perhaps the key that verified it. Answers the names of those it wrote. */
   keepKeys(folder: string, restored: Restored): readonly string[];
   newAuditEntryId(): string;
+  /** The version of this executable. */
+  readonly version: string;
 };
 
 /**
@@ -122,11 +125,11 @@ export async function restoreBackup(
     copyFileSync(file, staged);
     chmodSync(staged, 0o600);
     const line = takeLastLine(staged, means.backupKeys);
-    const refused =
-      refuseLine(line, unverified, means.backupKeys.length > 0) ?? (await means.decrypt(staged));
+    const refused = refuseLine(line, unverified, means) ?? (await means.decrypt(staged));
     if (refused) return refused;
     const verifiedBy = line.is === "verified" ? line.keyId : null;
-    const found = prepareStaged(staged, what, { now, verifiedBy, newAuditEntryId: means.newAuditEntryId });
+    const { newAuditEntryId, version } = means;
+    const found = prepareStaged(staged, what, { now, verifiedBy, newAuditEntryId, version });
     if (isRefusal(found)) return found;
     syncPath(staged);
     publishAll(staging, dataFolder, [...means.keepKeys(staging, found), LEDGER_FILE]);
@@ -152,7 +155,7 @@ function refuseOccupied(dataFolder: string): Refusal | null {
 
 type Mark = { readonly now: number; readonly verifiedBy: string | null } & Pick<
   RestoreMeans,
-  "newAuditEntryId"
+  "newAuditEntryId" | "version"
 >;
 
 /**
@@ -166,8 +169,10 @@ function prepareStaged(staged: string, { despiteAudit }: RestoreWhat, mark: Mark
     raw.run("PRAGMA trusted_schema = OFF");
     // Before anything is written: what somebody planted would run then.
     const differences = schemaDifferences(raw, BACKUP_TABLES);
-    if (differences === "newer") return refuseNewer();
+    if (differences === "newer") return refuseField("file", newerTables(raw, mark.version));
     if (differences.length > 0) return refuseSchema(differences);
+    const newer = newerLedger(raw, mark.version);
+    if (newer) return refuseField("file", newer.message);
     migrate(raw);
     const { backedUpAt, keys } = takeOwnTables(raw);
     const instanceId = markRestored(raw, mark);
@@ -189,21 +194,25 @@ const refuseDisagreeing = (problems: readonly string[]): Refusal =>
     `The audit of this backup disagrees: ${firstOf(problems)}. Restore another one, or this one as it is with --despite-audit.`,
   );
 
-const refuseNewer = (): Refusal =>
-  refuseField("file", "it was made by another, newer version of Holdfast; restore it with that one");
-
 const refuseSchema = (differences: readonly string[]): Refusal =>
   refuseField("file", `its tables or their guards are not those of a ledger: ${firstOf(differences)}`);
 
 /** Why a file with this last line is not restored; null where it is. */
-function refuseLine(line: LastLine, unverified: boolean, hasKey: boolean): Refusal | null {
+function refuseLine(
+  line: LastLine,
+  unverified: boolean,
+  { backupKeys, version }: Pick<RestoreMeans, "backupKeys" | "version">,
+): Refusal | null {
   switch (line.is) {
     case "verified":
       return null;
     case "unknown":
-      return unverified ? null : refuseUnverified(line.keyId, hasKey);
+      return unverified ? null : refuseUnverified(line.keyId, backupKeys.length > 0);
     case "newer":
-      return refuseNewer();
+      return refuseField(
+        "file",
+        `it was made by another, newer version of Holdfast than this, which is ${version}; restore it with that one`,
+      );
     case "missing":
       return refuseField(
         "file",

@@ -1,9 +1,10 @@
+import type { Database } from "bun:sqlite";
 import { FREE_BYTES_MIN_OF_CAPSULES, FREE_BYTES_MIN_OF_SANDBOX } from "../../core/operation.ts";
 import type { AnyCommand } from "../batch.ts";
 import { createRowCache } from "../row-cache.ts";
 import type { Store } from "../store.ts";
 import { createApply } from "./apply.ts";
-import { auditFolder } from "./audit.ts";
+import { auditQuickly } from "./audit-threads.ts";
 import { createCommitQueue } from "./commit.ts";
 import { createCommitClock } from "./commit-clock.ts";
 import { createForget } from "./forget.ts";
@@ -12,11 +13,13 @@ import { ledgerFile } from "./ledger-file.ts";
 import { type NewerLedger, newerLedger } from "./ledger-version.ts";
 import { createLoad } from "./load.ts";
 import { createLogWriter } from "./log.ts";
+import type { MigrationWatch } from "./migrate.ts";
 import { createNames } from "./names.ts";
 import { connect, openLedger } from "./open.ts";
 import { createPositions } from "./positions.ts";
 import { createReadSnapshots } from "./read-snapshots.ts";
 import { newestIdTime } from "./readers/newest-id.ts";
+import { createWatchers } from "./watchers.ts";
 
 export type SqliteStoreOptions = {
   /** The version of this executable. */
@@ -27,8 +30,8 @@ export type SqliteStoreOptions = {
   readonly steadyNow: () => number;
   /** Makes the id of the instance, where a new ledger is created. */
   readonly newInstanceId: () => string;
-  /** Called before the tables are brought up to date, with the number of changes. */
-  readonly onPending?: (changes: number) => void;
+  /** Follows how the tables are brought up to date. */
+  readonly migrationWatch?: Partial<MigrationWatch>;
   /** Runs what opens files while the store is in use. By default it simply runs it. */
   readonly opening?: <Opened>(open: () => Opened) => Opened;
   /** The free bytes on the disk; null where they are not known. */
@@ -51,10 +54,10 @@ export interface SqliteStore extends Store {
  * The embedded engine: one SQLite file in the data folder, one writing connection, and several reading ones.
  */
 export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions): SqliteStore {
-  const { version, now, steadyNow, newInstanceId, onCommitted, onPending } = options;
+  const { version, now, steadyNow, newInstanceId, onCommitted, migrationWatch } = options;
   const { freeBytes, opening = (open) => open() } = options;
   const newInstance = () => ({ id: newInstanceId(), createdAt: now() });
-  const writer = openLedger(dataFolder, version, newInstance, onPending);
+  const writer = openLedger(dataFolder, version, newInstance, migrationWatch);
   const snapshots = createReadSnapshots(() =>
     opening(() => connect(ledgerFile(dataFolder), { readonly: true })),
   );
@@ -68,6 +71,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     snapshots.refresh,
   );
   const apply = createApply(writer, positions);
+  const watchers = createWatchers(writer.raw, snapshots.refresh);
   let newer: NewerLedger | null = null;
   /** Whether the present transaction writes rows of commands, which carry its time. */
   let records = false;
@@ -78,6 +82,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
     apply(writes) {
       apply(writes);
       keys.written(writes);
+      watchers.written(writes);
       records ||= writes.length > 0;
     },
     undone() {
@@ -85,6 +90,7 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       positions.forget();
       names.forget();
       keys.undone();
+      watchers.undone();
     },
     begun() {
       const { time, isOthers } = clock.begin();
@@ -101,27 +107,24 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       if (records) clock.recorded(time);
       keys.committed();
       snapshots.refresh();
+      watchers.committed();
       onCommitted?.(commands, durationMs);
     },
   });
   const forget = createForget(writer.raw);
-  // Nothing reads the pragma `user_version`, and setting it writes a page to the disk.
-  const probe = () => {
-    const [row] = writer.raw.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
-    writer.raw.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
-  };
   return {
     execute: (command: unknown) => commits.execute(command as AnyCommand) as Promise<never>,
     read: snapshots.read,
     apiKey: keys.of,
     lastRecordedAt: clock.lastRecordedAt,
+    ...watchers.ofStore,
     newestIdTime: newestIdTime(writer.raw),
     async audit(onProgress) {
-      return auditFolder(dataFolder, { onProgress });
+      return auditQuickly(dataFolder, { onProgress });
     },
     forget: (retention, rowsMax) => commits.run(() => forget(retention, rowsMax)),
     ...createLogWriter(writer, commits.run),
-    probe: () => commits.run(probe),
+    probe: () => commits.run(() => probe(writer.raw)),
     ...spaceWith(freeBytes),
     finishWalCheckpoint() {
       // SQLite cannot copy the log beyond the oldest snapshot, so the present one ends first.
@@ -134,6 +137,12 @@ export function openSqliteStore(dataFolder: string, options: SqliteStoreOptions)
       writer.raw.close();
     },
   };
+}
+
+/** Nothing reads the pragma `user_version`, and setting it writes a page to the disk. */
+function probe(writer: Database): void {
+  const [row] = writer.query<{ user_version: bigint }, []>("PRAGMA user_version").all();
+  writer.run(`PRAGMA user_version = ${row?.user_version === 1n ? 2 : 1}`);
 }
 
 /** @param freeBytes null where nobody knows */

@@ -4,6 +4,7 @@ import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
+import { plannedNotices } from "./tables/notices.ts";
 import { contentSums, contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
@@ -106,7 +107,7 @@ export function peopleRows(tables: Tables) {
         .values(placeholdersOf(authSessions))
         .onConflictDoUpdate({
           target: authSessions.tokenHash,
-          set: excludedOf(authSessions, "expiresAt", "passkeyProved", "lastUsedAt"),
+          set: excludedOf(authSessions, "mode", "expiresAt", "passkeyProved", "lastUsedAt"),
         }),
     passwordReset: () =>
       tables
@@ -332,6 +333,7 @@ export function deletionsOf(tables: Tables) {
   return {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
+    plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
     purchase: () => tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
     idempotencyKey: () =>
       tables

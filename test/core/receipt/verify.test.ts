@@ -15,7 +15,7 @@ let service: Service;
 let source: Source;
 let home: TestOrganisation;
 /** Receipts of real warrants, anchored and signed here, by how they ended. */
-let good: Readonly<Record<"partial" | "refunded" | "released" | "decided", Json>>;
+let good: Readonly<Record<"partial" | "refunded" | "released" | "decided" | "digest" | "empty", Json>>;
 
 beforeAll(async () => {
   source = startSource();
@@ -35,7 +35,11 @@ beforeAll(async () => {
       { minScore: 0, outcome: "refund" },
     ],
   });
-  good = { partial: await settled(spec, {}), refunded: await settled(spec, {}, 404), released, decided };
+  const [partial, refunded] = [await settled(spec, {}), await settled(spec, {}, 404)];
+  const capitals = new Bun.CryptoHasher("sha256").update("{}").digest("hex").toUpperCase();
+  const ofDigest = { clauses: [{ kind: "file.sha256", digest: capitals }] };
+  const [digest, empty] = [await settled(ofDigest, {}), await settled(spec, "", 500)];
+  good = { partial, refunded, released, decided, digest, empty };
 });
 afterAll(async () => {
   await service?.close();
@@ -43,7 +47,7 @@ afterAll(async () => {
 });
 
 /** A warrant that was checked and, where the policy left it to a person, refunded. Its receipt. */
-async function settled(spec: object, answer: object, status = 200): Promise<Json> {
+async function settled(spec: object, answer: object | string, status = 200): Promise<Json> {
   const { id } = await service.opened(home, { spec });
   const source_url = source.gives(answer, { status });
   await service.post(`/v1/warrants/${id}/verify`, { source_url }, { as: home.live.as });
@@ -79,6 +83,8 @@ describe("a receipt that nobody altered", () => {
       ["refunded", 3, 1],
       ["released", 3, 1],
       ["refunded", 4, 1],
+      ["partially_released", 3, 1],
+      ["refunded", 3, 1],
     ]);
   });
 
@@ -101,6 +107,28 @@ describe("a receipt that nobody altered", () => {
     );
     expect([alone.problems, alone.origin]).toEqual([[], null]);
     expect(await problemsOf(receipt)).toEqual([expect.stringContaining("is not in the log yet")]);
+  });
+
+  test("holds whatever the time of a check's clock was, which may have been wrong", async () => {
+    for (const evaluated_at of ["1970-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z"]) {
+      const wrong = structuredClone(good.partial);
+      wrong.checks[0].evaluated_at = evaluated_at;
+      expect(await problemsOf(await signer.sign(wrong))).toEqual([]);
+    }
+  });
+
+  test("holds of sources at any origin", async () => {
+    for (const url of [
+      "http://192.0.2.1:8080/a",
+      "https://[2001:db8::1]/",
+      "https://שלום.example/?a=b",
+      "http://a_b!$&'()*+,;=~`{}\".example",
+      "HTTP://SOURCE.EXAMPLE:80",
+    ]) {
+      const copy = structuredClone(good.partial);
+      copy.checks[0].source_origin = new URL(url).origin;
+      expect([url, await problemsOf(await signer.sign(copy))]).toEqual([url, []]);
+    }
   });
 
   test("holds without its spec", async () => {
@@ -524,6 +552,69 @@ const LIES: readonly (readonly [
     (r) => (r.checks[0].details[1].reason_code = "x"),
     "checks[0].reason_codes do not begin with",
   ],
+  [
+    "another status than a clause has passed with",
+    "partial",
+    (r) => (r.checks[0].http_status = 500),
+    "checks[0].details[0] says that http.status passed, but it asks for 200 and checks[0].http_status is 500",
+  ],
+  [
+    "no status at all, though a clause has passed with one",
+    "partial",
+    (r) => (r.checks[0].http_status = null),
+    "checks[0].details[0] says that http.status passed, but it asks for 200 and checks[0].http_status is null",
+  ],
+  [
+    "the status that a clause has failed for",
+    "refunded",
+    (r) => (r.checks[0].http_status = 200),
+    "checks[0].details[0] says that http.status failed, but it asks for 200 and checks[0].http_status is 200",
+  ],
+  [
+    "a digest that is not that of the evidence",
+    "digest",
+    (r) => (r.warrant.spec.clauses[0].digest = "0".repeat(64)),
+    "checks[0].details[0] says that file.sha256 passed, but it asks for ",
+  ],
+  [
+    "a digest that is that of the evidence",
+    "digest",
+    (r) => Object.assign(r.checks[0].details[0], { passed: false, reason_code: "digest_mismatch" }),
+    "checks[0].details[0] says that file.sha256 failed, but it asks for ",
+  ],
+  [
+    "evidence of no bytes",
+    "partial",
+    (r) => (r.checks[0].bytes = 0),
+    "checks[0].bytes is 0, but checks[0].evidence_hash is not that of no bytes",
+  ],
+  [
+    "bytes without evidence",
+    "empty",
+    (r) => (r.checks[0].bytes = 1),
+    "checks[0].bytes is 1, but checks[0].evidence_hash is that of no bytes",
+  ],
+  ...[
+    "javascript:alert(1)",
+    "ftp://source.example",
+    "http://source.example/",
+    "http://source.example?a",
+    "http://source.example#a",
+    "http://a@source.example",
+    "http://source.example\\a",
+    "http://source .example",
+    "http://s\u043eurce.example",
+    "http://",
+    "",
+  ].map(
+    (origin) =>
+      [
+        `the source ${JSON.stringify(origin)}`,
+        "partial",
+        (r: Json) => (r.checks[0].source_origin = origin),
+        `checks[0].source_origin is ${JSON.stringify(origin)}, which is no origin of http or https`,
+      ] as const,
+  ),
   ["another proof", "partial", (r) => r.anchor.proof.reverse(), "anchor.proof does not lead"],
   ["a proof cut short", "partial", (r) => r.anchor.proof.pop(), "anchor.proof does not lead"],
   ["another place", "partial", (r) => (r.anchor.leaf_index = 2), "anchor.proof does not lead"],
@@ -614,6 +705,15 @@ describe("a receipt that its instance signed, but that contradicts itself, is re
       "time that runs back",
       (r) => move(r, 1, { recorded_at: "2000-01-01T00:00:00.000Z" }),
       "recorded before the entry",
+    ],
+    [
+      "a settlement of after its cosignature",
+      (r) => {
+        const recorded_at = "2030-03-19T00:00:00.000Z";
+        move(r, 2, { recorded_at });
+        r.warrant.settled_at = recorded_at;
+      },
+      'the witness "witness.example" has cosigned anchor.checkpoint at 2030-03-17T17:46:40.000Z, more than a day before',
     ],
     [
       "a share of a hold",

@@ -5,6 +5,7 @@ import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { type DepositInput, fundBalance, showBalances } from "../../../src/services/admin/balances.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
 import { type Expected, expectRefused } from "../../support/refused.ts";
+import { markRestored } from "../../support/restored.ts";
 import { codeOf, createCaller, createStage, must, open, type Stage } from "../../support/stage.ts";
 
 let ctx: TestContext;
@@ -79,6 +80,22 @@ test("a reference names one deposit of an asset in a mode: the second time nothi
     { asset: "ZREF" },
   ] as const)
     expect(must(await fund({ amount: "1", ...change })).id).not.toBe(first.id);
+});
+
+test("in a restored copy no live deposit is recorded before that is acknowledged", async () => {
+  const known = must(await fund({ asset: "ZREST", reference: "wire 21" }));
+  await markRestored(ctx);
+  for (const reference of ["wire 22", undefined])
+    await expectRefused(ctx, () => fund({ asset: "ZREST", ...(reference && { reference }) }), [
+      "restore_unacknowledged",
+      "The service was restored from a backup",
+    ]);
+  // What the copy knows is answered, since it moves nothing; and the sandbox goes on.
+  expect(await fund({ asset: "ZREST", reference: "wire 21" })).toEqual(known);
+  must(await fund({ asset: "ZREST", mode: "sandbox" }));
+  await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
+  must(await fund({ asset: "ZREST", reference: "wire 22" }));
+  expect((await show()).find(({ asset }) => asset === "ZREST")?.available).toBe("2000");
 });
 
 test("of two deposits of one reference at once, one is made", async () => {

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { KeyCaller, PersonCaller } from "../../../src/core/roles.ts";
-import { createAgent, setAgentStatus } from "../../../src/services/admin/agents.ts";
+import { createAgent, setAgentStatus, updateAgent } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { fundBalance } from "../../../src/services/admin/balances.ts";
+import { inviteUser } from "../../../src/services/admin/invitations.ts";
 import { createKey, revokeKey, rotateKey } from "../../../src/services/admin/keys.ts";
 import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
 import { createPolicy } from "../../../src/services/admin/policies.ts";
@@ -88,12 +89,14 @@ const person = { email: "p@gone.example", password: "correct horse", role: "view
 const bands = [{ minScore: 0, outcome: "refund" }];
 const CHANGES: readonly (readonly [verb: string, change: () => Promise<unknown>])[] = [
   ["createUser", () => createUser(ctx, caller, { ...organisation, ...person })],
+  ["inviteUser", () => inviteUser(ctx, caller, { ...organisation, ...person, email: "invited@example.com" })],
   ["setUserRole", () => setUserRole(ctx, caller, { user_id: stage.operator.userId, role: "viewer" })],
   ["issuePasswordReset", () => issuePasswordReset(ctx, caller, { user_id: stage.operator.userId })],
   ["removeUser", () => removeUser(ctx, caller, { user_id: stage.operator.userId })],
   ["createAgent", () => createAgent(ctx, caller, { ...organisation, mode: "live", name: "new" })],
   ["setAgentStatus", () => setAgentStatus(ctx, caller, { agent_id: key.agentId, status: "killed" })],
   ["setAgentStatus paused", () => setAgentStatus(ctx, caller, { agent_id: key.agentId, status: "paused" })],
+  ["updateAgent", () => updateAgent(ctx, caller, { agent_id: key.agentId, name: "changed" })],
   ["createKey", () => createKey(ctx, caller, { agent_id: key.agentId })],
   ["rotateKey", () => rotateKey(ctx, caller, { key_id: key.keyId })],
   ["revokeKey", () => revokeKey(ctx, caller, { key_id: key.keyId })],
@@ -158,6 +161,7 @@ describe("the role at the commit counts", () => {
       () => removeUser(ctx, caller, { user_id }),
       () => issuePasswordReset(ctx, caller, { user_id }),
       () => createUser(ctx, caller, { ...organisation, ...person, role: "admin" }),
+      () => inviteUser(ctx, caller, { ...organisation, ...person, role: "admin" }),
       () => setPasskeyThreshold(ctx, caller, { ...organisation, amount: "5" }),
     ]) {
       await changesNothing(change, "insufficient_role");

@@ -1,12 +1,27 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { AgentStatus } from "../../../src/core/agent.ts";
 import { createIds } from "../../../src/core/ids.ts";
+import type { PersonCaller } from "../../../src/core/roles.ts";
+import { setAgentStatus } from "../../../src/services/admin/agents.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { createPolicy } from "../../../src/services/admin/policies.ts";
 import { createSession } from "../../../src/services/admin/sessions.ts";
 import type { Context } from "../../../src/services/context.ts";
+import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
 import { openSqliteStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { createTestContext, TEST_NOW, type TestContext } from "../../support/context.ts";
-import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } from "../../support/stage.ts";
+import {
+  codeOf,
+  createCaller,
+  createStage,
+  idempotencyOf,
+  must,
+  open,
+  SCRIPTED,
+  type Stage,
+  verify,
+  warrantIn,
+} from "../../support/stage.ts";
 
 /**
  * Every command runs in a process of its own. The clock may be set back between two commands, and the command
@@ -17,7 +32,7 @@ import { codeOf, createCaller, createStage, must, open, type Stage, warrantIn } 
 let ctx: TestContext;
 let stage: Stage;
 beforeEach(async () => {
-  ctx = createTestContext();
+  ctx = createTestContext(SCRIPTED);
   stage = await createStage(ctx);
 });
 let opened: SqliteStore[] = [];
@@ -127,3 +142,44 @@ for (const whose of ["the organisation's", "an agent's"] as const) {
     expect(versions).toEqual(["other 1", "rules 4", "rules 3", "rules 2", "rules 1"]);
   });
 }
+
+test("of two escalations of a warrant the unresolved one is decided, whichever drew its id first", async () => {
+  must(
+    await createPolicy(ctx, MACHINE, {
+      organisation_id: stage.organisationId,
+      name: "ask",
+      rules: { bands: [{ minScore: 0, outcome: "escalate" }] },
+    }),
+  );
+  const key = await createCaller(stage);
+  const { id } = warrantIn(await open(stage, key));
+  const set = async (status: AgentStatus) =>
+    must(await setAgentStatus(ctx, MACHINE, { agent_id: key.agentId, status }));
+  const waiting = () => ctx.reader.escalations.waitingOf(id);
+  const slow = slowProcess("escalation");
+  await set("killed");
+  const first = waiting();
+  await set("active");
+  expect(waiting()).toBeNull();
+  expect(warrantIn(await verify({ ...stage, ctx: slow }, key, id)).state).toBe("escalated");
+  const second = waiting();
+  expect(second!.id < first!.id).toBeTrue();
+
+  const decide = async (by: PersonCaller, decision: "dispute" | "release", named = id) =>
+    codeOf(
+      await resolveEscalation(
+        ctx,
+        by,
+        { id: named, decision, releasedBps: null, note: null, ifMatch: null },
+        idempotencyOf(),
+      ),
+    );
+  expect(await decide(stage.admin, "release", first!.id)).toBe("illegal_transition");
+  expect(await decide(stage.admin, "dispute")).toBe(200);
+  expect(waiting()).toMatchObject({ id: second!.id, status: "disputed" });
+  expect(await decide(stage.admin, "release")).toBe("second_person_required");
+  // A backup audits its copy by the same rules.
+  expect(await ctx.store.audit()).toEqual([]);
+  expect(await decide(stage.owner, "release")).toBe(200);
+  expect(waiting()).toBeNull();
+});

@@ -160,12 +160,15 @@ describe("a verify", () => {
     expect(ctx.places.figures("live").taken).toBe(0);
   });
 
-  test("that finds the evaluator busy is refused in the same way: the warrant is held again, its key free", async () => {
+  test("that finds the evaluator busy is refused, and says that the warrant is held again; its key is free", async () => {
     const { stage, agent, opened } = await staged();
     const id = await opened();
     const idempotency = idempotencyOf();
     fault = new EvaluatorBusy("no child was free in time");
-    expect(await verify(stage, agent, id, ALL_PASS, idempotency)).toEqual(REFUSED);
+    expect(await verify(stage, agent, id, ALL_PASS, idempotency)).toEqual({
+      refused: "rate_limit_exceeded",
+      message: expect.stringContaining("the warrant is held again, two versions later"),
+    });
     expect(states(id)).toEqual(["held", "verifying", "held"]);
     expect(ctx.reader.checks.of(id)).toEqual([]);
     fault = null;

@@ -265,6 +265,9 @@ describe("attempts", () => {
       responseCode: 503,
       nextAttemptAt: null,
     });
+    // So that its admins hear of it.
+    const { organisationId, mode } = stage;
+    expect([...ctx.deliveryFailures.endpoints]).toEqual([[recent()[0]!.webhookId, { organisationId, mode }]]);
   });
 
   test("a report counts attempts by how they ended", async () => {

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createIds } from "../../../src/core/ids.ts";
 import type { KeyCaller } from "../../../src/core/roles.ts";
 import { deliverWebhooks } from "../../../src/jobs/webhooks.ts";
 import { createVault } from "../../../src/platform/vault.ts";
 import { createWebhookSender, type WebhookSenderOptions } from "../../../src/platform/webhook-sender.ts";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { recoverWebhook } from "../../../src/services/admin/deliveries.ts";
 import { createWebhook, disableWebhook, type NewWebhook } from "../../../src/services/admin/webhooks.ts";
 import type { Context } from "../../../src/services/context.ts";
 import { ledgerFigures } from "../../../src/services/figures.ts";
@@ -446,6 +448,31 @@ describe("a clock that was set back by a day", () => {
     }
     expect(receiver.received.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4]);
   });
+});
+
+test("what is being sent again is not recovered a second time, whichever delivery drew its id first", async () => {
+  const at = await scene();
+  await endpoint(at, receiver.url());
+  receiver.answer(() => new Response("", { status: 500 }));
+  await openOne(at);
+  for (const wait of [0, 1_000, 5_000, 25_000]) {
+    at.ctx.clock.now += wait;
+    await run(at);
+  }
+  const { id: lost, webhookId } = only(at);
+  // A process whose clock is behind draws an older id.
+  const behind = {
+    ...at.ctx,
+    newId: createIds(
+      () => at.ctx.now() - 3_600_000,
+      () => 2,
+      -1,
+    ),
+  };
+  const input = { webhook_id: webhookId, since: new Date(0).toISOString() };
+  expect(must(await recoverWebhook(behind, MACHINE, input)).deliveries).toBe(1);
+  expect(all(at).some(({ id }) => id < lost)).toBeTrue();
+  expect(must(await recoverWebhook(at.ctx, MACHINE, input)).deliveries).toBe(0);
 });
 
 describe("addresses", () => {

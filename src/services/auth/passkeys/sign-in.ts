@@ -12,6 +12,7 @@ import { authSessionResource } from "../../../resources/auth-session.ts";
 import { type passkeySignInBody, type RequestOptions, requestOptions } from "../../../resources/passkey.ts";
 import { type Audited, executeAudited } from "../../audited.ts";
 import type { Context } from "../../context.ts";
+import { newSignInNotice } from "../../notices/personal.ts";
 import { attemptSignIn } from "../attempt.ts";
 import { type NewSession, newAuthSession, signedInEntry } from "../sign-in.ts";
 import { newToken } from "../tokens.ts";
@@ -39,13 +40,14 @@ export async function signInByPasskey(
 ): Promise<NewSession | Refusal> {
   const party = relyingPartyOf(ctx.baseUrl);
   if (isRefusal(party)) return party;
-  const user = await ctx.store.read(async ({ passkeys, users }) => {
+  const { user, isNewPlace } = await ctx.store.read(async ({ authSessions, passkeys, users }) => {
     const passkey = await passkeys.get(input.response.id);
-    return passkey && users.get(passkey.userId);
+    const owner = passkey && (await users.get(passkey.userId));
+    return { user: owner, isNewPlace: owner && !(await authSessions.hasBeenFrom(owner.id, client.network)) };
   });
   // Nobody guesses a signature, so it has no account that could be held up.
   const attempt = { by: "passkey", client, account: null, trusted: false, user } as const;
-  return attemptSignIn(ctx, attempt, () => signInAs(ctx, input, party, client));
+  return attemptSignIn(ctx, attempt, () => signInAs(ctx, input, party, client, isNewPlace === true));
 }
 
 async function signInAs(
@@ -53,6 +55,7 @@ async function signInAs(
   { response, mode = "live" }: PasskeySignInInput,
   party: RelyingParty,
   client: Client,
+  isNewPlace: boolean,
 ): Promise<NewSession | Refusal> {
   const answered = takeAnswered(ctx.passkeyChallenges, response.response.clientDataJSON, ctx.now());
   const passkey = await ctx.store.read((reader) => reader.passkeys.get(response.id));
@@ -62,6 +65,7 @@ async function signInAs(
   if ("problem" in verified) return notSignedIn();
   const { counter } = verified;
   const token = newToken(ctx);
+  const tellOwner = newSignInNotice(ctx, isNewPlace);
   const actor = { kind: "user", id: passkey.userId } as const;
   return executeAudited(ctx, actor, {
     scope: { organisationId: passkey.organisationId, mode },
@@ -77,6 +81,7 @@ async function signInAs(
         put: [
           { kind: "passkey", before: kept, row: { ...kept, counter, lastUsedAt: now } },
           { kind: "authSession", before: null, row: session },
+          ...tellOwner(user, session),
         ],
         entries: [signedInEntry(session, "passkey")],
       };

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** Is told how many more rows were read. */
+/** Called with how many more rows were read. */
 export type Did = (rows: number) => void;
 
 /** The rows with a key above `after` and up to `last`, which is included. */
@@ -26,7 +26,7 @@ export const BY_HASH: SlicedBy<string> = { ...BY_ID, column: "hash" };
  * Slices that cover a whole table, each of `rows` rows. Each should be read in a snapshot of its own, since
  * SQLite cannot shorten the write-ahead log during a snapshot.
  *
- * @param did is told of each slice when the next one is asked for
+ * @param did is called with the rows of each slice when the next one is asked for
  */
 export function* slicesOf<Key extends bigint | string>(
   database: Database,

@@ -1,107 +1,65 @@
-import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, inArray, isNull, sql } from "drizzle-orm";
-import type { State } from "../../../core/warrant.ts";
+import {
+  type AnyColumn,
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  sql,
+} from "drizzle-orm";
 import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
 import { balanceOf, fieldsOf } from "../rows.ts";
 import { selectRows } from "../select-rows.ts";
-import {
-  agents,
-  apiKeys,
-  instances,
-  organisations,
-  policies,
-  schemas,
-  spendSessions,
-  verifiers,
-} from "../tables/directory.ts";
-import { accounts, scopes, warrantCounts } from "../tables/ledger.ts";
+import { apiKeys, instances, organisations, policies, schemas, verifiers } from "../tables/directory.ts";
+import { accounts, scopes } from "../tables/ledger.ts";
+import { createAgentsReader } from "./agents.ts";
+import { newestFirst, readingOf } from "./reading.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-const agent = fieldsOf(agents);
 const policy = fieldsOf(policies);
-const spendSession = fieldsOf(spendSessions);
 
 type DirectoryReader = Pick<
   SqliteReader,
   "agents" | "policies" | "verifiers" | "schemas" | "organisations" | "apiKeys" | "balances" | "instance"
 >;
 
-/** The SQL for whether an agent has a warrant in a state: one that names it, or one that only its key opened. */
-const hasSome = (state: "held" | "frozen", bounds: string): string =>
-  ["agent = agents.position", "opened_by_agent = agents.position AND opened_by_agent IS NOT agent"]
-    .map((condition) => `EXISTS (SELECT 1 FROM warrants WHERE ${condition} AND state = '${state}' ${bounds})`)
-    .join(" OR ");
+/** The agent of a policy, as the index `policies_by_name` has it. */
+const AGENT = "CASE WHEN agent_id IS NULL THEN '' ELSE agent_id END";
 
-function createAgentsReader({ tables, raw }: Connection): SqliteReader["agents"] {
-  const withStatusToFollow = selectRows(
-    raw,
-    agent,
-    `WHERE status = 'killed' AND (${hasSome("held", "")})
-       OR status = 'active' AND (${hasSome("frozen", "AND deadline > ?1")}
-         OR EXISTS (SELECT 1 FROM warrants WHERE state = 'frozen' AND grace_until > ?1
-           AND agents.position IN (agent, opened_by_agent)))
-     LIMIT ?2`,
-  );
+/**
+ * The newest version of each name. The index has the names in order, so that versions are counted without their rows, and only
+ * as many names as a page shows.
+ */
+const NEWEST = `WHERE position IN (
+    SELECT max(position) FROM policies INDEXED BY policies_by_name
+    WHERE organisation_id = ?1 AND (name, ${AGENT}) > (?2, ?3)
+    GROUP BY name, ${AGENT} ORDER BY name, ${AGENT} LIMIT ?4)
+  ORDER BY name, ${AGENT}`;
+
+const VERSIONS = `INDEXED BY policies_by_name
+  WHERE organisation_id = ?1 AND name = ?2 AND ${AGENT} = ?3 AND version < ?4
+  ORDER BY position DESC LIMIT ?5`;
+
+function createPoliciesReader({ tables, raw }: Connection): SqliteReader["policies"] {
+  const newest = lazily(() => selectRows(raw, policy, NEWEST));
+  const versions = lazily(() => selectRows(raw, policy, VERSIONS));
   return {
-    get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
-    withStatusToFollow,
-    list: ({ organisationId, mode }) =>
-      tables
-        .select(agent)
-        .from(agents)
-        .where(and(eq(agents.organisationId, organisationId), eq(agents.mode, mode)))
-        .orderBy(asc(agents.id))
-        .all(),
-    liveSession: (agentId, now) =>
-      tables
-        .select(spendSession)
-        .from(spendSessions)
-        .where(
-          and(
-            eq(spendSessions.agentId, agentId),
-            isNull(spendSessions.revokedAt),
-            gt(spendSessions.expiresAt, now),
-          ),
-        )
-        .orderBy(desc(spendSessions.position))
-        .limit(1)
-        .get() ?? null,
-    session: (id) =>
-      tables.select(spendSession).from(spendSessions).where(eq(spendSessions.id, id)).get() ?? null,
-    countsByState: ({ id, organisationId, mode }) => {
-      const rows = tables
-        .select({ state: warrantCounts.state, count: warrantCounts.count })
-        .from(scopes)
-        .innerJoin(
-          agents,
-          and(
-            eq(agents.organisationId, scopes.organisationId),
-            eq(agents.mode, scopes.mode),
-            eq(agents.id, id),
-          ),
-        )
-        .innerJoin(
-          warrantCounts,
-          and(eq(warrantCounts.scope, scopes.position), eq(warrantCounts.agent, agents.position)),
-        )
-        .where(and(eq(scopes.organisationId, organisationId), eq(scopes.mode, mode)))
-        .all();
-      return Object.fromEntries(rows.map((row) => [row.state, row.count])) as Partial<Record<State, number>>;
-    },
-    ownPolicy: (agentId) =>
+    get: (organisationId, id) =>
       tables
         .select(policy)
         .from(policies)
-        .where(eq(policies.agentId, agentId))
-        .orderBy(desc(policies.position))
-        .limit(1)
+        .where(and(eq(policies.id, id), eq(policies.organisationId, organisationId)))
         .get() ?? null,
-  };
-}
-
-function createPoliciesReader(tables: Tables): SqliteReader["policies"] {
-  return {
+    newest: (organisationId, after, limit) =>
+      newest(organisationId, after?.name ?? "", after?.agentId ?? "", limit),
+    versions: ({ organisationId, name, agentId }, olderThan, limit) =>
+      versions(organisationId, name, agentId ?? "", olderThan, limit),
     list: (organisationId) =>
       tables
         .select(policy)
@@ -166,6 +124,62 @@ function createBalancesReader(tables: Tables): SqliteReader["balances"] {
   };
 }
 
+/** What clauses name: those that are saved, and JSON Schemas. */
+const createClausesReader = (tables: Tables): Pick<SqliteReader, "verifiers" | "schemas"> => ({
+  verifiers: {
+    get: (organisationId, id) =>
+      tables
+        .select(fieldsOf(verifiers))
+        .from(verifiers)
+        .where(and(eq(verifiers.id, id), eq(verifiers.organisationId, organisationId)))
+        .get() ?? null,
+    page: (organisationId, olderThan, limit) =>
+      tables
+        .select(fieldsOf(verifiers))
+        .from(verifiers)
+        .where(
+          and(
+            eq(verifiers.organisationId, organisationId),
+            olderThan === null ? undefined : lt(verifiers.id, olderThan),
+          ),
+        )
+        .orderBy(desc(verifiers.id))
+        .limit(limit)
+        .all(),
+    list: (organisationId) =>
+      tables
+        .select(fieldsOf(verifiers))
+        .from(verifiers)
+        .where(eq(verifiers.organisationId, organisationId))
+        .orderBy(asc(verifiers.id))
+        .all(),
+  },
+  schemas: {
+    get: (organisationId, id) =>
+      tables
+        .select(fieldsOf(schemas))
+        .from(schemas)
+        .where(and(eq(schemas.id, id), eq(schemas.organisationId, organisationId)))
+        .get() ?? null,
+    page: (organisationId, after, limit) =>
+      tables
+        .select(fieldsOf(schemas))
+        .from(schemas)
+        .where(and(eq(schemas.organisationId, organisationId), gt(schemas.name, after)))
+        .orderBy(asc(schemas.name))
+        .limit(limit)
+        .all(),
+    named: (organisationId, names) =>
+      names.length === 0
+        ? []
+        : tables
+            .select(fieldsOf(schemas))
+            .from(schemas)
+            .where(and(eq(schemas.organisationId, organisationId), inArray(schemas.name, [...names])))
+            .all(),
+  },
+});
+
 export function createDirectoryReader(connection: Connection): DirectoryReader {
   const { tables, raw } = connection;
   const apiKeyByHash = finding(() =>
@@ -174,29 +188,12 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
   const instancesThere = lazily(() => selectRows(raw, getTableColumns(instances), ""));
   return {
     agents: createAgentsReader(connection),
-    policies: createPoliciesReader(tables),
-    verifiers: {
-      list: (organisationId) =>
-        tables
-          .select(fieldsOf(verifiers))
-          .from(verifiers)
-          .where(eq(verifiers.organisationId, organisationId))
-          .orderBy(asc(verifiers.id))
-          .all(),
-    },
-    schemas: {
-      named: (organisationId, names) =>
-        names.length === 0
-          ? []
-          : tables
-              .select(fieldsOf(schemas))
-              .from(schemas)
-              .where(and(eq(schemas.organisationId, organisationId), inArray(schemas.name, [...names])))
-              .all(),
-    },
+    policies: createPoliciesReader(connection),
+    ...createClausesReader(tables),
     organisations: {
       get: (id) => tables.select().from(organisations).where(eq(organisations.id, id)).get() ?? null,
       list: () => tables.select().from(organisations).orderBy(asc(organisations.id)).all(),
+      any: () => tables.select({ id: organisations.id }).from(organisations).limit(1).get() !== undefined,
     },
     apiKeys: {
       byHash: apiKeyByHash,
@@ -208,6 +205,17 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
           .where(and(eq(apiKeys.organisationId, organisationId), eq(apiKeys.mode, mode)))
           .orderBy(asc(apiKeys.id))
           .all(),
+      ofAgent(agentId, cursor, limit) {
+        const reading = readingOf(apiKeys.id, cursor);
+        const rows = tables
+          .select()
+          .from(apiKeys)
+          .where(and(eq(apiKeys.agentId, agentId), reading.bounds))
+          .orderBy(reading.order)
+          .limit(limit)
+          .all();
+        return newestFirst(reading, rows);
+      },
     },
     instance: {
       get: () => {

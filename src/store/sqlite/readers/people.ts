@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lt } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, lt, max } from "drizzle-orm";
 import { finding, keyed } from "../find-by-key.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
@@ -10,10 +10,34 @@ type PeopleReader = Pick<
   "users" | "passkeys" | "passwordResets" | "auditEntries" | "authSessions"
 >;
 
+function createSignInsReader(tables: Tables): SqliteReader["authSessions"] {
+  return {
+    byHash: finding(() => tables.select().from(authSessions).where(keyed(authSessions.tokenHash)).prepare()),
+    of: (userId, now, limit) =>
+      tables
+        .select()
+        .from(authSessions)
+        .where(and(eq(authSessions.userId, userId), gt(authSessions.expiresAt, now)))
+        .orderBy(desc(authSessions.expiresAt))
+        .limit(limit)
+        .all(),
+    hasBeenFrom: (userId, network) =>
+      tables
+        .select({ userId: authSessions.userId })
+        .from(authSessions)
+        .where(and(eq(authSessions.userId, userId), eq(authSessions.network, network)))
+        .limit(1)
+        .get() !== undefined,
+    lastSignInOf: (userId) =>
+      tables
+        .select({ at: max(authSessions.createdAt) })
+        .from(authSessions)
+        .where(eq(authSessions.userId, userId))
+        .get()?.at ?? null,
+  };
+}
+
 export function createPeopleReader(tables: Tables): PeopleReader {
-  const authSessionByHash = finding(() =>
-    tables.select().from(authSessions).where(keyed(authSessions.tokenHash)).prepare(),
-  );
   const user = finding(() => tables.select().from(users).where(keyed(users.id)).prepare());
   return {
     users: {
@@ -30,6 +54,20 @@ export function createPeopleReader(tables: Tables): PeopleReader {
           .from(users)
           .where(and(eq(users.organisationId, organisationId), isNull(users.removedAt)))
           .orderBy(asc(users.id))
+          .all(),
+      page: (organisationId, after, limit) =>
+        tables
+          .select()
+          .from(users)
+          .where(
+            and(
+              eq(users.organisationId, organisationId),
+              isNull(users.removedAt),
+              after === null ? undefined : gt(users.id, after),
+            ),
+          )
+          .orderBy(asc(users.id))
+          .limit(limit)
           .all(),
     },
     passkeys: {
@@ -62,23 +100,6 @@ export function createPeopleReader(tables: Tables): PeopleReader {
           .all()
           .map(auditEntryOf),
     },
-    authSessions: {
-      byHash: authSessionByHash,
-      of: (userId, now, limit) =>
-        tables
-          .select()
-          .from(authSessions)
-          .where(and(eq(authSessions.userId, userId), gt(authSessions.expiresAt, now)))
-          .orderBy(desc(authSessions.expiresAt))
-          .limit(limit)
-          .all(),
-      hasBeenFrom: (userId, network) =>
-        tables
-          .select({ userId: authSessions.userId })
-          .from(authSessions)
-          .where(and(eq(authSessions.userId, userId), eq(authSessions.network, network)))
-          .limit(1)
-          .get() !== undefined,
-    },
+    authSessions: createSignInsReader(tables),
   };
 }

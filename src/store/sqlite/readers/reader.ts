@@ -2,17 +2,17 @@ import { createNames } from "../names.ts";
 import type { Connection } from "../open.ts";
 import { createCapsulesReader, createSourceKeysReader } from "./capsules.ts";
 import { createChainReader } from "./chain.ts";
+import { createDecidedReader } from "./decided.ts";
+import { createDepositsReader } from "./deposits.ts";
 import { createDirectoryReader } from "./directory.ts";
+import { createEscalationsReader } from "./escalations.ts";
+import { createHistoryReader } from "./history.ts";
 import { createLogReader } from "./log.ts";
+import { createNoticesReader } from "./notices.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
-import {
-  createChecksReader,
-  createEscalationsReader,
-  createTraceReader,
-  createWarrantsReader,
-} from "./warrants.ts";
+import { createChecksReader, createTraceReader, createWarrantsReader } from "./warrants.ts";
 import { createDeliveriesReader, createWebhooksReader } from "./webhooks.ts";
 import { createWitnessesReader } from "./witnesses.ts";
 
@@ -22,7 +22,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
   return {
     warrants: createWarrantsReader(connection, names),
     trace: createTraceReader(connection, names),
-    checks: createChecksReader(tables),
+    checks: { ...createChecksReader(tables), decided: createDecidedReader(connection) },
     log: createLogReader(raw),
     escalations: createEscalationsReader(tables),
     ...createDirectoryReader(connection),
@@ -32,6 +32,9 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     capsules: createCapsulesReader(connection),
     sourceKeys: createSourceKeysReader(connection),
     ...createPeopleReader(tables),
+    notices: createNoticesReader(connection),
+    deposits: createDepositsReader(connection, names),
+    history: createHistoryReader(connection),
     ...createWitnessesReader(tables),
     ...createChainReader(connection),
   };

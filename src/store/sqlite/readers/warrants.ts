@@ -1,6 +1,5 @@
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
-import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
-import { ESCALATION_STATUSES, type Escalation } from "../../../core/escalation.ts";
+import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { entriesOf, entryAt, type TraceEntry } from "../../../core/trace.ts";
 import { STATES, type State, type Warrant } from "../../../core/warrant.ts";
 import type { WarrantFilter } from "../../reader.ts";
@@ -9,8 +8,8 @@ import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Names } from "../names.ts";
 import type { Connection, Tables } from "../open.ts";
-import { checkOf, fieldsOf, traceStepOf, withoutDigest } from "../rows.ts";
-import { checks, escalations, trace, warrantCounts, warrants } from "../tables/ledger.ts";
+import { checkOf, traceStepOf, withoutDigest } from "../rows.ts";
+import { checks, trace, warrantCounts, warrants } from "../tables/ledger.ts";
 import { type StoredWarrant, warrantOf } from "../warrant-rows.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
@@ -112,6 +111,7 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
 
   return {
     ...createInstanceReads({ tables, raw }, readRows),
+    sumsOfAgent: createSumsOfAgent(raw, (id) => agentById.get(id)?.position),
     find,
     get: ({ organisationId, mode }, id) => {
       const warrant = find(id);
@@ -139,6 +139,29 @@ export function createWarrantsReader({ tables, raw }: Connection, names: Names):
         ...[agent.position, expiresAfter, limit],
       );
     },
+  };
+}
+
+/** No sum overflows: an account holds it, and a balance is no larger. */
+function createSumsOfAgent(
+  raw: Database,
+  positionOfAgent: (id: string) => bigint | undefined,
+): SqliteReader["warrants"]["sumsOfAgent"] {
+  const sums = lazily(() => {
+    const statementOf = (state: "held" | "frozen") =>
+      raw.prepare<{ asset: string; count: bigint; amount: bigint }, [bigint, number, number]>(
+        `SELECT accounts.asset AS asset, count(*) AS count, sum(amount) AS amount
+         FROM warrants JOIN accounts ON accounts.position = warrants.account
+         WHERE warrants.position IN (SELECT position FROM (${ofAgentSql(state)}))
+         GROUP BY accounts.asset ORDER BY accounts.asset`,
+      );
+    const statements = { held: statementOf("held"), frozen: statementOf("frozen") };
+    return (state: "held" | "frozen", ...asked: [bigint, number, number]) =>
+      statements[state].all(...asked).map(({ count, ...sum }) => ({ ...sum, count: Number(count) }));
+  });
+  return (agentId, state, expiresAfter, limit) => {
+    const agent = positionOfAgent(agentId);
+    return agent === undefined ? [] : sums(state, agent, expiresAfter, limit);
   };
 }
 
@@ -268,7 +291,7 @@ export function createTraceReader({ tables, raw }: Connection, names: Names): Sq
   };
 }
 
-export function createChecksReader(tables: Tables): SqliteReader["checks"] {
+export function createChecksReader(tables: Tables): Omit<SqliteReader["checks"], "decided"> {
   const ofWarrant = lazily(() => {
     const statement = tables
       .select(withoutDigest(checks))
@@ -289,62 +312,6 @@ export function createChecksReader(tables: Tables): SqliteReader["checks"] {
         .where(eq(warrants.position, row.warrant))
         .get();
       return of ? checkOf(row, of.id) : null;
-    },
-  };
-}
-
-export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {
-  const inStatus = ({ organisationId, mode }: Scope, status: Escalation["status"], limit: number) =>
-    tables
-      .select()
-      .from(escalations)
-      .where(
-        and(
-          eq(escalations.organisationId, organisationId),
-          eq(escalations.mode, mode),
-          eq(escalations.status, status),
-        ),
-      )
-      // Of escalations that wait, the longest waiting comes first; of resolved ones, the latest.
-      .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
-      .limit(limit)
-      .all();
-  const byId = finding(() =>
-    tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
-  );
-  const waits = sql`${escalations.status} <> 'resolved'`;
-  return {
-    get: byId,
-    waiting: (before, after, limit) =>
-      tables
-        .select(fieldsOf(escalations))
-        .from(escalations)
-        .where(
-          and(
-            waits,
-            lt(escalations.createdAt, before),
-            after === null
-              ? undefined
-              : sql`(${escalations.createdAt}, ${escalations.id}) > (${after.createdAt}, ${after.id})`,
-          ),
-        )
-        .orderBy(asc(escalations.createdAt), asc(escalations.id))
-        .limit(limit)
-        .all(),
-    oldestWaitingAt: () =>
-      tables
-        .select({ createdAt: escalations.createdAt })
-        .from(escalations)
-        .where(waits)
-        .orderBy(asc(escalations.createdAt), asc(escalations.id))
-        .limit(1)
-        .get()?.createdAt ?? null,
-    list: (scope, limit) => {
-      const rows: Escalation[] = [];
-      for (const status of ESCALATION_STATUSES) {
-        if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length));
-      }
-      return rows;
     },
   };
 }

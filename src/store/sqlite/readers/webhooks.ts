@@ -9,6 +9,7 @@ import {
   gte,
   inArray,
   isNotNull,
+  lt,
   lte,
   max,
   min,
@@ -131,6 +132,23 @@ export function createDeliveriesReader(connection: Connection): SqliteReader["de
         .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
         .limit(limit)
         .all(),
+    olderThan: ({ organisationId, mode }, last, limit) =>
+      rows()
+        .where(
+          and(
+            eq(deliveries.organisationId, organisationId),
+            eq(deliveries.mode, mode),
+            last === null
+              ? undefined
+              : and(
+                  lte(deliveries.createdAt, last.createdAt),
+                  or(lt(deliveries.createdAt, last.createdAt), lt(deliveries.id, last.id)),
+                ),
+          ),
+        )
+        .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
+        .limit(limit)
+        .all(),
     due,
     cutOff,
     beyond: (claimedUntil, nextAt, limit) => [
@@ -138,16 +156,16 @@ export function createDeliveriesReader(connection: Connection): SqliteReader["de
       ...scheduledAfter(nextAt, limit),
     ],
     exhaustedSince(webhookId, since, limit) {
-      // The newest delivery of each event since then, in one pass. A retry of an exhausted delivery is always
-      // newer than that.
-      const newest = tables
+      // One delivery of each event since then of which none was delivered and none is under way, in one pass.
+      // All of an event say the same, so it does not matter which one is sent again.
+      const lost = tables
         .select({ id: max(deliveries.id) })
         .from(deliveries)
         .where(and(gte(deliveries.createdAt, since), eq(deliveries.webhookId, webhookId)))
         .groupBy(deliveries.eventId)
-        .having(sql`sum(${deliveries.status} = 'delivered') = 0`);
+        .having(sql`sum(${deliveries.status} <> 'exhausted') = 0`);
       return rows()
-        .where(and(inArray(deliveries.id, newest), eq(deliveries.status, "exhausted")))
+        .where(inArray(deliveries.id, lost))
         .orderBy(asc(deliveries.createdAt), asc(deliveries.id))
         .limit(limit)
         .all();

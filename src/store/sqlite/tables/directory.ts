@@ -51,7 +51,7 @@ export const organisationColumn = () =>
 /** The order of commits: two processes draw their ids before they commit. SQLite adds it to every index of the table. */
 const commitPosition = () => int("position").primaryKey();
 
-const userColumn = () =>
+export const userColumn = () =>
   text("user_id")
     .notNull()
     .references(() => users.id);
@@ -220,6 +220,7 @@ export const apiKeys = sqliteTable(
   (t) => [
     uniqueIndex("api_keys_by_hash").on(t.secretHash),
     index("api_keys_by_organisation").on(t.organisationId, t.mode, t.id),
+    index("api_keys_by_agent").on(t.agentId, t.id),
     check("api_keys_mode", oneOf(t.mode, MODES)),
   ],
 );
@@ -295,6 +296,12 @@ export const policies = sqliteTable(
       .where(sql`${t.agentId} IS NULL`),
     uniqueIndex("policies_of_agent").on(t.agentId, t.name, t.version).where(sql`${t.agentId} IS NOT NULL`),
     index("policies_by_agent").on(t.organisationId, t.agentId),
+    // Those of the organisation have no agent, and no null is greater than another.
+    index("policies_by_name").on(
+      t.organisationId,
+      t.name,
+      sql`CASE WHEN ${t.agentId} IS NULL THEN '' ELSE ${t.agentId} END`,
+    ),
   ],
 );
 

@@ -72,6 +72,7 @@ export const deposits = sqliteTable(
   (t) => [
     // What came in once is recorded once.
     uniqueIndex("deposits_by_reference").on(t.account, t.reference).where(sql`${t.reference} IS NOT NULL`),
+    index("deposits_by_account").on(t.account),
     check("deposits_amount", sql`${t.amount} > 0`),
   ],
 );

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
-import { REASON_CODES } from "../core/clauses/reason-codes.ts";
-import { CLAUSE_KINDS, type Clause, clauseModels } from "../core/clauses/registry.ts";
-import { arrayOf, boolean, form, named, object, oneOf, orNull } from "../core/form.ts";
-import type { Spec } from "../core/warrant.ts";
+import { arrayOf, boolean, form, named, object, oneOf, orNull } from "../form.ts";
+import type { Spec } from "../warrant.ts";
+import { CLAUSE_CODES, REASON_CODES } from "./reason-codes.ts";
+import { CLAUSE_KINDS, type Clause, clauseModels } from "./registry.ts";
 
 /** Clauses and specs are answered as they were given, so they have no encoder. */
 
@@ -26,7 +26,7 @@ export const clauseResultForm = form("ClauseResult", () =>
     kind: oneOf(CLAUSE_KINDS),
     clause: clauseForm(),
     passed: boolean,
-    reason_code: orNull(oneOf(REASON_CODES)),
+    reason_code: orNull(oneOf(CLAUSE_CODES)),
     observed: Type.Unknown({ description: "What was seen; null where there is nothing to show." }),
   }),
 );

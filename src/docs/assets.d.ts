@@ -1,5 +1,9 @@
 /** Imported with `{ type: "text" }`: the file as it is, embedded in the binary. */
-declare module "*.md" {
+declare module "*.css" {
+  const text: string;
+  export = text;
+}
+declare module "*/search-box.js" {
   const text: string;
   export = text;
 }

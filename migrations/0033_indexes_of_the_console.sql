@@ -1,0 +1,2 @@
+CREATE INDEX `policies_by_name` ON `policies` (`organisation_id`,`name`,CASE WHEN "agent_id" IS NULL THEN '' ELSE "agent_id" END);--> statement-breakpoint
+CREATE INDEX `deposits_by_account` ON `deposits` (`account`);

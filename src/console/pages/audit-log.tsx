@@ -1,0 +1,269 @@
+/** @jsxImportSource hono/jsx */
+import { AUDIT_ACTIONS, type AuditAction, type AuditEntry } from "../../core/audit-entry.ts";
+import { isRefusal, type Refusal } from "../../core/errors.ts";
+import { isId } from "../../core/ids.ts";
+import { type EntriesAsked, listAuditEntries, nounOf } from "../../services/console/audit-entries.ts";
+import { Card, Empty, Head, Pager } from "../parts/blocks.tsx";
+import { Id, Text, Time } from "../parts/figures.tsx";
+import { Choose, Field } from "../parts/forms.tsx";
+import type { Page, Visit } from "../route.ts";
+
+/** Who changed what, newest first, in words. Its filters are in the URL. */
+
+/** What was done, as the end of a sentence that begins with who did it. */
+const WORDS: Readonly<Record<AuditAction, string>> = {
+  "organisation.created": "made the organisation",
+  "user.created": "added a person",
+  "user.renamed": "changed their own name",
+  "user.role_changed": "changed the role of",
+  "user.removed": "removed",
+  "user.password_changed": "changed their password",
+  "user.password_reset_issued": "made a link to a password for",
+  "user.password_reset": "chose a password by a link",
+  "user.signed_in": "signed in",
+  "user.sign_in_failed": "failed to sign in as",
+  "user.signed_out": "signed out",
+  "user.signed_out_everywhere": "signed out everywhere",
+  "user.sign_ins_ended": "ended sign-ins of",
+  "passkey.registered": "added a passkey",
+  "passkey.removed": "removed a passkey",
+  "passkeys.reset": "deleted all passkeys of",
+  "agent.created": "made the agent",
+  "agent.changed": "changed the agent",
+  "agent.status_changed": "changed the status of the agent",
+  "api_key.created": "made an API key",
+  "api_key.rotated": "replaced an API key",
+  "api_key.revoked": "revoked an API key",
+  "spend_session.created": "made a spend session",
+  "spend_session.revoked": "revoked a spend session",
+  "policy.created": "saved a policy",
+  "verifier.created": "saved a verifier",
+  "schema.created": "saved a schema",
+  "source_key.added": "registered a key of a source",
+  "source_key.removed": "removed a key of a source",
+  "balance.funded": "recorded a deposit",
+  "purchase.resolved": "resolved a purchase",
+  "purchase.acknowledged": "acknowledged what a chain says of a purchase",
+  "webhook.created": "made a webhook",
+  "webhook.disabled": "disabled a webhook",
+  "delivery.redelivered": "delivered an event again",
+  "webhook.recovered": "recovered deliveries of a webhook",
+  "webhook.example_sent": "sent an example to a webhook",
+  "kill_switch.changed": "turned the kill switch",
+  "passkey_threshold.changed": "changed the passkey threshold",
+  "receipt_specs.changed": "changed whether receipts show specs",
+  "second_factor.changed": "changed the second factor",
+  "notice_settings.changed": "changed what notices are sent",
+  "ledger.restored_unverified": "restored the ledger from a backup that no key verified",
+};
+
+const NOUNS = [...new Set(AUDIT_ACTIONS.map(nounOf))];
+/** `api_key` → api key. */
+const plain = (name: string): string => name.replaceAll("_", " ");
+
+const ID_PATTERN = /^[a-z]{3}_[0-9A-Za-z]{1,40}$/;
+
+/** What the URL asks for. What it says wrongly is as if it said nothing. */
+function askedOf(search: URLSearchParams): EntriesAsked {
+  const who = search.get("who") ?? "";
+  const subject = (search.get("about") ?? "").trim();
+  const after = search.get("after") ?? "";
+  return {
+    noun: NOUNS.find((noun) => noun === search.get("what")) ?? null,
+    who: who === "machine" || who === "stranger" || isId("user", who) ? who : null,
+    subject: subject.slice(0, 200),
+    olderThan: ID_PATTERN.test(after) ? after : null,
+  };
+}
+
+function pathOf({ noun, who, subject }: EntriesAsked, after: string | null): string {
+  const query = new URLSearchParams({
+    ...(noun !== null && { what: noun }),
+    ...(who !== null && { who }),
+    ...(subject !== "" && { about: subject }),
+    ...(after !== null && { after }),
+  });
+  return query.size > 0 ? `/console/audit-log?${query}` : "/console/audit-log";
+}
+
+type Listed = Exclude<Awaited<ReturnType<typeof listAuditEntries>>, Refusal>;
+
+export async function showAuditLog(visit: Visit): Promise<Page | Refusal> {
+  const asked = askedOf(visit.search);
+  const listed = await listAuditEntries(visit.ctx, visit.caller, asked);
+  if (isRefusal(listed)) return listed;
+  const { entries, continuesAt } = listed;
+  return {
+    title: "Audit log",
+    section: "people",
+    content: (
+      <>
+        <Head
+          title="Audit log"
+          about="Every change to the organisation and every sign-in, in both modes. Nothing here can be edited."
+          actions={
+            <a class="button" href="/console/people">
+              People
+            </a>
+          }
+        />
+        <Card>
+          <Filters asked={asked} names={listed.names} />
+          <div id="results">
+            {entries.length === 0 ? (
+              <Empty title={continuesAt === null ? "No entry is like that" : "None among those"}>
+                <p>
+                  {continuesAt === null ? "Leave a filter out." : "The search goes on with older ones."}{" "}
+                  <a href="/console/audit-log">Show all</a>
+                </p>
+              </Empty>
+            ) : (
+              <ul class="steps entries" aria-label="Entries">
+                {entries.map((entry) => (
+                  <EntryLine entry={entry} listed={listed} />
+                ))}
+              </ul>
+            )}
+            <Pager
+              newer={asked.olderThan === null ? null : pathOf(asked, null)}
+              older={continuesAt === null ? null : pathOf(asked, continuesAt)}
+            />
+          </div>
+        </Card>
+      </>
+    ),
+  };
+}
+
+const ANY = { value: "", words: "Any" };
+
+const Filters = ({ asked, names }: { asked: EntriesAsked; names: ReadonlyMap<string, string> }) => {
+  const people = [...names].map(([value, words]) => ({ value, words }));
+  const { who } = asked;
+  const isListed = who === null || who === "machine" || who === "stranger" || names.has(who);
+  return (
+    <form
+      class="filters"
+      method="get"
+      action="/console/audit-log"
+      aria-label="Filters"
+      hx-get="/console/audit-log"
+      hx-trigger="change, input delay:300ms from:#about"
+      hx-target="#results"
+      hx-select="#results"
+      hx-swap="outerHTML"
+      hx-push-url="true"
+    >
+      <Field
+        name="about"
+        label="About"
+        type="search"
+        value={asked.subject}
+        attributes={{ placeholder: "The id of what was changed", maxlength: "200" }}
+      />
+      <Choose
+        name="what"
+        label="What"
+        value={asked.noun ?? ""}
+        choices={[ANY, ...NOUNS.map((noun) => ({ value: noun, words: plain(noun) }))]}
+      />
+      <Choose
+        name="who"
+        label="Who"
+        value={who ?? ""}
+        choices={[
+          ANY,
+          ...people,
+          ...(isListed ? [] : [{ value: who, words: who }]),
+          { value: "machine", words: "The machine's operator" },
+          { value: "stranger", words: "Strangers" },
+        ]}
+      />
+      <button type="submit">Show</button>
+    </form>
+  );
+};
+
+const Who = ({ actor, names }: { actor: AuditEntry["actor"]; names: ReadonlyMap<string, string> }) => {
+  if (actor.id === null) return <strong>The machine's operator</strong>;
+  if (actor.kind === "stranger") {
+    return (
+      <>
+        <strong>Somebody</strong> at <Text of={actor.id} />
+      </>
+    );
+  }
+  return (
+    <a href={`/console/people/${actor.id}`}>
+      <Text of={names.get(actor.id) ?? actor.id} />
+    </a>
+  );
+};
+
+/** What was changed, unless it is the one who changed it. */
+const About = ({ entry: { actor, subject }, listed }: { entry: AuditEntry; listed: Listed }) => {
+  if (subject === actor.id) return null;
+  const name = listed.names.get(subject);
+  if (name === undefined) return <Id of={subject} />;
+  return (
+    <a href={`/console/people/${subject}`}>
+      <Text of={name} />
+    </a>
+  );
+};
+
+const EntryLine = ({ entry, listed }: { entry: AuditEntry; listed: Listed }) => {
+  const changes = changesOf(entry);
+  return (
+    <li>
+      <div>
+        <Who actor={entry.actor} names={listed.names} /> {WORDS[entry.action]}{" "}
+        <About entry={entry} listed={listed} />
+        {changes.length === 0 ? null : (
+          <details>
+            <summary class="quiet">
+              {changes.length === 1 ? "1 field" : `${changes.length} fields`} · {entry.action}
+            </summary>
+            <dl class="facts changes">
+              {changes.map(({ field, before, after }) => (
+                <div>
+                  <dt>{plain(field)}</dt>
+                  <dd>
+                    {before === null ? null : (
+                      <>
+                        <Text of={before} /> →{" "}
+                      </>
+                    )}
+                    {after === null ? "nothing" : <Text of={after} />}
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </details>
+        )}
+      </div>
+      <Time at={entry.recordedAt} />
+    </li>
+  );
+};
+
+type Change = { readonly field: string; readonly before: string | null; readonly after: string | null };
+
+/** Fields that are the same in every entry of a thing. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["object", "organisation_id"]);
+const VALUE_LENGTH_MAX = 300;
+
+/** The fields that an entry changed, as text; null where there was, or is, no value. */
+function changesOf({ before, after }: AuditEntry): readonly Change[] {
+  const [was, is] = [{ ...before }, { ...after }] as Readonly<Record<string, unknown>>[];
+  const fields = [...new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])];
+  return fields
+    .filter((field) => !LEFT_OUT.has(field) && !Bun.deepEquals(was?.[field], is?.[field]))
+    .map((field) => ({ field, before: textOf(was?.[field]), after: textOf(is?.[field]) }));
+}
+
+function textOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text;
+}

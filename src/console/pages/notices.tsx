@@ -1,0 +1,177 @@
+/** @jsxImportSource hono/jsx */
+import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
+import type { Notice as SentNotice } from "../../core/notice.ts";
+import {
+  chooseNotices,
+  type NoticeChoice,
+  type OwnNotices,
+  readOwnNotices,
+  timeOfDay,
+} from "../../services/notices/settings.ts";
+import { Card, Empty, Facts, Head, Notice, Table } from "../parts/blocks.tsx";
+import { Time } from "../parts/figures.tsx";
+import { Field, Form, type Problems } from "../parts/forms.tsx";
+import type { Page, Submission, Visit } from "../route.ts";
+
+/** How a person hears of what waits for them: the channels, the hours, and the last notices. */
+
+const PATH = "/console/settings/notices";
+
+export const showNotices = (visit: Visit) => noticesPage(visit, null, null);
+
+async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Refusal | null): Promise<Page> {
+  const own = await readOwnNotices(visit.ctx, visit.caller);
+  const isDone = visit.search.get("done") === "chosen" && refusal === null;
+  return {
+    title: "Notices",
+    section: null,
+    status: refusal ? statusOf(refusal.refused) : 200,
+    content: (
+      <>
+        <Head title="Notices" about="What Holdfast tells you without being asked, and when." />
+        {isDone ? <Notice kind="done">This is how you hear of things from now on.</Notice> : null}
+        <div class="columns">
+          <Card title="Channels and hours">
+            <ChoiceForm
+              visit={visit}
+              choice={tried ?? choiceOf(own)}
+              problems={refusal ? problemsOf(refusal) : {}}
+            />
+          </Card>
+          <Card title="What you hear of">
+            <Facts
+              of={[
+                ["Escalations", "At once, and when one has waited for 24 and 72 hours. From operator up."],
+                ["Trouble", "Endpoints that lose events, failed backups, what /readyz says. From admin up."],
+                ["Your account", "Reset links, and sign-ins from a new place, whatever you choose here."],
+              ]}
+            />
+            <p class="hint">
+              <a href="/docs/notices">More about notices</a>
+            </p>
+          </Card>
+        </div>
+        <Card title="The last notices to you">
+          <Recent of={own.recent} />
+        </Card>
+      </>
+    ),
+  };
+}
+
+const choiceOf = ({ settings }: OwnNotices): NoticeChoice => ({
+  email: settings.email,
+  sandbox: settings.sandbox,
+  from: timeOfDay(settings.fromMinute),
+  until: timeOfDay(settings.untilMinute),
+  timeZone: settings.timeZone,
+});
+
+type ChoiceProps = { visit: Visit; choice: NoticeChoice; problems: Problems };
+
+const ChoiceForm = ({ visit, choice, problems }: ChoiceProps) => (
+  <Form by={visit} action={PATH} label="Channels and hours">
+    {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+    {visit.ctx.notices.email === null ? (
+      <Notice kind="note">
+        This instance has no mail server, so no mail is sent. Its operator sets{" "}
+        <a href="/docs/configuration">HOLDFAST_SMTP_URL</a>.
+      </Notice>
+    ) : null}
+    <Check name="email" label={`E-mail to ${visit.user.email}`} isOn={choice.email} />
+    <Check name="sandbox" label="Of the sandbox too" isOn={choice.sandbox} />
+    <Field
+      name="from"
+      label="From"
+      type="time"
+      value={choice.from}
+      problem={problems.from}
+      hint="What comes outside these hours waits until they begin. Leave both empty for all hours."
+    />
+    <Field name="until" label="Until" type="time" value={choice.until} problem={problems.until} />
+    <Field
+      name="time_zone"
+      label="Time zone"
+      required
+      value={choice.timeZone}
+      problem={problems.time_zone}
+      hint="Such as Europe/Berlin."
+      attributes={{ maxlength: "64", autocomplete: "off" }}
+    />
+    <button type="submit" class="primary">
+      Save
+    </button>
+  </Form>
+);
+
+const Check = ({ name, label, isOn }: { name: string; label: string; isOn: boolean }) => (
+  <label class="tick">
+    <input type="checkbox" name={name} value="on" checked={isOn} /> {label}
+  </label>
+);
+
+const Recent = ({ of }: { of: readonly SentNotice[] }) =>
+  of.length === 0 ? (
+    <Empty title="No notice yet">The first one comes when an escalation waits for a decision.</Empty>
+  ) : (
+    <Table
+      label="The last notices to you"
+      columns={["About", "Outcome", "Made", "By", "Answer"]}
+      wide={["By", "Answer"]}
+      rows={of.map((notice) => [
+        aboutWords(notice),
+        statusWords(notice),
+        <Time at={notice.createdAt} />,
+        "E-mail",
+        notice.answer ?? "",
+      ])}
+    />
+  );
+
+function aboutWords({ about, mode }: SentNotice): string {
+  switch (about.kind) {
+    case "escalations": {
+      const what = about.count === 1 ? "An escalation" : `${about.count} escalations`;
+      const since = about.waitedHours === 0 ? "" : `, after ${about.waitedHours} hours`;
+      return `${what}${since}${mode === "sandbox" ? " (sandbox)" : ""}`;
+    }
+    case "events_lost":
+      return `The endpoint ${about.webhookId} lost an event`;
+    case "trouble":
+      return `Trouble: ${about.name}`;
+    case "password_reset":
+      return "A reset link";
+    case "new_sign_in":
+      return "A sign-in from a new place";
+  }
+}
+
+const STATUS_WORDS = {
+  pending: "waits",
+  delivered: "delivered",
+  failed: "failed, is tried again",
+  exhausted: "failed for good",
+  dropped: "not needed any more",
+} as const satisfies Record<SentNotice["status"], string>;
+
+const statusWords = ({ status, attempts }: SentNotice): string =>
+  attempts > 1 ? `${STATUS_WORDS[status]}, ${attempts} attempts` : STATUS_WORDS[status];
+
+/** What is wrong, beside its field. */
+function problemsOf({ message }: Refusal): Problems {
+  const [, name = "", problem = message] = /^(from|until|time_zone): (.*)$/s.exec(message) ?? [];
+  return { [name]: problem };
+}
+
+export async function sendNotices(submission: Submission) {
+  const { ctx, caller, fields } = submission;
+  const choice: NoticeChoice = {
+    email: fields.email === "on",
+    sandbox: fields.sandbox === "on",
+    from: fields.from ?? "",
+    until: fields.until ?? "",
+    timeZone: fields.time_zone ?? "",
+  };
+  const chosen = await chooseNotices(ctx, caller, choice);
+  return isRefusal(chosen) ? noticesPage(submission, choice, chosen) : { to: `${PATH}?done=chosen` };
+}

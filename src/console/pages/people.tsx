@@ -1,0 +1,219 @@
+/** @jsxImportSource hono/jsx */
+import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
+import { ROLES, type Role } from "../../core/roles.ts";
+import { inviteUser } from "../../services/admin/invitations.ts";
+import { listPeople, type Person, rolesGivenBy } from "../../services/console/people.ts";
+import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
+import { Text, Time } from "../parts/figures.tsx";
+import { Choose, Field, Form } from "../parts/forms.tsx";
+import type { Markup } from "../parts/markup.ts";
+import { Secret } from "../parts/secret.tsx";
+import { problemsOf } from "../problems.ts";
+import type { Page, Submission, Visit } from "../route.ts";
+
+/** The people of the organisation, and how somebody is invited. */
+
+/** What each role may do, besides what the one before may. */
+export const ROLE_WORDS: Readonly<Record<Role, string>> = {
+  viewer: "reads everything",
+  operator: "opens, verifies and settles warrants, decides escalations, pauses agents",
+  admin: "manages agents, keys, policies, money, the kill switch, and people below admin",
+  owner: "manages everybody, the passkey threshold and the second factor",
+};
+
+const roleChoices = (roles: readonly Role[]) =>
+  roles.map((role) => ({ value: role, words: `${role}: ${ROLE_WORDS[role]}` }));
+
+export async function showPeople(visit: Visit): Promise<Page | Refusal> {
+  const after = visit.search.get("after") || null;
+  const listed = await listPeople(visit.ctx, visit.caller, after);
+  if (isRefusal(listed)) return listed;
+  const { people, hasMore } = listed;
+  const last = people.at(-1);
+  return {
+    title: "People",
+    section: "people",
+    content: (
+      <>
+        <Head
+          title="People"
+          about="Who signs in to this organisation. Agents have API keys, and are not here."
+          actions={
+            <>
+              <a class="button" href="/console/audit-log">
+                Audit log
+              </a>
+              <a class="button primary" href="/console/people/new">
+                Invite somebody
+              </a>
+            </>
+          }
+        />
+        {visit.search.get("done") === "removed" ? (
+          <Notice kind="done">They are removed, and signed out everywhere.</Notice>
+        ) : null}
+        <Card>
+          {people.length === 0 ? (
+            <Empty title="Nobody is here">
+              <p>
+                These are all. <a href="/console/people">Back to the first page</a>
+              </p>
+            </Empty>
+          ) : (
+            <Table
+              label="People"
+              columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
+              wide={["Passkeys"]}
+              rows={people.map((person) => rowOf(person, visit.user.id))}
+            />
+          )}
+          <Pager
+            newer={after === null ? null : "/console/people"}
+            older={hasMore && last ? `/console/people?after=${last.user.id}` : null}
+          />
+        </Card>
+      </>
+    ),
+  };
+}
+
+const rowOf = ({ user, isInvited, passkeys, lastSignInAt }: Person, ownId: string): readonly Markup[] => [
+  <>
+    <a href={`/console/people/${user.id}`}>
+      <Text of={user.name} />
+    </a>
+    {user.id === ownId ? <span class="quiet"> (you)</span> : null}
+  </>,
+  <span class="badge">{user.role}</span>,
+  <Text of={user.email} />,
+  <LastSignIn isInvited={isInvited} at={lastSignInAt} />,
+  String(passkeys),
+];
+
+export const LastSignIn = ({ isInvited, at }: { isInvited: boolean; at: number | null }) => {
+  if (isInvited) return <span class="badge verifying">invited</span>;
+  return at === null ? <span class="quiet">not lately</span> : <Time at={at} />;
+};
+
+type Fields = Readonly<Record<string, string>>;
+
+export const showInvitation = (visit: Visit): Promise<Page> => invitationPage(visit, {}, null);
+
+async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | null): Promise<Page> {
+  const problems = refusal ? problemsOf(refusal, ["email", "name", "role"]) : {};
+  return {
+    title: "Invite somebody",
+    section: "people",
+    status: refusal ? statusOf(refusal.refused) : 200,
+    content: (
+      <>
+        <Head
+          title="Invite somebody"
+          about="You get a link to hand over. By it they choose their password, which nobody else ever knows."
+        />
+        <div class="halves">
+          <Card>
+            <Form by={visit} action="/console/people/new" label="Invite somebody">
+              {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+              <Field
+                name="name"
+                label="Name"
+                required
+                value={fields.name}
+                problem={problems.name}
+                attributes={{ maxlength: "200", autocomplete: "off" }}
+              />
+              <Field
+                name="email"
+                label="E-mail"
+                type="email"
+                required
+                value={fields.email}
+                problem={problems.email}
+                hint="They sign in with it. Where mail is set up, the link goes there too."
+                attributes={{ maxlength: "254", autocomplete: "off" }}
+              />
+              <Choose
+                name="role"
+                label="Role"
+                value={fields.role ?? "viewer"}
+                problem={problems.role}
+                hint="Each role may also do what the ones before it may. You can change it later."
+                choices={roleChoices(rolesGivenBy(visit.caller))}
+              />
+              <button type="submit" class="primary wide">
+                Make the invitation
+              </button>
+            </Form>
+          </Card>
+          <Card title="Who may do what">
+            <dl class="facts">
+              {ROLES.map((role) => (
+                <div>
+                  <dt>{role}</dt>
+                  <dd>{ROLE_WORDS[role]}</dd>
+                </div>
+              ))}
+            </dl>
+            <p class="hint">
+              <a href="/docs/people">People and authority</a>
+            </p>
+          </Card>
+        </div>
+      </>
+    ),
+  };
+}
+
+export async function sendInvitation(submission: Submission): Promise<Page> {
+  const { ctx, caller, fields } = submission;
+  const invited = await inviteUser(ctx, caller, {
+    organisation_id: caller.organisationId,
+    email: fields.email ?? "",
+    name: (fields.name ?? "").trim(),
+    // The verb refuses what is no role.
+    role: fields.role as Role,
+  });
+  if (isRefusal(invited)) return invitationPage(submission, fields, invited);
+  const { user, link } = invited;
+  return linkPage({
+    title: `${user.name} is invited`,
+    about: `As ${user.role}. They choose a password by this link, and then sign in.`,
+    link,
+    back: `/console/people/${user.id}`,
+  });
+}
+
+/** Shows a one-time link. It is the answer to a form, so no address shows it again. */
+export const linkPage = ({
+  title,
+  about,
+  link,
+  back,
+}: {
+  title: string;
+  about: string;
+  link: { readonly url: string; readonly expires_at: string };
+  back: string;
+}): Page => ({
+  title,
+  section: "people",
+  hasSecret: true,
+  content: (
+    <>
+      <Head title={<Text of={title} />} about={about} />
+      <Card>
+        <Notice kind="note">
+          Whoever has the link can choose the password: hand it over where nobody else reads it.
+        </Notice>
+        <Secret label="The link" of={link.url} />
+        <p class="hint">
+          It is good once, until <Time at={Date.parse(link.expires_at)} />. A newer link ends it.
+        </p>
+        <p>
+          <a href={back}>Their page</a> · <a href="/console/people">All people</a>
+        </p>
+      </Card>
+    </>
+  ),
+});

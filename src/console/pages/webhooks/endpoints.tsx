@@ -1,0 +1,188 @@
+/** @jsxImportSource hono/jsx */
+import { isRefusal, type Refusal, statusOf } from "../../../core/errors.ts";
+import { EVENT_TYPES } from "../../../core/warrant.ts";
+import type { WebhookEndpoint } from "../../../core/webhook.ts";
+import { createWebhook } from "../../../services/admin/webhooks.ts";
+import { readDeliveries, readEndpoints } from "../../../services/console/webhooks.ts";
+import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
+import { Text, Time } from "../../parts/figures.tsx";
+import { Field, Form } from "../../parts/forms.tsx";
+import { Secret } from "../../parts/secret.tsx";
+import type { Submission, Visit } from "../../route.ts";
+import { DeliveryTable } from "./deliveries.tsx";
+
+/** The endpoints that events are sent to, and the form that makes one. */
+
+const NEWEST = { webhookId: null, status: null, event: null, olderThan: null };
+
+export async function showEndpoints(visit: Visit) {
+  const endpoints = await readEndpoints(visit.ctx, visit.caller);
+  if (isRefusal(endpoints)) return endpoints;
+  const newest = await readDeliveries(visit.ctx, visit.caller, NEWEST);
+  if (isRefusal(newest)) return newest;
+  return {
+    title: "Webhooks",
+    section: "webhooks",
+    content: (
+      <>
+        <Head
+          title="Webhooks"
+          about={
+            <>
+              Events are sent to your servers, signed. <a href="/docs/webhooks">How to receive them</a>
+            </>
+          }
+          actions={
+            <a class="button primary" href="/console/webhooks/new">
+              Add an endpoint
+            </a>
+          }
+        />
+        <Card title="Endpoints">
+          <div id="endpoints" data-live="webhooks">
+            {endpoints.length === 0 ? <NoEndpoint /> : <Endpoints of={endpoints} />}
+          </div>
+        </Card>
+        <Card
+          title="Latest deliveries"
+          aside={newest.deliveries.length > 0 ? <a href="/console/deliveries">All of them</a> : null}
+        >
+          <div id="latest" data-live="deliveries">
+            {newest.deliveries.length === 0 ? (
+              <Empty title="Nothing was sent yet">
+                <p>What is sent to your endpoints shows here, with each answer.</p>
+              </Empty>
+            ) : (
+              <DeliveryTable of={newest.deliveries.slice(0, 10)} endpoints={endpoints} />
+            )}
+          </div>
+        </Card>
+      </>
+    ),
+  } as const;
+}
+
+const NoEndpoint = () => (
+  <Empty title="No endpoint yet">
+    <p>An endpoint is a URL of yours that hears when a warrant is opened, checked, paid or refunded.</p>
+    <a class="button primary" href="/console/webhooks/new">
+      Add the first one
+    </a>
+  </Empty>
+);
+
+export const eventsOf = ({ events }: Pick<WebhookEndpoint, "events">): string =>
+  events.length === 0 ? "all events" : events.join(", ");
+
+export const EndpointBadge = ({ of }: { of: Pick<WebhookEndpoint, "disabled"> }) => (
+  <span class={of.disabled ? "badge" : "badge pass"}>{of.disabled ? "Disabled" : "Active"}</span>
+);
+
+const Endpoints = ({ of }: { of: readonly WebhookEndpoint[] }) => (
+  <Table
+    label="Endpoints"
+    columns={["URL", "Status", "Events", "Added"]}
+    wide={["Added"]}
+    rows={of.map((endpoint) => [
+      <a href={`/console/webhooks/${endpoint.id}`}>
+        <Text of={endpoint.url} />
+      </a>,
+      <EndpointBadge of={endpoint} />,
+      eventsOf(endpoint),
+      <Time at={endpoint.createdAt} />,
+    ])}
+  />
+);
+
+/** What was sent and refused. */
+type Tried = { readonly fields: Readonly<Record<string, string>>; readonly refusal: Refusal };
+
+export const showNewEndpoint = async (visit: Visit) => newEndpointPage(visit, null);
+
+function newEndpointPage(visit: Visit, tried: Tried | null) {
+  const problem = tried?.refusal.message ?? "";
+  const urlProblem = /^url: (.*)$/s.exec(problem)?.[1];
+  return {
+    title: "Add an endpoint",
+    section: "webhooks",
+    status: tried ? statusOf(tried.refusal.refused) : 200,
+    content: (
+      <>
+        <Head title="Add an endpoint" about={`It gets what happens in ${visit.caller.mode} from then on.`} />
+        <Card>
+          {problem !== "" && urlProblem === undefined ? <Notice kind="problem">{problem}</Notice> : null}
+          <Form by={visit} action="/console/webhooks/new" label="Add an endpoint">
+            <Field
+              name="url"
+              label="URL"
+              type="url"
+              required
+              value={tried?.fields.url ?? ""}
+              problem={urlProblem}
+              hint="Events are sent there as POST, signed with a secret that you see once."
+              attributes={{ placeholder: "https://…", maxlength: "2048", autocomplete: "off" }}
+            />
+            <fieldset>
+              <legend>Events</legend>
+              <p class="hint">Without a choice it gets all of them.</p>
+              {EVENT_TYPES.map((event) => (
+                <label class="check">
+                  <input
+                    type="checkbox"
+                    name={`event_${event}`}
+                    value="on"
+                    checked={tried?.fields[`event_${event}`] === "on"}
+                  />
+                  <code>{event}</code>
+                </label>
+              ))}
+            </fieldset>
+            <button type="submit" class="primary">
+              Add it
+            </button>
+          </Form>
+        </Card>
+      </>
+    ),
+  } as const;
+}
+
+export async function sendNewEndpoint(submission: Submission) {
+  const { ctx, caller, fields } = submission;
+  const made = await createWebhook(ctx, caller, {
+    organisation_id: caller.organisationId,
+    mode: caller.mode,
+    url: (fields.url ?? "").trim(),
+    events: EVENT_TYPES.filter((event) => fields[`event_${event}`] === "on"),
+  });
+  if (isRefusal(made)) return newEndpointPage(submission, { fields, refusal: made });
+  return {
+    title: "Endpoint added",
+    section: "webhooks",
+    status: 201,
+    hasSecret: true,
+    content: (
+      <>
+        <Head title="The endpoint is added" about={<Text of={made.url} />} />
+        <Card>
+          <Secret
+            label="Its signing secret"
+            of={made.secret}
+            kept="Give it to the receiver, which checks by it that a delivery is ours. Holdfast keeps it encrypted."
+          />
+          <Facts
+            of={[
+              ["Events", eventsOf(made)],
+              ["How to check it", <a href="/docs/webhooks">Signatures</a>],
+            ]}
+          />
+          <p class="actions">
+            <a class="button primary" href={`/console/webhooks/${made.id}`}>
+              I have saved it
+            </a>
+          </p>
+        </Card>
+      </>
+    ),
+  } as const;
+}

@@ -1,0 +1,62 @@
+/** @jsxImportSource hono/jsx */
+import { printable } from "../../core/hidden-characters.ts";
+import { displayAmount } from "../../core/money.ts";
+import { isoTime } from "../../core/time.ts";
+import type { State } from "../../core/warrant.ts";
+
+/** Values as people read them: amounts, times, states, and text that others wrote. */
+
+/** Text that others wrote: hidden characters are written out, and it is isolated from the direction of the text around it. */
+export const Text = ({ of }: { of: string }) => <bdi>{printable(of)}</bdi>;
+
+/** An amount in units. On hover it says the exact digits, as the API has them. */
+export const Amount = ({ of, asset }: { of: bigint; asset: string }) => (
+  <span class="amount" title={`${of} in the smallest unit of ${asset}`}>
+    {displayAmount(of, asset).replace(/ (?=[^ ]+$)/, "\u00a0")}
+  </span>
+);
+
+const UTC = new Intl.DateTimeFormat("en-GB", {
+  ...{ timeZone: "UTC", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" },
+});
+
+/** A time. The script writes it in the zone of whoever reads; on hover it is in UTC. */
+export const Time = ({ at }: { at: number }) => (
+  <time datetime={isoTime(at)} title={`${isoTime(at).replace("T", " ").slice(0, 19)} UTC`}>
+    {UTC.format(at)} UTC
+  </time>
+);
+
+export const STATE_WORDS: Readonly<Record<State, string>> = {
+  held: "Held",
+  verifying: "Verifying",
+  released: "Released",
+  partially_released: "Partially released",
+  escalated: "Escalated",
+  refunded: "Refunded",
+  expired: "Expired",
+  frozen: "Frozen",
+  disputed: "Disputed",
+};
+
+export const StateBadge = ({ state }: { state: State }) => (
+  <span class={`badge ${state}`}>{STATE_WORDS[state]}</span>
+);
+
+/** `status_mismatch` → status mismatch. The code itself is what the API has, so it shows on hover. */
+export const Reason = ({ code }: { code: string }) => (
+  <span class="reason" title={code}>
+    {code.replaceAll("_", " ")}
+  </span>
+);
+
+/** An id or a hash, which people copy and do not read. */
+export const Id = ({ of }: { of: string }) => <code class="id">{of}</code>;
+
+/** A share in basis points: 2500 → 25 %. */
+export const percent = (bps: number): string => `${bps / 100} %`;
+
+/** A sentence of ours that names fields between backquotes. */
+export const Sentence = ({ of }: { of: string }) => (
+  <>{of.split("`").map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</>
+);

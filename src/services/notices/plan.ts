@@ -1,0 +1,147 @@
+import { isRefusal } from "../../core/errors.ts";
+import { derivedId } from "../../core/ids.ts";
+import {
+  type Channel,
+  NAMED_MAX,
+  newNotice,
+  nextOfPlan,
+  noticeSettingsOf,
+  type PlannedNotice,
+} from "../../core/notice.ts";
+import { MINUTE_MS } from "../../core/time.ts";
+import type { Deletion, Put } from "../../store/change.ts";
+import type { NoticeReader } from "../../store/needs.ts";
+import type { Scope } from "../../store/scope.ts";
+import type { Decision } from "../../store/store.ts";
+import type { Context } from "../context.ts";
+
+/** How many escalations one commit plans further, and how many commits a run makes for a scope. */
+const STEP = 200;
+const STEPS_MAX = 50;
+/**
+ * After a notice of an organisation and mode, what else is raised there is gathered for so long. So a flood of escalations is
+ * no flood of notices.
+ */
+const GATHER_MS = 5 * MINUTE_MS;
+/** How many scopes are remembered as having had a notice. Where there are more, all are forgotten. */
+const REMEMBERED_MAX = 10_000;
+
+/**
+ * Makes the notices of escalations that people are to hear of: of new ones, and after a day and three days of those that still
+ * wait. An escalation that has ended meanwhile gets none.
+ *
+ * @param monotonicNow a clock that never jumps, in milliseconds
+ * @returns a run that may be called at any time; `now` is null where the clock is known to be wrong, and then no reminder is made.
+ *   It answers how many notices it made
+ */
+export function noticePlanner(
+  ctx: Context,
+  monotonicNow: () => number,
+): (now: number | null) => Promise<number> {
+  const gathering = new Map<string, number>();
+  return async (now) => {
+    const until = now ?? 0;
+    const scopes = await ctx.store.read(async ({ notices }) => {
+      const next = await notices.nextPlanAt();
+      return next === null || next > until ? [] : notices.scopesToPlan(until);
+    });
+    let made = 0;
+    for (const scope of scopes) {
+      const key = `${scope.organisationId} ${scope.mode}`;
+      const since = gathering.get(key);
+      if (since !== undefined && monotonicNow() - since < GATHER_MS) continue;
+      // All that is due goes into one notice, which the first step makes with anything to tell.
+      let notices = 0;
+      for (let step = 0; step < STEPS_MAX; step++) {
+        const planned = await planStep(ctx, scope, until, notices === 0);
+        notices += planned.notices;
+        if (planned.plans < STEP) break;
+        await new Promise(setImmediate);
+      }
+      made += notices;
+      if (gathering.size >= REMEMBERED_MAX) gathering.clear();
+      if (notices > 0) gathering.set(key, monotonicNow());
+    }
+    return made;
+  };
+}
+
+type Step = { readonly plans: number; readonly notices: number };
+
+/** Plans escalations of one organisation and mode further, in one commit; with `tells`, it makes the notices of all that are due. */
+async function planStep(ctx: Context, scope: Scope, until: number, tells: boolean): Promise<Step> {
+  const { plans, waiting, all } = await ctx.store.read(async ({ notices, escalations }) => {
+    const planned = await notices.planned(scope, until, STEP);
+    const found = await Promise.all(planned.map(({ id }) => escalations.get(id)));
+    const waits = found.filter((escalation) => escalation && escalation.status !== "resolved");
+    const ids = new Set(waits.map((escalation) => escalation?.id));
+    const full = planned.length === STEP;
+    return { plans: planned, waiting: ids, all: full ? await notices.plannedCount(scope, until) : STEP };
+  });
+  const made = await ctx.store.execute({
+    scope,
+    needs: { plannedNotices: plans.map(({ id }) => id), readers: "operator" },
+    decide({ plannedNotices, readers }, now): Decision<Step> {
+      const put: Put[] = [];
+      const deleted: Deletion[] = [];
+      const byHours = new Map<number, PlannedNotice[]>();
+      for (const plan of plannedNotices) {
+        const { hours, next } = nextOfPlan(plan, until);
+        const goesOn = waiting.has(plan.id) && next !== null;
+        if (goesOn) put.push({ kind: "plannedNotice", before: plan, row: next });
+        else deleted.push({ kind: "plannedNotice", row: plan });
+        if (waiting.has(plan.id)) byHours.set(hours, [...(byHours.get(hours) ?? []), plan]);
+      }
+      const notices = tells
+        ? [...byHours].flatMap(([hours, of]) =>
+            noticesOf(ctx, scope, readers, { hours, of, others: all - STEP }, now),
+          )
+        : [];
+      const answer = { plans: plans.length, notices: notices.length };
+      return { answer, change: { put: [...put, ...notices], deleted } };
+    },
+  });
+  if (isRefusal(made)) throw new Error(made.message);
+  return made;
+}
+
+/** Escalations that have waited equally long, and how many others are due that this step has not read. */
+type Gathered = { readonly hours: number; readonly of: readonly PlannedNotice[]; readonly others: number };
+
+/** One notice for each reader and channel. */
+function noticesOf(
+  ctx: Context,
+  scope: Scope,
+  readers: readonly NoticeReader[],
+  { hours: waitedHours, of: plans, others }: Gathered,
+  now: number,
+): readonly Put[] {
+  const [first] = plans;
+  if (!first) return [];
+  const { organisationId, mode } = scope;
+  const escalationIds = plans.slice(0, NAMED_MAX).map(({ id }) => id);
+  const about = { kind: "escalations", escalationIds, count: plans.length + others, waitedHours } as const;
+  return readers
+    .filter(({ settings }) => mode === "live" || settings?.sandbox !== false)
+    .flatMap((reader) =>
+      channelsTo(ctx, reader).map((channel): Put => {
+        const salt = `${reader.user.id} ${channel} ${waitedHours}`;
+        const row = newNotice({
+          id: derivedId("notice", first.id, salt),
+          ...{ organisationId, mode, userId: reader.user.id, channel },
+          subject: `escalations ${waitedHours}`,
+          ...{ about, createdAt: now },
+        });
+        return { kind: "notice", before: null, row };
+      }),
+    );
+}
+
+/** The channels by which a person hears of things. */
+export function channelsTo(
+  { notices }: Pick<Context, "notices">,
+  { user, settings }: NoticeReader,
+): readonly Channel[] {
+  const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
+  return notices.email !== null && chosen.email ? ["email"] : [];
+}

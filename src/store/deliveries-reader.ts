@@ -1,0 +1,65 @@
+import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
+import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
+import type { Scope } from "./scope.ts";
+
+/** The part of the reads that is about what is sent to others: events to endpoints, and notices to people. */
+export interface DeliveriesReader {
+  readonly webhooks: {
+    get(id: string): Promise<WebhookEndpoint | null>;
+    list(scope: Scope): Promise<readonly WebhookEndpoint[]>;
+    /** The enabled endpoints of all organisations, in order of id. */
+    enabled(): Promise<readonly WebhookEndpoint[]>;
+    /** The endpoints of all organisations to which a delivery is due at this time. */
+    withWork(now: number): Promise<readonly WebhookEndpoint[]>;
+  };
+  readonly deliveries: {
+    get(id: string): Promise<WebhookDelivery | null>;
+    /** The most recent ones, of all endpoints or of one, newest first. */
+    list(scope: Scope, limit: number, webhookId?: string): Promise<readonly WebhookDelivery[]>;
+    /** Those of all endpoints that come after one in that order; without one, from the newest on. */
+    olderThan(
+      scope: Scope,
+      delivery: Pick<WebhookDelivery, "id" | "createdAt"> | null,
+      limit: number,
+    ): Promise<readonly WebhookDelivery[]>;
+    /**
+     * The deliveries that are due to an endpoint, the longest waiting first. A later event of a warrant is
+     * not due before the first attempt of an earlier one has ended.
+     */
+    due(webhookId: string, now: number, limit: number): Promise<readonly WebhookDelivery[]>;
+    /** Deliveries whose attempt should have ended by this time. */
+    cutOff(time: number, limit: number): Promise<readonly WebhookDelivery[]>;
+    /** Deliveries whose attempt should end, or begin, only after these times. */
+    beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly WebhookDelivery[]>;
+    /**
+     * The exhausted deliveries to an endpoint that were made since this time, oldest first. An event that was
+     * delivered later is left out.
+     */
+    exhaustedSince(webhookId: string, since: number, limit: number): Promise<readonly WebhookDelivery[]>;
+    /** How many deliveries wait for an attempt or have one under way. */
+    waiting(): Promise<number>;
+    /** When the next attempt of any delivery is due, epoch milliseconds; null where none is planned. */
+    nextAttemptAt(): Promise<number | null>;
+  };
+  readonly notices: {
+    settingsOf(userId: string): Promise<NoticeSettings | null>;
+    /** When people are to hear of an escalation next, epoch milliseconds; null where of none. */
+    nextPlanAt(): Promise<number | null>;
+    /** The organisations and modes with escalations of which people are to hear now; those of live come first. */
+    scopesToPlan(now: number): Promise<readonly Scope[]>;
+    planned(scope: Scope, now: number, limit: number): Promise<readonly PlannedNotice[]>;
+    plannedCount(scope: Scope, now: number): Promise<number>;
+    /** When the next attempt of any notice is due, epoch milliseconds; null where none is planned. */
+    nextAttemptAt(): Promise<number | null>;
+    /** The organisations and modes that have notices to send now; those of live come first. */
+    scopesToSend(now: number): Promise<readonly Scope[]>;
+    /** The notices that are due in a scope, the longest waiting first. */
+    due(scope: Scope, now: number, limit: number): Promise<readonly Notice[]>;
+    /** Notices whose attempt should have ended by this time. */
+    cutOff(time: number, limit: number): Promise<readonly Notice[]>;
+    /** Notices whose attempt should end, or begin, only after these times. */
+    beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly Notice[]>;
+    /** The most recent ones to a person, newest first. */
+    ofUser(userId: string, limit: number): Promise<readonly Notice[]>;
+  };
+}

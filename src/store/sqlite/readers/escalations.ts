@@ -1,0 +1,70 @@
+import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
+import { ESCALATION_STATUSES, type Escalation } from "../../../core/escalation.ts";
+import type { Scope } from "../../scope.ts";
+import { finding, keyed } from "../find-by-key.ts";
+import type { Tables } from "../open.ts";
+import { fieldsOf } from "../rows.ts";
+import { escalations } from "../tables/ledger.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
+
+export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {
+  const inStatus = ({ organisationId, mode }: Scope, status: Escalation["status"], limit: number) =>
+    tables
+      .select()
+      .from(escalations)
+      .where(
+        and(
+          eq(escalations.organisationId, organisationId),
+          eq(escalations.mode, mode),
+          eq(escalations.status, status),
+        ),
+      )
+      // Of escalations that wait, the longest waiting comes first; of resolved ones, the latest.
+      .orderBy(status === "resolved" ? desc(escalations.id) : asc(escalations.id))
+      .limit(limit)
+      .all();
+  const byId = finding(() =>
+    tables.select(fieldsOf(escalations)).from(escalations).where(keyed(escalations.id)).prepare(),
+  );
+  const waits = sql`${escalations.status} <> 'resolved'`;
+  return {
+    get: byId,
+    waitingOf: (warrantId) =>
+      tables
+        .select(fieldsOf(escalations))
+        .from(escalations)
+        .where(and(eq(escalations.warrantId, warrantId), waits))
+        .get() ?? null,
+    waiting: (before, after, limit) =>
+      tables
+        .select(fieldsOf(escalations))
+        .from(escalations)
+        .where(
+          and(
+            waits,
+            lt(escalations.createdAt, before),
+            after === null
+              ? undefined
+              : sql`(${escalations.createdAt}, ${escalations.id}) > (${after.createdAt}, ${after.id})`,
+          ),
+        )
+        .orderBy(asc(escalations.createdAt), asc(escalations.id))
+        .limit(limit)
+        .all(),
+    oldestWaitingAt: () =>
+      tables
+        .select({ createdAt: escalations.createdAt })
+        .from(escalations)
+        .where(waits)
+        .orderBy(asc(escalations.createdAt), asc(escalations.id))
+        .limit(1)
+        .get()?.createdAt ?? null,
+    list: (scope, limit) => {
+      const rows: Escalation[] = [];
+      for (const status of ESCALATION_STATUSES) {
+        if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length));
+      }
+      return rows;
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { and, asc, count, desc, eq, getTableColumns, isNotNull, lte } from "drizzle-orm";
+import type { Scope } from "../../scope.ts";
+import { lazily } from "../lazily.ts";
+import type { Connection } from "../open.ts";
+import { selectRows } from "../select-rows.ts";
+import { noticeSettings, notices, plannedNotices } from "../tables/notices.ts";
+import type { SqliteReader } from "./sqlite-reader.ts";
+
+const plansDue = ({ organisationId, mode }: Scope, now: number) =>
+  and(
+    eq(plannedNotices.organisationId, organisationId),
+    eq(plannedNotices.mode, mode),
+    lte(plannedNotices.dueAt, now),
+  );
+
+export function createNoticesReader({ tables, raw }: Connection): SqliteReader["notices"] {
+  // The scopes one after the other, each found by the index: it costs as much as there are scopes, not as there are rows.
+  const scopesWhere = (table: string, column: string) =>
+    lazily(() => {
+      const statement = raw.prepare<Scope, [bigint]>(
+        `SELECT organisations.id AS organisationId, modes.value AS mode
+         FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations
+         WHERE EXISTS (SELECT 1 FROM ${table} WHERE organisation_id = organisations.id AND mode = modes.value
+                       AND ${column} IS NOT NULL AND ${column} <= ?)
+         ORDER BY modes.key, organisations.id`,
+      );
+      return (now: number) => statement.all(BigInt(now));
+    });
+  const timed = (condition: string) =>
+    lazily(() => selectRows(raw, getTableColumns(notices), `WHERE ${condition} ? LIMIT ?`));
+  const first = (table: string, column: string) =>
+    lazily(() => {
+      const statement = raw.prepare<{ at: bigint }, []>(
+        `SELECT ${column} AS at FROM ${table} WHERE ${column} IS NOT NULL ORDER BY ${column} LIMIT 1`,
+      );
+      return () => {
+        const at = statement.get()?.at;
+        return at === undefined ? null : Number(at);
+      };
+    });
+  const claimedAfter = timed("claimed_until IS NOT NULL AND claimed_until >");
+  const scheduledAfter = timed("next_attempt_at IS NOT NULL AND next_attempt_at >");
+  return {
+    settingsOf: (userId) =>
+      tables.select().from(noticeSettings).where(eq(noticeSettings.userId, userId)).get() ?? null,
+    nextPlanAt: first("planned_notices", "due_at"),
+    scopesToPlan: scopesWhere("planned_notices", "due_at"),
+    plannedCount: (scope, now) =>
+      tables.select({ count: count() }).from(plannedNotices).where(plansDue(scope, now)).get()?.count ?? 0,
+    planned: (scope, now, limit) =>
+      tables
+        .select()
+        .from(plannedNotices)
+        .where(plansDue(scope, now))
+        .orderBy(asc(plannedNotices.dueAt), asc(plannedNotices.id))
+        .limit(limit)
+        .all(),
+    nextAttemptAt: first("notices", "next_attempt_at"),
+    scopesToSend: scopesWhere("notices", "next_attempt_at"),
+    due: ({ organisationId, mode }, now, limit) =>
+      tables
+        .select()
+        .from(notices)
+        .where(
+          and(
+            eq(notices.organisationId, organisationId),
+            eq(notices.mode, mode),
+            isNotNull(notices.nextAttemptAt),
+            lte(notices.nextAttemptAt, now),
+          ),
+        )
+        .orderBy(asc(notices.nextAttemptAt), asc(notices.id))
+        .limit(limit)
+        .all(),
+    cutOff: timed("claimed_until IS NOT NULL AND claimed_until <="),
+    beyond: (claimedUntil, nextAt, limit) => [
+      ...claimedAfter(claimedUntil, limit),
+      ...scheduledAfter(nextAt, limit),
+    ],
+    ofUser: (userId, limit) =>
+      tables
+        .select()
+        .from(notices)
+        .where(eq(notices.userId, userId))
+        .orderBy(desc(notices.createdAt), desc(notices.id))
+        .limit(limit)
+        .all(),
+  };
+}

@@ -1,0 +1,20 @@
+import { type AnyColumn, asc, desc, gt, lt, type SQL, type SQLWrapper } from "drizzle-orm";
+import type { Cursor } from "../../reader.ts";
+
+/** How a page is read: newest first, except that the next newer rows are found oldest first. */
+type Reading = { readonly bounds: SQL | undefined; readonly order: SQL; readonly isBackwards: boolean };
+
+/** @param keyOf what a cursor's row is compared by; by default its id */
+export function readingOf(
+  column: AnyColumn,
+  { olderThan, newerThan }: Cursor,
+  keyOf: (id: string) => string | SQLWrapper = (id) => id,
+): Reading {
+  if (newerThan !== undefined)
+    return { bounds: gt(column, keyOf(newerThan)), order: asc(column), isBackwards: true };
+  const bounds = olderThan === undefined ? undefined : lt(column, keyOf(olderThan));
+  return { bounds, order: desc(column), isBackwards: false };
+}
+
+export const newestFirst = <Row>({ isBackwards }: Reading, rows: readonly Row[]): readonly Row[] =>
+  isBackwards ? rows.toReversed() : rows;

@@ -1,0 +1,88 @@
+/**
+ * `bun run browser`: a person chooses in headless Chromium how they hear of things. axe looks at the page, light and dark, and
+ * finds nothing serious.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { claimNotice, endNotice, newNotice } from "../../src/core/notice.ts";
+import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
+import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
+import { type Service, startTestServer } from "../support/server.ts";
+
+const PATH = "/console/settings/notices";
+
+let service: Service;
+let chromium: Awaited<ReturnType<typeof openChromium>>;
+let page: Page;
+let base: string;
+let home: TestOrganisation;
+const problems: string[] = [];
+beforeAll(async () => {
+  service = await startTestServer();
+  home = await service.organisation();
+  base = `http://localhost:${new URL(service.url).port}`;
+  chromium = await openChromium(problems);
+  page = await chromium.openPage();
+}, WALK_MS);
+afterAll(async () => {
+  await chromium?.close();
+  await service?.close();
+});
+
+/** Writes two notices to the owner: one was delivered, and one is tried again. */
+async function wereTold(): Promise<void> {
+  const { id: userId } = home.people.owner;
+  const scope = { organisationId: home.id, mode: "live" } as const;
+  const createdAt = Date.now();
+  const about = { kind: "escalations", escalationIds: ["esc_1"], count: 1, waitedHours: 24 } as const;
+  const made = newNotice({ id: "ntc_1", ...scope, userId, channel: "email", subject: "", about, createdAt });
+  const delivered = { outcome: "delivered", answer: "250 2.0.0 Ok: queued as 4F1A2", durationMs: 9 } as const;
+  const failed = { outcome: "failed", answer: "421 4.7.0 Try again later", durationMs: 9 } as const;
+  const rows = [
+    endNotice(claimNotice(made, createdAt)!, delivered, createdAt),
+    {
+      ...endNotice(claimNotice(made, createdAt)!, failed, createdAt + 86_400_000),
+      ...{ id: "ntc_2", about: { kind: "trouble", name: "disk", message: "" } as const },
+    },
+  ];
+  await service.ctx.store.execute({
+    scope,
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: { put: rows.map((row) => ({ kind: "notice", before: null, row })) },
+    }),
+  });
+}
+
+test(
+  "a person chooses their hours, and sees what they were told",
+  async () => {
+    await page.goto(base + PATH);
+    await page.fill("#email", home.people.owner.email);
+    await page.fill("#password", PASSWORD);
+    await page.click("button[type=submit]");
+    await page.getByRole("heading", { name: "Notices", exact: true }).waitFor();
+    await page.getByText("No notice yet").waitFor();
+    await wereTold();
+    await page.reload();
+    await page.getByText("An escalation, after 24 hours").waitFor();
+    await expectCareOf(page, base, PATH);
+    await page.fill("#from", "08:00");
+    await page.fill("#until", "18:30");
+    await page.fill("#time_zone", "Europe/Nowhere");
+    await page.click("button:has-text('Save')");
+    await page.locator("#time_zone-problem").waitFor();
+    expect(await page.inputValue("#until")).toBe("18:30");
+    await page.fill("#time_zone", "Europe/Berlin");
+    await page.uncheck("input[name=sandbox]");
+    await page.click("button:has-text('Save')");
+    await page.getByText("This is how you hear of things from now on.").waitFor();
+    const { id } = home.people.owner;
+    expect(service.ctx.reader.notices.settingsOf(id)).toMatchObject({
+      ...{ email: true, sandbox: false, fromMinute: 480, untilMinute: 1110, timeZone: "Europe/Berlin" },
+    });
+    expect(problems).toEqual([]);
+  },
+  WALK_MS,
+);
