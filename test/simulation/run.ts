@@ -43,6 +43,7 @@ type Pending = {
   readonly request: VerifyRequest;
   readonly version: number;
   readonly answer: Promise<Answer | Refusal>;
+  readonly follow: () => void;
   readonly release: () => void;
 };
 
@@ -347,7 +348,9 @@ export class Run {
     this.gates.set(name, { begun: () => begun.resolve("begun"), go: gate.promise });
     if (!hangs) gate.resolve();
     const sourceUrl = `http://source.example/?${encodeURIComponent(name)}#${encodeURIComponent(JSON.stringify(script))}`;
-    const answer = verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, idempotency);
+    const { result: answer, follow } = this.store.lasting(() =>
+      verifyWarrant(this.ctx, caller, { warrantId, sourceUrl, ifMatch }, idempotency),
+    );
     const first = await Promise.race([answer, begun.promise]);
     return async () => {
       const expected = this.model.beginVerify(request, this.ctx.now());
@@ -357,7 +360,7 @@ export class Run {
         return this.compare(request, first, expected);
       }
       const version = this.model.warrants.get(warrantId)?.version ?? 0;
-      const check = { request, version, answer, release: gate.resolve };
+      const check = { request, version, answer, follow, release: gate.resolve };
       this.pending.push(check);
       if (hangs) return;
       const judge = await this.sendFinish(check);
@@ -369,6 +372,7 @@ export class Run {
     if (!check) return NOTHING;
     const { request, version } = check;
     this.pending = this.pending.filter((other) => other !== check);
+    check.follow();
     check.release();
     const answer = await check.answer;
     return () => this.compare(request, answer, this.model.completeVerify(request, version, this.ctx.now()));
