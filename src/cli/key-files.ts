@@ -10,9 +10,10 @@ export const KEY_FILES: Readonly<Record<KeyFileName, { can: string; setting: str
     without: "the webhook secrets cannot be read, and the server does not start while an endpoint needs one",
   },
   "signing.key": {
-    can: "sign vouchers as this instance",
+    can: "sign vouchers, receipts and checkpoints as this instance",
     setting: "HOLDFAST_SIGNING_KEY",
-    without: "the server makes a new one, and the vouchers that were signed before no longer verify",
+    without:
+      "the server makes a new one, and the vouchers and receipts that were signed before no longer verify",
   },
 };
 

@@ -112,7 +112,7 @@ describe("backup", () => {
       "master.key is in it, not encrypted: whoever has the file can read the webhook",
     );
     expect(withKeys.out).toContain(
-      "signing.key is in it, not encrypted: whoever has the file can sign vouchers",
+      "signing.key is in it, not encrypted: whoever has the file can sign vouchers, receipts and checkpoints",
     );
     const without = await cli.run("backup", join(work, "b"), "--without-keys", "--data", ctx.folder);
     expect(without.out).toContain(
@@ -288,7 +288,7 @@ describe("restore", () => {
     expect([code, readdirSync(folder).sort()]).toEqual([0, ["backup.key", "holdfast.db"]]);
     expect(out).toContain("master.key was not in it: put it into the folder, or set HOLDFAST_MASTER_KEY");
     expect(out).toContain("signing.key was not in it: put it into the folder, or set HOLDFAST_SIGNING_KEY");
-    expect(out).toContain("vouchers that were signed before no longer verify");
+    expect(out).toContain("vouchers and receipts that were signed before no longer verify");
   });
 
   test("takes a folder that exists and is empty, apart from the disk's own lost+found", async () => {

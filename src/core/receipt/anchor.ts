@@ -14,7 +14,7 @@ import {
   type Verify,
   verifyNote,
 } from "../signed-note.ts";
-import { DAY_MS, SECOND_MS } from "../time.ts";
+import { SECOND_MS } from "../time.ts";
 import { caip2Of } from "../x402/chains.ts";
 import type { Anchor, Receipt } from "./form.ts";
 import { shown } from "./say.ts";
@@ -80,12 +80,6 @@ export async function checkAnchor(
   const rest = note
     ? await checkNote(note, anchor, known, { sha256, verify })
     : { problems: [], origin: null, cosigned: [], unknownNames: [] };
-  const recordedAt = Date.parse(settling?.payload.recorded_at ?? "");
-  for (const { name, at } of rest.cosigned)
-    if (Date.parse(at) < recordedAt - DAY_MS)
-      problems.push(
-        `the witness ${shown(name)} has cosigned anchor.checkpoint at ${at}, more than a day before the settlement in it was recorded`,
-      );
   const onChain = note && rest.origin !== null ? onChainOf(anchor, note, rest.origin, sha256) : null;
   return { ...rest, onChain, problems: [...problems, ...rest.problems] };
 }
