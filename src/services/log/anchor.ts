@@ -9,7 +9,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
 /** How many entries one commit appends. Requests wait for that long at most. */
-const STEP = 200;
+const STEP = 500;
 /** The steps of one run. The next run appends what is left. */
 const STEPS_MAX = 500;
 

@@ -47,17 +47,16 @@ function logWriter({ raw, tables }: Connection) {
   const statements = lazyStatements(raw, tables);
   return {
     extend(entriesMax: number): number {
-      const { entriesWithoutLeaf, giveLeaf, putTile, size, readTile } = statements();
+      const { entriesWithoutLeaf, giveLeaves, putTile, size, readTile } = statements();
       // Not those after the last leaf: an entry's position says nothing of when it was committed by which process.
       const entries = entriesWithoutLeaf.all(entriesMax);
       if (entries.length === 0) return 0;
-      const tree = growingTree(size(), readTile, ({ level, index, hashes }) =>
+      const before = size();
+      const tree = growingTree(before, readTile, ({ level, index, hashes }) =>
         putTile.run({ level, tile: index, hashes }),
       );
-      for (const { position, hash } of entries) {
-        giveLeaf.run(tree.size(), position);
-        tree.append(leafHash(hash));
-      }
+      for (const { hash } of entries) tree.append(leafHash(hash));
+      for (const { first, last, at } of unbroken(entries)) giveLeaves.run(before + at - first, first, last);
       for (const { level, index, hashes } of tree.changed()) putTile.run({ level, tile: index, hashes });
       return entries.length;
     },
@@ -71,13 +70,32 @@ function logWriter({ raw, tables }: Connection) {
   };
 }
 
+type Entry = { readonly position: bigint; readonly hash: Uint8Array };
+
+/** Positions without a gap, and at which of the entries they begin. */
+type Unbroken = { readonly first: number; last: number; readonly at: number };
+
+/** One statement for each takes half the time of one for each entry. */
+function unbroken(entries: readonly Entry[]): readonly Unbroken[] {
+  const runs: Unbroken[] = [];
+  for (const [at, entry] of entries.entries()) {
+    const position = Number(entry.position);
+    const run = runs.at(-1);
+    if (run?.last === position - 1) run.last = position;
+    else runs.push({ first: position, last: position, at });
+  }
+  return runs;
+}
+
 /** Prepared at the first use: a start does not wait for them. */
 function lazyStatements(raw: Database, tables: Tables) {
   const prepare = () => ({
-    entriesWithoutLeaf: raw.prepare<{ position: bigint; hash: Uint8Array }, [number]>(
+    entriesWithoutLeaf: raw.prepare<Entry, [number]>(
       "SELECT position, entry_hash AS hash FROM trace WHERE leaf_index IS NULL ORDER BY position LIMIT ?",
     ),
-    giveLeaf: raw.prepare<unknown, [number, bigint]>("UPDATE trace SET leaf_index = ? WHERE position = ?"),
+    giveLeaves: raw.prepare<unknown, [number, number, number]>(
+      "UPDATE trace SET leaf_index = position + ? WHERE position BETWEEN ? AND ?",
+    ),
     putTile: tables
       .insert(logTiles)
       .values(placeholdersOf(logTiles))

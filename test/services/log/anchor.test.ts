@@ -106,6 +106,19 @@ describe("anchoring", () => {
   });
 });
 
+test("entries on both sides of one that is a leaf become leaves in their order", async () => {
+  const hashes = (await opened(5)).map((id) => ctx.reader.trace.entry(id, 0)!.entryHash);
+  const raw = new Database(join(ctx.folder, "holdfast.db"));
+  raw.run("UPDATE trace SET leaf_index = 0 WHERE entry_hash = ?", [Uint8Array.fromHex(hashes[2]!)]);
+  raw.run("INSERT INTO log_tiles VALUES (0, 0, ?)", [leafHash(Uint8Array.fromHex(hashes[2]!))]);
+  raw.close();
+  expect(await anchor(ctx)).toBe(4);
+  expect(ctx.reader.log.entryHashes(0, 10).map((hash) => hash.toHex())).toEqual(
+    [2, 0, 1, 3, 4].map((at) => hashes[at]!),
+  );
+  expect(await ctx.store.audit()).toEqual([]);
+});
+
 describe("a log whose stored hashes were changed", () => {
   const TILE = "log_tiles WHERE level = 0 AND tile = 0";
   /** Writes 32 bytes into the tile by hand, past its guard, and gives those that were there. */
