@@ -28,6 +28,9 @@ const DAYS_AGO = 2;
 /** How many ids of the measured organisation are written. */
 const IDS_MAX = 20_000;
 
+/** How many entries of the trace one commit brings into the log. */
+const LOGGED_AT_ONCE = 5_000;
+
 /**
  * How many of a hundred warrants get each fate. The measured organisation's agents have fates of their own,
  * see `parties.ts`.
@@ -83,8 +86,8 @@ async function fill(data: string, total: number): Promise<void> {
 }
 
 /**
- * Brings the folder up to the present: deadlines pass, and one agent is killed. Answers how many trace
- * entries that made.
+ * Brings the folder up to the present: deadlines pass, one agent is killed, and the log gets every entry, as in a ledger that is
+ * in use. Answers how many trace entries that made.
  */
 async function finish(ctx: Context, killed: Party): Promise<number> {
   let expired = 0;
@@ -97,6 +100,7 @@ async function finish(ctx: Context, killed: Party): Promise<number> {
   const { warrants } = must(
     await setAgentStatus(ctx, MACHINE, { agent_id: killed.agentId, status: "killed" }),
   );
+  while ((await ctx.store.extendLog(LOGGED_AT_ONCE)) > 0);
   return expired + (warrants.by_state.frozen ?? 0);
 }
 
