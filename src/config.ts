@@ -22,7 +22,7 @@ import { parseLogs, parseWitnesses } from "./core/witness-settings.ts";
 import type { AssetRule } from "./core/x402/assets.ts";
 import { parseAssets, parseEndpoints } from "./core/x402/settings.ts";
 
-/** The checked configuration (README, "Configuration"). No other module reads the environment. */
+/** The checked configuration (docs/configuration, "Configuration"). No other module reads the environment. */
 export type Config = {
   /** The data folder. */
   readonly data: string;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
-import { citationProblems, namesIn } from "./tidy/citations.ts";
+import { citationProblems, headingsOf } from "./tidy/citations.ts";
 import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
 import { longFunctions } from "./tidy/functions.ts";
 import { importGraph } from "./tidy/imports.ts";
@@ -19,7 +19,8 @@ const FUNCTION_LINES_MAX = 80;
 const sources = filesOf("src/**/*.{ts,tsx}");
 const tests = filesOf("test/**/*.{ts,tsx}");
 const all = [...sources, ...tests];
-const pages = [...filesOf("src/**/*.md"), { path: "README.md", text: readRepositoryFile("README.md") }];
+const documentation = filesOf("src/docs/*.md");
+const pages = [...documentation, { path: "README.md", text: readRepositoryFile("README.md") }];
 const paths = (files: readonly { readonly path: string }[]) => files.map(({ path }) => path);
 const manifest: Manifest = JSON.parse(readRepositoryFile("package.json"));
 
@@ -69,11 +70,17 @@ describe("what the text may not say", () => {
   }
 });
 
-test("a citation of the README names a heading or a paragraph of it", () => {
-  const names = namesIn(readRepositoryFile("README.md"));
-  // The tests of the rule cite what is not there.
+test("a citation of the documentation names a page and a heading of it", () => {
+  const headings = new Map(
+    documentation.map(({ path, text }) => [path.replace(/^src\/(.*)\.md$/, "$1"), headingsOf(text)]),
+  );
+  // The rule and its tests cite what is not there.
   const cited = all.filter(({ path }) => !path.startsWith("test/tidy/"));
-  expect(cited.flatMap((file) => citationProblems(file, names))).toEqual([]);
+  const besides = ["SECURITY.md", "CONTRIBUTING.md"].map((path) => ({
+    path,
+    text: readRepositoryFile(path),
+  }));
+  expect([...cited, ...besides].flatMap((file) => citationProblems(file, headings))).toEqual([]);
 });
 
 describe("files", () => {
@@ -111,10 +118,10 @@ describe("versions", () => {
   test("of Bun are the same everywhere", () => {
     const pinned = manifest.devDependencies.bun;
     expect(manifest.engines.bun).toBe(pinned);
-    const files = [".ci/run", "Dockerfile", "README.md", "CONTRIBUTING.md"].map((path) => ({
+    const files = [".ci/run", "Dockerfile", "CONTRIBUTING.md"].map((path) => ({
       path,
       text: readRepositoryFile(path),
     }));
-    expect(files.flatMap((file) => otherBuns(file, pinned))).toEqual([]);
+    expect([...files, ...pages].flatMap((file) => otherBuns(file, pinned))).toEqual([]);
   });
 });

@@ -12,7 +12,7 @@ import type { Sending } from "../services/chain/wallet.ts";
 import type { Context, OwnChain } from "../services/context.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 
-/** Anchors of the log on a chain (README, "Anchors on a chain"). */
+/** Anchors of the log on a chain (docs/witnesses, "Anchors on a chain"). */
 
 /** viem takes 20 ms to load, so it is loaded with the first run of the job. By `require`, for the reason in `platform/passkeys.ts`. */
 const evmWallet = (): typeof import("../platform/evm-wallet.ts") => require("../platform/evm-wallet.ts");

@@ -4,7 +4,7 @@ import { BACKUP_KEY_FILE } from "../core/instance.ts";
 import { readKeyFile } from "../platform/key-files.ts";
 import { RAW_KEY_BYTES, type RawKey, rawKeyIn, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
-/** The key that authenticates backups (README, "Back up"). */
+/** The key that authenticates backups (docs/operating, "Backups"). */
 
 const backupKeyFrom = ({ backupKey }: Secrets): RawKey => ({
   file: BACKUP_KEY_FILE,

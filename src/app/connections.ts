@@ -47,7 +47,7 @@ export type GuardedConnections = {
   stop(): void;
 };
 
-/** Holds the limits from now on, as far as the system lets it (README, "A proxy in front"). */
+/** Holds the limits from now on, as far as the system lets it (docs/operating, "A proxy in front"). */
 export function guardConnections(
   { trustProxy }: Config,
   port: number,

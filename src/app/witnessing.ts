@@ -18,7 +18,7 @@ import type { Store } from "../store/store.ts";
 import { onceAcknowledged } from "./once-acknowledged.ts";
 import { orThrow, type RawKey, rawKeyOfCommand, rawKeyOfServer } from "./raw-keys.ts";
 
-/** The key that cosigns, and what else witnesses need (README, "Witnesses"). */
+/** The key that cosigns, and what else witnesses need (docs/witnesses, "Being a witness"). */
 
 const ASK_TIMEOUT_MS = 10 * SECOND_MS;
 

@@ -24,7 +24,7 @@ export type Agent = {
 };
 
 /**
- * What the end of a warrant means for its agent and spend session (README, "Failures"). Both count consecutive failures:
+ * What the end of a warrant means for its agent and spend session (docs/sessions, "Failure budgets"). Both count consecutive failures:
  * `failed` adds one, `clean` sets the count to zero, `neither` changes nothing. An agent whose count reaches its failure
  * budget becomes paused.
  */

@@ -1,7 +1,7 @@
 import { type Refusal, refuseField } from "./errors.ts";
 import { parseEndpoints } from "./x402/settings.ts";
 
-/** How the settings of anchors on a chain are read (README, "Configuration"). */
+/** How the settings of anchors on a chain are read (docs/configuration, "Configuration"). */
 
 type Problem = { readonly problem: string };
 

@@ -17,7 +17,7 @@ export type ApiKey = {
   readonly revokedAt: number | null;
 };
 
-/** A key is a prefix, 30 base62 digits (178 random bits), and 6 digits of CRC-32 (README, "Identifiers"). */
+/** A key is a prefix, 30 base62 digits (178 random bits), and 6 digits of CRC-32 (docs/concepts, "Identifiers"). */
 const PREFIXES: Readonly<Record<Mode, string>> = { sandbox: "hf_test_", live: "hf_live_" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 30;

@@ -4,7 +4,7 @@ import { isAboveThreshold } from "./passkey.ts";
 import { decideOutcome, type Outcome, type PolicyRules, refuseAboveMaximum } from "./policy.ts";
 import type { State } from "./warrant.ts";
 
-/** What the rules of a draft would have made of checks that were decided by others (README, "Policies"). */
+/** What the rules of a draft would have made of checks that were decided by others (docs/policies, "Back-test"). */
 
 /** A check as it was decided, and of its warrant what the decision was about. */
 export type DecidedCheck = {

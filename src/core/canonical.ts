@@ -50,5 +50,5 @@ export const sha256 = (data: string | Uint8Array): string => Bun.SHA256.hash(dat
 /** The 32 bytes of a SHA-256. */
 export const sha256Bytes = (bytes: Uint8Array): Uint8Array => Bun.SHA256.hash(bytes) as Uint8Array;
 
-/** SHA-256 of a JSON value's RFC 8785 form, as in `spec_hash` and `rules_hash` (README, "Trace"). */
+/** SHA-256 of a JSON value's RFC 8785 form, as in `spec_hash` and `rules_hash` (docs/security, "Trace"). */
 export const hashJson = (value: unknown): string => sha256(canonicalJson(value));

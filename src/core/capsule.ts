@@ -16,7 +16,7 @@ import { isoTime } from "./time.ts";
 import { countedBytes } from "./x402/content.ts";
 
 /**
- * The capsule of a check: everything that is needed to evaluate it again (README, "Capsules"). It is never public. Its
+ * The capsule of a check: everything that is needed to evaluate it again (docs/security, "Capsules"). It is never public. Its
  * facts are one canonical JSON text, whose hash the check keeps. The body is stored under the hash of its stored bytes.
  */
 export type Capsule = {

@@ -3,7 +3,7 @@ import { hexOf, type Sha256 } from "./signed-note.ts";
 import { caip2Of, chainOfCaip2 } from "./x402/chains.ts";
 
 /**
- * Anchors of the log on an EVM chain (README, "Anchors on a chain"): transactions whose data is a checkpoint of the log. Receipts
+ * Anchors of the log on an EVM chain (docs/witnesses, "Anchors on a chain"): transactions whose data is a checkpoint of the log. Receipts
  * are verified with this in browsers too, so nothing here needs more than these have.
  */
 

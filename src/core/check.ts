@@ -47,7 +47,7 @@ export type Check = {
   readonly capsuleHash: string | null;
 };
 
-/** A check as the API shows it (README, "Verification"). It is in core, since `check_hash` is the hash of what is shown. */
+/** A check as the API shows it (docs/clauses, "What a verify fetches"). It is in core, since `check_hash` is the hash of what is shown. */
 export const checkForm = form("Check", () =>
   object({
     id: idOf("check"),

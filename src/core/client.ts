@@ -5,7 +5,7 @@ import { type Address, parseAddress } from "./networks.ts";
 export type Client = {
   /** The whole address, which a firewall can refuse; `unknown` where there is none. */
   readonly address: string;
-  /** What limits count (README, "Limits"): the address, or of IPv6 the /64 network. */
+  /** What limits count (docs/idempotency, "Limits"): the address, or of IPv6 the /64 network. */
   readonly network: string;
   /** The program, as it names itself: bounded, and in printable ASCII. */
   readonly agent: string;

@@ -1,4 +1,4 @@
-/** How many connections there may be (README, "A proxy in front"). */
+/** How many connections there may be (docs/operating, "A proxy in front"). */
 export type ConnectionLimits = {
   readonly all: number;
   /** For one address that is no trusted proxy. */

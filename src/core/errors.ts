@@ -1,4 +1,4 @@
-/** The closed list of refusals (README, "Errors"). A code is stable, since callers branch on it. Its status fixes its type. */
+/** The closed list of refusals (docs/errors, "Errors"). A code is stable, since callers branch on it. Its status fixes its type. */
 
 const TYPES = {
   400: "invalid_request",
@@ -122,7 +122,7 @@ export const isRefusal = (value: unknown): value is Refusal =>
 
 export const statusOf = (code: ErrorCode): Status => ERRORS[code][0];
 
-/** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (README, "Errors"). */
+/** The envelope's `type`. Of the 409s only an illegal move is `invalid_state` (docs/errors, "Errors"). */
 export const typeOf = (code: ErrorCode): ErrorType =>
   code === "illegal_transition" ? "invalid_state" : TYPES[statusOf(code)];
 

@@ -6,7 +6,7 @@
 export const HIDDEN_CHARACTERS =
   "\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060\\u2066-\\u2069\\ufeff";
 
-/** The pattern of text that people read: none of its characters is hidden (README, "Text"). */
+/** The pattern of text that people read: none of its characters is hidden (docs/idempotency, "Text"). */
 export const PLAIN_TEXT_PATTERN = `^[^${HIDDEN_CHARACTERS}]*$`;
 
 /** What a refusal says of such text, after the other things that the text must be. */

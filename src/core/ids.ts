@@ -1,7 +1,7 @@
 import { decodeTime, encodeTime } from "ulid";
 import { sha256 } from "./canonical.ts";
 
-/** An id is a prefix and a ULID, so ids sort by the time of their creation (README, "Identifiers"). */
+/** An id is a prefix and a ULID, so ids sort by the time of their creation (docs/concepts, "Identifiers"). */
 export const ID_PREFIXES = {
   warrant: "wrt_",
   agent: "agt_",
@@ -71,7 +71,7 @@ export const timeOfId = (id: string): number => decodeTime(id.slice(id.indexOf("
 /**
  * A generator of ids. Within the process each id is greater than the one before, even when the clock steps back. Within one
  * millisecond the random part grows by a random step below 2^40. With a step of one, a receipt's address could be guessed
- * from its neighbour's (README, "Identifiers").
+ * from its neighbour's (docs/concepts, "Identifiers").
  *
  * @param now epoch milliseconds
  * @param random40 a uniform random integer below 2^40, from a cryptographic source

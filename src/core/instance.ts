@@ -1,9 +1,9 @@
 import type { RetentionMark } from "./retention.ts";
 
-/** The file in the data folder whose key authenticates backups (README, "Back up"). It never goes into one. */
+/** The file in the data folder whose key authenticates backups (docs/operating, "Backups"). It never goes into one. */
 export const BACKUP_KEY_FILE = "backup.key";
 
-/** The file in the data folder whose key cosigns the checkpoints of other logs (README, "Witnesses"). It never goes into a backup. */
+/** The file in the data folder whose key cosigns the checkpoints of other logs (docs/witnesses, "Being a witness"). It never goes into a backup. */
 export const WITNESS_KEY_FILE = "witness.key";
 
 /** This installation: one ledger and its keys. */

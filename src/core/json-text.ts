@@ -1,4 +1,4 @@
-/** JSON as people and programs send it, read strictly, so that nothing passes by mistake (README, "Strict input"). */
+/** JSON as people and programs send it, read strictly, so that nothing passes by mistake (docs/idempotency, "Strict input"). */
 
 const DEPTH_MAX = 64;
 

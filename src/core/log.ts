@@ -1,6 +1,6 @@
 import type { Hash } from "./merkle.ts";
 
-/** The instance's log: an append-only Merkle tree of all trace entries, and its checkpoints (README, "Trace"). */
+/** The instance's log: an append-only Merkle tree of all trace entries, and its checkpoints (docs/witnesses, "The log"). */
 
 /** What the log's checkpoints and their key are called. */
 export const logNameOf = (instanceId: string): string => `holdfast/${instanceId}`;

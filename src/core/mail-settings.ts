@@ -1,6 +1,6 @@
 import type { Parse } from "./setting-values.ts";
 
-/** The mail server that notices are sent through (README, "Configuration"). */
+/** The mail server that notices are sent through (docs/configuration, "Configuration"). */
 export type MailServer = {
   readonly host: string;
   readonly port: number;

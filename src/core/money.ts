@@ -1,6 +1,6 @@
 import { HIDDEN_CHARACTERS } from "./hidden-characters.ts";
 
-/** Amounts are whole numbers of an asset's smallest unit: bigint inside, digit strings outside (README, "Amounts"). */
+/** Amounts are whole numbers of an asset's smallest unit: bigint inside, digit strings outside (docs/concepts, "Amounts"). */
 
 /** 2^63 - 1: the largest amount, balance and ceiling. */
 export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
@@ -9,7 +9,7 @@ export const AMOUNT_MAX = 9_223_372_036_854_775_807n;
 export const BPS_WHOLE = 10_000;
 
 /**
- * The form of an asset and of a payee (README, "Bounds"). JavaScript writes a character beyond the BMP as two
+ * The form of an asset and of a payee (docs/concepts, "Bounds"). JavaScript writes a character beyond the BMP as two
  * units; the payee's pattern counts the pair as one of its 512 characters.
  */
 export const ASSET_PATTERN = "^[A-Za-z0-9._:-]{1,32}$";
@@ -27,7 +27,7 @@ export function parseAmount(text: unknown): bigint | null {
   return amount <= AMOUNT_MAX ? amount : null;
 }
 
-/** What a share pays: floor(amount × bps / 10000) (README, "Shares"). `bps` is an integer from 0 to 10000. */
+/** What a share pays: floor(amount × bps / 10000) (docs/concepts, "Shares"). `bps` is an integer from 0 to 10000. */
 export const shareOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps)) / BigInt(BPS_WHOLE);
 
 /** An amount for people, such as `8.40 USDC`; an asset whose decimals are not known is shown in its smallest unit. */

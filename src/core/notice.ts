@@ -2,7 +2,7 @@ import type { Escalation } from "./escalation.ts";
 import type { Mode } from "./roles.ts";
 import { HOUR_MS, MINUTE_MS } from "./time.ts";
 
-/** Notices: what Holdfast tells a person without being asked (README, "Notices"). */
+/** Notices: what Holdfast tells a person without being asked (docs/notices, "Notices"). */
 
 /** By what a notice reaches a person. */
 export type Channel = "email";

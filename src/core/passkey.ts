@@ -18,7 +18,7 @@ export type Passkey = {
   /** The authenticator's signature counter; 0 where it keeps none. */
   readonly counter: number;
   readonly transports: readonly string[];
-  /** False where it was enrolled within 24 h of a password reset (README, "Passkeys"). */
+  /** False where it was enrolled within 24 h of a password reset (docs/people, "Passkeys"). */
   readonly countsForThreshold: boolean;
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
@@ -43,7 +43,7 @@ export type PasskeyApproval = {
   readonly usedAt: number | null;
 };
 
-/** Where passkeys work, what a passkey signs, and above which amount one is needed (README, "Passkeys" and "The threshold"). */
+/** Where passkeys work, what a passkey signs, and above which amount one is needed (docs/people, "Passkeys" and "The threshold"). */
 
 /** How long a challenge waits for its answer, and how long an approval is good for. */
 export const PASSKEY_TTL_MS = 120 * SECOND_MS;

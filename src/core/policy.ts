@@ -37,7 +37,7 @@ export type Policy = {
   readonly createdAt: number;
 };
 
-/** The rules that apply where no policy was saved: only a clean pass pays (README, "Policies"). */
+/** The rules that apply where no policy was saved: only a clean pass pays (docs/policies, "Which policy a warrant gets"). */
 export const BUILT_IN_RULES: PolicyRules = {
   bands: [
     { minScore: 1, outcome: "release" },
@@ -184,7 +184,7 @@ export type PolicyDecision = {
 };
 
 /**
- * How a verification picks the outcome (README, "Policies"): by `alwaysRefund`, then `alwaysEscalate`, then the highest band
+ * How a verification picks the outcome (docs/policies, "Which policy a warrant gets"): by `alwaysRefund`, then `alwaysEscalate`, then the highest band
  * that the score reaches; of bands with equal `minScore`, the earlier.
  *
  * @param score a fraction from 0 to 1

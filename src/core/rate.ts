@@ -1,4 +1,4 @@
-/** Requests are counted in fixed windows of 60 seconds, in the memory of the process (README, "Limits"). */
+/** Requests are counted in fixed windows of 60 seconds, in the memory of the process (docs/idempotency, "Limits"). */
 
 export type Bucket = "read" | "write" | "bench";
 

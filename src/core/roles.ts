@@ -1,13 +1,13 @@
 import { type Refusal, refuse } from "./errors.ts";
 
 /**
- * The two modes. They share no agents, keys or money, since the sandbox's money is not real (README, "Sandbox
- * and live").
+ * The two modes. They share no agents, keys or money, since the sandbox's money is not real (docs/concepts,
+ * "Sandbox and live").
  */
 export const MODES = ["sandbox", "live"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** Roles of people, lowest first (README, "Roles"). */
+/** Roles of people, lowest first (docs/people, "Roles"). */
 export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -41,7 +41,7 @@ export type Caller = KeyCaller | PersonCaller;
  */
 export type Access = { readonly role: Role; readonly keys: boolean; readonly whileOwing?: true };
 
-/** What each verb asks of its caller (README, "Roles"). */
+/** What each verb asks of its caller (docs/people, "Roles"). */
 export const ACCESS = {
   openWarrant: { role: "operator", keys: true },
   verifyWarrant: { role: "operator", keys: true },
@@ -82,7 +82,7 @@ export const refuseOwing = (): Refusal =>
     "Your organisation asks you for a passkey beside the password. Sign in with your passkey at /account; if you have none yet, register one there. Until then only signing out is possible.",
   );
 
-/** Who moved a warrant, as the trace records it. The id of an `agent` is that of its API key (README, "Trace"). */
+/** Who moved a warrant, as the trace records it. The id of an `agent` is that of its API key (docs/security, "Trace"). */
 export const ACTOR_KINDS = ["agent", "user", "system"] as const;
 export type Actor =
   | { readonly kind: Exclude<(typeof ACTOR_KINDS)[number], "system">; readonly id: string }

@@ -6,7 +6,7 @@ import { isEvmAddress } from "./x402/assets.ts";
 
 /**
  * The limits that a spend session may have besides its ceiling: lists of whom it may pay and from where, and
- * the most for one warrant, for an hour and for a day (README, "Windows and lists").
+ * the most for one warrant, for an hour and for a day (docs/sessions, "Windows and lists").
  */
 export type SessionLimits = {
   /** Whom it may pay; an entry that ends in `*` stands for all that begin so. Null where everybody. */

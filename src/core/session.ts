@@ -9,8 +9,8 @@ import {
 import { isoTime } from "./time.ts";
 
 /**
- * An agent's budget: a ceiling, an optional number of warrants, a failure budget and an end (README, "Spend
- * sessions"), and the limits that it may have besides.
+ * An agent's budget: a ceiling, an optional number of warrants, a failure budget and an end (docs/sessions,
+ * "Spend sessions"), and the limits that it may have besides.
  */
 export type SpendSession = SessionLimits & {
   readonly id: string;
@@ -33,7 +33,7 @@ export type SpendSession = SessionLimits & {
 
 /**
  * The session after a hold was charged to it, or the first limit that forbids the hold, in a fixed order. The ceiling is in
- * units of USDC, so other assets are refused (README, "Spend sessions").
+ * units of USDC, so other assets are refused (docs/sessions, "Spend sessions").
  */
 export function chargeSession(
   session: SpendSession,

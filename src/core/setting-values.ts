@@ -1,7 +1,7 @@
 import { parseNetwork } from "./networks.ts";
 import { checkSourceUrl } from "./source-url.ts";
 
-/** How settings of the usual kinds are read (README, "Configuration"). */
+/** How settings of the usual kinds are read (docs/configuration, "Configuration"). */
 
 /** Reads the text of a setting, or says what it must be. */
 export type Parse<Value> = (text: string) => Value | { readonly problem: string };

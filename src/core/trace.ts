@@ -68,7 +68,7 @@ export const tracePayloadForm = () =>
 type SchemaHashes = Readonly<Record<string, string>>;
 
 /**
- * One entry of a warrant's trace, which is a hash chain (README, "Trace"). Webhooks are sent for the entries that have an
+ * One entry of a warrant's trace, which is a hash chain (docs/security, "Trace"). Webhooks are sent for the entries that have an
  * `event`.
  */
 export type TraceEntry = TraceStep & {
@@ -101,7 +101,7 @@ export type TraceStep = {
   readonly entryHash: string;
 };
 
-/** The entry hash: SHA-256 of these four fields as canonical JSON (README, "Trace"). */
+/** The entry hash: SHA-256 of these four fields as canonical JSON (docs/security, "Trace"). */
 export const entryHashOf = ({
   warrantId,
   sequence,

@@ -6,7 +6,7 @@ import { hold, type Legs, settle } from "./postings.ts";
 import type { Mode } from "./roles.ts";
 import { MINUTE_MS } from "./time.ts";
 
-/** The nine states of a warrant (README, "Warrants"). */
+/** The nine states of a warrant (docs/concepts, "The states of a warrant"). */
 export const STATES = [
   "held",
   "verifying",
@@ -168,7 +168,7 @@ const PERSON_DECIDES = (mover: Mover): Moves => ({
   refunded: [mover],
 });
 
-/** Every legal move: from → to → by whom (README, "Warrants"). Any other move is `illegal_transition`. */
+/** Every legal move: from → to → by whom (docs/concepts, "The legal moves"). Any other move is `illegal_transition`. */
 const TRANSITIONS: Readonly<Record<State, Moves>> = {
   held: {
     verifying: ["caller"],
@@ -280,7 +280,7 @@ export const openingOf = (warrant: Warrant): Transition => ({
   legs: hold(warrant.amount),
 });
 
-/** The event of a move; null where none fires (README, "Webhooks"). */
+/** The event of a move; null where none fires (docs/events, "Events"). */
 export function eventOf(from: State | null, to: State): EventType | null {
   if (from === null) return "warrant.opened";
   if (to === "verifying" || to === "released" || to === "partially_released") return `warrant.${to}`;

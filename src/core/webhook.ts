@@ -61,7 +61,7 @@ export type WebhookDelivery = {
 };
 
 export const ATTEMPT_TIMEOUT_MS = 10 * SECOND_MS;
-/** Waits between the four attempts (README, "Webhooks"). */
+/** Waits between the four attempts (docs/webhooks, "Attempts"). */
 const WAITS_MS = [SECOND_MS, 5 * SECOND_MS, 25 * SECOND_MS] as const;
 export const WAIT_MS_MAX = Math.max(...WAITS_MS);
 /** An attempt that has not ended after this time was cut off: no attempt takes so long. */

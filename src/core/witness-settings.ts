@@ -3,7 +3,7 @@ import { parseVerifierKey } from "./signed-note.ts";
 import { checkSourceUrl } from "./source-url.ts";
 import { type LogToWitness, WITNESSES_MAX, type Witness } from "./witness.ts";
 
-/** How the settings of witnesses are read (README, "Witnesses"). */
+/** How the settings of witnesses are read (docs/witnesses, "Set it up"). */
 
 const LOGS_MAX = 100;
 

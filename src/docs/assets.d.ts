@@ -7,3 +7,8 @@ declare module "*/search-box.js" {
   const text: string;
   export = text;
 }
+/** Imported with `{ type: "file" }`: where the file is, embedded in the binary. */
+declare module "*.png" {
+  const path: string;
+  export = path;
+}

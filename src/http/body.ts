@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, refuse, refuseField } from "../core/errors.ts"
 import { parseJsonText } from "../core/json-text.ts";
 import { SECOND_MS } from "../core/time.ts";
 
-/** Bodies of JSON objects, and of text where a route takes that, read with a cap on their bytes and their time (README, "Strict input"). */
+/** Bodies of JSON objects, and of text where a route takes that, read with a cap on their bytes and their time (docs/idempotency, "Strict input"). */
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

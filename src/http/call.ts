@@ -88,7 +88,7 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   showRefusal: ((refusal: Refusal) => Answer) | null;
 };
 
-/** The caller that a request counts for: a person, a key, otherwise the address (README, "Limits"). */
+/** The caller that a request counts for: a person, a key, otherwise the address (docs/idempotency, "Limits"). */
 export function countedAs(call: Call): Counted {
   const { caller, worker } = call;
   // Strangers at the worker's address must not use up its budget.

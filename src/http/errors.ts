@@ -4,7 +4,7 @@ import { errorResource } from "../resources/error.ts";
 import { type Answer, json } from "./answers.ts";
 import type { Call } from "./call.ts";
 
-/** The one place that turns refusals and faults into the error envelope (README, "Errors"). */
+/** The one place that turns refusals and faults into the error envelope (docs/idempotency, "Errors"). */
 
 /** A refusal as an answer. */
 export const errorAnswer = (

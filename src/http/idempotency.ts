@@ -5,7 +5,7 @@ import type { Idempotency } from "../services/idempotency.ts";
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** The Idempotency-Key of a money-moving POST, or why there is none (README, "Idempotency"). */
+/** The Idempotency-Key of a money-moving POST, or why there is none (docs/idempotency, "Idempotency"). */
 export function readIdempotencyKey(key: string | null): string | Refusal {
   if (key === null || key === "") {
     return refuse(

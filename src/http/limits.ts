@@ -8,7 +8,7 @@ const CALLERS_MAX = 200_000;
 /** Who is counted: a known key or person, otherwise the address. A stranger may have very many addresses. */
 export type Counted = { readonly kind: "account" | "address"; readonly id: string };
 
-/** Fixed-window counters in process memory, by bucket and caller (README, "Limits"). */
+/** Fixed-window counters in process memory, by bucket and caller (docs/idempotency, "Limits"). */
 export type RateCounters = {
   /** Counts a request, and answers the remaining budget. */
   take(bucket: Bucket, caller: Counted, now: number): Budget;
@@ -68,7 +68,7 @@ function countersOfKind(callersMax: number) {
   };
 }
 
-/** The client's address: the socket's, or the one that a trusted proxy passes on (README, "Limits"). */
+/** The client's address: the socket's, or the one that a trusted proxy passes on (docs/operating, "A proxy in front"). */
 export function clientAddress(
   socketAddress: string | undefined,
   forwardedFor: string | null,

@@ -3,7 +3,6 @@ import { errorForm } from "../resources/error.ts";
 import { noBody } from "../resources/input.ts";
 import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
-import { BYTES } from "./answers.ts";
 import { SESSION_COOKIE } from "./caller.ts";
 import { type Answers, answeredAsText, answersOf, type RouteRule, ruleOf } from "./route.ts";
 import { WORKER_HEADER } from "./worker.ts";
@@ -194,5 +193,5 @@ function contentOf(answers: Answers, describe: Describe): object | null {
   if (answers === null) return null;
   return typeof answers === "function"
     ? { "application/json": { schema: describe(answers()) } }
-    : { [answers]: { schema: answers === BYTES ? {} : { type: "string" } } };
+    : { [answers]: { schema: answers.startsWith("text/") ? { type: "string" } : {} } };
 }

@@ -35,7 +35,7 @@ const AS_TEXT = "x-holdfast-as-text";
  * The form of a route's successful answer, for the API's description: a resource, text of a media type, bytes, or
  * nothing.
  */
-export type Answers = Form | `text/${string}` | typeof BYTES | null;
+export type Answers = Form | `text/${string}` | typeof BYTES | "image/png" | null;
 
 type Description = {
   readonly summary: string;

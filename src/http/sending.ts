@@ -4,7 +4,7 @@ import { SECOND_MS } from "../core/time.ts";
 
 /**
  * Long answers. They are sent in pieces, as fast as the caller takes them, and their bytes come out of a budget
- * until the last piece has gone (README, "Memory").
+ * until the last piece has gone (docs/idempotency, "Memory").
  */
 
 /** A body that is made while it is sent. */

@@ -81,7 +81,7 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
 
 /**
  * The shell around the routes' handlers. It does everything that is the same for all requests: it finds the
- * route and the caller, makes the checks up to the body (README, "Order of checks"), calls the handler, and
+ * route and the caller, makes the checks up to the body (docs/idempotency, "The order of checks"), calls the handler, and
  * makes the response. Unknown routes and unexpected errors also get a request id and rate-limit headers.
  */
 export function createShell(ctx: Context, options: HttpOptions): Shell {

@@ -3,7 +3,7 @@ import { type Refusal, refuseField } from "../core/errors.ts";
 
 /**
  * Backups are encrypted as files of age (age-encryption.org/v1): scrypt makes a key of the passphrase, and ChaCha20-Poly1305
- * encrypts in pieces of 64 KiB. So its own tools open them too (README, "Back up"). The library is loaded only where there is
+ * encrypts in pieces of 64 KiB. So its own tools open them too (docs/operating, "Backups"). The library is loaded only where there is
  * something to encrypt.
  */
 

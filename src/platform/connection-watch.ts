@@ -3,7 +3,7 @@ import { SECOND_MS } from "../core/time.ts";
 import { withReserve } from "./descriptors.ts";
 import type { Peer, Sockets } from "./sockets.ts";
 
-/** Counts the server's connections, and closes those above the limits (README, "A proxy in front"). */
+/** Counts the server's connections, and closes those above the limits (docs/operating, "A proxy in front"). */
 export type ConnectionWatch = {
   /** How many it has closed. */
   readonly closed: () => number;

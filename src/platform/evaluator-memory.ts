@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ByteBudget } from "../core/byte-budget.ts";
 
-/** The memory of all children that evaluate, of every pool of this process (README, "Limits"). */
+/** The memory of all children that evaluate, of every pool of this process (docs/idempotency, "Memory"). */
 
 const MIB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import { ByteBudget, type Claim, grantedWithin } from "../core/byte-budget.ts";
 import type { Refusal } from "../core/errors.ts";
 
-/** The memory for bodies that are being fetched (README, "Memory"). */
+/** The memory for bodies that are being fetched (docs/idempotency, "Memory"). */
 
 const MIB = 1024 * 1024;
 const BYTES_MAX = 192 * MIB;

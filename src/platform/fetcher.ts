@@ -88,7 +88,7 @@ type Progress = {
   holdsItsDigest: boolean;
 };
 
-/** The safe fetcher of evidence (README, "Verification" and "Hostile deliverables"). Throws on a malformed CIDR. */
+/** The safe fetcher of evidence (docs/clauses, "What a verify fetches"; docs/security, "Hostile deliverables"). Throws on a malformed CIDR. */
 export function createFetcher(options: FetcherOptions): Fetcher {
   const usual = {
     bytesMax: options.bytesMax ?? EVIDENCE_BYTES_MAX,

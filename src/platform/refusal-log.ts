@@ -23,8 +23,8 @@ const STATUSES = new Set([400, 401, 403, 429]);
 const APPROVALS = "/auth/passkey/assertion";
 
 /**
- * Logs refusals that may be attempts to get past a check, one line each, whatever `HOLDFAST_LOG` says (README, "Refusals in the
- * log"). Failed sign-ins have lines of their own. Of lines that are too many a later one says how many were left out.
+ * Logs refusals that may be attempts to get past a check, one line each, whatever `HOLDFAST_LOG` says (docs/operating,
+ * "Refusals in the log"). Failed sign-ins have lines of their own. Of lines that are too many a later one says how many were left out.
  *
  * @param now milliseconds of a clock that never jumps
  */

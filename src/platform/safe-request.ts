@@ -6,7 +6,7 @@ import { withReserve } from "./descriptors.ts";
 import { capWire } from "./wire-cap.ts";
 
 /**
- * One HTTP request to an address that was checked (README, "Hostile deliverables"): no redirect, proxy or reused connection.
+ * One HTTP request to an address that was checked (docs/security, "Hostile deliverables"): no redirect, proxy or reused connection.
  * Whoever makes it aborts the signal at the end, also after an answer.
  */
 export type SafeRequest = {

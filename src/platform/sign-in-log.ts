@@ -43,7 +43,7 @@ export const NO_SIGN_IN_LOG: SignInLog = { failed() {}, succeeded() {}, ended() 
 type Log = { readonly warning: typeof logWarning; readonly info: typeof logInfo };
 
 /**
- * Logs sign-ins, one line each (README, "Sign-ins in the log"). The address stands at the same place in each line, before
+ * Logs sign-ins, one line each (docs/operating, "Sign-ins in the log"). The address stands at the same place in each line, before
  * anything that the client could write. Of failures that are too many a later line says how many were left out.
  *
  * @param now milliseconds of a clock that never jumps

@@ -2,7 +2,7 @@ import { sha256Bytes } from "../core/canonical.ts";
 import { isUri, type SigstoreIdentity } from "../core/source-key.ts";
 
 /**
- * Sigstore bundles, verified offline by the Sigstore project's own packages (README, "Signed sources"). They take 50 ms
+ * Sigstore bundles, verified offline by the Sigstore project's own packages (docs/security, "Signed sources"). They take 50 ms
  * to load, so only who has a trusted root does, by `require`: the bundler would put an `import` into the start.
  */
 const packages = () => ({

@@ -2,8 +2,8 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sig
 import { CompactSign } from "jose";
 
 /**
- * Signs what others verify without asking Holdfast: so far only vouchers (README, "Accepting Holdfast
- * vouchers").
+ * Signs what others verify without asking Holdfast: so far only vouchers (docs/x402,
+ * "Accepting Holdfast vouchers").
  */
 export type Tokens = {
   /**

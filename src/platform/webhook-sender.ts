@@ -21,7 +21,7 @@ export type WebhookSender = { send(request: WebhookRequest): Promise<AttemptResu
 
 const RESPONSE_BYTES_MAX = 1_024;
 
-/** The safe sender of webhooks (README, "Webhooks"). Throws on a malformed CIDR. */
+/** The safe sender of webhooks (docs/webhooks, "Webhooks"). Throws on a malformed CIDR. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
   const safe = { ...options, rules: createAddressRules(options.allowNetworks, options.ownListeners) };
   return {

@@ -66,7 +66,7 @@ export type X402ClientOptions = {
   readonly budget?: ByteBudget;
 } & Omit<SafeRequestOptions, "rules">;
 
-/** The default time limits (README, "The two requests"). */
+/** The default time limits (docs/x402, "The two requests"). */
 const ASK_TIMEOUT_MS = 30 * SECOND_MS;
 const PAY_TIMEOUT_MS = 90 * SECOND_MS;
 const PAYMENT_REQUIRED = 402;

@@ -6,7 +6,7 @@ import { eventForm } from "./event.ts";
 import { type DescribedSchema, jsonSchemaOf } from "./json-schema.ts";
 import { receiptForm } from "./receipt.ts";
 
-/** The built-in schemas that the bench knows (README, "Bench"). Each is made when a clause first names it. */
+/** The built-in schemas that the bench knows (docs/clauses, "The bench"). Each is made when a clause first names it. */
 export const benchSchemas: Schemas = madeOnDemand({
   object: () => ({ type: "object" }),
   array: () => ({ type: "array" }),

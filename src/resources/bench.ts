@@ -5,7 +5,7 @@ import { arrayOf, boolean, form, fraction, hash, object, time, type Wire } from 
 import { isoTime } from "../core/time.ts";
 import { clauses, closed, plainText } from "./input.ts";
 
-/** The answer of the bench (README, "Bench"). Its score is from 0 to 1, as the engine computes it. */
+/** The answer of the bench (docs/clauses, "The bench"). Its score is from 0 to 1, as the engine computes it. */
 
 export const checkResultForm = form("CheckResult", () =>
   object({

@@ -20,7 +20,7 @@ import {
 } from "../core/form.ts";
 import type { Spec } from "../core/warrant.ts";
 
-/** A check with all that it was made from, as one file (README, "Capsules"). */
+/** A check with all that it was made from, as one file (docs/security, "Capsules"). */
 export type CheckExport = {
   readonly object: "check_export";
   readonly check: Wire<typeof checkForm>;

@@ -3,7 +3,7 @@ import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import { EVENT_TYPES } from "../core/warrant.ts";
 import { DELIVERY_STATUSES, type WebhookDelivery } from "../core/webhook.ts";
 
-/** An event on its way to an endpoint (README, "Webhooks"). */
+/** An event on its way to an endpoint (docs/webhooks, "Webhooks"). */
 
 export const deliveryForm = form("WebhookDelivery", () =>
   object({

@@ -5,7 +5,7 @@ import { didOfAgent, didOfInstance } from "../core/did-web.ts";
 import { arrayOf, form, is, object, text, type Wire } from "../core/form.ts";
 import { type JsonWebKeySet, jsonWebKeyForm, jsonWebKeySetResource } from "./json-web-keys.ts";
 
-/** What a `did:web` resolves to (W3C DID Core 1.0; README, "Proof"). */
+/** What a `did:web` resolves to (W3C DID Core 1.0; docs/witnesses, "Identities"). */
 
 const CONTEXT = "https://www.w3.org/ns/did/v1";
 

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode, type Refusal, typeOf } from "../core/errors.ts";
 import { form, object, oneOf, text, type Wire } from "../core/form.ts";
 
-/** The error envelope (README, "Errors"): these five fields and no others. */
+/** The error envelope (docs/errors, "Errors"): these five fields and no others. */
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 

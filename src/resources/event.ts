@@ -12,7 +12,7 @@ import { EVENT_TYPES, type EventType, type State, type Warrant } from "../core/w
 import type { WebhookDelivery } from "../core/webhook.ts";
 import { exampleWarrant } from "./warrant.ts";
 
-/** The body of a webhook (README, "Webhooks"), and an example for each event. */
+/** The body of a webhook (docs/webhooks, "Body"), and an example for each event. */
 
 export const eventForm = form("Event", () =>
   object({

@@ -1,7 +1,7 @@
 import type { TProperties, TSchema } from "@sinclair/typebox";
 import { arrayOf, is, object } from "../core/form.ts";
 
-/** The list envelope (README, "Lists"). `more` are fields besides its data. */
+/** The list envelope (docs/idempotency, "Lists"). `more` are fields besides its data. */
 
 export const listForm = <Item extends TSchema, More extends TProperties>(item: Item, more: More) =>
   object({ object: is("list"), data: arrayOf(item), ...more });

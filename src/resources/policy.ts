@@ -17,7 +17,7 @@ import { OUTCOMES, type Policy } from "../core/policy.ts";
 import { isoTime } from "../core/time.ts";
 import { listForm } from "./list.ts";
 
-/** A version of a policy (README, "Policies"). Its rules are answered as they were saved. */
+/** A version of a policy (docs/policies, "The rules"). Its rules are answered as they were saved. */
 
 const rulesForm = () =>
   object({

@@ -33,7 +33,7 @@ import type { TraceEntry } from "../core/trace.ts";
 import { isSettled, SETTLED_STATES, type Warrant } from "../core/warrant.ts";
 import { traceEntryForm, traceEntryResource } from "./trace-entry.ts";
 
-/** The public receipt of a settled warrant (README, "Receipts"). */
+/** The public receipt of a settled warrant (docs/security, "Receipts"). */
 
 /**
  * The parts of a check that a public receipt shows: each clause's result, but not the observed value; the

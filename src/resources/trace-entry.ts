@@ -4,7 +4,7 @@ import { actorForm, type TraceEntry } from "../core/trace.ts";
 import { STATES } from "../core/warrant.ts";
 import { listForm } from "./list.ts";
 
-/** An entry of a warrant's trace (README, "Trace"). */
+/** An entry of a warrant's trace (docs/security, "Trace"). */
 
 export const traceEntryForm = form("TraceEntry", () =>
   object({

@@ -35,7 +35,7 @@ import {
 } from "./input.ts";
 import { listForm } from "./list.ts";
 
-/** A warrant (README, "Warrants"), and a page of them. */
+/** A warrant (docs/concepts, "The states of a warrant"), and a page of them. */
 
 export const warrantForm = form("Warrant", () =>
   object({

@@ -44,7 +44,7 @@ export const mayBeOutdated = (instance: Instance, writtenAt: number): boolean =>
   awaitsAcknowledgement(instance) || (instance.restoredAt ?? Number.NEGATIVE_INFINITY) >= writtenAt;
 
 /**
- * After a restore no live money moves until the operator has acknowledged it (README, "Operating it").
+ * After a restore no live money moves until the operator has acknowledged it (docs/operating, "Restore").
  */
 export const refuseUnacknowledged = (instance: Instance, mode: Mode): Refusal | null =>
   mode === "live" && awaitsAcknowledgement(instance)

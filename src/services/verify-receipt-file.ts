@@ -8,7 +8,7 @@ export function parseWitness(text: string): NoteKey | null {
   return key?.type === "cosignature" ? key : null;
 }
 
-/** Checks a receipt, or its saved page, without a ledger or a network (README, "Receipts"). */
+/** Checks a receipt, or its saved page, without a ledger or a network (docs/security, "What is checked"). */
 export async function verifyReceiptFile({
   text,
   ...against

@@ -29,7 +29,7 @@ import { type CommandLine, createCommandLine } from "../support/command-line.ts"
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 
-/** Who made a backup, and what a restore does where it cannot know (README, "Back up"). */
+/** Who made a backup, and what a restore does where it cannot know (docs/operating, "Restore"). */
 
 const MASTER_KEY = Buffer.alloc(32, "k").toString("base64");
 const OTHER_KEY = Buffer.alloc(32, "o");

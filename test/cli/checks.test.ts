@@ -13,7 +13,7 @@ import { type CommandLine, createCommandLine } from "../support/command-line.ts"
 import { createTestContext, TEST_NOW, type TestContext } from "../support/context.ts";
 import { createCaller, createStage, idempotencyOf, must, open, warrantIn } from "../support/stage.ts";
 
-/** `holdfast checks export|replay` (README, "Capsules"). */
+/** `holdfast checks export|replay` (docs/security, "Capsules"). */
 
 const AGED_SECONDS = 100;
 const BODY = JSON.stringify({ temperature: 21, generated_at: new Date(TEST_NOW - 90_000).toISOString() });

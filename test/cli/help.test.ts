@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { buildProgram } from "../../src/cli/program.ts";
 import type { CommandLineTools } from "../../src/cli/tools.ts";
@@ -21,31 +19,6 @@ function leavesOf(command: Command, path: readonly string[] = []): string[][] {
 }
 const LEAVES = leavesOf(buildProgram({ version: "0" } as CommandLineTools));
 
-/**
- * The commands in the README's table. A row such as `agents create` · `list` names two commands of agents. What follows
- * the name of a command that is no group, as in `restore acknowledge`, is an argument.
- */
-function commandsInReadme(): ReadonlySet<string> {
-  const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-  const section = readme.slice(readme.indexOf("\n## The command line\n")).split("\n## ")[1] ?? "";
-  const names = new Set(LEAVES.map(([name]) => name));
-  const commands = new Set<string>();
-  for (const [, cell = ""] of section.matchAll(/^\| (`.*?) \|/gm)) {
-    let group = "";
-    for (const [, words = ""] of cell.matchAll(/`([^`]+)`/g)) {
-      const [first = "", second = ""] = words.split(" ");
-      if (!names.has(first)) commands.add(`${group} ${first}`);
-      else if (isGroup(first)) commands.add(`${first} ${second}`);
-      else commands.add(first);
-      if (names.has(first)) group = first;
-    }
-  }
-  return commands;
-}
-
-const isGroup = (name: string): boolean =>
-  LEAVES.some(([first, second]) => first === name && second !== undefined);
-
 test("a command that is named is built alone, the same as when all are built", () => {
   const tools = { version: "0" } as CommandLineTools;
   const all = buildProgram(tools);
@@ -60,10 +33,6 @@ test("a command that is named is built alone, the same as when all are built", (
 });
 
 describe("the help", () => {
-  test("has the commands that the README lists, each of them, and no other", () => {
-    expect(LEAVES.map((leaf) => leaf.join(" ")).sort()).toEqual([...commandsInReadme()].sort());
-  });
-
   for (const leaf of LEAVES) {
     test(`of ${leaf.join(" ")} says what it does and takes`, async () => {
       const { code, out, err } = await createCommandLine(ctx).run(...leaf, "--help");

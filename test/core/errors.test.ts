@@ -12,7 +12,7 @@ import {
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** The status and the type of each code (README, "Errors"), written out again. */
+/** The status and the type of each code (docs/errors, "Errors"), written out again. */
 const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["validation_failed", 400, "invalid_request"],
   ["deadline_in_past", 400, "invalid_request"],
@@ -64,7 +64,7 @@ const CATALOGUE: readonly (readonly [ErrorCode, number, ErrorType])[] = [
   ["last_owner", 409, "conflict"],
 ];
 
-/** The statuses and types of the envelope (README, "Errors"). */
+/** The statuses and types of the envelope (docs/errors, "Errors"). */
 const TYPES: Readonly<Record<number, readonly ErrorType[]>> = {
   400: ["invalid_request"],
   401: ["unauthenticated"],

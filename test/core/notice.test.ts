@@ -13,7 +13,7 @@ import {
   withinHours,
 } from "../../src/core/notice.ts";
 
-/** The rules of notices (README, "Notices"). */
+/** The rules of notices (docs/notices, "Notices"). */
 
 const HOUR_MS = 3_600_000;
 const at = (text: string) => Date.parse(text);

@@ -13,7 +13,7 @@ import {
   statementOf,
 } from "../../src/core/passkey.ts";
 
-/** The rules of passkeys (README, "Passkeys" and "The threshold"). */
+/** The rules of passkeys (docs/people, "Passkeys" and "The threshold"). */
 
 test("passkeys belong to a host name, by https or on localhost", () => {
   for (const [baseUrl, id] of [

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { addMark, type RetentionMark, recordedBefore } from "../../src/core/retention.ts";
 import { DAY_MS, HOUR_MS } from "../../src/core/time.ts";
 
-/** What is kept is counted in the time that a server ran (README, "Retention"), whatever the clock does. */
+/** What is kept is counted in the time that a server ran (docs/operating, "Retention"), whatever the clock does. */
 
 type Row = { readonly recordedAt: number; readonly ranMs: number };
 

@@ -66,7 +66,7 @@ const CHECK: Check = {
   capsuleHash: "c".repeat(64),
 };
 
-/** The fields of every payload (README, "Trace"), those at the open, and those after a check. */
+/** The fields of every payload (docs/security, "Trace"), those at the open, and those after a check. */
 const ALWAYS = [
   ...["warrant_id", "mode", "from", "to", "version", "actor", "recorded_at", "amount", "asset", "payee"],
   ...["released_bps", "spec_hash", "agent_id", "policy_id", "policy_version", "rules_hash"],

@@ -24,7 +24,7 @@ const NOW = Date.UTC(2030, 0, 15, 12);
 /** The clock is a second behind the newest record. */
 const AT = { now: NOW, recordedAt: NOW + 1_000 };
 
-/** Every legal move, written out again (README, "Warrants"). The open is openingOf. */
+/** Every legal move, written out again (docs/concepts, "The legal moves"). The open is openingOf. */
 const LEGAL: readonly (readonly [from: readonly State[], to: readonly State[], by: Mover])[] = [
   [["held"], ["verifying"], "caller"],
   [["held"], ["expired"], "system"],
@@ -356,7 +356,7 @@ test("the opening has no earlier state, and holds the amount", () => {
 });
 
 describe("the event", () => {
-  /** README, "Webhooks". An expiry fires `warrant.refunded`; a warrant that is held again fires nothing. */
+  /** docs/events, "Events". An expiry fires `warrant.refunded`; a warrant that is held again fires nothing. */
   const EVENTS: Readonly<Record<State, EventType | null>> = {
     held: null,
     verifying: "warrant.verifying",

@@ -3,7 +3,7 @@ import { exportJWK, type GenerateKeyPairResult, generateKeyPair, SignJWT } from 
 import { voucherHeader } from "../../src/core/x402/voucher.ts";
 import { createPaidPage } from "../../src/demo/paid-page.ts";
 
-/** Which vouchers the demo's seller accepts (README, "Accepting Holdfast vouchers"). */
+/** Which vouchers the demo's seller accepts (docs/x402, "Accepting Holdfast vouchers"). */
 
 const ISSUER = "http://holdfast.example";
 const URL_OF_PAGE = "http://127.0.0.1:8081/paid";

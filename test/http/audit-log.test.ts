@@ -15,7 +15,7 @@ import { must, PASSWORD, type TestOrganisation } from "../support/organisations.
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { signedIn } from "../support/stage.ts";
 
-/** The audit log: every administrative change, who made it, and how it was before and after (README, "The audit log"). */
+/** The audit log: every administrative change, who made it, and how it was before and after (docs/people, "The audit log"). */
 
 let service: ShellService;
 let home: TestOrganisation;

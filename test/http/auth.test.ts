@@ -8,7 +8,7 @@ import { type ShellService, startTestServer, startTestShell } from "../support/s
 import { createTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
 
-/** Sign-in, cookies and keys (README, "Sign-in" and "Own account"). */
+/** Sign-in, cookies and keys (docs/people, "Sign-in" and "Own account"). */
 
 const HOUR_MS = 3_600_000;
 

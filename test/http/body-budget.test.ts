@@ -7,7 +7,7 @@ import { chunked, rawRequest } from "../support/raw-request.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { until } from "../support/until.ts";
 
-/** The bytes that all bodies under way may hold together (README, "Limits"). */
+/** The bytes that all bodies under way may hold together (docs/idempotency, "Memory"). */
 
 const HEAD = ["POST /bench/run HTTP/1.1", "Host: localhost", "Content-Type: application/json"];
 const BODY = JSON.stringify({

@@ -3,7 +3,7 @@ import { openConsole } from "../support/console.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** The page on which a person chooses how they hear of things (README, "Notices"). */
+/** The page on which a person chooses how they hear of things (docs/notices, "Notices"). */
 
 const PATH = "/console/settings/notices";
 

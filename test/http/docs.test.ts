@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { FormatRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -8,6 +9,7 @@ import { compileSchema } from "../../src/core/clauses/schema.ts";
 import { ERRORS, type ErrorCode, statusOf, typeOf } from "../../src/core/errors.ts";
 import { nameOf } from "../../src/core/form.ts";
 import { PAGES } from "../../src/docs/pages.ts";
+import { PICTURES } from "../../src/docs/pictures.ts";
 import { app, openApiDocument } from "../../src/http/app.ts";
 import { answersOf } from "../../src/http/route.ts";
 import { createShell, type Shell } from "../../src/http/shell.ts";
@@ -68,7 +70,7 @@ describe("the pages", () => {
   const PATHS = ["/docs", "/docs/search?q=deadline", "/docs/api-reference", ...PAGES.map(({ path }) => path)];
 
   for (const path of PATHS) {
-    test(`${path} needs no other file but the stylesheet, and runs no other script but the search`, async () => {
+    test(`${path} needs no other file but the stylesheet and our pictures, and runs no other script but the search`, async () => {
       const response = await get(path);
       expect(response.status).toBe(200);
       expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -78,8 +80,10 @@ describe("the pages", () => {
       expect(policy).not.toContain("unsafe");
       const html = await response.text();
       expect(html).toStartWith("<!doctype html>");
-      const withoutSearch = html.replace('<script type="module" src="/docs/search.js"></script>', "");
-      expect(withoutSearch).not.toMatch(/<script|<style|<img|<iframe|<[^>]*\s(style|src|on[a-z]+)=/);
+      const rest = html
+        .replace('<script type="module" src="/docs/search.js"></script>', "")
+        .replace(/<img src="pictures\/[a-z]+\.png" alt="[^"]+" \/>/g, "");
+      expect(rest).not.toMatch(/<script|<style|<img|<iframe|<[^>]*\s(style|src|on[a-z]+)=/);
       expect([...html.matchAll(/<link [^>]*href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
         "/docs/style.css",
       ]);
@@ -108,6 +112,25 @@ describe("the pages", () => {
     expect([path, response.status]).toEqual([path, 200]);
     return response.text();
   };
+
+  test("each picture is shown by a page, and served as it is in the repository", async () => {
+    const shown = await Promise.all(
+      PAGES.map(async ({ path }) => {
+        const html = await (await get(path)).text();
+        return [...html.matchAll(/<img src="([^"]+)"/g)].map(
+          ([, to = ""]) => new URL(to, `http://localhost${path}`).pathname,
+        );
+      }),
+    );
+    const paths = [...new Set(shown.flat())];
+    expect(paths.toSorted()).toEqual(Object.keys(PICTURES).toSorted());
+    for (const path of paths) {
+      const response = await get(path);
+      expect([path, response.status, response.headers.get("content-type")]).toEqual([path, 200, "image/png"]);
+      const file = Bun.file(join(import.meta.dir, "../../src", path));
+      expect(await response.bytes()).toEqual(await file.bytes());
+    }
+  });
 
   test("the stylesheet has the type of a stylesheet", async () => {
     const response = await get("/docs/style.css");
@@ -273,7 +296,7 @@ describe("the OpenAPI document", () => {
           method,
           path,
           JSON.stringify(content).includes("$ref") ||
-            /"text\/\w+"|"application\/octet-stream"/.test(JSON.stringify(content)),
+            /"text\/\w+"|"application\/octet-stream"|"image\/png"/.test(JSON.stringify(content)),
         ]).toContainEqual(true);
       expect(operation.responses.default).toEqual({ $ref: "#/components/responses/Error" });
     }

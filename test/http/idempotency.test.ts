@@ -6,7 +6,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, type ShellService, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** README, "Idempotency". */
+/** docs/idempotency, "Idempotency". */
 
 let service: Service;
 let source: Source;

@@ -10,7 +10,7 @@ import { fillDigests } from "../../src/store/sqlite/fill-digests.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** `did:web` resolves: the instance's keys, and the agent's where it brought one (README, "Proof"). */
+/** `did:web` resolves: the instance's keys, and the agent's where it brought one (docs/witnesses, "Identities"). */
 
 const BASE_URL = "https://holdfast.example:8443";
 const DID = "did:web:holdfast.example%3A8443";

@@ -13,7 +13,7 @@ import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { jsonWebKeySetForm } from "../../src/resources/json-web-keys.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** `GET /.well-known/jwks.json`, and the seller of the README, who needs nothing else from Holdfast. */
+/** `GET /.well-known/jwks.json`, and the seller of docs/x402, "Accepting Holdfast vouchers", who needs nothing else from Holdfast. */
 
 const REPOSITORY = join(import.meta.dir, "../..");
 
@@ -54,7 +54,7 @@ test("the keys need no credential, and show no secret", async () => {
   expect((await service.post("/.well-known/jwks.json")).code).toBe("route_not_found");
 });
 
-describe("the seller of the README", () => {
+describe("the seller of the documentation", () => {
   const URL_BOUGHT = "http://seller.example/report";
   const PROMISED = {
     mode: "live",

@@ -7,7 +7,7 @@ import type { Json, Reply } from "../support/client.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What an API key may do (README, "Sandbox and live", "Policies" and "Agents"). */
+/** What an API key may do (docs/concepts, "Sandbox and live"; docs/policies, "Which policy a warrant gets"; docs/people, "Agents"). */
 
 let service: ShellService;
 let home: TestOrganisation;

@@ -6,7 +6,7 @@ import type { Json } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** API keys as their callers and the console see them: rotation, expiry, last use (README, "Keys"). */
+/** API keys as their callers and the console see them: rotation, expiry, last use (docs/people, "Keys"). */
 
 let service: ShellService;
 let home: TestOrganisation;

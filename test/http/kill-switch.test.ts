@@ -6,7 +6,7 @@ import { noFault } from "../support/no-fault.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** While an organisation's kill switch is on, no warrant opens; those that are open go on (README, "The kill switch"). */
+/** While an organisation's kill switch is on, no warrant opens; those that are open go on (docs/people, "The kill switch"). */
 
 let service: ShellService;
 let home: TestOrganisation;

@@ -8,7 +8,7 @@ import { type Client, type Credentials, freshKey, NOBODY, type Reply } from "../
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** README, "Limits". The clock stands still until a test moves it. */
+/** docs/idempotency, "Limits". The clock stands still until a test moves it. */
 
 const LIMITS = { read: 5, write: 8, bench: 3 };
 

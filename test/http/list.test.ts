@@ -3,7 +3,7 @@ import type { Json } from "../support/client.ts";
 import type { TestAgent, TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** GET /v1/warrants: pages by deadline and by creation (README, "Lists"). */
+/** GET /v1/warrants: pages by deadline and by creation (docs/idempotency, "Lists"). */
 
 let service: Service;
 let home: TestOrganisation;

@@ -8,7 +8,7 @@ import { createTestContext, type TestContext } from "../support/context.ts";
 import { noFault } from "../support/no-fault.ts";
 import { createCaller, createStage, open, type Stage, warrantIn } from "../support/stage.ts";
 
-/** The log as monitors read it: C2SP tlog-checkpoint and tlog-tiles (README, "Trace"). */
+/** The log as monitors read it: C2SP tlog-checkpoint and tlog-tiles (docs/witnesses, "The log"). */
 
 const ENTRIES = 300;
 const PREFIX = "/.well-known/holdfast";

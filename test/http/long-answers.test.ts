@@ -18,7 +18,7 @@ import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
 
-/** Long answers are sent in pieces, and their bytes come out of a budget until they have gone (README, "Memory"). */
+/** Long answers are sent in pieces, and their bytes come out of a budget until they have gone (docs/idempotency, "Memory"). */
 
 const MIB = 1024 * 1024;
 

@@ -9,7 +9,7 @@ import type { Reply } from "../support/client.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What an open names: agents and their sessions, policies, verifiers, schemas (README, "Policies" and "Spend sessions"). */
+/** What an open names: agents and their sessions, policies, verifiers, schemas (docs/policies, "Which policy a warrant gets"; docs/sessions, "Spend sessions"). */
 
 let service: ShellService;
 let home: TestOrganisation;

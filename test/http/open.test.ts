@@ -5,7 +5,7 @@ import { fundBalance } from "../../src/services/admin/balances.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** POST /v1/warrants: what opens, and what is answered (README, "Warrants"). */
+/** POST /v1/warrants: what opens, and what is answered (docs/concepts, "Bounds"). */
 
 const MAX = 9_223_372_036_854_775_807n;
 const FIVE_YEARS_MS = 5 * 365 * 86_400_000;

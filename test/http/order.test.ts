@@ -13,7 +13,7 @@ import { approve, enrol, setThreshold, type TestPasskey } from "../support/passk
 import { markRestored } from "../support/restored.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** A request that is wrong in every way, corrected one step at a time (README, "Order of checks"). */
+/** A request that is wrong in every way, corrected one step at a time (docs/idempotency, "The order of checks"). */
 
 let service: ShellService;
 let market: Market;

@@ -18,7 +18,7 @@ import {
 } from "../support/passkeys.ts";
 import { type Refused, type ShellService, startTestShell } from "../support/server.ts";
 
-/** The passkey threshold that is set at the moment of the move counts (README, "The threshold"). */
+/** The passkey threshold that is set at the moment of the move counts (docs/people, "The threshold"). */
 
 const THRESHOLD = "1000";
 const ABOVE = "1001";

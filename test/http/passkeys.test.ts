@@ -15,7 +15,7 @@ import {
 } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Passkeys: how one is registered, listed and removed, and how one signs in (README, "Passkeys"). */
+/** Passkeys: how one is registered, listed and removed, and how one signs in (docs/people, "Passkeys"). */
 
 const HOUR_MS = 3_600_000;
 

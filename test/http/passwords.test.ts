@@ -11,7 +11,7 @@ import { type ShellService, startTestShell } from "../support/server.ts";
 import { signedIn } from "../support/stage.ts";
 import { createTimers } from "../support/timers.ts";
 
-/** A password changed, or reset by a one-time link, and signing out everywhere (README, "Own account" and "Lost password"). */
+/** A password changed, or reset by a one-time link, and signing out everywhere (docs/people, "Own account" and "Lost password"). */
 
 const HOUR_MS = 3_600_000;
 const NEW = "a new password, longer";

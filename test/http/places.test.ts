@@ -9,7 +9,7 @@ import type { TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
 
-/** Checks and purchases by x402 share places (README, "Warrants and their money"). */
+/** Checks and purchases by x402 share places (docs/idempotency, "Checks under way"). */
 
 let service: Service;
 afterEach(() => service.close());

@@ -25,7 +25,7 @@ import { createSigner } from "../support/receipts.ts";
 import { type Service, startTestServer, startTestShell } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** The page of a receipt, as it is served and as it is saved (README, "Receipts"). */
+/** The page of a receipt, as it is served and as it is saved (docs/security, "A receipt's page"). */
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 let service: Service;

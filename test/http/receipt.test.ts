@@ -9,7 +9,7 @@ import { must } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Source, startSource } from "../support/source.ts";
 
-/** GET /t/:id: the public receipt of a settled warrant (README, "Receipts"). */
+/** GET /t/:id: the public receipt of a settled warrant (docs/security, "Receipts"). */
 
 let service: Service;
 let source: Source;

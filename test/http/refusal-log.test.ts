@@ -5,7 +5,7 @@ import type { Json } from "../support/client.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Refusals that may be attempts to get past a check are in the log (README, "Refusals in the log"). */
+/** Refusals that may be attempts to get past a check are in the log (docs/operating, "Refusals in the log"). */
 
 let service: ShellService;
 let home: TestOrganisation;

@@ -14,7 +14,7 @@ import { makeOrganisation, must, type TestOrganisation } from "../support/organi
 import { openReader } from "../support/reader.ts";
 import { testSettings } from "../support/server.ts";
 
-/** After a restore live opens are refused until somebody acknowledges it (README, "Restore"). */
+/** After a restore live opens are refused until somebody acknowledges it (docs/operating, "Restore"). */
 
 let root: string;
 let running: RunningServer | null = null;

@@ -13,7 +13,7 @@ import { enrol, passkeysOf, registers, registrationOptions, type TestPasskey } f
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { together } from "../support/together.ts";
 
-/** Who must prove a passkey, and what they can do until then (README, "People and authority"). */
+/** Who must prove a passkey, and what they can do until then (docs/people, "The second factor"). */
 
 const OWING = [403, "second_factor_required"] as const;
 

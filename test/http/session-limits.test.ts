@@ -9,7 +9,7 @@ import { asksExact, asksVoucher, type Market, openMarket, PAY_TO, SELLER_URL } f
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** What a session may limit besides its ceiling: lists, and sums of time (README, "Windows and lists" and "Lists"). */
+/** What a session may limit besides its ceiling: lists, and sums of time (docs/sessions, "Windows and lists" and "Entries of the lists"). */
 
 let market: Market;
 let service: ShellService;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Where the disk is short, the sandbox is refused before live is (README, "A full disk"). */
+/** Where the disk is short, the sandbox is refused before live is (docs/operating, "A full disk"). */
 
 const MIB = 1024 * 1024;
 

@@ -9,7 +9,7 @@ import { must, PASSWORD, type Person, type TestOrganisation } from "../support/o
 import { registers } from "../support/passkeys.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** The trace of sign-ins, and who ends them (README, "Own account", "The audit log" and "Sign-ins in the log"). */
+/** The trace of sign-ins, and who ends them (docs/people, "Own account" and "The audit log"; docs/operating, "Sign-ins in the log"). */
 
 const HOUR_MS = 3_600_000;
 const AGENT = "Mozilla/5.0 (X11) Firefox/150.0";

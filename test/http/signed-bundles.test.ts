@@ -14,7 +14,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { createTestSigstore, type TestBundle, type TestSigstore } from "../support/sigstore.ts";
 
-/** Sigstore bundles beside deliverables (README, "Signed sources"), over real connections. */
+/** Sigstore bundles beside deliverables (docs/security, "Signed sources"), over real connections. */
 
 const BODY = Buffer.from('{"ok":1}');
 const ME: SigstoreIdentity = { issuer: "https://issuer.example", subject: "https://a.example/me" };

@@ -11,7 +11,7 @@ import { replayCheck } from "../../src/services/checks/replay.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
-/** Sources that sign their answers (README, "Signed sources"), over real connections. */
+/** Sources that sign their answers (docs/security, "Signed sources"), over real connections. */
 
 const BODY = Buffer.from('{"ok":1}');
 let service: Service;

@@ -6,7 +6,7 @@ import { freshKey, type Json, type Reply } from "../support/client.ts";
 import { must, type TestAgent, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** An agent's budget: its refusals, its bounds, what is given back and what counts as a failure (README, "Spend sessions"). */
+/** An agent's budget: its refusals, its bounds, what is given back and what counts as a failure (docs/sessions, "Spend sessions"). */
 
 let service: ShellService;
 beforeAll(() => {
@@ -223,7 +223,7 @@ const setStatus = (agent: TestAgent, status: "active" | "paused" | "killed") =>
   setAgentStatus(service.ctx, MACHINE, { agent_id: agent.id, status }).then(must);
 const escalates = { bands: [band(0, "escalate")] };
 
-/** The end of a warrant, what its session gets back, and whether it counts as a failure (README, "Failures"). */
+/** The end of a warrant, what its session gets back, and whether it counts as a failure (docs/sessions, "Failure budgets"). */
 const WAYS: Readonly<Record<string, Way>> = {
   "released by a person": { go: byPerson("release"), stays: 101, state: "released", failures: [1, 1] },
   "refunded by a person": { go: byPerson("refund"), stays: 0, state: "refunded", failures: [1, 1] },

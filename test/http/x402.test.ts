@@ -9,7 +9,7 @@ import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { type Answer, type Listener, listen } from "../x402/listener.ts";
 
-/** POST /v1/x402/pay against sellers of this machine that take vouchers (README, "Buying by x402"). */
+/** POST /v1/x402/pay against sellers of this machine that take vouchers (docs/x402, "Vouchers"). */
 
 const ASKED = { amount: "100", asset: "USDC", payee: "acme" };
 

@@ -13,7 +13,7 @@ import { createTestContext, type TestContext } from "../support/context.ts";
 import { createModelChain, MODEL_CHAIN_ID, type ModelChain } from "../support/model-chain.ts";
 import { createCaller, createStage, must, open, type Stage, settle, warrantIn } from "../support/stage.ts";
 
-/** Anchors of the log on a chain in memory (README, "Anchors on a chain"); test/x402/anchors.test.ts has a real one. */
+/** Anchors of the log on a chain in memory (docs/witnesses, "Anchors on a chain"); test/x402/anchors.test.ts has a real one. */
 
 const CONFIRMATIONS = 3;
 const STEP_MS = 10 * SECOND_MS;

@@ -6,7 +6,7 @@ import { noFault } from "../support/no-fault.ts";
 import { createStage, NONE_PASS, open, SCRIPTED, type Stage, verify, warrantIn } from "../support/stage.ts";
 import { createTelling } from "../support/telling.ts";
 
-/** What admins hear of the service, and that one job does it all (README, "Notices"). */
+/** What admins hear of the service, and that one job does it all (docs/notices, "Notices"). */
 
 const HOUR_MS = 3_600_000;
 

@@ -10,7 +10,7 @@ import { asksExact, delivers, type Market, openMarket, SELLER_URL } from "../sup
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
-/** Keys are remembered for 30 days, and one in flight is never deleted (README, "Retention" and "Idempotency"). */
+/** Keys are remembered for 30 days, and one in flight is never deleted (docs/operating, "Retention"; docs/idempotency, "Idempotency"). */
 
 const DAY_MS = 86_400_000;
 

@@ -6,7 +6,7 @@ import { createFetcher } from "../../src/platform/fetcher.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import { until } from "../support/until.ts";
 
-/** The memory for bodies that are being fetched (README, "Memory"). */
+/** The memory for bodies that are being fetched (docs/idempotency, "Memory"). */
 
 const MIB = 1024 * 1024;
 const LARGE = new Uint8Array(200_000);

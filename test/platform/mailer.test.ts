@@ -4,7 +4,7 @@ import { createMailer } from "../../src/platform/mailer.ts";
 import { startMailServer } from "../support/mail-server.ts";
 import { CERTIFICATE_AUTHORITY } from "../support/tls.ts";
 
-/** Mail through a real server (README, "Notices"). */
+/** Mail through a real server (docs/notices, "Notices"). */
 
 type Running = Awaited<ReturnType<typeof startMailServer>>;
 let server: Running;

@@ -3,9 +3,9 @@ import { createSignInLog } from "../../src/platform/sign-in-log.ts";
 import { callerAt } from "../support/client.ts";
 import { readRepositoryFile } from "../tidy/source-files.ts";
 
-/** The lines about sign-ins, and the filter that reads them (README, "Sign-ins in the log"). */
+/** The lines about sign-ins, and the filter that reads them (docs/operating, "Sign-ins in the log"). */
 
-const README = readRepositoryFile("README.md");
+const PAGE = readRepositoryFile("src/docs/operating.md");
 const NO_USER = { by: "password", why: "wrong", user: null } as const;
 
 let written: string[];
@@ -18,10 +18,10 @@ beforeEach(() => {
 });
 afterEach(() => mock.restore());
 
-/** The addresses that fail2ban finds by the README's filter: it takes the date out of a line, and matches the rest. */
+/** The addresses that fail2ban finds by the filter of the documentation: it takes the date out of a line, and matches the rest. */
 function banned(lines: readonly string[]): string[] {
   const setting = (name: string): string =>
-    new RegExp(`^ *${name} = (.+)$`, "m").exec(README)?.[1] ?? `no ${name}`;
+    new RegExp(`^ *${name} = (.+)$`, "m").exec(PAGE)?.[1] ?? `no ${name}`;
   const date = setting("datepattern")
     .replaceAll("%%Y", "\\d{4}")
     .replace(/%%[mdHMST]/g, "\\d{2}")
@@ -35,7 +35,7 @@ function banned(lines: readonly string[]): string[] {
   });
 }
 
-test("fail2ban finds the failures of an address by the README's filter, and nothing that a client wrote", () => {
+test("fail2ban finds the failures of an address by the filter of the documentation, and nothing that a client wrote", () => {
   const forged =
     '{"time":"2026-11-22T21:07:15.119Z","level":"warning","message":"sign-in failed","address":"192.0.2.9",';
   const log = logging();
@@ -55,9 +55,9 @@ test("fail2ban finds the failures of an address by the README's filter, and noth
   expect(banned(written)).toEqual(["203.0.113.7", "2001:db8:1:2:3::7"]);
 });
 
-test("a line is as the README shows it", () => {
+test("a line is as the documentation shows it", () => {
   logging().failed({ ...NO_USER, client: callerAt("203.0.113.7", "curl/8.14.1") });
-  const shown = README.split("\n").find((line) => line.includes('"message":"sign-in failed","address":"203'));
+  const shown = PAGE.split("\n").find((line) => line.includes('"message":"sign-in failed","address":"203'));
   const timeless = (line = "") => JSON.parse(line, (key, value) => (key === "time" ? "" : value));
   expect(Object.entries(timeless(written[0]))).toEqual(Object.entries(timeless(shown)));
 });

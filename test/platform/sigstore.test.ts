@@ -3,7 +3,7 @@ import type { SigstoreIdentity } from "../../src/core/source-key.ts";
 import { createSigstoreVerifier, type SigstoreVerifier } from "../../src/platform/sigstore.ts";
 import { createTestSigstore, type TestBundle, type TestSigstore } from "../support/sigstore.ts";
 
-/** Sigstore bundles (README, "Signed sources"), with a Sigstore of our own. */
+/** Sigstore bundles (docs/security, "Signed sources"), with a Sigstore of our own. */
 
 const BODY = Buffer.from('{"ok":1}');
 const ME: SigstoreIdentity = { issuer: "https://issuer.example", subject: "https://a.example/me" };

@@ -2,7 +2,7 @@ import type { Band, Outcome as PolicyOutcome } from "../../src/core/policy.ts";
 import type { Caller } from "../../src/core/roles.ts";
 
 /**
- * Holdfast's rules (README, "The rules") in plain maps. It has no store, makes no ids, and uses no rule of src.
+ * Holdfast's rules (docs/concepts, "Concepts") in plain maps. It has no store, makes no ids, and uses no rule of src.
  * Each method says what the answer must be and moves the model on.
  */
 

@@ -11,7 +11,7 @@ const committedBy = ({ amount, settledAt, releasedBps }: Warrant): bigint =>
   settledAt === null ? amount : (amount * BigInt(releasedBps ?? 0)) / 10_000n;
 
 /**
- * What must hold for every spend session at any time, computed from its warrants without the model (README, "Spend sessions"):
+ * What must hold for every spend session at any time, computed from its warrants without the model (docs/sessions, "Spend sessions"):
  * `amount_spent` is what is held or paid under the session, and never above the ceiling. So what returned was given back once,
  * to the session that the warrant was opened under. `warrant_count` never falls, and never passes its limit. The returned
  * function reads the service and expects all this; it is called after every step.

@@ -79,7 +79,7 @@ export function createClient(send: Send, baseUrl: string, docsUrl = `${baseUrl}/
   };
 }
 
-/** The reply, after its headers and (on errors) its envelope were checked (README, "Errors" and "Limits"). */
+/** The reply, after its headers and (on errors) its envelope were checked (docs/errors, "Errors"; docs/idempotency, "Limits"). */
 export async function readReply(response: Response, docsUrl: string, method = "GET"): Promise<Reply> {
   const text = await response.text();
   const { status, headers } = response;

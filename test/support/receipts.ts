@@ -7,7 +7,7 @@ import { cosign, formatSignedNote, type NoteKey, noteKey, signText } from "../..
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import type { Json } from "./client.ts";
 
-/** An instance that signs receipts as README, "Receipts" says, and a witness: for tests of the verifier alone. */
+/** An instance that signs receipts as docs/security, "Receipts" says, and a witness: for tests of the verifier alone. */
 
 const signWith = (key: KeyObject) => (message: Uint8Array) => new Uint8Array(sign(null, message, key));
 const publicBytes = (key: KeyObject): Uint8Array =>

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Json } from "./client.ts";
 
-/** A receiver of webhooks, written by the README alone (README, "Webhooks"). */
+/** A receiver of webhooks, written by the documentation alone (docs/webhooks, "Webhooks"). */
 
 /** One POST as it came. */
 export type Posted = { readonly headers: Headers; readonly raw: string };

@@ -1,32 +1,40 @@
 import { expect, test } from "bun:test";
-import { citationProblems, namesIn } from "./citations.ts";
+import { citationProblems, headingsOf } from "./citations.ts";
 
-const NAMES = namesIn(`# Holdfast
+const HEADINGS = headingsOf(`# Security model
 
-## The rules
+## Trace
 
-- **Trace.** Every move adds an entry.
-- **Sandbox and live** never meet.
+Every move adds an entry. **A word in bold** is no heading.
 
-**Back up** while it runs; a **word** in bold is no name.
+### \`exact\`
+
+## Sandbox and live
 `);
-const problemsOf = (text: string): string[] => citationProblems({ path: "src/a.ts", text }, NAMES);
+const PAGES = new Map([["docs/security", HEADINGS]]);
+const problemsOf = (text: string): string[] => citationProblems({ path: "src/a.ts", text }, PAGES);
 
-test("headings and the first words in bold of a paragraph may be cited", () => {
-  expect([...NAMES]).toEqual(["Holdfast", "The rules", "Trace", "Sandbox and live", "Back up"]);
+test("the title of a page and its headings may be cited", () => {
+  expect([...HEADINGS]).toEqual(["Security model", "Trace", "exact", "Sandbox and live"]);
 });
 
 test.each([
-  '/** One entry (README, "Trace"). */',
-  '/** Both (README, "Trace" and "Sandbox and live"). */',
-  '/**\n * A mode (README, "Sandbox\n * and live").\n */',
-  "/** The README says more. */",
-])("%p names what the README has", (text) => {
+  '/** One entry (docs/security, "Trace"). */',
+  '/** Both (docs/security, "Trace" and "Sandbox and live"). */',
+  '/**\n * A mode (docs/security,\n * "Sandbox and live").\n */',
+  "/** The page docs/elsewhere says more, and so does the README. */",
+])("%p names what the page has", (text) => {
   expect(problemsOf(text)).toEqual([]);
 });
 
-test("a name that the README does not have is found", () => {
-  expect(problemsOf('/** One entry (README, "Trace" and "Log"). */')).toEqual([
-    'src/a.ts: the README has no "Log"',
-  ]);
+test.each([
+  ['/** One entry (docs/security, "Trace" and "Log"). */', 'src/a.ts: docs/security has no heading "Log"'],
+  ['/** One entry (docs/proof, "Trace"). */', "src/a.ts: there is no page docs/proof"],
+  ['// One entry (docs/security,\n// "Tra\n// ce").', 'src/a.ts: docs/security has no heading "Tra ce"'],
+  [
+    '/** One entry (README, "Trace"). */',
+    'src/a.ts: cite a page of src/docs in the place of README, "Trace"',
+  ],
+])("%p leads nowhere", (text, problem) => {
+  expect(problemsOf(text)).toEqual([problem]);
 });

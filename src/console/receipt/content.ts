@@ -6,7 +6,7 @@ import { caip2Of } from "../../core/x402/chains.ts";
 import { sha256 } from "./sha256.ts";
 
 /**
- * What the page of a receipt shows (README, "Receipts"). Every value in it was written by others: it is escaped, hidden characters
+ * What the page of a receipt shows (docs/security, "A receipt's page"). Every value in it was written by others: it is escaped, hidden characters
  * are written out, and it is isolated from the direction of the text around it. It is written by the service, and once more by the
  * page's own script, which compares: so nothing here needs more than a browser has.
  */

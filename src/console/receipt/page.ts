@@ -3,7 +3,7 @@ import { dataBlock, type PageData } from "../../core/receipt/saved-page.ts";
 import { contentOf, escapeHtml, type Html, titleOf } from "./content.ts";
 import style from "./receipt.css" with { type: "text" };
 
-/** The page of a receipt (README, "Receipts"): its content, and what is around that as it is served and as it is saved. */
+/** The page of a receipt (docs/security, "A receipt's page"): its content, and what is around that as it is served and as it is saved. */
 
 const SCRIPT_PATH = "/console/receipt.js";
 const STYLE_PATH = "/console/receipt.css";

@@ -82,7 +82,7 @@ export function mayBeObject(body: Uint8Array): boolean {
 }
 
 /**
- * Epoch ms of a top-level `generated_at` (README, "Freshness"). Undefined where the body has none: then `Last-Modified`
+ * Epoch ms of a top-level `generated_at` (docs/clauses, "data.freshness"). Undefined where the body has none: then `Last-Modified`
  * counts. Null where it cannot be read: then `Last-Modified` does not count either.
  */
 export function statedTimeOf(body: Uint8Array): number | null | undefined {

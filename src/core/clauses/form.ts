@@ -20,7 +20,7 @@ export const specForm = () => Type.Unsafe<Spec>(object({ clauses: arrayOf(clause
 
 export const reasonCodesForm = () => arrayOf(oneOf(REASON_CODES));
 
-/** What became of a clause in a check (README, "Verification"). */
+/** What became of a clause in a check (docs/clauses, "What a verify fetches"). */
 export const clauseResultForm = form("ClauseResult", () =>
   object({
     kind: oneOf(CLAUSE_KINDS),

@@ -6,7 +6,7 @@ import { same, shown } from "./say.ts";
 
 /**
  * What is wrong with the checks: each is one that an entry of the trace names, says what that entry says of it, and follows from
- * the results of its clauses. `check_hash` is over more than a receipt shows (README, "Receipts"), so it is not computed here.
+ * the results of its clauses. `check_hash` is over more than a receipt shows (docs/security, "Receipts"), so it is not computed here.
  */
 export function* problemsOfChecks({ checks, trace, warrant }: Receipt): Generator<string> {
   const named = trace.filter(({ payload }) => payload.check_id !== undefined);

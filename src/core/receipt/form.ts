@@ -212,7 +212,7 @@ export type Anchor = {
   readonly chain_ref: string | null;
 };
 
-/** A receipt as `GET /t/:id` answers it (README, "Receipts"). */
+/** A receipt as `GET /t/:id` answers it (docs/security, "Receipts"). */
 export type Receipt = {
   readonly mode: "live" | "sandbox";
   readonly warrant: {

@@ -10,7 +10,7 @@ import { checkSignature, keysOfJwks, RECEIPT_TYPE, type ReceiptKey } from "./sig
 import { problemsOfTrace } from "./trace.ts";
 
 /**
- * Verifies receipts, without a network (README, "Receipts"). Nothing in this folder needs more than a browser has: the page of a
+ * Verifies receipts, without a network (docs/security, "What is checked"). Nothing in this folder needs more than a browser has: the page of a
  * receipt runs the same code as `holdfast receipt verify`.
  */
 

@@ -46,7 +46,7 @@ export const TEST_NETWORKS: ReadonlySet<number> = new Set([
   31_337, // a local chain of hardhat or anvil
 ]);
 
-/** The sandbox pays on test networks only, and live pays on all others only (README, "Buying by x402"). */
+/** The sandbox pays on test networks only, and live pays on all others only (docs/x402, "Tokens"). */
 export const isTestNetwork = (chainId: number): boolean => TEST_NETWORKS.has(chainId);
 
 const CAIP_2 = /^eip155:([1-9][0-9]{0,15})$/;

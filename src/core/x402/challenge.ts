@@ -3,7 +3,7 @@ import { hasHiddenCharacters, NOTHING_HIDDEN } from "../hidden-characters.ts";
 import { ASSET_PATTERN, PAYEE_PATTERN } from "../money.ts";
 import { isJsonObject, type JsonObject, readJson, readJsonHeader } from "./json-header.ts";
 
-/** What a 402 asks for, in one of the three forms that Holdfast understands (README, "Buying by x402"). */
+/** What a 402 asks for, in one of the three forms that Holdfast understands (docs/x402, "Challenges"). */
 export type Challenge =
   | { readonly kind: "simple"; readonly amount: bigint; readonly asset: string; readonly payee: string }
   | {
@@ -47,7 +47,7 @@ const ENTRIES_MAX = 32;
 const NAME_LENGTH_MAX = 128;
 /** The numbers of a chain are below 2^256, which has 78 digits. */
 const DIGITS_MAX = 78;
-/** A warrant's deadline is at most five years ahead (README, "Bounds"). */
+/** A warrant's deadline is at most five years ahead (docs/concepts, "Bounds"). */
 const TIMEOUT_SECONDS_MAX = 5 * 365 * 24 * 60 * 60;
 
 const ASSET = new RegExp(ASSET_PATTERN);

@@ -5,7 +5,7 @@ import type { Purchase } from "./purchase.ts";
 
 /**
  * What sellers answered is stored for replays. What was bought is kept within a quota of its organisation and mode, and what
- * cost nothing for a short time, within a smaller one (README, "Buying by x402").
+ * cost nothing for a short time, within a smaller one (docs/x402, "Space").
  */
 
 /** Whether a purchase was paid for: its content counts as bought, otherwise as free. */

@@ -7,7 +7,7 @@ import { type SettledState, STATE_OF } from "../warrant.ts";
 import type { Pays, Quote } from "./quote.ts";
 
 /**
- * The phases of a purchase (README, "Buying by x402"), in their order: any of them may be followed by its end. Each phase is on
+ * The phases of a purchase (docs/x402, "Buying by x402"), in their order: any of them may be followed by its end. Each phase is on
  * disk before the next begins. None leads back, which a trigger holds: a purchase signs one header, and never another.
  * - `quoting`: the seller is asked for the price; nothing is held.
  * - `held`: the warrant is open, and what will be paid is stored; nothing is signed.
@@ -79,7 +79,7 @@ const outcomeOf = (outcome: "refund" | "escalate"): PolicyDecision => ({
 });
 
 /**
- * How a purchase is settled (README, "Buying by x402"). A policy cannot take back what was paid, nor release what was not.
+ * How a purchase is settled (docs/x402, "Money that has moved cannot be called back"). A policy cannot take back what was paid, nor release what was not.
  *
  * @param decision what the policy made of the paid answer; null where none came
  * @param passed whether the answer passed every clause
@@ -134,7 +134,7 @@ const CHAIN_AWAY_MS = DAY_MS;
 
 /**
  * Whether a person may say now whether an unknown payment was made, and from when on, in epoch milliseconds
- * (README, "Buying by x402"). Where no chain is asked: an hour after the authorization has expired. Where a
+ * (docs/x402, "Who says whether it was paid"). Where no chain is asked: an hour after the authorization has expired. Where a
  * chain is asked: a day after its last answer, or a day after the expiry if that is later. A server must also
  * still be asking it, since a chain that is not asked cannot answer.
  *

@@ -9,7 +9,7 @@ import type { JsonObject } from "./json-header.ts";
 /** How a purchase is paid: by a voucher, which the ledger settles, or by a transfer on a chain, which cannot be called back. */
 export type Pays = { readonly kind: "voucher" } | ExactPayment;
 
-/** How long an authorization may be valid at most (README, "Buying by x402"). */
+/** How long an authorization may be valid at most (docs/x402, "exact"). */
 export const AUTHORIZATION_MS_MAX = MINUTE_MS;
 
 /** Whether an authorization that is valid until then (epoch milliseconds) may be signed now. False for NaN too. */

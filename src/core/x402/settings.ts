@@ -2,7 +2,7 @@ import { checkSourceUrl } from "../source-url.ts";
 import { type AssetRule, findAsset } from "./assets.ts";
 import { chainOfCaip2 } from "./chains.ts";
 
-/** How the settings of purchases are read (README, "Configuration"). */
+/** How the settings of purchases are read (docs/configuration, "Configuration"). */
 
 type Problem = { readonly problem: string };
 

@@ -4,7 +4,7 @@ import { writeJsonHeader } from "./json-header.ts";
 
 /**
  * A voucher promises a seller the held amount. The settlement in the ledger pays it, and the public receipt
- * shows it (README, "Accepting Holdfast vouchers"). Times are epoch seconds, as in every JWT.
+ * shows it (docs/x402, "Accepting Holdfast vouchers"). Times are epoch seconds, as in every JWT.
  */
 export type VoucherClaims = {
   /** The base URL of the instance; its keys are at `<iss>/.well-known/jwks.json`. */

@@ -75,7 +75,7 @@ const endsSignIns = (summary: string) => ({
 const endedSignIns = async (call: Call, input: Parameters<typeof endSignInsOf>[2]): Promise<Result> =>
   resource(await endSignInsOf(call.ctx, callerOf(call), input, clientOfCall(call)));
 
-/** `/auth/session` and what belongs to it (README, "People and authority"). */
+/** `/auth/session` and what belongs to it (docs/people, "People and authority"). */
 export const authRoutes: readonly Route[] = [
   post(
     "/auth/session",

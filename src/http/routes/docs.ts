@@ -1,10 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import type { OpenApi } from "../../docs/api-reference.ts";
 import { indexPage, PAGES, referencePage, searchPage } from "../../docs/pages.ts";
+import { PICTURES } from "../../docs/pictures.ts";
 import script from "../../docs/search-box.js" with { type: "text" };
 import style from "../../docs/style.css" with { type: "text" };
 import { closed, plainText } from "../../resources/input.ts";
-import { type Answer, json } from "../answers.ts";
+import { type Answer, bytes, json } from "../answers.ts";
 import { html, text } from "../pages.ts";
 import { type Answers, get, type Route, route } from "../route.ts";
 
@@ -27,7 +28,7 @@ const searchQuery = Type.Object(
 );
 
 const docsPage = (body: string): Answer =>
-  html(body, ["script-src 'self'", "style-src 'self'", "connect-src 'self'"], true);
+  html(body, ["script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self'"], true);
 
 /**
  * `/docs`, which the links in errors lead to, and the API's description.
@@ -47,6 +48,12 @@ export const docsRoutes = (openApi: () => object): readonly Route[] => [
   ),
   get("/docs/search.js", page("The script of the search box", "text/javascript"), () =>
     text("text/javascript", script),
+  ),
+  ...Object.entries(PICTURES).map(([path, read]) =>
+    get(path, page("A picture that a page shows", "image/png"), async () => ({
+      ...bytes(await read(), {}),
+      contentType: "image/png",
+    })),
   ),
   get("/docs/style.css", page("The pages' stylesheet", "text/css"), () => text("text/css", style)),
   get("/openapi.json", page("This document", documentForm), () => json(openApi())),

@@ -30,7 +30,7 @@ const registers = { tags, access: ACCESS.registerPasskey, bucket: "write" } as c
 const signsIn = { tags, access: null, bucket: "write" } as const;
 const approves = { tags, access: ACCESS.settleWarrant, bucket: "write" } as const;
 
-/** `/auth/passkeys` and `/auth/passkey` (README, "Passkeys"). */
+/** `/auth/passkeys` and `/auth/passkey` (docs/people, "Passkeys"). */
 export const passkeyRoutes: readonly Route[] = [
   post(
     "/auth/passkeys/options",

@@ -6,7 +6,7 @@ import { payment } from "../answers.ts";
 import { callerOf, idempotencyOf, roomOf } from "../call.ts";
 import { post, type Route, route } from "../route.ts";
 
-/** `/v1/x402` (README, "Buying by x402"). */
+/** `/v1/x402` (docs/x402, "Buying by x402"). */
 export const x402Routes: readonly Route[] = [
   post(
     "/v1/x402/pay",

@@ -27,7 +27,7 @@ export type SessionInput = {
   readonly per_warrant_max?: string;
   readonly hourly_max?: string;
   readonly daily_max?: string;
-  /** Whom it may pay, and the origins that it may verify from and buy from (README, "Windows and lists"). */
+  /** Whom it may pay, and the origins that it may verify from and buy from (docs/sessions, "Entries of the lists"). */
   readonly payees?: readonly string[];
   readonly source_origins?: readonly string[];
   /** RFC 3339. By default the session expires in 7 days. */

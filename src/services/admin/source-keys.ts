@@ -19,7 +19,7 @@ type SourceKeyResource = ReturnType<typeof sourceKeyResource>;
 
 const TOO_MANY = `has ${SOURCE_KEYS_OF_ORIGIN_MAX} keys already; remove one that is no longer used`;
 
-/** Registers who signs the answers of an origin: a key, or an identity of Sigstore (README, "Signed sources"). */
+/** Registers who signs the answers of an origin: a key, or an identity of Sigstore (docs/security, "Signed sources"). */
 export async function addSourceKey(
   ctx: Context,
   authority: Authority,

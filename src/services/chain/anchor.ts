@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { beginTransaction, type Sending } from "./wallet.ts";
 
 /**
- * Begins to bring the newest checkpoint of the log to a chain (README, "Anchors on a chain").
+ * Begins to bring the newest checkpoint of the log to a chain (docs/witnesses, "Anchors on a chain").
  *
  * @returns null where the chain has it already
  */

@@ -19,7 +19,7 @@ import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
 /**
- * Keeps what a check was made from, so that it can be made again (README, "Capsules").
+ * Keeps what a check was made from, so that it can be made again (docs/security, "Capsules").
  *
  * It is written before the outcome of the check, by commits of its own, since a body of 10 MiB in one commit would hold
  * up every other request. The body is compressed on another thread while the clauses are evaluated, and comes in parts, a

@@ -46,7 +46,7 @@ const UNCHECKED = Symbol("not checked");
 const NOBODY = { organisationId: "replay", mode: "sandbox" } as const;
 
 /**
- * Makes a check again, from its export alone and at its own time, and compares each clause and who has signed (README,
+ * Makes a check again, from its export alone and at its own time, and compares each clause and who has signed (docs/security,
  * "Capsules").
  *
  * @param given the JSON of an export

@@ -18,8 +18,8 @@ export type Asked = {
 };
 
 /**
- * Who of those that are registered has signed the source's answer; null where nobody is known to have (README, "Signed
- * sources"). A signature is never needed: without one the check is what this instance has observed.
+ * Who of those that are registered has signed the source's answer; null where nobody is known to have (docs/security,
+ * "Signed sources"). A signature is never needed: without one the check is what this instance has observed.
  */
 export async function signatureOf(
   ctx: Context,

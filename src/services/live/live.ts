@@ -10,7 +10,7 @@ import { heardOf, isOfPeople } from "./heard.ts";
 import { type CallerNow, createStream, type Stream } from "./stream.ts";
 
 /**
- * The streams by which pages hear what changed (README, "People and authority"). They tell names alone: what they name is read
+ * The streams by which pages hear what changed (docs/console, "Live"). They tell names alone: what they name is read
  * again by whoever hears them, with what they may see by then.
  */
 

@@ -4,7 +4,7 @@ import { TILE_WIDTH, widthOf } from "../../core/tiles.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
-/** What is published of the log (README, "Trace"): it answers as C2SP tlog-tiles says. */
+/** What is published of the log (docs/witnesses, "The log"): it answers as C2SP tlog-tiles says. */
 
 /** The newest checkpoint, as a note with the signatures of the log and of the witnesses; null before the first. */
 export const readCheckpoint = (ctx: Context): Promise<string | null> =>

@@ -5,7 +5,7 @@ import { type listQuery, OFFSET_MAX, warrantListResource } from "../../resources
 import type { Reader, WarrantFilter } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
-/** The query of `GET /v1/warrants`, its values already in range (README, "Lists"). */
+/** The query of `GET /v1/warrants`, its values already in range (docs/idempotency, "Lists"). */
 export type ListInput = Wire<typeof listQuery>;
 
 const PAGE_DEFAULT = 25;

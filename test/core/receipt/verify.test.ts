@@ -8,7 +8,7 @@ import { createSigner, ORIGIN } from "../../support/receipts.ts";
 import { type Service, startTestServer } from "../../support/server.ts";
 import { type Source, startSource } from "../../support/source.ts";
 
-/** What `holdfast receipt verify` and the page of a receipt accept, and what they refuse (README, "Receipts"). */
+/** What `holdfast receipt verify` and the page of a receipt accept, and what they refuse (docs/security, "What is checked"). */
 
 const signer = createSigner();
 let service: Service;

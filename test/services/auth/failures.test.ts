@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createSignInFailures } from "../../../src/services/auth/failures.ts";
 import { callerAt } from "../../support/client.ts";
 
-/** What strangers can write into the audit log by failing (README, "The audit log"). */
+/** What strangers can write into the audit log by failing (docs/people, "The audit log"). */
 
 const HOUR_MS = 3_600_000;
 const failure = (userId: string | null, address = "203.0.113.7") => ({

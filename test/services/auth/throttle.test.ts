@@ -8,7 +8,7 @@ import {
 } from "../../../src/services/auth/throttle.ts";
 import { createTimers } from "../../support/timers.ts";
 
-/** After ten failures of an account in an hour each try waits; a network has a limit of its own (README, "Sign-in"). */
+/** After ten failures of an account in an hour each try waits; a network has a limit of its own (docs/people, "Guessing"). */
 
 const QUARTER_MS = 15 * 60_000;
 const HOUR_MS = 4 * QUARTER_MS;

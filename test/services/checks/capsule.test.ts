@@ -13,7 +13,7 @@ import { asksVoucher, delivers, openMarket, SELLER_URL } from "../../support/mar
 import type { TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
-/** What checks keep (README, "Capsules"). Each test's ledger is audited when it ends. */
+/** What checks keep (docs/security, "Capsules"). Each test's ledger is audited when it ends. */
 
 const KIB = 1024;
 const DAY_MS = 86_400_000;

@@ -11,7 +11,7 @@ import { readReceipt, readTrace } from "../../../src/services/warrants/read.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createCaller, createStage, must, open, type Stage, settle, warrantIn } from "../../support/stage.ts";
 
-/** The log: what the job `anchor` appends and signs (README, "Trace"). */
+/** The log: what the job `anchor` appends and signs (docs/witnesses, "The log"). */
 
 let ctx: TestContext;
 let stage: Stage;

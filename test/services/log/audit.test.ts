@@ -12,7 +12,7 @@ import { createTestContext, NO_WITNESSES, type TestContext } from "../../support
 import { createCaller, createStage, open } from "../../support/stage.ts";
 import { createTestLog, leavesForkedAt } from "../../support/test-log.ts";
 
-/** That the signatures which are kept are those of their keys: of the log, its witnesses, and the logs that are witnessed (README, "Trace"). */
+/** That the signatures which are kept are those of their keys: of the log, its witnesses, and the logs that are witnessed (docs/security, "The audit"). */
 
 let ctx: TestContext;
 const [first, second] = [newSigningKey(), newSigningKey()];

@@ -7,7 +7,7 @@ import { createTestContext, type TestContext } from "../../support/context.ts";
 import { createStage, must, SCRIPTED, type Stage } from "../../support/stage.ts";
 import { createTelling } from "../../support/telling.ts";
 
-/** What people hear of their own account, and admins of the service (README, "Notices"). */
+/** What people hear of their own account, and admins of the service (docs/notices, "Notices"). */
 
 const DAY_MS = 24 * 3_600_000;
 const HOME = { address: "192.0.2.1", network: "192.0.2.1", agent: "Firefox/128" };

@@ -19,7 +19,7 @@ import {
 } from "../../support/stage.ts";
 import { createTelling } from "../../support/telling.ts";
 
-/** Who hears of an escalation, when and how often (README, "Notices"). */
+/** Who hears of an escalation, when and how often (docs/notices, "Notices"). */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

@@ -19,7 +19,7 @@ import {
   warrantIn,
 } from "../../support/stage.ts";
 
-/** What a session may hold within an hour and within a day (README, "Windows and lists"). */
+/** What a session may hold within an hour and within a day (docs/sessions, "Windows and lists"). */
 
 let ctx: TestContext;
 let stage: Stage;

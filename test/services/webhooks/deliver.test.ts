@@ -29,7 +29,7 @@ import {
   warrantIn,
 } from "../../support/stage.ts";
 
-/** How events are delivered (README, "Webhooks"). The clock stands still until a test moves it. */
+/** How events are delivered (docs/webhooks, "Webhooks"). The clock stands still until a test moves it. */
 
 let ctx: TestContext;
 let receiver: Receiver;

@@ -24,7 +24,7 @@ import { type ShellService, startTestShell } from "../../support/server.ts";
 
 /**
  * What public test batteries for paying agents try: the ways in which a facilitator looks failed when it settled, and the ways in
- * which a seller cheats (README, "What a seller may try"). Each is one purchase, with and without lists on the spend session.
+ * which a seller cheats (docs/x402, "What a seller may try"). Each is one purchase, with and without lists on the spend session.
  */
 
 const CAP = 1_000n;

@@ -17,7 +17,7 @@ import { noFault } from "../../support/no-fault.ts";
 import type { TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
-/** What is stored of sellers' answers, and for how long (README, "Buying by x402"). Each test's ledger is audited when it ends. */
+/** What is stored of sellers' answers, and for how long (docs/x402, "A retry of a purchase"). Each test's ledger is audited when it ends. */
 
 const MIB = 1024 * 1024;
 const SPEC = { clauses: [{ kind: "http.status", equals: 200 }] };

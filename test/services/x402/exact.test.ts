@@ -22,7 +22,7 @@ import { noContradiction, noFault } from "../../support/no-fault.ts";
 import { must, type TestOrganisation } from "../../support/organisations.ts";
 import { type ShellService, startTestShell } from "../../support/server.ts";
 
-/** A payment on a chain cannot be called back, so whether it was made counts more than the policy (README, "Buying by x402"). */
+/** A payment on a chain cannot be called back, so whether it was made counts more than the policy (docs/x402, "Money that has moved cannot be called back"). */
 
 let market: Market;
 let service: ShellService;

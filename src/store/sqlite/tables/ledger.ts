@@ -77,7 +77,7 @@ export const deposits = sqliteTable(
   ],
 );
 
-/** The rails of a mode. A row of one mode on a rail of the other is impossible (README, "Sandbox and live"). */
+/** The rails of a mode. A row of one mode on a rail of the other is impossible (docs/concepts, "Sandbox and live"). */
 export const RAIL_OF_MODE = { sandbox: "sandbox_book", live: "live_book" } as const;
 
 /**

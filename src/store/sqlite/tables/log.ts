@@ -5,7 +5,7 @@ import { TILE_WIDTH } from "../../../core/tiles.ts";
 import { digest, hash, int } from "../columns.ts";
 
 /**
- * The log: the Merkle tree over the trace, and what was signed of it (README, "Trace"). Which entry is which leaf stands in the
+ * The log: the Merkle tree over the trace, and what was signed of it (docs/witnesses, "The log"). Which entry is which leaf stands in the
  * trace itself.
  */
 

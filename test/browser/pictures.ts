@@ -1,0 +1,74 @@
+/**
+ * `bun run pictures`: takes the pictures that README and the documentation show, of the real console with a month of a made-up
+ * organisation, and writes them into src/docs/pictures.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { startServer } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import { MACHINE } from "../../src/services/admin/authority.ts";
+import { createUser } from "../../src/services/admin/users.ts";
+import { openChromium } from "../support/chromium.ts";
+import { playMonth } from "../support/month.ts";
+import { testSettings } from "../support/server.ts";
+import { must } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+
+const FOLDER = join(import.meta.dir, "../../src/docs/pictures");
+const SIZE = { width: 1280, height: 800 };
+const ADA = { email: "ada@northwind.example", name: "Ada", password: "a lighthouse keeper's 31 herons" };
+
+async function take(page: Page, name: string): Promise<void> {
+  await page.mouse.move(0, 0);
+  await page.screenshot({ path: join(FOLDER, `${name}.png`), animations: "disabled", caret: "hide" });
+  console.log(`${name}.png`);
+}
+
+async function signIn(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console`);
+  await page.fill("#email", ADA.email);
+  await page.fill("#password", ADA.password);
+  await page.click("button[type=submit]");
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+}
+
+async function takeAll(page: Page, base: string, receipt: string): Promise<void> {
+  await page.setViewportSize(SIZE);
+  await page.emulateMedia({ colorScheme: "light" });
+  await signIn(page, base);
+  await take(page, "overview");
+
+  await page.goto(`${base}/console/escalations`);
+  await page.keyboard.press("2");
+  await page.fill("#note", "Three of five days came");
+  await take(page, "escalation");
+
+  await until("the log has the settlement", async () => {
+    const answer = await fetch(`${base}${receipt}`);
+    return ((await answer.json()) as { anchor: object | null }).anchor !== null;
+  });
+  await page.goto(`${base}${receipt}`);
+  await page.click("#verify");
+  await page.waitForSelector("#verdict li");
+  await page.evaluate("scrollTo(0, 0)");
+  await take(page, "receipt");
+}
+
+const { ctx, organisationId, released } = await playMonth(Date.now());
+await ctx.store.close();
+const problems: string[] = [];
+const server = must(
+  await startServer(must(readConfig({ ...testSettings(ctx.folder), CHECKPOINT_MS: "100" }, {}))),
+);
+const chromium = await openChromium(problems);
+try {
+  must(await createUser(server.ctx, MACHINE, { organisation_id: organisationId, role: "admin", ...ADA }));
+  const base = `http://localhost:${new URL(server.url).port}`;
+  await takeAll(await chromium.openPage(), base, `/t/${released.id}`);
+} finally {
+  await chromium.close();
+  await server.stop();
+  rmSync(ctx.folder, { recursive: true, force: true });
+}
+if (problems.length > 0) throw new Error(problems.join("\n"));
