@@ -1,19 +1,22 @@
 import { auditTransactions } from "./chain/audit.ts";
 import type { Context } from "./context.ts";
 import { auditSignatures, countSignatures, signersOf } from "./log/audit.ts";
-import { auditReceipts, RECEIPTS } from "./warrants/audit-receipts.ts";
+import { auditReceipts } from "./warrants/audit-receipts.ts";
 
 /**
  * Computes everything anew that is kept, and compares: the ledger with itself, the signatures with their keys, and some receipts
  * with what their readers check. One message for each disagreement.
  *
+ * @param receipts how many receipts of settled warrants are made, spread over all of them
  * @param onProgress is called with how much is done, and how much there is to do: rows, signatures and receipts together
  */
 export async function auditInstance(
   ctx: Context,
+  receipts: number,
   onProgress: (done: number, total: number) => void,
 ): Promise<readonly string[]> {
-  const more = (await countSignatures(ctx.store)) + RECEIPTS;
+  const settled = await ctx.store.read(({ warrants }) => warrants.someSettled(receipts));
+  const more = (await countSignatures(ctx.store)) + settled.length;
   let [done, total] = [0, more];
   const did = (things: number): void => {
     done += things;
@@ -25,5 +28,5 @@ export async function auditInstance(
   });
   const signatures = await auditSignatures(ctx.store, signersOf(ctx), did);
   const sent = await auditTransactions(ctx);
-  return [...rows, ...signatures, ...sent, ...(await auditReceipts(ctx, did))];
+  return [...rows, ...signatures, ...sent, ...(await auditReceipts(ctx, settled, did))];
 }

@@ -1,10 +1,13 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
 import { refuseField } from "../../src/core/errors.ts";
 import { createTokens, newSigningKey } from "../../src/platform/tokens.ts";
 import { auditInstance } from "../../src/services/audit.ts";
 import type { Context } from "../../src/services/context.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
 import { auditReceipts, RECEIPTS } from "../../src/services/warrants/audit-receipts.ts";
+import { createCommandLine } from "../support/command-line.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { buildGoodLedger } from "../support/good-ledger.ts";
 import { SCRIPTED } from "../support/stage.ts";
@@ -23,7 +26,7 @@ const unwatched = () => {};
 
 test("a good ledger has nothing to report, and its progress rises to all that there is", async () => {
   const shown: (readonly [number, number])[] = [];
-  expect(await auditInstance(ctx, (done, total) => shown.push([done, total]))).toEqual([]);
+  expect(await auditInstance(ctx, RECEIPTS, (done, total) => shown.push([done, total]))).toEqual([]);
   expect(shown.length).toBeGreaterThan(5);
   const { warrants } = ctx.reader;
   const settled = warrants.someSettled(RECEIPTS).length;
@@ -32,9 +35,9 @@ test("a good ledger has nothing to report, and its progress rises to all that th
     expect(done).toBeLessThanOrEqual(total);
     expect(total).toBe(shown[0]![1]);
   }
-  // A table of few rows counts nothing, since it is one slice; and there are fewer receipts than an audit makes.
+  // A table of few rows counts nothing, since it is one slice.
   const [, total] = shown[0]!;
-  expect(total).toBeGreaterThan(RECEIPTS + settled);
+  expect(total).toBeGreaterThan(settled);
 });
 
 test("receipts are made of settled warrants, each once", async () => {
@@ -44,20 +47,45 @@ test("receipts are made of settled warrants, each once", async () => {
   expect(new Set(warrants.someSettled(RECEIPTS)).size).toBe(states.length);
   expect(warrants.someSettled(2).length).toBeLessThanOrEqual(2);
   const made: number[] = [];
-  expect(await auditReceipts(ctx, (more) => made.push(more))).toEqual([]);
+  const ids = warrants.someSettled(RECEIPTS);
+  expect(await auditReceipts(ctx, ids, (more) => made.push(more))).toEqual([]);
   expect(made).toEqual(states.map(() => 1));
+});
+
+test("all receipts are those of every settled warrant", () => {
+  const raw = new Database(join(ctx.folder, "holdfast.db"), { readonly: true });
+  const all = raw
+    .query<{ id: string }, []>("SELECT id FROM warrants WHERE settled_at IS NOT NULL ORDER BY position")
+    .all();
+  raw.close();
+  expect(ctx.reader.warrants.someSettled(Number.POSITIVE_INFINITY)).toEqual(all.map(({ id }) => id));
 });
 
 test("a receipt that its reader would refuse is named", async () => {
   const [first] = ctx.reader.warrants.someSettled(RECEIPTS);
   const other = createTokens(newSigningKey());
   const elsewhere: Context = { ...ctx, tokens: { ...ctx.tokens, jwks: other.jwks } };
-  const found = await auditReceipts(elsewhere, unwatched);
+  const found = await auditReceipts(elsewhere, ctx.reader.warrants.someSettled(RECEIPTS), unwatched);
   expect(found[0]).toStartWith(`the receipt of warrant ${first}: the signature is by the key`);
-  expect(await auditInstance(elsewhere, unwatched)).toEqual([
+  expect(await auditInstance(elsewhere, RECEIPTS, unwatched)).toEqual([
     "checkpoint 1: no key of this instance signed it",
     ...found,
   ]);
+});
+
+test("the command line says how many receipts are made", async () => {
+  const elsewhere = { ...ctx, tokens: { ...ctx.tokens, jwks: createTokens(newSigningKey()).jwks } };
+  const cli = createCommandLine(elsewhere);
+  const refusedOf = async (count: string) => {
+    const { out } = await cli.run("audit", "--receipts", count, "--json");
+    const { problems } = JSON.parse(out) as { readonly problems: readonly string[] };
+    return new Set(problems.flatMap((problem) => problem.match(/^the receipt of warrant \w+/) ?? [])).size;
+  };
+  const settled = ctx.reader.warrants.someSettled(Number.POSITIVE_INFINITY).length;
+  expect([await refusedOf("0"), await refusedOf("1"), await refusedOf("all")]).toEqual([0, 1, settled]);
+  expect((await cli.run("audit", "--receipts", "some")).err).toContain(
+    "--receipts must be a whole number, or all",
+  );
 });
 
 test("where the key is missing, that is said once", async () => {
@@ -65,6 +93,6 @@ test("where the key is missing, that is said once", async () => {
     throw refuseField("HOLDFAST_SIGNING_KEY", "there is no key");
   };
   const none: Context = { ...ctx, tokens: { ...ctx.tokens, sign: missing } };
-  const found = await auditReceipts(none, unwatched);
+  const found = await auditReceipts(none, ctx.reader.warrants.someSettled(RECEIPTS), unwatched);
   expect(found).toEqual(["no receipt can be made: HOLDFAST_SIGNING_KEY: there is no key"]);
 });

@@ -4,23 +4,25 @@ import { verifyReceipt } from "../../core/receipt/verify.ts";
 import type { Context } from "../context.ts";
 import { readReceipt } from "./read.ts";
 
-/** How many receipts one audit makes. All of them would take a millisecond for each warrant. */
+/** How many receipts an audit makes where nothing else is asked. Each takes about a millisecond. */
 export const RECEIPTS = 200;
 
 /**
- * Makes the receipts of some settled warrants, spread over all of them, as anybody may ask for them, and verifies each as whoever
- * gets it would: its signature, hashes, moves, checks, place in the log and checkpoint. No receipt is kept, so there is nothing
- * else of them to check. One message for each that does not hold.
+ * Makes the receipts of warrants, as anybody may ask for them, and verifies each as whoever gets it would: its signature, hashes,
+ * moves, checks, place in the log and checkpoint. No receipt is kept, so there is nothing else of them to check. One message for
+ * each that does not hold.
  *
+ * @param warrantIds of settled warrants
  * @param did is called with how many more were made
  */
 export async function auditReceipts(
   ctx: Context,
+  warrantIds: readonly string[],
   did: (receipts: number) => void,
 ): Promise<readonly string[]> {
   const problems: string[] = [];
   try {
-    for (const id of await ctx.store.read(({ warrants }) => warrants.someSettled(RECEIPTS))) {
+    for (const id of warrantIds) {
       const found = await problemsOfReceipt(ctx, id);
       problems.push(...found.map((problem) => `the receipt of warrant ${id}: ${problem}`));
       did(1);
