@@ -22,7 +22,7 @@ const BUSY_TIMEOUT_MS = 20;
  */
 const AUTOCHECKPOINT_PAGES = 262_144;
 /** A log that grew during a long read is cut to this once it starts anew. */
-const LOG_BYTES_KEPT = 64 * 1_024 * 1_024;
+export const LOG_BYTES_KEPT = 64 * 1_024 * 1_024;
 
 /** A connection to a ledger's file. */
 export function connect(file: string, options: { readonly readonly: boolean }): Connection {
