@@ -13,7 +13,6 @@ import { openChromium } from "../support/chromium.ts";
 import { playMonth } from "../support/month.ts";
 import { testSettings } from "../support/server.ts";
 import { must } from "../support/stage.ts";
-import { until } from "../support/until.ts";
 
 const FOLDER = join(import.meta.dir, "../../src/docs/pictures");
 const SIZE = { width: 1280, height: 800 };
@@ -21,7 +20,11 @@ const ADA = { email: "ada@northwind.example", name: "Ada", password: "a lighthou
 
 async function take(page: Page, name: string): Promise<void> {
   await page.mouse.move(0, 0);
-  await page.screenshot({ path: join(FOLDER, `${name}.png`), animations: "disabled", caret: "hide" });
+  const shot = await page.screenshot({ animations: "disabled", caret: "hide" });
+  // With a palette a picture has a third of the bytes, and looks the same.
+  await new Bun.Image(shot)
+    .png({ palette: true, colors: 256, compressionLevel: 9 })
+    .write(join(FOLDER, `${name}.png`));
   console.log(`${name}.png`);
 }
 
@@ -41,26 +44,16 @@ async function takeAll(page: Page, base: string, receipt: string): Promise<void>
 
   await page.goto(`${base}/console/escalations`);
   await page.keyboard.press("2");
-  await page.fill("#note", "Three of five days came");
   await take(page, "escalation");
 
-  await until("the log has the settlement", async () => {
-    const answer = await fetch(`${base}${receipt}`);
-    return ((await answer.json()) as { anchor: object | null }).anchor !== null;
-  });
   await page.goto(`${base}${receipt}`);
-  await page.click("#verify");
-  await page.waitForSelector("#verdict li");
-  await page.evaluate("scrollTo(0, 0)");
   await take(page, "receipt");
 }
 
 const { ctx, organisationId, released } = await playMonth(Date.now());
 await ctx.store.close();
 const problems: string[] = [];
-const server = must(
-  await startServer(must(readConfig({ ...testSettings(ctx.folder), CHECKPOINT_MS: "100" }, {}))),
-);
+const server = must(await startServer(must(readConfig(testSettings(ctx.folder), {}))));
 const chromium = await openChromium(problems);
 try {
   must(await createUser(server.ctx, MACHINE, { organisation_id: organisationId, role: "admin", ...ADA }));

@@ -38,24 +38,25 @@ type Flaw = (typeof FLAWS)[number];
 
 const DAY = { high: 17, low: 11, rain: 0.2 };
 
-/** What a source answers. The fragment of its URL says what is wrong with it. */
-const answers =
-  (now: () => number) =>
-  async (url: string): Promise<FetchedEvidence> => {
-    const flaw = decodeURIComponent(new URL(url).hash.slice(1)) as Flaw | "";
-    const seen = { durationMs: 214, answer: UNSEEN_ANSWER };
-    if (flaw === "slow")
-      return { ...seen, evidence: unreachedEvidence("source_timeout"), status: null, bytes: 0 };
-    const body = Buffer.from(
-      JSON.stringify({
-        city: flaw === "other city" ? "Lima" : "Lisbon",
-        generated_at: new Date(now() - (flaw === "stale" ? 9 * 60 : 4) * MINUTE_MS).toISOString(),
-        days: Array.from({ length: flaw === "short" ? 3 : 5 }, () => DAY),
-      }),
-    );
-    const status = flaw === "missing" ? 404 : 200;
-    return { ...seen, evidence: reachedEvidence({ status, body }), status, bytes: body.length };
-  };
+const FETCH_MS = 214;
+
+/** What a source answers, some time after it was asked. The fragment of its URL says what is wrong with it. */
+function answerOf(url: string, clock: TestContext["clock"]): FetchedEvidence {
+  clock.now += FETCH_MS;
+  const flaw = decodeURIComponent(new URL(url).hash.slice(1)) as Flaw | "";
+  const seen = { durationMs: FETCH_MS, answer: UNSEEN_ANSWER };
+  if (flaw === "slow")
+    return { ...seen, evidence: unreachedEvidence("source_timeout"), status: null, bytes: 0 };
+  const body = Buffer.from(
+    JSON.stringify({
+      city: flaw === "other city" ? "Lima" : "Lisbon",
+      generated_at: new Date(clock.now - (flaw === "stale" ? 9 * 60 : 4) * MINUTE_MS).toISOString(),
+      days: Array.from({ length: flaw === "short" ? 3 : 5 }, () => DAY),
+    }),
+  );
+  const status = flaw === "missing" ? 404 : 200;
+  return { ...seen, evidence: reachedEvidence({ status, body }), status, bytes: body.length };
+}
 
 /** Numbers from 0 to 1 that look random, and are the same each time. */
 function numbers(): () => number {
@@ -78,19 +79,21 @@ type Month = {
  * held. Whoever starts a server on the context's folder closes its store first.
  */
 export async function playMonth(now: number): Promise<Month> {
-  const clock = { now: now - DAYS * DAY_MS };
-  const ctx = createTestContext({ now: () => clock.now, fetchEvidence: answers(() => clock.now) });
+  const ctx: TestContext = createTestContext({ fetchEvidence: async (url) => answerOf(url, ctx.clock) });
   const to = (time: number): void => {
-    clock.now = time;
     ctx.clock.now = time;
   };
-  to(clock.now);
+  to(now - DAYS * DAY_MS);
   const { stage, buyer } = await northwind(ctx);
   const random = numbers();
   let released: WarrantBody | null = null;
-  const buy = async (flaw: Flaw | null): Promise<WarrantBody> => {
-    const payee = SELLERS[Math.floor(random() * SELLERS.length)]!;
-    const { id } = await opened(stage, buyer, payee, 1 + Math.floor(random() * 119));
+  const buy = async (
+    flaw: Flaw | null,
+    payee = SELLERS[Math.floor(random() * SELLERS.length)]!,
+    quarters = 1 + Math.floor(random() * 119),
+  ): Promise<WarrantBody> => {
+    const { id } = await opened(stage, buyer, payee, quarters);
+    to(ctx.now() + 2 * FETCH_MS);
     const sourceUrl = `https://${payee.split(" ")[0]!.toLowerCase()}.example/lisbon#${flaw ?? ""}`;
     return warrantIn(
       await verifyWarrant(ctx, buyer, { warrantId: id, sourceUrl, ifMatch: null }, idempotencyOf()),
@@ -100,18 +103,18 @@ export async function playMonth(now: number): Promise<Month> {
     const count = 3 + Math.floor(random() * 6);
     for (let one = 0; one < count; one++) {
       to(now - day * DAY_MS + one * 40 * MINUTE_MS);
-      const flaw = random() < 0.2 ? FLAWS[Math.floor(random() * FLAWS.length)]! : null;
+      const flaw = random() < 0.15 ? FLAWS[Math.floor(random() * FLAWS.length)]! : null;
       const { id, state } = await buy(flaw);
       if (state !== "escalated") continue;
-      to(clock.now + 20 * MINUTE_MS);
+      to(ctx.now() + 20 * MINUTE_MS);
       const [decision, releasedBps] =
         random() < 0.5 ? (["refund", null] as const) : (["partial_release", 6000] as const);
       must(await settle(stage, stage.owner, id, decision, { releasedBps }));
     }
   }
-  for (const [minutes, flaw] of LAST_HOURS) {
+  for (const [minutes, flaw, payee, quarters] of LAST_HOURS) {
     to(now - minutes * MINUTE_MS);
-    const warrant = await buy(flaw);
+    const warrant = await buy(flaw, payee, quarters);
     if (warrant.state === "released") released = warrant;
   }
   for (const payee of SELLERS) await opened(stage, buyer, payee, 24);
@@ -119,14 +122,14 @@ export async function playMonth(now: number): Promise<Month> {
   return { ctx, organisationId: stage.organisationId, released };
 }
 
-/** How many minutes ago, and what was wrong. */
-const LAST_HOURS: readonly (readonly [minutes: number, flaw: Flaw | null])[] = [
-  [310, "short"],
-  [250, null],
-  [130, "stale"],
-  [75, null],
-  [40, "other city"],
-  [12, null],
+/** How many minutes ago, what was wrong, of whom, and the amount in quarters of a USDC. */
+const LAST_HOURS: readonly (readonly [number, Flaw | null, string, number])[] = [
+  [310, "short", "Meridian Forecasts", 192],
+  [250, null, "Harbour Weather", 70],
+  [130, "stale", "Atlas Climate", 83],
+  [75, null, "Lumen Data", 34],
+  [40, "other city", "Harbour Weather", 117],
+  [12, null, "Meridian Forecasts", 81],
 ];
 
 async function northwind(ctx: TestContext): Promise<{ readonly stage: Stage; readonly buyer: KeyCaller }> {
