@@ -4,8 +4,9 @@ import { HOUR_MS, MINUTE_MS } from "./time.ts";
 
 /** Notices: what Holdfast tells a person without being asked (docs/notices, "Notices"). */
 
-/** By what a notice reaches a person. */
-export type Channel = "email";
+/** By what a notice can reach a person. */
+export const CHANNELS = ["email", "push"] as const;
+export type Channel = (typeof CHANNELS)[number];
 
 /** What a notice is about. It names things, and its words are written when it is sent. */
 export type NoticeAbout =
@@ -57,6 +58,18 @@ export type Notice = {
   readonly createdAt: number;
 };
 
+/** The words of a notice, for every channel. */
+export type Words = {
+  /** What it is about, in one line. */
+  readonly subject: string;
+  /** More of it, as plain lines; an empty one parts paragraphs. */
+  readonly lines: readonly string[];
+  /** Where its reader goes on. */
+  readonly link: string;
+  /** Why its reader gets it. */
+  readonly why: string;
+};
+
 /** An escalation of which people are to hear: now, and after a day and three days while it waits. */
 export type PlannedNotice = {
   /** The escalation's id. */
@@ -70,11 +83,10 @@ export type PlannedNotice = {
   readonly createdAt: number;
 };
 
-/** What a person chose. Where nothing was chosen, `NOTHING_CHOSEN` holds. */
-export type NoticeSettings = {
+/** What a person chose, of each channel among others. Where nothing was chosen, `noticeSettingsOf` holds. */
+export type NoticeSettings = Readonly<Record<Channel, boolean>> & {
   readonly userId: string;
   readonly organisationId: string;
-  readonly email: boolean;
   /** Whether they hear of the sandbox too. */
   readonly sandbox: boolean;
   /** The hours in which notices come: minutes of the day in their time zone, from the first until the second; null for all. */
@@ -87,6 +99,7 @@ export const noticeSettingsOf = (userId: string, organisationId: string): Notice
   userId,
   organisationId,
   email: true,
+  push: true,
   sandbox: true,
   fromMinute: null,
   untilMinute: null,

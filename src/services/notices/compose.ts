@@ -1,32 +1,29 @@
 import type { Escalation } from "../../core/escalation.ts";
 import { displayAmount } from "../../core/money.ts";
-import type { Notice, NoticeAbout } from "../../core/notice.ts";
+import type { Notice, NoticeAbout, Words } from "../../core/notice.ts";
 import { isoTime } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
-/** The words of a notice: a subject in one line, and a text of plain lines with the link at its end. */
-export type Words = { readonly subject: string; readonly text: string };
-
-/** @param link the one-time link of a notice that has one */
+/** @param oneTimeLink of a notice that has one */
 export async function composeNotice(
   ctx: Context,
   notice: Notice,
   user: User,
-  link: string | null,
+  oneTimeLink: string | null,
 ): Promise<Words> {
   const origin = new URL(ctx.baseUrl).origin;
-  const { subject, lines, to } = await ctx.store.read(async (reader) => wordsOf(reader, notice, link));
+  const { subject, lines, to } = await ctx.store.read(async (reader) => wordsOf(reader, notice, oneTimeLink));
   const isAccount = notice.about.kind === "password_reset" || notice.about.kind === "new_sign_in";
-  const why = isAccount
-    ? `It is about your account ${user.email} at ${origin}.`
-    : `You choose what you hear of, and when: ${origin}/console/settings/notices`;
-  const target = to.startsWith("/") ? origin + to : to;
   return {
     subject: notice.mode === "sandbox" ? `SANDBOX: ${subject}` : subject,
-    text: `${[...lines, "", target, "", "--", why].join("\n")}\n`,
+    lines,
+    link: to.startsWith("/") ? origin + to : to,
+    why: isAccount
+      ? `It is about your account ${user.email} at ${origin}.`
+      : `You choose what you hear of, and when: ${origin}/console/settings/notices`,
   };
 }
 

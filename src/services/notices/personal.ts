@@ -15,7 +15,7 @@ export function resetLinkNotice(
   url: string,
 ): (user: User, expiresAt: number, now: number) => readonly Put[] {
   const id = ctx.newId("notice");
-  const encryptedLink = ctx.notices.email === null ? null : ctx.vault.encrypt(url, id);
+  const encryptedLink = ctx.notices.email.send === null ? null : ctx.vault.encrypt(url, id);
   return (user, expiresAt, now) => {
     if (encryptedLink === null) return [];
     const about = { kind: "password_reset", expiresAt } as const;
@@ -34,7 +34,7 @@ export function newSignInNotice(
 ): (user: User, session: AuthSession) => readonly Put[] {
   const id = ctx.newId("notice");
   return (user, { createdAt, network, agent }) => {
-    if (!isNew || ctx.notices.email === null) return [];
+    if (!isNew || ctx.notices.email.send === null) return [];
     const about = { kind: "new_sign_in", at: createdAt, network: network ?? "unknown", agent } as const;
     const row = newNotice({ ...toPerson(user), id, subject: about.kind, about, createdAt });
     return [{ kind: "notice", before: null, row }];

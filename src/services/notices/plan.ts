@@ -1,6 +1,7 @@
 import { isRefusal } from "../../core/errors.ts";
 import { derivedId } from "../../core/ids.ts";
 import {
+  CHANNELS,
   type Channel,
   NAMED_MAX,
   newNotice,
@@ -143,5 +144,5 @@ export function channelsTo(
   { user, settings }: NoticeReader,
 ): readonly Channel[] {
   const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
-  return notices.email !== null && chosen.email ? ["email"] : [];
+  return CHANNELS.filter((channel) => notices[channel].send !== null && chosen[channel]);
 }

@@ -56,7 +56,7 @@ async function escalated(of = stage): Promise<string> {
 
 const choose = (who: Stage["operator"], choice: Partial<NoticeChoice>) =>
   chooseNotices(ctx, who, {
-    email: true,
+    channels: {},
     sandbox: true,
     from: "",
     until: "",
@@ -187,10 +187,10 @@ describe("a person", () => {
   });
 
   test("who chose no mail gets none, also where they chose it after the notice was made", async () => {
-    await choose(stage.operator, { email: false });
+    await choose(stage.operator, { channels: { email: false } });
     await escalated();
     await plan(ctx.now());
-    await choose(stage.admin, { email: false });
+    await choose(stage.admin, { channels: { email: false } });
     await telling.deliver(ctx);
     expect(telling.sent().map(({ to }) => to)).toEqual([emailOf(stage.owner.userId)]);
   });
@@ -210,7 +210,7 @@ describe("a person", () => {
   });
 
   test("who was signed out meanwhile chooses nothing", async () => {
-    const choice = { email: false, sandbox: true, from: "", until: "", timeZone: "UTC" };
+    const choice = { channels: { email: false }, sandbox: true, from: "", until: "", timeZone: "UTC" };
     const gone = { ...stage.operator, signInHash: "ended" };
     expect(await chooseNotices(ctx, gone, choice)).toMatchObject({ refused: "not_authenticated" });
     expect(ctx.reader.notices.settingsOf(stage.operator.userId)).toBeNull();
@@ -246,8 +246,8 @@ describe("a mail that is not taken", () => {
   });
 
   test("for good is not sent again", async () => {
-    await choose(stage.operator, { email: false });
-    await choose(stage.admin, { email: false });
+    await choose(stage.operator, { channels: { email: false } });
+    await choose(stage.admin, { channels: { email: false } });
     await escalated();
     telling.answer({ outcome: "never", answer: "550 no such box", durationMs: 1 });
     await tell();
