@@ -52,26 +52,28 @@ export async function showPeople(visit: Visit): Promise<Page | Refusal> {
         {visit.search.get("done") === "removed" ? (
           <Notice kind="done">They are removed, and signed out everywhere.</Notice>
         ) : null}
-        <Card>
-          {people.length === 0 ? (
-            <Empty title="Nobody is here">
-              <p>
-                These are all. <a href="/console/people">Back to the first page</a>
-              </p>
-            </Empty>
-          ) : (
-            <Table
-              label="People"
-              columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
-              wide={["Passkeys"]}
-              rows={people.map((person) => rowOf(person, visit.user.id))}
+        <div id="people" data-live="people">
+          <Card>
+            {people.length === 0 ? (
+              <Empty title="Nobody is here">
+                <p>
+                  These are all. <a href="/console/people">Back to the first page</a>
+                </p>
+              </Empty>
+            ) : (
+              <Table
+                label="People"
+                columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
+                wide={["Passkeys"]}
+                rows={people.map((person) => rowOf(person, visit.user.id))}
+              />
+            )}
+            <Pager
+              newer={after === null ? null : "/console/people"}
+              older={hasMore && last ? `/console/people?after=${last.user.id}` : null}
             />
-          )}
-          <Pager
-            newer={after === null ? null : "/console/people"}
-            older={hasMore && last ? `/console/people?after=${last.user.id}` : null}
-          />
-        </Card>
+          </Card>
+        </div>
       </>
     ),
   };

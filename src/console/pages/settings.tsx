@@ -11,7 +11,7 @@ import {
 } from "../../services/admin/switches.ts";
 import { type BalanceOfMode, readAllBalances } from "../../services/console/settings.ts";
 import type { InstanceState } from "../instance-state.ts";
-import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
+import { Card, Facts, Head, Notice, UndoLink } from "../parts/blocks.tsx";
 import { Amount, Id, Text } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
@@ -20,6 +20,9 @@ import type { Page, Redirect, Submission, Visit } from "../route.ts";
 import { InstanceCard, readShownInstance, type ShownInstance } from "./instance.tsx";
 
 /** The organisation's switches, and what the instance says of itself. */
+
+const SECOND_FACTOR = "/console/settings/second-factor";
+const RECEIPT_SPECS = "/console/settings/receipt-specs";
 
 const DONE: Readonly<Record<string, string>> = {
   kill_on: "The kill switch is on: no new warrant opens.",
@@ -57,7 +60,11 @@ async function settingsPage(
             </a>
           }
         />
-        {done ? <Notice kind="done">{done}</Notice> : null}
+        {done ? (
+          <Notice kind="done">
+            {done} <Undo visit={visit} />
+          </Notice>
+        ) : null}
         {tried?.form === "switch" ? <Notice kind="problem">{tried.refusal.message}</Notice> : null}
         <OrganisationCards visit={visit} tried={tried} />
         {shown ? <Instance shown={shown} /> : null}
@@ -65,6 +72,25 @@ async function settingsPage(
     ),
   };
 }
+
+const UNDO = { words: "Undo", look: "link" } as const;
+
+/** The way back from the switch that was just turned, while it is as it was left. */
+const Undo = ({ visit }: { visit: Visit }) => {
+  const { organisation } = visit.around;
+  switch (visit.search.get("done")) {
+    case "kill_on":
+      return <UndoLink href={organisation.killSwitch ? "/console/settings/kill-switch/off" : null} />;
+    case "kill_off":
+      return <UndoLink href={organisation.killSwitch ? null : "/console/settings/kill-switch/on"} />;
+    case "factor":
+      return <Turn visit={visit} path={SECOND_FACTOR} isOn={organisation.secondFactor} {...UNDO} />;
+    case "specs":
+      return <Turn visit={visit} path={RECEIPT_SPECS} isOn={organisation.hidesSpecs} {...UNDO} />;
+    default:
+      return null;
+  }
+};
 
 const Instance = ({ shown }: { shown: ShownInstance }) => (
   <>
@@ -82,7 +108,7 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
       <h2 class="section-title">
         <Text of={organisation.name} />
       </h2>
-      <div class="halves">
+      <div id="organisation" class="halves" data-live="organisation">
         <KillSwitch organisation={organisation} isAdmin={isAdmin} />
         <Threshold visit={visit} organisation={organisation} isOwner={isOwner} tried={tried} />
         <SecondFactor visit={visit} organisation={organisation} isOwner={isOwner} />
@@ -170,11 +196,13 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
   );
 };
 
+type TurnProps = { visit: Visit; path: string; isOn: boolean; words: Markup; look?: "wide" | "link" };
+
 /** A button that turns a switch over. */
-const Turn = ({ visit, path, isOn, words }: { visit: Visit; path: string; isOn: boolean; words: Markup }) => (
+const Turn = ({ visit, path, isOn, words, look = "wide" }: TurnProps) => (
   <Form by={visit} action={path} class="plain-form">
     <input type="hidden" name="to" value={isOn ? "off" : "on"} />
-    <button type="submit" class="wide">
+    <button type="submit" class={look}>
       {words}
     </button>
   </Form>
@@ -189,7 +217,7 @@ const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
     {isOwner ? (
       <Turn
         visit={visit}
-        path="/console/settings/second-factor"
+        path={SECOND_FACTOR}
         isOn={organisation.secondFactor}
         words={organisation.secondFactor ? "Ask for passwords alone" : "Ask for passkeys too"}
       />
@@ -219,7 +247,7 @@ const ReceiptSpecs = ({
     {isAdmin ? (
       <Turn
         visit={visit}
-        path="/console/settings/receipt-specs"
+        path={RECEIPT_SPECS}
         isOn={organisation.hidesSpecs}
         words={organisation.hidesSpecs ? "Show the specs" : "Hide the specs"}
       />
