@@ -17,12 +17,21 @@ export type NoticeAbout =
       readonly count: number;
       readonly waitedHours: number;
     }
+  /** The same of escalations that were disputed: they wait for an admin or owner who did not raise the dispute. */
+  | {
+      readonly kind: "disputes";
+      readonly escalationIds: readonly string[];
+      readonly count: number;
+      readonly waitedHours: number;
+    }
   /** An endpoint of webhooks lost an event: all attempts of a delivery failed. */
   | { readonly kind: "events_lost"; readonly webhookId: string }
   /** The service cannot do some of its work, as `/readyz` says, or a backup failed. */
   | { readonly kind: "trouble"; readonly name: string; readonly message: string }
   /** A link with which its reader chooses a new password. */
   | { readonly kind: "password_reset"; readonly expiresAt: number }
+  /** A link with which its reader, who was invited, chooses a first password; `invitedBy` is null for the machine's operator. */
+  | { readonly kind: "invitation"; readonly invitedBy: string | null; readonly expiresAt: number }
   /** Somebody signed in as its reader from a network that was not seen before. */
   | {
       readonly kind: "new_sign_in";
@@ -30,6 +39,10 @@ export type NoticeAbout =
       readonly network: string;
       readonly agent: string | null;
     };
+
+/** What is about a person's own account. It goes out at any hour, whatever they chose. */
+export const isPersonal = ({ kind }: NoticeAbout): boolean =>
+  kind === "password_reset" || kind === "invitation" || kind === "new_sign_in";
 
 export const NOTICE_STATUSES = ["pending", "delivered", "failed", "exhausted", "dropped"] as const;
 /** `failed`: will be tried again. `exhausted`: will not. `dropped`: what it was about had ended before it was sent. */
@@ -120,6 +133,12 @@ export const planOf = ({ id, organisationId, mode, createdAt }: Escalation): Pla
   made: 0,
   dueAt: 0,
   createdAt,
+});
+
+/** The plan of an escalation that is disputed now: others hear of it, from the beginning. */
+export const planOfDispute = (escalation: Escalation, now: number): PlannedNotice => ({
+  ...planOf(escalation),
+  createdAt: now,
 });
 
 /**

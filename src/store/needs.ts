@@ -157,6 +157,8 @@ export type NeedTable = {
 
   // Notices
   readonly notice: Need<string, Notice | null>;
+  /** The plan of the escalation that waits. */
+  readonly escalationPlan: Need<From<"warrantEscalation"> | null, PlannedNotice | null>;
   /** The plans with these ids; those that are gone are left out. */
   readonly plannedNotices: Need<readonly string[], readonly PlannedNotice[]>;
   /** What a person chose about notices; null where they chose nothing. */

@@ -46,7 +46,7 @@ const LIVE: Readonly<Record<string, string | Readonly<Record<string, string>>>> 
   "/console/warrants/:id/settle/:decision": CONFIRMS,
   "/console/escalations": { inbox: "escalations", "of-ESCALATION": "WARRANT" },
   "/console/escalations/:id": { inbox: "escalations", "of-ESCALATION": "WARRANT" },
-  "/console/settings/notices": FORM,
+  "/console/settings/notices": { recent: "notices" },
   "/console/policies": { policies: "policies" },
   "/console/policies/new": FORM,
   "/console/policies/:id": { head: "policies", versions: "policies" },

@@ -43,15 +43,16 @@ async function submit(path: string, action: string, fields: object = {}, of = ho
 
 describe("an endpoint", () => {
   test("says that it never changes, and another one begins with its URL and events", async () => {
-    const { id, url } = await endpointOf(home, "/like", ["warrant.opened", "warrant.refunded"]);
+    const own = await service.organisation();
+    const { id, url } = await endpointOf(own, "/like", ["warrant.opened", "warrant.refunded"]);
     const path = `/console/webhooks/new?from=${id}`;
-    const page = await admin().get(`/console/webhooks/${id}`);
+    const page = await admin(own).get(`/console/webhooks/${id}`);
     expect(page.html).toContain(`href="${path}"`);
     expect(page.text).toContain("Its URL, events and secret stay as they are.");
-    expect(await admin().formOn(path, "/console/webhooks/new")).toMatchObject({
+    expect(await admin(own).formOn(path, "/console/webhooks/new")).toMatchObject({
       ...{ url, "event_warrant.opened": "on", "event_warrant.refunded": "on" },
     });
-    expect(await admin().formOn(path, "/console/webhooks/new")).not.toHaveProperty([
+    expect(await admin(own).formOn(path, "/console/webhooks/new")).not.toHaveProperty([
       "event_warrant.released",
     ]);
     const other = await service.organisation();

@@ -83,7 +83,7 @@ export async function verify(service: Service, home: TestOrganisation, id: strin
 }
 
 /** The address of each page about these things, by its path in the routes. */
-export const pathsOf = (of: Everything): Readonly<Record<string, string>> => ({
+const pathsOf = (of: Everything): Readonly<Record<string, string>> => ({
   "/console/warrants/:id": `/console/warrants/${of.escalated}`,
   "/console/warrants/:id/settle/:decision": `/console/warrants/${of.held}/settle/partial_release`,
   "/console/escalations/:id": `/console/escalations/${of.escalation}`,

@@ -42,6 +42,7 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             <Facts
               of={[
                 ["Escalations", "At once, and when one has waited for 24 and 72 hours. From operator up."],
+                ["Disputes", "The same, to admins and owners other than who raised it."],
                 ["Trouble", "Endpoints that lose events, failed backups, what /readyz says. From admin up."],
                 ["Your account", "Reset links, and sign-ins from a new place, whatever you choose here."],
               ]}
@@ -51,9 +52,11 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             </p>
           </Card>
         </div>
-        <Card title="The last notices to you">
-          <Recent of={own.recent} />
-        </Card>
+        <div id="recent" data-live="notices">
+          <Card title="The last notices to you">
+            <Recent of={own.recent} />
+          </Card>
+        </div>
       </>
     ),
   };
@@ -140,19 +143,25 @@ const Recent = ({ of }: { of: readonly SentNotice[] }) =>
     />
   );
 
+const sinceWords = (hours: number): string => (hours === 0 ? "" : `, after ${hours} hours`);
+const inMode = (mode: SentNotice["mode"]): string => (mode === "sandbox" ? " (sandbox)" : "");
+
 function aboutWords({ about, mode }: SentNotice): string {
   switch (about.kind) {
     case "escalations": {
       const what = about.count === 1 ? "An escalation" : `${about.count} escalations`;
-      const since = about.waitedHours === 0 ? "" : `, after ${about.waitedHours} hours`;
-      return `${what}${since}${mode === "sandbox" ? " (sandbox)" : ""}`;
+      return `${what}${sinceWords(about.waitedHours)}${inMode(mode)}`;
     }
+    case "disputes":
+      return `${about.count === 1 ? "A dispute" : `${about.count} disputes`}${sinceWords(about.waitedHours)}${inMode(mode)}`;
     case "events_lost":
       return `The endpoint ${about.webhookId} lost an event`;
     case "trouble":
       return `Trouble: ${about.name}`;
     case "password_reset":
       return "A reset link";
+    case "invitation":
+      return "Your invitation";
     case "new_sign_in":
       return "A sign-in from a new place";
   }

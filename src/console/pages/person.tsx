@@ -172,7 +172,10 @@ export async function sendResetLink(submission: Submission<OfPerson>): Promise<P
   const { ctx, caller, params } = submission;
   const link = await issuePasswordReset(ctx, caller, { user_id: params.id });
   if (isRefusal(link)) return personPage(submission, link);
-  return linkPage({
+  const detail = await readPerson(ctx, caller, params.id);
+  if (isRefusal(detail)) return detail;
+  return linkPage(submission, {
+    to: detail.person.user.email,
     title: "A link to a new password",
     about: "Links that were made before no longer work.",
     link,

@@ -3,6 +3,7 @@ import {
   claimNotice,
   dropNotice,
   endNotice,
+  isPersonal,
   NOTICE_AHEAD_MAX_MS,
   NOTICE_CLAIM_MS,
   type Notice,
@@ -18,7 +19,7 @@ import type { NoticeQueue } from "../../store/deliveries-reader.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { composeNotice } from "./compose.ts";
+import { composeNotice, WAITS_AS } from "./compose.ts";
 import { channelsTo } from "./plan.ts";
 
 /** Is called for an attempt that failed on our side. The notice continues by its schedule. */
@@ -110,15 +111,14 @@ async function execute(
   return changed;
 }
 
-/** What is about a person's own account goes out at any hour, whatever they chose. */
-const isPersonal = ({ kind }: NoticeAbout): boolean => kind === "password_reset" || kind === "new_sign_in";
-
 /** The role that a notice is for. */
 const ROLE_OF = {
   escalations: "operator",
+  disputes: "admin",
   events_lost: "admin",
   trouble: "admin",
   password_reset: "viewer",
+  invitation: "viewer",
   new_sign_in: "viewer",
 } as const satisfies Record<NoticeAbout["kind"], Role>;
 
@@ -130,10 +130,9 @@ function mayHear(ctx: Context, { about, channel }: Notice, { user, settings }: N
 
 /** Whether nobody needs to hear of it any more. */
 async function hasEnded({ escalations }: Reader, about: NoticeAbout): Promise<boolean> {
-  if (about.kind !== "escalations") return false;
+  if (about.kind !== "escalations" && about.kind !== "disputes") return false;
   for (const id of about.escalationIds) {
-    const escalation = await escalations.get(id);
-    if (escalation && escalation.status !== "resolved") return false;
+    if ((await escalations.get(id))?.status === WAITS_AS[about.kind]) return false;
   }
   return about.count <= about.escalationIds.length;
 }

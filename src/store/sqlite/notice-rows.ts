@@ -15,7 +15,7 @@ export function noticeRows(tables: Tables) {
         .values(placeholdersOf(plannedNotices))
         .onConflictDoUpdate({
           target: plannedNotices.id,
-          set: excludedOf(plannedNotices, "made", "dueAt"),
+          set: excludedOf(plannedNotices, "made", "dueAt", "createdAt"),
         }),
     notice: () =>
       tables
