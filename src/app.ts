@@ -7,6 +7,7 @@ import { type ConnectionPlan, guardConnections, planConnections } from "./app/co
 import { composeContext } from "./app/context.ts";
 import { keysOfServer } from "./app/keys.ts";
 import { DRAIN_MS, listen, settledWithin } from "./app/listener.ts";
+import { closeTelling } from "./app/notices.ts";
 import { startOperation } from "./app/operation.ts";
 import { warnOfPlainHttp } from "./app/plain-http.ts";
 import { recoverLeftovers } from "./app/recovery.ts";
@@ -176,8 +177,8 @@ async function startLocked(
       ctx.places.close();
       ctx.signInThrottle.close();
       ctx.live.close();
-      // Both at once: a mail server that hangs takes no time of its own.
-      await Promise.all([drain(ctx.deliverySlots), settledWithin([ctx.notices.slots.close()], DRAIN_MS)]);
+      // All at once: a mail server that hangs takes no time of its own.
+      await Promise.all([drain(ctx.deliverySlots), settledWithin(closeTelling(ctx.notices), DRAIN_MS)]);
       await opened.disposeAsync();
     },
   };

@@ -1,20 +1,27 @@
 import type { Config, Secrets } from "../config.ts";
 import { createMailer } from "../platform/mailer.ts";
-import type { Telling } from "../services/context.ts";
+import type { SendNotice, Telling } from "../services/context.ts";
+import { mailSender } from "../services/notices/mail.ts";
 import { createDeliverySlots } from "../services/webhooks/slots.ts";
 
-/** How many notices are on their way at once, in all and of one organisation by one channel. */
+/** How many notices of a channel are on their way at once, in all and of one organisation. */
 const ALL_MAX = 16;
 const OF_ONE_MAX = 2;
 
 /** By what people are told of things, from the configuration. */
-export const tellingWith = (config: Config, secrets: Secrets, baseUrl: string): Telling => ({
-  email:
-    secrets.smtp === null
-      ? null
-      : createMailer({
-          server: secrets.smtp,
-          from: config.mailFrom ?? `holdfast@${new URL(baseUrl).hostname}`,
-        }),
+export const tellingWith = (config: Config, { smtp }: Secrets, baseUrl: string): Telling => {
+  const from = config.mailFrom ?? `holdfast@${new URL(baseUrl).hostname}`;
+  return {
+    email: channelOf(smtp === null ? null : mailSender(createMailer({ server: smtp, from }))),
+    push: channelOf(null),
+  };
+};
+
+/** Allows no further notice. Each resolves when none of its channel is under way. */
+export const closeTelling = (telling: Telling): readonly Promise<void>[] =>
+  Object.values(telling).map(({ slots }) => slots.close());
+
+const channelOf = (send: SendNotice | null): Telling[keyof Telling] => ({
+  send,
   slots: createDeliverySlots(ALL_MAX, OF_ONE_MAX),
 });

@@ -175,6 +175,8 @@ document.addEventListener("input", (event) => {
 });
 
 document.addEventListener("click", (event) => {
+  const opened = event.target.closest("summary")?.parentElement;
+  if (opened) opened.dataset.opened = "";
   const signIn = event.target.closest("[data-passkey-sign-in]");
   if (signIn) void attempt(document, () => signInByPasskey(signIn.form));
   const copy = event.target.closest("[data-copy]");
@@ -271,28 +273,47 @@ function listenLater() {
   setTimeout(listen, ASK_AGAIN_MS);
 }
 
+/** A page that everybody may see. It stands in for one that answered a form and has no address: what is around pages is the same. */
+const ANY_PAGE = "/console/account";
+
 /** Asks for the page again, and takes over the parts that listen to one of the names; all of them where it is null. */
 async function refresh(names, id) {
   const listens = ({ dataset }) =>
     names === null || dataset.live.split(" ").some((name) => names.includes(name));
   if ([...document.querySelectorAll("[data-live]")].some(listens)) {
-    const response = await fetch(location.href, { headers: { "Service-Refresh": "1" } });
-    if (response.status === 429 || response.status >= 500) throw new Error("not now");
-    if (new URL(response.url).pathname === "/console/sign-in") return sayEnd("signed_out");
-    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-    if (response.ok) {
-      for (const part of document.querySelectorAll("[data-live]")) {
-        if (listens(part)) replacePart(part, fresh.getElementById(part.id));
-      }
+    const own = await ask(location.href);
+    const answer = own?.ok ? own : await ask(ANY_PAGE);
+    if (answer === null) return sayEnd("signed_out");
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    await released();
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const taken = fresh.getElementById(part.id);
+      if (listens(part) && (taken || answer === own)) replacePart(part, taken);
     }
   }
   position = id;
 }
 
-/** What somebody is typing stays, and they are told that it changed. */
+/** Answers null where the sign-in has ended. */
+async function ask(href) {
+  const response = await fetch(href, { headers: { "Service-Refresh": "1" } });
+  if (response.status === 429 || response.status >= 500) throw new Error("not now");
+  return new URL(response.url).pathname === "/console/sign-in" ? null : response;
+}
+
+/** A click is a press and a release on the same element, so none is exchanged in between. */
+const released = () =>
+  document.querySelector("main :active") &&
+  new Promise((resolve) => {
+    for (const type of ["pointerup", "pointercancel", "keyup"])
+      addEventListener(type, resolve, { once: true });
+  });
+
+/** What somebody is typing or reading stays, and they are told that it changed. */
 function replacePart(part, fresh) {
-  if (!fresh) return;
-  if (isBusy(part)) return sayChanged(part);
+  // A form that is on its way leads to the page anew; another one in its place could be sent as well.
+  if (part.querySelector("form button:disabled") || (fresh && part.isEqualNode(fresh))) return;
+  if (!fresh || isBusy(part)) return sayChanged(part);
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   const taken = document.importNode(fresh, true);
   part.replaceWith(taken);
@@ -304,6 +325,7 @@ function replacePart(part, fresh) {
 }
 
 const isBusy = (part) =>
+  part.querySelector("details[data-opened][open]") !== null ||
   [...part.querySelectorAll("input, textarea, select")].some(
     (field) => field.type !== "hidden" && (field === document.activeElement || isChanged(field)),
   );

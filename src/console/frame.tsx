@@ -68,11 +68,13 @@ const Signed = ({ page, visit }: { page: Page; visit: Visit }) => (
           <strong>SANDBOX</strong> No money here is real.
         </p>
       ) : null}
-      {visit.around.organisation.killSwitch ? (
-        <Notice kind="problem">
-          The kill switch is on: no new warrant opens. Those that are open go on.
-        </Notice>
-      ) : null}
+      <div id="kill-switch" data-live="organisation">
+        {visit.around.organisation.killSwitch ? (
+          <Notice kind="problem">
+            The kill switch is on: no new warrant opens. Those that are open go on.
+          </Notice>
+        ) : null}
+      </div>
       <main id="main" tabindex={-1}>
         {page.content}
       </main>

@@ -29,6 +29,7 @@ import { showAuditLog } from "./pages/audit-log.tsx";
 import { showBench, tryBench } from "./pages/bench.tsx";
 import { showComponents } from "./pages/components.tsx";
 import { sendDecision, showEscalation, showInbox } from "./pages/escalations.tsx";
+import { showKillSwitch } from "./pages/kill-switch.tsx";
 import { sendDeposit, showDepositForm, showMoney } from "./pages/money.tsx";
 import { sendNotices, showNotices } from "./pages/notices.tsx";
 import { sendOpening, showOpening } from "./pages/open-warrant.tsx";
@@ -53,7 +54,6 @@ import {
   sendReceiptSpecs,
   sendSecondFactor,
   sendThreshold,
-  showKillSwitch,
   showSettings,
 } from "./pages/settings.tsx";
 import { sendSettlement, showSettlement } from "./pages/settle.tsx";

@@ -46,6 +46,9 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
+/** What kind of thing an action is about: `api_key.created` → api_key. */
+export const nounOf = (action: AuditAction): string => action.slice(0, action.indexOf("."));
+
 /**
  * Who made a change: a signed-in person, or somebody at the command line of the machine itself. A stranger changes nothing,
  * but failed to sign in; the id is their network.

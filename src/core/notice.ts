@@ -4,8 +4,9 @@ import { HOUR_MS, MINUTE_MS } from "./time.ts";
 
 /** Notices: what Holdfast tells a person without being asked (docs/notices, "Notices"). */
 
-/** By what a notice reaches a person. */
-export type Channel = "email";
+/** By what a notice can reach a person. */
+export const CHANNELS = ["email", "push"] as const;
+export type Channel = (typeof CHANNELS)[number];
 
 /** What a notice is about. It names things, and its words are written when it is sent. */
 export type NoticeAbout =
@@ -16,12 +17,21 @@ export type NoticeAbout =
       readonly count: number;
       readonly waitedHours: number;
     }
+  /** The same of escalations that were disputed: they wait for an admin or owner who did not raise the dispute. */
+  | {
+      readonly kind: "disputes";
+      readonly escalationIds: readonly string[];
+      readonly count: number;
+      readonly waitedHours: number;
+    }
   /** An endpoint of webhooks lost an event: all attempts of a delivery failed. */
   | { readonly kind: "events_lost"; readonly webhookId: string }
   /** The service cannot do some of its work, as `/readyz` says, or a backup failed. */
   | { readonly kind: "trouble"; readonly name: string; readonly message: string }
   /** A link with which its reader chooses a new password. */
   | { readonly kind: "password_reset"; readonly expiresAt: number }
+  /** A link with which its reader, who was invited, chooses a first password; `invitedBy` is null for the machine's operator. */
+  | { readonly kind: "invitation"; readonly invitedBy: string | null; readonly expiresAt: number }
   /** Somebody signed in as its reader from a network that was not seen before. */
   | {
       readonly kind: "new_sign_in";
@@ -29,6 +39,10 @@ export type NoticeAbout =
       readonly network: string;
       readonly agent: string | null;
     };
+
+/** What is about a person's own account. It goes out at any hour, whatever they chose. */
+export const isPersonal = ({ kind }: NoticeAbout): boolean =>
+  kind === "password_reset" || kind === "invitation" || kind === "new_sign_in";
 
 export const NOTICE_STATUSES = ["pending", "delivered", "failed", "exhausted", "dropped"] as const;
 /** `failed`: will be tried again. `exhausted`: will not. `dropped`: what it was about had ended before it was sent. */
@@ -57,6 +71,18 @@ export type Notice = {
   readonly createdAt: number;
 };
 
+/** The words of a notice, for every channel. */
+export type Words = {
+  /** What it is about, in one line. */
+  readonly subject: string;
+  /** More of it, as plain lines; an empty one parts paragraphs. */
+  readonly lines: readonly string[];
+  /** Where its reader goes on. */
+  readonly link: string;
+  /** Why its reader gets it. */
+  readonly why: string;
+};
+
 /** An escalation of which people are to hear: now, and after a day and three days while it waits. */
 export type PlannedNotice = {
   /** The escalation's id. */
@@ -70,11 +96,10 @@ export type PlannedNotice = {
   readonly createdAt: number;
 };
 
-/** What a person chose. Where nothing was chosen, `NOTHING_CHOSEN` holds. */
-export type NoticeSettings = {
+/** What a person chose, of each channel among others. Where nothing was chosen, `noticeSettingsOf` holds. */
+export type NoticeSettings = Readonly<Record<Channel, boolean>> & {
   readonly userId: string;
   readonly organisationId: string;
-  readonly email: boolean;
   /** Whether they hear of the sandbox too. */
   readonly sandbox: boolean;
   /** The hours in which notices come: minutes of the day in their time zone, from the first until the second; null for all. */
@@ -87,6 +112,7 @@ export const noticeSettingsOf = (userId: string, organisationId: string): Notice
   userId,
   organisationId,
   email: true,
+  push: true,
   sandbox: true,
   fromMinute: null,
   untilMinute: null,
@@ -107,6 +133,12 @@ export const planOf = ({ id, organisationId, mode, createdAt }: Escalation): Pla
   made: 0,
   dueAt: 0,
   createdAt,
+});
+
+/** The plan of an escalation that is disputed now: others hear of it, from the beginning. */
+export const planOfDispute = (escalation: Escalation, now: number): PlannedNotice => ({
+  ...planOf(escalation),
+  createdAt: now,
 });
 
 /**

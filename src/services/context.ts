@@ -1,9 +1,11 @@
 import { isRefusal, type Refusal } from "../core/errors.ts";
 import type { NewId } from "../core/ids.ts";
+import type { Channel, Notice, NoticeResult, Words } from "../core/notice.ts";
 import type { Party } from "../core/places.ts";
 import type { Mode } from "../core/roles.ts";
 import type { Verify } from "../core/signed-note.ts";
 import type { SigstoreIdentity } from "../core/source-key.ts";
+import type { User } from "../core/user.ts";
 import type { LogToWitness, Witness } from "../core/witness.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
@@ -13,7 +15,6 @@ import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform
 import type { EvmPayer } from "../platform/evm-payer.ts";
 import type { decodeTransaction } from "../platform/evm-wallet.ts";
 import type { Fetcher } from "../platform/fetcher.ts";
-import type { Mailer } from "../platform/mailer.ts";
 import type { NoteSigner } from "../platform/note-keys.ts";
 import type { PasskeyVerifier } from "../platform/passkeys.ts";
 import type { JudgeQuestion, Weakness } from "../platform/password-judge.ts";
@@ -92,12 +93,16 @@ export type Context = {
   readonly baseUrl: string;
 };
 
-/** By what people are told of things. */
-export type Telling = {
-  /** Sends mail; null where there is no mail server. */
-  readonly email: Mailer | null;
-  readonly slots: DeliverySlots;
-};
+/**
+ * By what people are told of things: how each channel sends, and null where this instance does not have it. Each has its own slots,
+ * so that one that hangs takes none of another's.
+ */
+export type Telling = Readonly<
+  Record<Channel, { readonly send: SendNotice | null; readonly slots: DeliverySlots }>
+>;
+
+/** Sends a notice to its person. The result says what the other side answered, or why it did not. */
+export type SendNotice = (notice: Notice, user: User, words: Words) => Promise<NoticeResult>;
 
 /** What this instance witnesses, and who witnesses it. */
 export type Witnessing = {

@@ -22,7 +22,13 @@ export type Put =
     }[keyof AppendedRows];
 
 /** The kinds of rows that may be deleted. All others are history, or other rows refer to them. */
-type DeletedKind = "capsule" | "idempotencyKey" | "passkey" | "plannedNotice" | "purchase";
+type DeletedKind =
+  | "capsule"
+  | "idempotencyKey"
+  | "passkey"
+  | "plannedNotice"
+  | "purchase"
+  | "pushSubscription";
 
 /** A row to delete, as the snapshot had it. */
 export type Deletion = {

@@ -1,6 +1,10 @@
-import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
+import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
+import type { PushSubscription } from "../core/push.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Scope } from "./scope.ts";
+
+/** The notices of an organisation and mode that go by one channel. */
+export type NoticeQueue = Scope & { readonly channel: Channel };
 
 /** The part of the reads that is about what is sent to others: events to endpoints, and notices to people. */
 export interface DeliveriesReader {
@@ -51,15 +55,17 @@ export interface DeliveriesReader {
     plannedCount(scope: Scope, now: number): Promise<number>;
     /** When the next attempt of any notice is due, epoch milliseconds; null where none is planned. */
     nextAttemptAt(): Promise<number | null>;
-    /** The organisations and modes that have notices to send now; those of live come first. */
-    scopesToSend(now: number): Promise<readonly Scope[]>;
-    /** The notices that are due in a scope, the longest waiting first. */
-    due(scope: Scope, now: number, limit: number): Promise<readonly Notice[]>;
+    /** The queues that have notices to send now; those of live come first. */
+    queuesToSend(now: number): Promise<readonly NoticeQueue[]>;
+    /** The notices that are due in a queue, the longest waiting first. */
+    due(queue: NoticeQueue, now: number, limit: number): Promise<readonly Notice[]>;
     /** Notices whose attempt should have ended by this time. */
     cutOff(time: number, limit: number): Promise<readonly Notice[]>;
     /** Notices whose attempt should end, or begin, only after these times. */
     beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly Notice[]>;
     /** The most recent ones to a person, newest first. */
     ofUser(userId: string, limit: number): Promise<readonly Notice[]>;
+    /** The browsers of a person that may be notified, oldest first. */
+    pushSubscriptionsOf(userId: string): Promise<readonly PushSubscription[]>;
   };
 }

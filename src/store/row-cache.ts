@@ -77,6 +77,8 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   peopleOf: { user: always },
   newestNotice: { notice: madeOrDeleted },
   unusedResetsOf: { passwordReset: always },
+  pushSubscriptionsOf: { pushSubscription: madeOrDeleted },
+  pushSubscriptionAt: { pushSubscription: madeOrDeleted },
 };
 
 type TouchedIndex = { readonly index: IndexName; readonly touches: (written: Written<never>) => boolean };

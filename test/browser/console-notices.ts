@@ -80,7 +80,14 @@ test(
     await page.getByText("This is how you hear of things from now on.").waitFor();
     const { id } = home.people.owner;
     expect(service.ctx.reader.notices.settingsOf(id)).toMatchObject({
-      ...{ email: true, sandbox: false, fromMinute: 480, untilMinute: 1110, timeZone: "Europe/Berlin" },
+      ...{
+        email: true,
+        push: true,
+        sandbox: false,
+        fromMinute: 480,
+        untilMinute: 1110,
+        timeZone: "Europe/Berlin",
+      },
     });
     expect(problems).toEqual([]);
   },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Role } from "../../src/core/roles.ts";
 import { writeKeyUses } from "../../src/jobs/key-uses.ts";
 import { createAgent, setAgentStatus, updateAgent } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
@@ -306,7 +307,7 @@ describe("stopping an agent", () => {
     );
     expect(page.html).toContain(`href="/console/warrants/${named.id}"`);
     expect(page.html).toContain(`href="/console/warrants/${byKey.id}"`);
-    expect((await sends("admin", path)).to).toBe(`/console/agents/${agent.id}?done=killed`);
+    expect((await sends("admin", path)).to).toBe(`/console/agents/${agent.id}?done=killed&was=active`);
     expect(await Promise.all([named, byKey, gold.body].map(({ id }) => stateOf(id)))).toEqual([
       "frozen",
       "frozen",
@@ -326,12 +327,34 @@ describe("stopping an agent", () => {
     expect((await as("operator").get(`${path}/pause`)).text).toContain(
       "What it holds stays held, and goes on as before: 1 warrant with 2.00 USDC .",
     );
-    expect((await sends("operator", `${path}/pause`)).to).toBe(`${path}?done=paused`);
+    expect((await sends("operator", `${path}/pause`)).to).toBe(`${path}?done=paused&was=active`);
     expect([(await read(agent.id)).status, await stateOf(id)]).toEqual(["paused", "held"]);
     expect(await lastEntry(agent.id)).toMatchObject({ actor: { kind: "user", id: home.people.operator.id } });
     expect((await as("operator").get(path)).html).not.toContain(`"${path}/activate"`);
-    expect((await sends("admin", `${path}/activate`)).to).toBe(`${path}?done=activated`);
+    expect((await sends("admin", `${path}/activate`)).to).toBe(`${path}?done=activated&was=paused`);
     expect((await read(agent.id)).status).toBe("active");
+  });
+
+  test("each change offers the way back where it was done, to those who may go it, as long as it is one", async () => {
+    const agent = await home.addAgent();
+    const path = `/console/agents/${agent.id}`;
+    const undoAt = async (by: Role, shown: string) =>
+      /<a href="([^"]+)"[^>]*>Undo<\/a>/.exec((await as(by).get(shown)).html)?.[1] ?? null;
+    const { to: paused } = await sends("operator", `${path}/pause`);
+    expect(await undoAt("admin", paused!)).toBe(`${path}/activate`);
+    // An operator may pause, but not make it active again.
+    expect(await undoAt("operator", paused!)).toBeNull();
+    const { to: killed } = await sends("admin", `${path}/kill`);
+    expect(await undoAt("admin", killed!)).toBe(`${path}/pause`);
+    const { to: revived } = await sends("admin", (await undoAt("admin", killed!))!);
+    expect((await read(agent.id)).status).toBe("paused");
+    expect(await undoAt("admin", revived!)).toBe(`${path}/kill`);
+    expect(await undoAt("admin", paused!)).toBe(`${path}/activate`);
+    await sends("admin", `${path}/activate`);
+    // It is as it was before the pause, so there is nothing to undo.
+    expect(await undoAt("admin", paused!)).toBeNull();
+    expect(await undoAt("admin", path)).toBeNull();
+    expect(await undoAt("admin", `${path}?done=paused&was=nothing`)).toBeNull();
   });
 
   test("made active again, what is frozen is held again, and the page says how much before", async () => {

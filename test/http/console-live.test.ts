@@ -102,9 +102,11 @@ test("tells of webhooks to those who may see them", async () => {
   ] as const;
   const input = { organisation_id: home.id, mode: "live", url: "https://hook.example/in" } as const;
   const { id } = must(await createWebhook(service.ctx, MACHINE, { ...input, events: ["warrant.refunded"] }));
-  expect(await readers[1].nextNames()).toEqual(["webhooks", id]);
+  expect(await readers[1].nextNames()).toEqual(["webhooks", id, "audit"]);
   await service.opened(home);
-  expect(await readers[0].nextNames()).not.toContain("webhooks");
+  const names = await readers[0].nextNames();
+  expect(names).toContain("warrants");
+  for (const name of ["webhooks", id, "audit"]) expect(names).not.toContain(name);
 });
 
 test("ends when the person signs out", async () => {

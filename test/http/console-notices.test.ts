@@ -1,32 +1,91 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { openConsole } from "../support/console.ts";
+import { claimNotice, endNotice, newNotice } from "../../src/core/notice.ts";
+import { tellingBy } from "../support/channels.ts";
+import { consoleOfShell } from "../support/console.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer } from "../support/server.ts";
+import { type ShellService, startTestShell } from "../support/server.ts";
 
 /** The page on which a person chooses how they hear of things (docs/notices, "Notices"). */
 
 const PATH = "/console/settings/notices";
 
-let service: Service;
+const taken = async () => ({ outcome: "delivered", answer: "250 ok", durationMs: 1 }) as const;
+
+let service: ShellService;
 let home: TestOrganisation;
 beforeAll(async () => {
-  service = await startTestServer();
+  service = startTestShell({ notices: tellingBy({ email: taken }) });
   home = await service.organisation();
 });
 afterAll(() => service?.close());
 
-const as = (role: "viewer" | "operator") => openConsole(service, home.people[role].as);
+const as = (role: "viewer" | "operator" | "admin") => consoleOfShell(service)(home.people[role].as);
 const entries = () =>
   service.ctx.reader.auditEntries
     .list(home.id, null, 50)
-    .filter(({ action }) => action === "notice_settings.changed");
+    .filter(
+      ({ action, subject }) => action === "notice_settings.changed" && subject === home.people.operator.id,
+    );
 
-test("shows what holds where nothing was chosen, and that there is no mail server", async () => {
+test("shows what holds where nothing was chosen", async () => {
   const page = await as("viewer").get(PATH);
   expect(page.status).toBe(200);
   expect(page.html).toMatch(/name="email" value="on" checked/);
+  expect(page.text).not.toContain("This instance has no mail server");
+  expect(page.text).toContain("A sign-in from a new place");
+});
+
+test("offers the channels that the instance has, and keeps what was chosen of the others", async () => {
+  const { id } = home.people.admin;
+  const choose = async (send: Parameters<typeof tellingBy>[0], channels: Record<string, string>) => {
+    const browser = consoleOfShell({ ...service, ctx: { ...service.ctx, notices: tellingBy(send) } })(
+      home.people.admin.as,
+    );
+    const { email: _, push: __, ...form } = await browser.formOn(PATH, PATH);
+    expect((await browser.post(PATH, { ...form, ...channels })).status).toBe(303);
+    const { email, push } = service.ctx.reader.notices.settingsOf(id)!;
+    return [
+      Object.keys(await browser.formOn(PATH, PATH)).filter((name) => /^email|push$/.test(name)),
+      email,
+      push,
+    ];
+  };
+  expect(await choose({ push: taken }, {})).toEqual([[], true, false]);
+  expect(await choose({ email: taken }, {})).toEqual([[], false, false]);
+  expect(await choose({ email: taken, push: taken }, { push: "on" })).toEqual([["push"], false, true]);
+  expect(await choose({}, { email: "on" })).toEqual([[], false, true]);
+});
+
+test("an instance without a mail server says so", async () => {
+  const without = consoleOfShell({ ...service, ctx: { ...service.ctx, notices: tellingBy({}) } });
+  const page = await without(home.people.viewer.as).get(PATH);
   expect(page.text).toContain("This instance has no mail server");
-  expect(page.text).toContain("No notice yet");
+  expect(page.html).not.toContain('name="email"');
+});
+
+test("the last notices name their channel", async () => {
+  const { id: userId } = home.people.operator;
+  const scope = { organisationId: home.id, mode: "live" } as const;
+  const about = { kind: "trouble", name: "disk", message: "full" } as const;
+  const rows = (["email", "push"] as const).map((channel) => {
+    const now = service.ctx.now();
+    const made = newNotice({
+      ...{ id: `ntc_${channel}`, ...scope, userId, channel },
+      ...{ subject: "trouble disk", about, createdAt: now },
+    });
+    return endNotice(claimNotice(made, now)!, { outcome: "delivered", answer: channel, durationMs: 1 }, now);
+  });
+  await service.ctx.store.execute({
+    scope,
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: { put: rows.map((row) => ({ kind: "notice", before: null, row })) },
+    }),
+  });
+  const { text } = await as("operator").get(PATH);
+  expect(text).toMatch(/Trouble: disk delivered .{9,40} E-mail email/);
+  expect(text).toMatch(/Trouble: disk delivered .{9,40} Push push/);
 });
 
 test("keeps what a person chose, for them alone, and the audit log names them", async () => {

@@ -291,10 +291,18 @@ describe("the audit log", () => {
     const seen: string[] = [];
     for (let page = 0; page < 10 && path !== ""; page++) {
       const shown = await as("admin").get(path);
-      seen.push(...[...shown.html.matchAll(/<time datetime="[^"]+"[^>]*>/g)].map(([time]) => time));
+      seen.push(...[...shown.html.matchAll(/<\/time><\/li>/g)].map(([end]) => end));
       path = /href="([^"]+)" rel="next"/.exec(shown.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
     }
     expect(seen).toHaveLength((await entries()).length);
+  });
+
+  test("shows amounts and times of what changed as people read them, and the rest as it is", async () => {
+    const browser = as("owner");
+    await send(browser, "/console/settings", "/console/settings/passkey-threshold", { amount: "8.40" });
+    const { html, text } = await browser.get("/console/audit-log");
+    expect(text).toContain("passkey threshold 8.40 USDC");
+    expect(html).toContain('title="8400000 in the smallest unit of USDC"');
   });
 
   test("shows nothing of another organisation, and escapes what others wrote", async () => {

@@ -101,6 +101,16 @@ describe("one's account", () => {
 });
 
 describe("the kill switch", () => {
+  test("offers the way back where it was turned, as long as it stands so", async () => {
+    const undoAt = async (path: string | null) =>
+      /<a href="([^"]+)"[^>]*>Undo<\/a>/.exec((await as("admin").get(path ?? "")).html)?.[1] ?? null;
+    const [on, off] = ["/console/settings/kill-switch/on", "/console/settings/kill-switch/off"];
+    const { to: turnedOn } = await send(as("admin"), on, on);
+    expect(await undoAt(turnedOn)).toBe(off);
+    const { to: turnedOff } = await send(as("admin"), off, off);
+    expect([await undoAt(turnedOn), await undoAt(turnedOff)]).toEqual([null, on]);
+  });
+
   test("says what it stops and how much money that is, then stops it, and goes off again", async () => {
     await service.opened(home, { amount: "400000" });
     const path = "/console/settings/kill-switch/on";
@@ -196,4 +206,18 @@ test("the instance says where it is, how it is, and by which key it signs", asyn
   }));
   expect(html).toContain(instance.id);
   expect(text).toContain(`${log} entries`);
+});
+
+describe("what was just switched", () => {
+  test("is undone by the button beside what says so", async () => {
+    const action = "/console/settings/receipt-specs";
+    const before = await organisation();
+    const { to } = await send(as("admin"), "/console/settings", action);
+    expect(await organisation()).not.toEqual(before);
+    const page = await as("admin").get(to ?? "");
+    const [, notice = ""] = page.html.split('class="notice done"');
+    expect(notice.split("</form>")[0]).toContain("Undo");
+    await as("admin").post(action, fieldsOf(notice, action));
+    expect(await organisation()).toEqual(before);
+  });
 });

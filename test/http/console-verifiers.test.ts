@@ -112,6 +112,33 @@ describe("verifiers", () => {
   });
 });
 
+describe("a saved clause", () => {
+  const ALL = "/console/verifiers";
+
+  test("says that it never changes, and another one begins with it", async () => {
+    const fields = {
+      type: "json.jsonpath",
+      name: "done",
+      "config.path": "$.a",
+      "config.equals": '{"b":[1,"x"]}',
+    };
+    const { to } = await send(ALL, fields);
+    const page = await as("admin").get(to ?? "");
+    expect(page.text).toContain("It never changes and is never deleted");
+    expect((await as("viewer").get(to ?? "")).text).not.toContain("Draft done.v2");
+    const [id = ""] = /vrf_[0-9A-Z]+/.exec(to ?? "") ?? [];
+    expect(page.html).toContain(`href="${ALL}/new?from=${id}"`);
+    const next = await as("admin").formOn(`${ALL}/new?from=${id}`, ALL);
+    expect(next).toMatchObject({ type: "json.jsonpath", name: "done.v2", "config.path": "$.a" });
+    // What the form has is what was saved: sent as it stands, it is the same clause under another name.
+    const again = await as("admin").post(ALL, { ...next, "config.equals": fields["config.equals"] });
+    const other = service.ctx.reader.verifiers.get(home.id, /vrf_[0-9A-Z]+/.exec(again.to ?? "")?.[0] ?? "");
+    const first = service.ctx.reader.verifiers.get(home.id, id);
+    expect([other?.type, other?.config]).toEqual([first?.type, first?.config]);
+    expect((await as("admin").get(`${ALL}/new?from=vrf_none`)).status).toBe(404);
+  });
+});
+
 describe("schemas", () => {
   const ALL = "/console/schemas";
   const SCHEMA = { type: "object", required: ["temperature"] };

@@ -316,7 +316,7 @@ describe("the inbox", () => {
     const nothing = await as("operator").post(path, fields);
     expect([nothing.status, nothing.text]).toEqual([
       400,
-      expect.stringContaining("Choose what happens to the money"),
+      expect.stringContaining("choose what happens to the money"),
     ]);
     const hidden = await as("operator").post(path, { ...fields, decision: "refund", note: "a\u202eb" });
     expect([hidden.status, hidden.text]).toEqual([400, expect.stringContaining("at most 2000 characters")]);

@@ -42,6 +42,23 @@ async function submit(path: string, action: string, fields: object = {}, of = ho
 }
 
 describe("an endpoint", () => {
+  test("says that it never changes, and another one begins with its URL and events", async () => {
+    const own = await service.organisation();
+    const { id, url } = await endpointOf(own, "/like", ["warrant.opened", "warrant.refunded"]);
+    const path = `/console/webhooks/new?from=${id}`;
+    const page = await admin(own).get(`/console/webhooks/${id}`);
+    expect(page.html).toContain(`href="${path}"`);
+    expect(page.text).toContain("Its URL, events and secret stay as they are.");
+    expect(await admin(own).formOn(path, "/console/webhooks/new")).toMatchObject({
+      ...{ url, "event_warrant.opened": "on", "event_warrant.refunded": "on" },
+    });
+    expect(await admin(own).formOn(path, "/console/webhooks/new")).not.toHaveProperty([
+      "event_warrant.released",
+    ]);
+    const other = await service.organisation();
+    expect((await admin(other).get(path)).status).toBe(404);
+  });
+
   test("is made by a form, and its secret is shown once", async () => {
     const browser = admin();
     const made = await browser.formOn("/console/webhooks/new", "/console/webhooks/new");

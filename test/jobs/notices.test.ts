@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { JobState, Vitals } from "../../src/core/operation.ts";
 import { noticesJob, troubleWatch } from "../../src/jobs/notices.ts";
+import { tellingBy } from "../support/channels.ts";
 import { createTestContext, type TestContext } from "../support/context.ts";
 import { noFault } from "../support/no-fault.ts";
 import { createStage, NONE_PASS, open, SCRIPTED, type Stage, verify, warrantIn } from "../support/stage.ts";
-import { createTelling } from "../support/telling.ts";
+import { attemptsOf, createTelling } from "../support/telling.ts";
 
 /** What admins hear of the service, and that one job does it all (docs/notices, "Notices"). */
 
@@ -65,15 +66,9 @@ test("a backup that failed is told at once", async () => {
 
 test("one run plans, tells of lost events, and sends; a mail server that hangs keeps nobody", async () => {
   const hangs = Promise.withResolvers<void>();
-  const { email } = telling.notices;
+  const notices = tellingBy({ email: (...mail) => hangs.promise.then(() => telling.email(...mail)) });
   const run = noticesJob(
-    {
-      ...ctx,
-      notices: {
-        ...telling.notices,
-        email: { send: (mail) => hangs.promise.then(() => email!.send(mail)) },
-      },
-    },
+    { ...ctx, notices },
     { monotonicNow: () => ctx.clock.now, agreedNow: ctx.now, onFault: noFault },
   );
   const { id } = warrantIn(await open(stage, stage.operator));
@@ -83,9 +78,9 @@ test("one run plans, tells of lost events, and sends; a mail server that hangs k
   await run();
   expect(telling.sent()).toEqual([]);
   hangs.resolve();
-  await Promise.all(telling.notices.slots.underWay());
+  await attemptsOf(notices);
   await run();
-  await Promise.all(telling.notices.slots.underWay());
+  await attemptsOf(notices);
   expect(new Set(telling.sent().map(({ subject }) => subject))).toEqual(
     new Set(["0.0001 USDC waits for your decision", "A webhook endpoint lost an event"]),
   );

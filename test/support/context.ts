@@ -27,6 +27,7 @@ import type { Context } from "../../src/services/context.ts";
 import { createLive } from "../../src/services/live/live.ts";
 import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { tellingBy } from "./channels.ts";
 import { OPEN_PASSWORDS } from "./cheap-passwords.ts";
 import { evaluate } from "./evaluate.ts";
 import { newLedgerFolder } from "./new-ledger.ts";
@@ -157,7 +158,7 @@ export function createTestContext(
     chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
-    notices: { email: null, slots: createDeliverySlots() },
+    notices: tellingBy({}),
     live,
     baseUrl: "http://localhost:8080",
     ...overrides,

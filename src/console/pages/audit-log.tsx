@@ -1,11 +1,12 @@
 /** @jsxImportSource hono/jsx */
-import { AUDIT_ACTIONS, type AuditAction, type AuditEntry } from "../../core/audit-entry.ts";
+import { AUDIT_ACTIONS, type AuditAction, type AuditEntry, nounOf } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { isId } from "../../core/ids.ts";
-import { type EntriesAsked, listAuditEntries, nounOf } from "../../services/console/audit-entries.ts";
+import { type EntriesAsked, listAuditEntries } from "../../services/console/audit-entries.ts";
 import { Card, Empty, Head, Pager } from "../parts/blocks.tsx";
-import { Id, Text, Time } from "../parts/figures.tsx";
+import { Amount, Id, Text, Time } from "../parts/figures.tsx";
 import { Choose, Field } from "../parts/forms.tsx";
+import type { Markup } from "../parts/markup.ts";
 import type { Page, Visit } from "../route.ts";
 
 /** Who changed what, newest first, in words. Its filters are in the URL. */
@@ -109,7 +110,7 @@ export async function showAuditLog(visit: Visit): Promise<Page | Refusal> {
         />
         <Card>
           <Filters asked={asked} names={listed.names} />
-          <div id="results">
+          <div id="results" data-live={asked.olderThan === null ? "audit" : undefined}>
             {entries.length === 0 ? (
               <Empty title={continuesAt === null ? "No entry is like that" : "None among those"}>
                 <p>
@@ -229,12 +230,8 @@ const EntryLine = ({ entry, listed }: { entry: AuditEntry; listed: Listed }) => 
                 <div>
                   <dt>{plain(field)}</dt>
                   <dd>
-                    {before === null ? null : (
-                      <>
-                        <Text of={before} /> →{" "}
-                      </>
-                    )}
-                    {after === null ? "nothing" : <Text of={after} />}
+                    {before === null ? null : <>{before} → </>}
+                    {after ?? "nothing"}
                   </dd>
                 </div>
               ))}
@@ -247,23 +244,41 @@ const EntryLine = ({ entry, listed }: { entry: AuditEntry; listed: Listed }) => 
   );
 };
 
-type Change = { readonly field: string; readonly before: string | null; readonly after: string | null };
+type Change = { readonly field: string; readonly before: Markup | null; readonly after: Markup | null };
 
 /** Fields that are the same in every entry of a thing. */
 const LEFT_OUT: ReadonlySet<string> = new Set(["object", "organisation_id"]);
 const VALUE_LENGTH_MAX = 300;
 
-/** The fields that an entry changed, as text; null where there was, or is, no value. */
+/** Amounts: of the asset that the entry names, else of `USDC`, of which limits speak. */
+const AMOUNTS: ReadonlySet<string> = new Set([
+  ...["amount", "passkey_threshold", "amount_ceiling", "amount_spent"],
+  ...["per_warrant_max", "hourly_max", "daily_max"],
+]);
+const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
+
+/** The fields that an entry changed; null where there was, or is, no value. */
 function changesOf({ before, after }: AuditEntry): readonly Change[] {
   const [was, is] = [{ ...before }, { ...after }] as Readonly<Record<string, unknown>>[];
   const fields = [...new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])];
   return fields
     .filter((field) => !LEFT_OUT.has(field) && !Bun.deepEquals(was?.[field], is?.[field]))
-    .map((field) => ({ field, before: textOf(was?.[field]), after: textOf(is?.[field]) }));
+    .map((field) => ({ field, before: shownOf(field, was), after: shownOf(field, is) }));
 }
 
-function textOf(value: unknown): string | null {
+function shownOf(field: string, of: Readonly<Record<string, unknown>> | undefined): Markup | null {
+  const value = of?.[field];
   if (value === undefined || value === null) return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text;
+  if (typeof value === "string" && TIME_PATTERN.test(value)) return <Time at={Date.parse(value)} />;
+  if (typeof value === "string" && AMOUNTS.has(field) && /^\d+$/.test(value))
+    return <Amount of={BigInt(value)} asset={String(of?.asset ?? "USDC")} />;
+  if (typeof value !== "object") return <Text of={cut(String(value))} />;
+  return (
+    <code>
+      <Text of={cut(JSON.stringify(value))} />
+    </code>
+  );
 }
+
+const cut = (text: string): string =>
+  text.length > VALUE_LENGTH_MAX ? `${text.slice(0, VALUE_LENGTH_MAX)}…` : text;

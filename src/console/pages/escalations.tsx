@@ -1,7 +1,7 @@
 /** @jsxImportSource hono/jsx */
-import { isRefusal, type Refusal, refuse, statusOf } from "../../core/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseField, statusOf } from "../../core/errors.ts";
 import { DECISIONS, type Decision } from "../../core/escalation.ts";
-import { BPS_WHOLE, displayAmount } from "../../core/money.ts";
+import { BPS_WHOLE } from "../../core/money.ts";
 import { readNote, readShare, readVersion } from "../../services/console/form-input.ts";
 import type { Waiting } from "../../services/console/overview.ts";
 import { decisionsOn, readEscalationDetail, readInbox } from "../../services/console/warrant-detail.ts";
@@ -45,16 +45,18 @@ const emptyInbox = () =>
     content: (
       <>
         <Head title="Escalations" />
-        <Card>
-          <Empty title="Nothing waits for a person">
-            <p>
-              When a policy does not decide a check by itself, it comes here, with everything that was seen.
-            </p>
-            <a class="button" href="/console/warrants">
-              See the warrants
-            </a>
-          </Empty>
-        </Card>
+        <div id="all" data-live="escalations">
+          <Card>
+            <Empty title="Nothing waits for a person">
+              <p>
+                When a policy does not decide a check by itself, it comes here, with everything that was seen.
+              </p>
+              <a class="button" href="/console/warrants">
+                See the warrants
+              </a>
+            </Empty>
+          </Card>
+        </div>
       </>
     ),
   }) as const;
@@ -77,7 +79,7 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
             </>
           }
         />
-        <div class="inbox">
+        <div id="all" class="inbox">
           <InboxList listed={listed} current={id} />
           <div class="inbox-one">
             {visit.search.get("done") === "decided" ? (
@@ -86,7 +88,7 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
             {tried && problemOf(tried).field === "" ? (
               <Notice kind="problem">{tried.refusal.message}</Notice>
             ) : null}
-            <div id="one" class="stack" data-live={detail.warrant.id}>
+            <div id={`of-${id}`} class="stack" data-live={detail.warrant.id}>
               <One visit={visit} detail={detail} tried={tried} />
             </div>
           </div>
@@ -201,7 +203,7 @@ const Deciding = ({ visit, detail, tried }: { visit: Visit; detail: Detail; trie
 /** The field that is wrong, and how; no field where it is about the whole. */
 function problemOf(tried: Tried | null): { readonly field: string; readonly problem: string } {
   const message = tried?.refusal.message ?? "";
-  const [, field = "", problem = message] = /^(share|note): (.*)$/s.exec(message) ?? [];
+  const [, field = "", problem = message] = /^(decision|share|note): (.*)$/s.exec(message) ?? [];
   return { field, problem };
 }
 
@@ -231,11 +233,16 @@ const DecisionForm = ({ visit, detail, decisions, tried }: DecisionFormProps) =>
       >
         <input type="hidden" name="version" value={String(warrant.version)} />
         <input type="hidden" name="passkey_token" value="" />
-        <fieldset data-choices>
+        <fieldset data-choices aria-describedby={field === "decision" ? "decision-problem" : undefined}>
           <legend class="hidden">What happens to the money</legend>
           {decisions.map((decision) => (
             <Choice decision={decision} detail={detail} checked={tried?.fields.decision === decision} />
           ))}
+          {field === "decision" ? (
+            <p class="problem" id="decision-problem">
+              {problem}
+            </p>
+          ) : null}
         </fieldset>
         {decisions.includes("partial_release") ? (
           <div class="share">
@@ -261,7 +268,7 @@ const DecisionForm = ({ visit, detail, decisions, tried }: DecisionFormProps) =>
 
 /** What a choice is called, and what it does. */
 function choiceOf(decision: Decision, { warrant }: Detail): readonly [words: string, what: Markup] {
-  const amount = displayAmount(warrant.amount, warrant.asset);
+  const amount = <Amount of={warrant.amount} asset={warrant.asset} />;
   const payee = <Text of={warrant.payee.slice(0, 60)} />;
   switch (decision) {
     case "release":
@@ -303,7 +310,7 @@ export async function sendDecision(submission: Submission<OfEscalation>) {
   const { ctx, caller, fields, idempotency, params } = submission;
   const again = (refusal: Refusal) => escalationPage(submission, { fields, refusal });
   const decision = DECISIONS.find((known) => known === fields.decision);
-  if (decision === undefined) return again(refuse("validation_failed", "Choose what happens to the money."));
+  if (decision === undefined) return again(refuseField("decision", "choose what happens to the money"));
   const releasedBps = decision === "partial_release" ? readShare(fields.share) : null;
   if (isRefusal(releasedBps)) return again(releasedBps);
   const version = readVersion(fields.version);

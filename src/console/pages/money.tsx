@@ -206,14 +206,13 @@ function depositPage(fields: Fields, refusal: Refusal | null) {
 
 function confirmPage(visit: Visit, { amount, asset, reference }: Written) {
   const { mode } = visit.caller;
-  const words = displayAmount(amount, asset);
   return {
-    title: `Record ${words}?`,
+    title: `Record ${displayAmount(amount, asset)}?`,
     section: "money",
     content: (
       <div id="confirm">
         <h1>
-          Record {words}
+          Record <Amount of={amount} asset={asset} />
           {mode === "sandbox" ? " in the sandbox" : ""}?
         </h1>
         <div class="outcome">

@@ -1,6 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import type { Notice as SentNotice } from "../../core/notice.ts";
+import { CHANNELS, type Channel, type Notice as SentNotice } from "../../core/notice.ts";
 import {
   chooseNotices,
   type NoticeChoice,
@@ -42,6 +42,7 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             <Facts
               of={[
                 ["Escalations", "At once, and when one has waited for 24 and 72 hours. From operator up."],
+                ["Disputes", "The same, to admins and owners other than who raised it."],
                 ["Trouble", "Endpoints that lose events, failed backups, what /readyz says. From admin up."],
                 ["Your account", "Reset links, and sign-ins from a new place, whatever you choose here."],
               ]}
@@ -51,16 +52,18 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             </p>
           </Card>
         </div>
-        <Card title="The last notices to you">
-          <Recent of={own.recent} />
-        </Card>
+        <div id="recent" data-live="notices">
+          <Card title="The last notices to you">
+            <Recent of={own.recent} />
+          </Card>
+        </div>
       </>
     ),
   };
 }
 
 const choiceOf = ({ settings }: OwnNotices): NoticeChoice => ({
-  email: settings.email,
+  channels: settings,
   sandbox: settings.sandbox,
   from: timeOfDay(settings.fromMinute),
   until: timeOfDay(settings.untilMinute),
@@ -72,13 +75,15 @@ type ChoiceProps = { visit: Visit; choice: NoticeChoice; problems: Problems };
 const ChoiceForm = ({ visit, choice, problems }: ChoiceProps) => (
   <Form by={visit} action={PATH} label="Channels and hours">
     {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
-    {visit.ctx.notices.email === null ? (
+    {visit.ctx.notices.email.send === null ? (
       <Notice kind="note">
         This instance has no mail server, so no mail is sent. Its operator sets{" "}
         <a href="/docs/configuration">HOLDFAST_SMTP_URL</a>.
       </Notice>
     ) : null}
-    <Check name="email" label={`E-mail to ${visit.user.email}`} isOn={choice.email} />
+    {channelsHere(visit).map((channel) => (
+      <Check name={channel} label={CHOICE_WORDS[channel](visit)} isOn={choice.channels[channel] === true} />
+    ))}
     <Check name="sandbox" label="Of the sandbox too" isOn={choice.sandbox} />
     <Field
       name="from"
@@ -104,6 +109,16 @@ const ChoiceForm = ({ visit, choice, problems }: ChoiceProps) => (
   </Form>
 );
 
+const channelsHere = ({ ctx }: Visit): readonly Channel[] =>
+  CHANNELS.filter((channel) => ctx.notices[channel].send !== null);
+
+const CHOICE_WORDS = {
+  email: ({ user }) => `E-mail to ${user.email}`,
+  push: () => "Push to your devices",
+} as const satisfies Record<Channel, (visit: Visit) => string>;
+
+const CHANNEL_WORDS = { email: "E-mail", push: "Push" } as const satisfies Record<Channel, string>;
+
 const Check = ({ name, label, isOn }: { name: string; label: string; isOn: boolean }) => (
   <label class="tick">
     <input type="checkbox" name={name} value="on" checked={isOn} /> {label}
@@ -122,25 +137,31 @@ const Recent = ({ of }: { of: readonly SentNotice[] }) =>
         aboutWords(notice),
         statusWords(notice),
         <Time at={notice.createdAt} />,
-        "E-mail",
+        CHANNEL_WORDS[notice.channel],
         notice.answer ?? "",
       ])}
     />
   );
 
+const sinceWords = (hours: number): string => (hours === 0 ? "" : `, after ${hours} hours`);
+const inMode = (mode: SentNotice["mode"]): string => (mode === "sandbox" ? " (sandbox)" : "");
+
 function aboutWords({ about, mode }: SentNotice): string {
   switch (about.kind) {
     case "escalations": {
       const what = about.count === 1 ? "An escalation" : `${about.count} escalations`;
-      const since = about.waitedHours === 0 ? "" : `, after ${about.waitedHours} hours`;
-      return `${what}${since}${mode === "sandbox" ? " (sandbox)" : ""}`;
+      return `${what}${sinceWords(about.waitedHours)}${inMode(mode)}`;
     }
+    case "disputes":
+      return `${about.count === 1 ? "A dispute" : `${about.count} disputes`}${sinceWords(about.waitedHours)}${inMode(mode)}`;
     case "events_lost":
       return `The endpoint ${about.webhookId} lost an event`;
     case "trouble":
       return `Trouble: ${about.name}`;
     case "password_reset":
       return "A reset link";
+    case "invitation":
+      return "Your invitation";
     case "new_sign_in":
       return "A sign-in from a new place";
   }
@@ -166,7 +187,9 @@ function problemsOf({ message }: Refusal): Problems {
 export async function sendNotices(submission: Submission) {
   const { ctx, caller, fields } = submission;
   const choice: NoticeChoice = {
-    email: fields.email === "on",
+    channels: Object.fromEntries(
+      channelsHere(submission).map((channel) => [channel, fields[channel] === "on"]),
+    ),
     sandbox: fields.sandbox === "on",
     from: fields.from ?? "",
     until: fields.until ?? "",

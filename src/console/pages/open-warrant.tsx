@@ -142,15 +142,20 @@ const OpeningForm = ({ visit, choices: { agents, verifiers }, fields, problems }
 
 const Beside = ({ choices: { balances } }: { choices: Choices }) => (
   <div>
-    <Card title="Available">
-      {balances.length === 0 ? (
-        <p class="quiet">There is no money yet, so a warrant would be refused.</p>
-      ) : (
-        <Facts
-          of={balances.map(({ asset, balance }) => [asset, <Amount of={balance.available} asset={asset} />])}
-        />
-      )}
-    </Card>
+    <div id="available" data-live="money">
+      <Card title="Available">
+        {balances.length === 0 ? (
+          <p class="quiet">There is no money yet, so a warrant would be refused.</p>
+        ) : (
+          <Facts
+            of={balances.map(({ asset, balance }) => [
+              asset,
+              <Amount of={balance.available} asset={asset} />,
+            ])}
+          />
+        )}
+      </Card>
+    </div>
     <ClauseKinds />
   </div>
 );

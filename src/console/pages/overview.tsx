@@ -44,7 +44,7 @@ const Drawn = ({ pictures: { money, failures, isPartial } }: { pictures: Picture
     <div
       id="pictures"
       class="columns"
-      data-live="money"
+      data-live="money escalations"
       {...(isPartial && {
         "hx-get": "/console",
         "hx-trigger": "load delay:50ms",

@@ -52,26 +52,28 @@ export async function showPeople(visit: Visit): Promise<Page | Refusal> {
         {visit.search.get("done") === "removed" ? (
           <Notice kind="done">They are removed, and signed out everywhere.</Notice>
         ) : null}
-        <Card>
-          {people.length === 0 ? (
-            <Empty title="Nobody is here">
-              <p>
-                These are all. <a href="/console/people">Back to the first page</a>
-              </p>
-            </Empty>
-          ) : (
-            <Table
-              label="People"
-              columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
-              wide={["Passkeys"]}
-              rows={people.map((person) => rowOf(person, visit.user.id))}
+        <div id="people" data-live="people">
+          <Card>
+            {people.length === 0 ? (
+              <Empty title="Nobody is here">
+                <p>
+                  These are all. <a href="/console/people">Back to the first page</a>
+                </p>
+              </Empty>
+            ) : (
+              <Table
+                label="People"
+                columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
+                wide={["Passkeys"]}
+                rows={people.map((person) => rowOf(person, visit.user.id))}
+              />
+            )}
+            <Pager
+              newer={after === null ? null : "/console/people"}
+              older={hasMore && last ? `/console/people?after=${last.user.id}` : null}
             />
-          )}
-          <Pager
-            newer={after === null ? null : "/console/people"}
-            older={hasMore && last ? `/console/people?after=${last.user.id}` : null}
-          />
-        </Card>
+          </Card>
+        </div>
       </>
     ),
   };
@@ -109,7 +111,11 @@ async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | n
       <>
         <Head
           title="Invite somebody"
-          about="You get a link to hand over. By it they choose their password, which nobody else ever knows."
+          about={
+            hasMail(visit)
+              ? "They get a mail with a link, and you see the link too. By it they choose their password, which nobody else ever knows."
+              : "You get a link to hand over. By it they choose their password, which nobody else ever knows."
+          }
         />
         <div class="halves">
           <Card>
@@ -130,7 +136,11 @@ async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | n
                 required
                 value={fields.email}
                 problem={problems.email}
-                hint="They sign in with it. Where mail is set up, the link goes there too."
+                hint={
+                  hasMail(visit)
+                    ? "They sign in with it, and the invitation goes there."
+                    : "They sign in with it. This instance has no mail server, so nothing is sent there."
+                }
                 attributes={{ maxlength: "254", autocomplete: "off" }}
               />
               <Choose
@@ -165,6 +175,9 @@ async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | n
   };
 }
 
+/** Whether links are mailed, besides being shown. */
+const hasMail = ({ ctx }: Pick<Visit, "ctx">): boolean => ctx.notices.email.send !== null;
+
 export async function sendInvitation(submission: Submission): Promise<Page> {
   const { ctx, caller, fields } = submission;
   const invited = await inviteUser(ctx, caller, {
@@ -176,7 +189,8 @@ export async function sendInvitation(submission: Submission): Promise<Page> {
   });
   if (isRefusal(invited)) return invitationPage(submission, fields, invited);
   const { user, link } = invited;
-  return linkPage({
+  return linkPage(submission, {
+    to: user.email,
     title: `${user.name} is invited`,
     about: `As ${user.role}. They choose a password by this link, and then sign in.`,
     link,
@@ -185,17 +199,23 @@ export async function sendInvitation(submission: Submission): Promise<Page> {
 }
 
 /** Shows a one-time link. It is the answer to a form, so no address shows it again. */
-export const linkPage = ({
-  title,
-  about,
-  link,
-  back,
-}: {
-  title: string;
-  about: string;
-  link: { readonly url: string; readonly expires_at: string };
-  back: string;
-}): Page => ({
+export const linkPage = (
+  by: Pick<Visit, "ctx">,
+  {
+    to,
+    title,
+    about,
+    link,
+    back,
+  }: {
+    /** Whose link it is: their e-mail. */
+    to: string;
+    title: string;
+    about: string;
+    link: { readonly url: string; readonly expires_at: string };
+    back: string;
+  },
+): Page => ({
   title,
   section: "people",
   hasSecret: true,
@@ -204,7 +224,18 @@ export const linkPage = ({
       <Head title={<Text of={title} />} about={about} />
       <Card>
         <Notice kind="note">
-          Whoever has the link can choose the password: hand it over where nobody else reads it.
+          {hasMail(by) ? (
+            <>
+              It is on its way to <Text of={to} /> by mail. Whoever has the link can choose the password, so
+              hand it over yourself only where nobody else reads it.
+            </>
+          ) : (
+            <>
+              This instance has no mail server, so <Text of={to} /> hears nothing of it: copy the link, and
+              hand it over where nobody else reads it, such as in person or in an encrypted message. Whoever
+              has it can choose the password.
+            </>
+          )}
         </Notice>
         <Secret label="The link" of={link.url} />
         <p class="hint">

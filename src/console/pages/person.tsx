@@ -7,8 +7,9 @@ import { removeUser, setUserRole } from "../../services/admin/users.ts";
 import { type PersonDetail, readPerson } from "../../services/console/people.ts";
 import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
 import { Id, Text, Time } from "../parts/figures.tsx";
-import { Choose, Form } from "../parts/forms.tsx";
+import { Choose, Form, type Problems } from "../parts/forms.tsx";
 import { SignIns } from "../parts/sign-ins.tsx";
+import { problemsOf } from "../problems.ts";
 import type { Page, Redirect, Submission, Visit } from "../route.ts";
 import { LastSignIn, linkPage, ROLE_WORDS } from "./people.tsx";
 
@@ -29,30 +30,33 @@ async function personPage(visit: Visit<OfPerson>, refusal: Refusal | null): Prom
   const { person, may, signIns } = detail;
   const { user } = person;
   const done = DONE[visit.search.get("done") ?? ""];
+  const problems = refusal ? problemsOf(refusal, ["role"]) : {};
   return {
     title: user.name,
     section: "people",
     status: refusal ? statusOf(refusal.refused) : 200,
     content: (
       <>
-        <Head
-          title={
-            <>
-              <Text of={user.name} /> <span class="badge">{user.role}</span>
-              {person.isInvited ? <span class="badge verifying">invited</span> : null}
-            </>
-          }
-          about={<Text of={user.email} />}
-          actions={
-            <a class="button" href={`/console/audit-log?who=${user.id}`}>
-              What they changed
-            </a>
-          }
-        />
+        <div id="head" data-live="people">
+          <Head
+            title={
+              <>
+                <Text of={user.name} /> <span class="badge">{user.role}</span>
+                {person.isInvited ? <span class="badge verifying">invited</span> : null}
+              </>
+            }
+            about={<Text of={user.email} />}
+            actions={
+              <a class="button" href={`/console/audit-log?who=${user.id}`}>
+                What they changed
+              </a>
+            }
+          />
+        </div>
         {done ? <Notice kind="done">{done}</Notice> : null}
-        {refusal ? <Notice kind="problem">{refusal.message}</Notice> : null}
+        {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
         <div class="columns">
-          <div>
+          <div id="about" data-live="people">
             <Card title="About">
               <Facts
                 of={[
@@ -72,8 +76,8 @@ async function personPage(visit: Visit<OfPerson>, refusal: Refusal | null): Prom
               <Notice kind="note">Only an owner manages admins and owners.</Notice>
             )}
           </div>
-          <div>
-            <Powers visit={visit} detail={detail} />
+          <div id="powers" data-live="people">
+            <Powers visit={visit} detail={detail} problems={problems} />
           </div>
         </div>
       </>
@@ -81,7 +85,9 @@ async function personPage(visit: Visit<OfPerson>, refusal: Refusal | null): Prom
   };
 }
 
-const Powers = ({ visit, detail }: { visit: Visit; detail: PersonDetail }) => {
+type PowersProps = { visit: Visit; detail: PersonDetail; problems: Problems };
+
+const Powers = ({ visit, detail, problems }: PowersProps) => {
   const { person, may } = detail;
   const path = `/console/people/${person.user.id}`;
   return (
@@ -93,6 +99,7 @@ const Powers = ({ visit, detail }: { visit: Visit; detail: PersonDetail }) => {
               name="role"
               label="New role"
               value={person.user.role}
+              problem={problems.role}
               hint="Each role may also do what the ones before it may. A link that was made for them ends."
               choices={may.roles.map((role) => ({ value: role, words: role }))}
             />
@@ -165,7 +172,10 @@ export async function sendResetLink(submission: Submission<OfPerson>): Promise<P
   const { ctx, caller, params } = submission;
   const link = await issuePasswordReset(ctx, caller, { user_id: params.id });
   if (isRefusal(link)) return personPage(submission, link);
-  return linkPage({
+  const detail = await readPerson(ctx, caller, params.id);
+  if (isRefusal(detail)) return detail;
+  return linkPage(submission, {
+    to: detail.person.user.email,
     title: "A link to a new password",
     about: "Links that were made before no longer work.",
     link,

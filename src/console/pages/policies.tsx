@@ -18,7 +18,6 @@ type Detail = Exclude<Awaited<ReturnType<typeof readPolicy>>, Refusal>;
 export async function showPolicies(visit: Visit) {
   const listed = await listPolicies(visit.ctx, visit.caller, visit.search.get("after"));
   if (isRefusal(listed)) return listed;
-  const { policies, isFirst, next, ofOrganisation } = listed;
   const mayEdit = roleIsAtLeast(visit.caller.role, "admin");
   return {
     title: "Policies",
@@ -36,48 +35,62 @@ export async function showPolicies(visit: Visit) {
             ) : null
           }
         />
-        <Card
-          title="Where no other policy applies"
-          aside={<a href="/docs/policies">How a policy is chosen</a>}
-        >
-          <p class="quiet">
-            {ofOrganisation === null ? (
-              "A warrant of an agent without a policy of its own gets the rules that are built in:"
-            ) : (
-              <>
-                A warrant of an agent without a policy of its own gets <PolicyLink policy={ofOrganisation} />:
-              </>
-            )}
-          </p>
-          <BandLine rules={ofOrganisation?.rules ?? BUILT_IN_RULES} title="What each score leads to" />
-        </Card>
-        <Card title="Saved policies">
-          {policies.length === 0 ? (
-            <Empty title="No policy is saved yet">
-              <p>The built-in rules release a clean pass, and leave everything else to a person.</p>
-              {mayEdit ? (
-                <a class="button primary" href="/console/policies/new">
-                  Draft the first one
-                </a>
-              ) : null}
-            </Empty>
-          ) : (
-            <Table
-              label="Saved policies"
-              columns={["Name", "For", "In use", "Version", "Saved"]}
-              wide={["Saved"]}
-              rows={policies.map(rowOf)}
-            />
-          )}
-          <Pager
-            newer={isFirst ? null : "/console/policies"}
-            older={next === null ? null : `/console/policies?after=${next}`}
-          />
-        </Card>
+        <div id="policies" class="stack" data-live="policies">
+          <Decides policy={listed.ofOrganisation} />
+          <Saved listed={listed} mayEdit={mayEdit} />
+        </div>
       </>
     ),
   } as const;
 }
+
+type Listed = Exclude<Awaited<ReturnType<typeof listPolicies>>, Refusal>;
+
+/** @param policy null where the built-in rules decide */
+const Decides = ({ policy }: { policy: Policy | null }) => (
+  <Card title="Where no other policy applies" aside={<a href="/docs/policies">How a policy is chosen</a>}>
+    <p class="quiet">
+      {policy === null ? (
+        "A warrant of an agent without a policy of its own gets the rules that are built in:"
+      ) : (
+        <>
+          A warrant of an agent without a policy of its own gets <PolicyLink policy={policy} />:
+        </>
+      )}
+    </p>
+    <BandLine rules={policy?.rules ?? BUILT_IN_RULES} title="What each score leads to" />
+  </Card>
+);
+
+const Saved = ({ listed: { policies, isFirst, next }, mayEdit }: { listed: Listed; mayEdit: boolean }) => (
+  <Card title="Saved policies">
+    {policies.length === 0 ? (
+      <Empty title="No policy is saved yet">
+        <p>The built-in rules release a clean pass, and leave everything else to a person.</p>
+        {mayEdit ? (
+          <a class="button primary" href="/console/policies/new">
+            Draft the first one
+          </a>
+        ) : null}
+      </Empty>
+    ) : (
+      <Table
+        label="Saved policies"
+        columns={["Name", "For", "In use", "Version", "Saved"]}
+        wide={["Saved"]}
+        rows={policies.map(rowOf)}
+      />
+    )}
+    <Pager
+      newer={isFirst ? null : "/console/policies"}
+      older={next === null ? null : `/console/policies?after=${next}`}
+    />
+    <p class="hint">
+      A saved version never changes and is never deleted, since warrants were opened under it. To change a
+      policy, open it and draft its next version.
+    </p>
+  </Card>
+);
 
 const PolicyLink = ({ policy }: { policy: Policy }) => (
   <a href={`/console/policies/${policy.id}`}>
@@ -121,24 +134,26 @@ export async function showPolicy(visit: Visit<OfPolicy>) {
     section: "policies",
     content: (
       <>
-        <Head
-          title={
-            <>
-              <Text of={policy.name} /> <span class="badge">version {policy.version}</span>
-              <InUse of={detail} />
-            </>
-          }
-          about={
-            detail.agent === null ? (
-              "The organisation's"
-            ) : (
+        <div id="head" data-live="policies">
+          <Head
+            title={
               <>
-                Of <ForWhom of={detail} />
+                <Text of={policy.name} /> <span class="badge">version {policy.version}</span>
+                <InUse of={detail} />
               </>
-            )
-          }
-          actions={<Actions visit={visit} detail={detail} />}
-        />
+            }
+            about={
+              detail.agent === null ? (
+                "The organisation's"
+              ) : (
+                <>
+                  Of <ForWhom of={detail} />
+                </>
+              )
+            }
+            actions={<Actions visit={visit} detail={detail} />}
+          />
+        </div>
         {visit.search.get("done") === "saved" ? (
           <Notice kind="done">
             Version {policy.version} is saved. New warrants get it; those that are open keep theirs.
@@ -160,17 +175,23 @@ export async function showPolicy(visit: Visit<OfPolicy>) {
             <BandWords rules={policy.rules} />
           </Card>
           <div>
-            <Card title="This version">
-              <Facts
-                of={[
-                  ["Id", <Id of={policy.id} />],
-                  ["Saved", <Time at={policy.createdAt} />],
-                  ["Rules hash", <Id of={policy.rulesHash} />],
-                  ["New warrants", <Use detail={detail} />],
-                ]}
-              />
-            </Card>
-            <Versions detail={detail} />
+            <div id="versions" class="stack" data-live="policies">
+              <Card title="This version">
+                <Facts
+                  of={[
+                    ["Id", <Id of={policy.id} />],
+                    ["Saved", <Time at={policy.createdAt} />],
+                    ["Rules hash", <Id of={policy.rulesHash} />],
+                    ["New warrants", <Use detail={detail} />],
+                  ]}
+                />
+                <p class="hint">
+                  It never changes and is never deleted. To change the policy, draft its next version: the
+                  form begins with these rules.
+                </p>
+              </Card>
+              <Versions detail={detail} />
+            </div>
             <Attach visit={visit} detail={detail} />
           </div>
         </div>

@@ -1,10 +1,11 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, refuse, refuseField, statusOf } from "../../core/errors.ts";
-import { displayAmount } from "../../core/money.ts";
 import { readNote } from "../../services/console/form-input.ts";
 import { acknowledgePurchase, resolvePurchase, showPurchase } from "../../services/x402/purchases.ts";
 import { Notice } from "../parts/blocks.tsx";
+import { Amount } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
+import type { Markup } from "../parts/markup.ts";
 import type { Submission, Visit } from "../route.ts";
 
 /** What an admin says of a purchase, each with a confirmation of what it does to the money. */
@@ -14,25 +15,37 @@ type OfVerb = { readonly id: string; readonly verb: string };
 /** For each its title, what it does to the money, and the button. */
 const VERBS = {
   paid: {
-    title: (amount: string) => `The seller was paid ${amount}?`,
-    what: (amount: string) =>
-      `${amount} stays held. After this the warrant can only be released, which records that the seller has the money; no refund is possible.`,
+    title: (amount: Markup) => <>The seller was paid {amount}?</>,
+    what: (amount: Markup) => (
+      <>
+        {amount} stays held. After this the warrant can only be released, which records that the seller has
+        the money; no refund is possible.
+      </>
+    ),
     button: "The seller was paid",
     look: "primary wide",
     hint: "How you know, such as a transaction in a block explorer.",
   },
   unpaid: {
-    title: (amount: string) => `The seller was not paid ${amount}?`,
-    what: (amount: string) =>
-      `${amount} returns to available at once, and the warrant is refunded. If the seller was paid after all, your balance is wrong by ${amount}.`,
+    title: (amount: Markup) => <>The seller was not paid {amount}?</>,
+    what: (amount: Markup) => (
+      <>
+        {amount} returns to available at once, and the warrant is refunded. If the seller was paid after all,
+        your balance is wrong by {amount}.
+      </>
+    ),
     button: "The seller was not paid",
     look: "danger wide",
     hint: "How you know, such as “not in the block explorer”.",
   },
   acknowledge: {
     title: () => "Acknowledge the contradiction?",
-    what: (amount: string) =>
-      `Nothing moves. You say that you know of it, and that the ${amount} were set right outside of Holdfast. The alarm about it ends.`,
+    what: (amount: Markup) => (
+      <>
+        Nothing moves. You say that you know of it, and that the {amount} were set right outside of Holdfast.
+        The alarm about it ends.
+      </>
+    ),
     button: "Acknowledge",
     look: "primary wide",
     hint: "What you did about it. It is kept in the audit log.",
@@ -52,13 +65,15 @@ async function sayingPage(visit: Visit<OfVerb>, tried: Tried | null) {
   const purchase = await showPurchase(visit.ctx, visit.caller, { purchase_id: id });
   if (isRefusal(purchase)) return purchase;
   const { title, what, button, look, hint } = VERBS[verb];
-  const amount = purchase.quoted
-    ? displayAmount(BigInt(purchase.quoted.amount), purchase.quoted.asset)
-    : "nothing";
+  const amount = purchase.quoted ? (
+    <Amount of={BigInt(purchase.quoted.amount)} asset={purchase.quoted.asset} />
+  ) : (
+    "nothing"
+  );
   const problem = tried?.refusal.message ?? "";
   const noteProblem = /^note: (.*)$/s.exec(problem)?.[1];
   return {
-    title: title(amount),
+    title: button,
     section: "purchases",
     status: tried ? statusOf(tried.refusal.refused) : 200,
     content: (

@@ -37,33 +37,35 @@ export async function showSchemas(visit: Visit) {
     content: (
       <>
         <ClauseHead visit={visit} current="/console/schemas" make={{ path: NEW, words: "Save a schema" }} />
-        <Card>
-          {schemas.length === 0 ? (
-            <Empty title="No schema is saved yet">
-              <p>A clause of the kind json.schema names one, and the body must be as it says.</p>
-              {isAdmin ? (
-                <a class="button primary" href={NEW}>
-                  Save the first one
-                </a>
-              ) : null}
-            </Empty>
-          ) : (
-            <Table
-              label="Schemas"
-              columns={["Name", "Hash", "Saved"]}
-              wide={["Hash"]}
-              rows={schemas.map((one) => [
-                <a href={`/console/schemas/${one.id}`}>{one.name}</a>,
-                <Id of={one.schemaHash.slice(0, 16)} />,
-                <Time at={one.createdAt} />,
-              ])}
+        <div id="schemas" data-live="schemas">
+          <Card>
+            {schemas.length === 0 ? (
+              <Empty title="No schema is saved yet">
+                <p>A clause of the kind json.schema names one, and the body must be as it says.</p>
+                {isAdmin ? (
+                  <a class="button primary" href={NEW}>
+                    Save the first one
+                  </a>
+                ) : null}
+              </Empty>
+            ) : (
+              <Table
+                label="Schemas"
+                columns={["Name", "Hash", "Saved"]}
+                wide={["Hash"]}
+                rows={schemas.map((one) => [
+                  <a href={`/console/schemas/${one.id}`}>{one.name}</a>,
+                  <Id of={one.schemaHash.slice(0, 16)} />,
+                  <Time at={one.createdAt} />,
+                ])}
+              />
+            )}
+            <Pager
+              newer={after === "" ? null : "/console/schemas"}
+              older={next === null ? null : `/console/schemas?after=${encodeURIComponent(next)}`}
             />
-          )}
-          <Pager
-            newer={after === "" ? null : "/console/schemas"}
-            older={next === null ? null : `/console/schemas?after=${encodeURIComponent(next)}`}
-          />
-        </Card>
+          </Card>
+        </div>
         <p class="quiet">Built in, where you have none of that name: {BUILT_IN_NAMES.join(", ")}.</p>
       </>
     ),
@@ -104,6 +106,10 @@ export async function showSchema(visit: Visit<OfSchema>) {
               ["Saved", <Time at={schema.createdAt} />],
             ]}
           />
+          <p class="hint">
+            It never changes and is never deleted, since clauses name it. To change it, draft the next one:
+            the form begins with this schema.
+          </p>
         </Card>
       </>
     ),

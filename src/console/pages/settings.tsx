@@ -9,17 +9,20 @@ import {
   setReceiptSpecs,
   setSecondFactor,
 } from "../../services/admin/switches.ts";
-import { type BalanceOfMode, readAllBalances } from "../../services/console/settings.ts";
 import type { InstanceState } from "../instance-state.ts";
-import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
+import { Card, Facts, Head, Notice, UndoLink } from "../parts/blocks.tsx";
 import { Amount, Id, Text } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
 import { problemsOf } from "../problems.ts";
 import type { Page, Redirect, Submission, Visit } from "../route.ts";
 import { InstanceCard, readShownInstance, type ShownInstance } from "./instance.tsx";
+import type { ToState } from "./kill-switch.tsx";
 
 /** The organisation's switches, and what the instance says of itself. */
+
+const SECOND_FACTOR = "/console/settings/second-factor";
+const RECEIPT_SPECS = "/console/settings/receipt-specs";
 
 const DONE: Readonly<Record<string, string>> = {
   kill_on: "The kill switch is on: no new warrant opens.",
@@ -57,7 +60,11 @@ async function settingsPage(
             </a>
           }
         />
-        {done ? <Notice kind="done">{done}</Notice> : null}
+        {done ? (
+          <Notice kind="done">
+            {done} <Undo visit={visit} />
+          </Notice>
+        ) : null}
         {tried?.form === "switch" ? <Notice kind="problem">{tried.refusal.message}</Notice> : null}
         <OrganisationCards visit={visit} tried={tried} />
         {shown ? <Instance shown={shown} /> : null}
@@ -65,6 +72,25 @@ async function settingsPage(
     ),
   };
 }
+
+const UNDO = { words: "Undo", look: "link" } as const;
+
+/** The way back from the switch that was just turned, while it is as it was left. */
+const Undo = ({ visit }: { visit: Visit }) => {
+  const { organisation } = visit.around;
+  switch (visit.search.get("done")) {
+    case "kill_on":
+      return <UndoLink href={organisation.killSwitch ? "/console/settings/kill-switch/off" : null} />;
+    case "kill_off":
+      return <UndoLink href={organisation.killSwitch ? null : "/console/settings/kill-switch/on"} />;
+    case "factor":
+      return <Turn visit={visit} path={SECOND_FACTOR} isOn={organisation.secondFactor} {...UNDO} />;
+    case "specs":
+      return <Turn visit={visit} path={RECEIPT_SPECS} isOn={organisation.hidesSpecs} {...UNDO} />;
+    default:
+      return null;
+  }
+};
 
 const Instance = ({ shown }: { shown: ShownInstance }) => (
   <>
@@ -82,7 +108,7 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
       <h2 class="section-title">
         <Text of={organisation.name} />
       </h2>
-      <div class="halves">
+      <div id="organisation" class="halves" data-live="organisation">
         <KillSwitch organisation={organisation} isAdmin={isAdmin} />
         <Threshold visit={visit} organisation={organisation} isOwner={isOwner} tried={tried} />
         <SecondFactor visit={visit} organisation={organisation} isOwner={isOwner} />
@@ -170,11 +196,13 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
   );
 };
 
+type TurnProps = { visit: Visit; path: string; isOn: boolean; words: Markup; look?: "wide" | "link" };
+
 /** A button that turns a switch over. */
-const Turn = ({ visit, path, isOn, words }: { visit: Visit; path: string; isOn: boolean; words: Markup }) => (
+const Turn = ({ visit, path, isOn, words, look = "wide" }: TurnProps) => (
   <Form by={visit} action={path} class="plain-form">
     <input type="hidden" name="to" value={isOn ? "off" : "on"} />
-    <button type="submit" class="wide">
+    <button type="submit" class={look}>
       {words}
     </button>
   </Form>
@@ -189,7 +217,7 @@ const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
     {isOwner ? (
       <Turn
         visit={visit}
-        path="/console/settings/second-factor"
+        path={SECOND_FACTOR}
         isOn={organisation.secondFactor}
         words={organisation.secondFactor ? "Ask for passwords alone" : "Ask for passkeys too"}
       />
@@ -219,7 +247,7 @@ const ReceiptSpecs = ({
     {isAdmin ? (
       <Turn
         visit={visit}
-        path="/console/settings/receipt-specs"
+        path={RECEIPT_SPECS}
         isOn={organisation.hidesSpecs}
         words={organisation.hidesSpecs ? "Show the specs" : "Hide the specs"}
       />
@@ -227,64 +255,6 @@ const ReceiptSpecs = ({
       <OnlyFor who="an admin or owner" />
     )}
   </Card>
-);
-
-type ToState = { readonly state: string };
-
-/** The confirmation: what stops, what goes on, and how much money each is. */
-export async function showKillSwitch(visit: Visit<ToState>): Promise<Page | Redirect | Refusal> {
-  const { state } = visit.params;
-  if (state !== "on" && state !== "off") return { to: "/console/settings" };
-  const balances = await readAllBalances(visit.ctx, visit.caller);
-  if (isRefusal(balances)) return balances;
-  const title = `Turn the kill switch ${state}?`;
-  return {
-    title,
-    section: "settings",
-    content: (
-      <div id="confirm">
-        <Head title={title} />
-        <p>
-          {state === "on"
-            ? "No agent and no person opens a new warrant, in live and in the sandbox, until it is off again. What is available now cannot be held meanwhile."
-            : "Warrants open again, in live and in the sandbox: agents may hold what is available."}
-        </p>
-        <Money balances={balances} state={state} />
-        <p class="hint">
-          What is held goes on either way: it is verified, settled, and returned at its deadline. Nothing that
-          is open freezes, and nothing that was paid comes back.
-        </p>
-        <Form by={visit} action={`/console/settings/kill-switch/${state}`} label="Confirm">
-          <button type="submit" class={state === "on" ? "danger wide" : "primary wide"}>
-            Turn it {state}
-          </button>
-        </Form>
-        <a href="/console/settings" data-cancel>
-          Leave it as it is
-        </a>
-      </div>
-    ),
-  };
-}
-
-const Money = ({ balances, state }: { balances: readonly BalanceOfMode[]; state: "on" | "off" }) => (
-  <>
-    {balances.length === 0 ? <p>There is no money in either mode.</p> : null}
-    {balances.map(({ mode, asset, balance }) => (
-      <div class="outcome">
-        <div>
-          <span>
-            {mode}: {state === "on" ? "cannot be held" : "may be held"}
-          </span>
-          <Amount of={balance.available} asset={asset} />
-        </div>
-        <div>
-          <span>{mode}: held, and goes on</span>
-          <Amount of={balance.held} asset={asset} />
-        </div>
-      </div>
-    ))}
-  </>
 );
 
 /** What follows a switch: the page, which says what was done or why not. */

@@ -11,6 +11,7 @@ import {
 } from "../../services/console/warrant-detail.ts";
 import { settleWarrant } from "../../services/warrants/settle.ts";
 import { Head, Notice } from "../parts/blocks.tsx";
+import { Amount } from "../parts/figures.tsx";
 import { Form } from "../parts/forms.tsx";
 import { Outcome, Split } from "../parts/money.tsx";
 import type { Submission, Visit } from "../route.ts";
@@ -32,19 +33,21 @@ async function settlementPage(visit: Visit<OfDecision>, share: string, refusal: 
   if (isRefusal(decision)) return decision;
   const detail = await readWarrantDetail(visit.ctx, visit.caller, visit.params.id);
   if (isRefusal(detail)) return detail;
-  const amount = displayAmount(detail.warrant.amount, detail.warrant.asset);
-  const title = {
-    release: `Release ${amount}?`,
-    partial_release: `Release a part of ${amount}?`,
-    refund: `Refund ${amount}?`,
-  }[decision];
+  const { amount, asset } = detail.warrant;
+  const words = { release: "Release", partial_release: "Release a part of", refund: "Refund" }[decision];
   return {
-    title,
+    title: `${words} ${displayAmount(amount, asset)}?`,
     section: "warrants",
     status: refusal ? statusOf(refusal.refused) : 200,
     content: (
       <div id="confirm">
-        <Head title={title} />
+        <Head
+          title={
+            <span>
+              {words} <Amount of={amount} asset={asset} />?
+            </span>
+          }
+        />
         <p class="notice problem" role="alert" data-problem hidden />
         {refusal && !refusal.message.startsWith("share:") ? (
           <Notice kind="problem">{refusal.message}</Notice>

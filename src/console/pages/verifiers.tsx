@@ -4,7 +4,13 @@ import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import type { SavedVerifier } from "../../core/verifier.ts";
 import { createVerifier } from "../../services/admin/verifiers.ts";
-import { type ClauseField, clauseFieldsOf, readConfig } from "../../services/console/clause-input.ts";
+import {
+  type ClauseField,
+  clauseFieldsOf,
+  fieldsOfConfig,
+  nextName,
+  readConfig,
+} from "../../services/console/clause-input.ts";
 import { listVerifiers, readVerifier } from "../../services/console/saved-clauses.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
 import { ClauseKinds } from "../parts/clause-kinds.tsx";
@@ -33,34 +39,36 @@ export async function showVerifiers(visit: Visit) {
     content: (
       <>
         <ClauseHead visit={visit} current="/console/verifiers" make={{ path: NEW, words: "Save a clause" }} />
-        <Card>
-          {verifiers.length === 0 ? (
-            <Empty title="No clause is saved yet">
-              <p>A warrant that names a saved clause has it added to its own.</p>
-              {isAdmin ? (
-                <a class="button primary" href={NEW}>
-                  Save the first one
-                </a>
-              ) : null}
-            </Empty>
-          ) : (
-            <Table
-              label="Verifiers"
-              columns={["Name", "Kind", "Saved"]}
-              rows={verifiers.map((one) => [
-                <a href={`/console/verifiers/${one.id}`}>
-                  <Text of={one.name} />
-                </a>,
-                <code>{one.type}</code>,
-                <Time at={one.createdAt} />,
-              ])}
+        <div id="verifiers" data-live="verifiers">
+          <Card>
+            {verifiers.length === 0 ? (
+              <Empty title="No clause is saved yet">
+                <p>A warrant that names a saved clause has it added to its own.</p>
+                {isAdmin ? (
+                  <a class="button primary" href={NEW}>
+                    Save the first one
+                  </a>
+                ) : null}
+              </Empty>
+            ) : (
+              <Table
+                label="Verifiers"
+                columns={["Name", "Kind", "Saved"]}
+                rows={verifiers.map((one) => [
+                  <a href={`/console/verifiers/${one.id}`}>
+                    <Text of={one.name} />
+                  </a>,
+                  <code>{one.type}</code>,
+                  <Time at={one.createdAt} />,
+                ])}
+              />
+            )}
+            <Pager
+              newer={after === null ? null : "/console/verifiers"}
+              older={next === null ? null : `/console/verifiers?after=${next}`}
             />
-          )}
-          <Pager
-            newer={after === null ? null : "/console/verifiers"}
-            older={next === null ? null : `/console/verifiers?after=${next}`}
-          />
-        </Card>
+          </Card>
+        </div>
       </>
     ),
   } as const;
@@ -86,6 +94,11 @@ export async function showVerifier(visit: Visit<OfVerifier>) {
               <a class="button" href={`/console/bench?verifier=${verifier.id}`}>
                 Try it on the bench
               </a>
+              {roleIsAtLeast(visit.caller.role, "admin") ? (
+                <a class="button" href={`${NEW}?from=${verifier.id}`}>
+                  Draft {nextName(verifier.name)}
+                </a>
+              ) : null}
               {roleIsAtLeast(visit.caller.role, "operator") ? (
                 <a class="button primary" href={`/console/warrants/new?verifier=${verifier.id}`}>
                   Open a warrant with it
@@ -101,21 +114,31 @@ export async function showVerifier(visit: Visit<OfVerifier>) {
             of={[
               ["Id", <Id of={verifier.id} />],
               ["Saved", <Time at={verifier.createdAt} />],
-              ["Changes", "never: save another one under another name"],
             ]}
           />
+          <p class="hint">
+            It never changes and is never deleted, since warrants name it. To change it, save another one: the
+            form begins with this clause.
+          </p>
         </Card>
       </>
     ),
   } as const;
 }
 
-export const showNewVerifier = async (visit: Visit) =>
-  newVerifierPage(
-    visit,
-    { type: visit.search.get("type") ?? "", name: visit.search.get("name") ?? "" },
-    null,
-  );
+/** A new version begins with the clause of the one before, under the next name. */
+export async function showNewVerifier(visit: Visit) {
+  const { search } = visit;
+  const from = search.get("from");
+  if (from === null) {
+    const fields = { type: search.get("type") ?? "", name: search.get("name") ?? "" };
+    return newVerifierPage(visit, fields, null);
+  }
+  const verifier = await readVerifier(visit.ctx, visit.caller, from);
+  if (isRefusal(verifier)) return verifier;
+  const { type, name, config } = verifier;
+  return newVerifierPage(visit, { ...fieldsOfConfig(type, config), type, name: nextName(name) }, null);
+}
 
 const problemsOf = ({ message }: Refusal): Problems => {
   const [, path = "", problem = message] = /^([\w.]+): (.*)$/s.exec(message) ?? [];

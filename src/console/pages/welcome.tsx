@@ -1,6 +1,5 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import { displayAmount } from "../../core/money.ts";
 import { DAY_MS, isoTime } from "../../core/time.ts";
 import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import {
@@ -70,9 +69,10 @@ async function welcomePage(visit: Visit, refusal: Refusal | null): Promise<Page 
 const FirstWarrant = ({ visit }: { visit: Visit }) => (
   <Card title="2. An agent, and a first warrant">
     <p class="quiet">
-      In the sandbox, where no money is real. {displayAmount(FIRST_FUNDS, ASSET)} of play money comes in, and
-      an agent gets an API key. With it the agent promises a seller {displayAmount(FIRST_AMOUNT, ASSET)} for a
-      fresh forecast for Oslo. Holdfast fetches the forecast, checks it, and pays.
+      In the sandbox, where no money is real. <Amount of={FIRST_FUNDS} asset={ASSET} /> of play money comes
+      in, and an agent gets an API key. With it the agent promises a seller{" "}
+      <Amount of={FIRST_AMOUNT} asset={ASSET} /> for a fresh forecast for Oslo. Holdfast fetches the forecast,
+      checks it, and pays.
     </p>
     <p class="quiet">The seller runs on this machine for a moment. Nothing is asked of the internet.</p>
     {visit.caller.mode === "sandbox" ? (
@@ -105,9 +105,14 @@ const donePage = ({ ctx }: Submission, { agentId, secret, warrant }: FirstSteps)
           </>
         }
         about={
-          warrant.state === "released"
-            ? `${displayAmount(warrant.amount, warrant.asset)} was held, the forecast was fetched and checked, and the seller is paid.`
-            : "The warrant was opened and checked; its page says what came of it."
+          warrant.state === "released" ? (
+            <>
+              <Amount of={warrant.amount} asset={warrant.asset} /> was held, the forecast was fetched and
+              checked, and the seller is paid.
+            </>
+          ) : (
+            "The warrant was opened and checked; its page says what came of it."
+          )
         }
         actions={
           <>

@@ -3,7 +3,6 @@ import { scaleLinear } from "d3-scale";
 import type { Agent } from "../../core/agent.ts";
 import type { Decided } from "../../core/back-test.ts";
 import { printable } from "../../core/hidden-characters.ts";
-import { displayAmount } from "../../core/money.ts";
 import { type Band, type PolicyRules, paidBpsOf } from "../../core/policy.ts";
 import {
   type Always,
@@ -174,8 +173,8 @@ const Codes = ({ words, codes }: { words: string; codes: readonly string[] }) =>
     </li>
   );
 
-const maximumWords = (amount: string | null): string =>
-  amount === null ? "none" : displayAmount(BigInt(amount), "USDC");
+const Maximum = ({ of }: { of: string | null }) =>
+  of === null ? <span>none</span> : <Amount of={BigInt(of)} asset="USDC" />;
 
 const FromTo = ({ before, after }: { before: Markup; after: Markup }) => (
   <>
@@ -202,7 +201,10 @@ export const Changes = ({ of }: { of: PolicyChanges }) => {
       : [
           [
             "Largest warrant",
-            <FromTo before={maximumWords(of.maxAmount.before)} after={maximumWords(of.maxAmount.after)} />,
+            <FromTo
+              before={<Maximum of={of.maxAmount.before} />}
+              after={<Maximum of={of.maxAmount.after} />}
+            />,
           ],
         ]),
   ];

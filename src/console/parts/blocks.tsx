@@ -34,6 +34,14 @@ export const Notice = ({ kind, children }: PropsWithChildren<{ kind: "done" | "p
   </div>
 );
 
+/** The way back from what was just done, beside what says so. It leads to the confirmation of that, which says what it does. */
+export const UndoLink = ({ href }: { href: string | null }) =>
+  href === null ? null : (
+    <a href={href} data-dialog>
+      Undo
+    </a>
+  );
+
 /** Says that there is nothing, and what to do next. */
 export const Empty = ({ title, children }: PropsWithChildren<{ title: string }>) => (
   <div class="empty">

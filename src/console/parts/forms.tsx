@@ -109,7 +109,12 @@ export const Choose = ({
 }: Omit<FieldProps, "type" | "attributes" | "required"> & { choices: readonly Choice[] }) => (
   <div class="field">
     <label for={about.name}>{about.label}</label>
-    <select id={about.name} name={about.name} aria-describedby={described(about)}>
+    <select
+      id={about.name}
+      name={about.name}
+      aria-invalid={about.problem ? "true" : undefined}
+      aria-describedby={described(about)}
+    >
       {choices.map((choice) => (
         <option value={choice.value} selected={choice.value === value}>
           {choice.words}

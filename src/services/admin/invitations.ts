@@ -36,10 +36,10 @@ export async function inviteUser(
   return administer(ctx, authority, managerOf(input.role), {
     scope: scopeOf(user),
     needs: { userByEmail: user.email },
-    decide: ({ userByEmail }, now): Audited<Invitation> => {
+    decide: ({ userByEmail }, now, current): Audited<Invitation> => {
       const taken = refuseTakenEmail("email", userByEmail);
       if (taken) return { answer: taken };
-      const { put, answer, entry } = link.for(user, now);
+      const { put, answer, entry } = link.for(user, current, now);
       const resource = userResource(user);
       return {
         answer: { user: resource, link: answer },

@@ -48,7 +48,7 @@ export async function issuePasswordReset(
       if (!user) return { answer: userNotFound(known.id) };
       const forbidden = isInvited(user) ? refuseManaging(current, user.role) : refuseReset(current, user);
       if (forbidden) return { answer: forbidden };
-      const { put, answer, entry } = link.for(user, now);
+      const { put, answer, entry } = link.for(user, current, now);
       return { answer, put: [...voidPasswordResets(unusedPasswordResets, now), ...put], entries: [entry] };
     },
   });
@@ -63,14 +63,14 @@ const refuseReset = (authority: Authority, { role }: User): Refusal | null =>
       )
     : null;
 
-/** Draws the token of a link. Whose it is, and from when on it counts, is said at the commit. */
+/** Draws the token of a link. Whose it is, who makes it, and from when on it counts, is said at the commit. */
 export function newResetLink(ctx: Context) {
   const token = newToken(ctx);
   const tokenHash = hashSecret(token);
   const url = `${new URL(ctx.baseUrl).origin}/reset-password#${token}`;
   const mail = resetLinkNotice(ctx, url);
   return {
-    for(user: User, now: number) {
+    for(user: User, by: Authority, now: number) {
       const expiresAt = now + (isInvited(user) ? INVITATION_LIFETIME_MS : LIFETIME_MS);
       const row: PasswordReset = { tokenHash, userId: user.id, createdAt: now, expiresAt, usedAt: null };
       const after = { user_id: user.id, expires_at: isoTime(expiresAt) };
@@ -84,7 +84,7 @@ export function newResetLink(ctx: Context) {
         answer,
         put: [
           { kind: "passwordReset", before: null, row },
-          ...mail(user, expiresAt, now),
+          ...mail(user, by.kind === "person" ? by.userId : null, expiresAt, now),
         ] satisfies readonly Put[],
         entry: {
           action: "user.password_reset_issued",

@@ -1,4 +1,4 @@
-import type { AuditAction, AuditEntry } from "../../core/audit-entry.ts";
+import { type AuditEntry, nounOf } from "../../core/audit-entry.ts";
 import { isId } from "../../core/ids.ts";
 import { ACCESS, type PersonCaller, refuseAccess } from "../../core/roles.ts";
 import type { Reader } from "../../store/reader.ts";
@@ -21,8 +21,6 @@ const PAGE_SIZE = 25;
 /** Entries are looked at in steps of so many, and so many for a page at most: no index has who, what and which. */
 const STEP = 250;
 const LOOKED_AT_MAX = 2_000;
-
-export const nounOf = (action: AuditAction): string => action.slice(0, action.indexOf("."));
 
 const fits = ({ noun, who, subject }: EntriesAsked, entry: AuditEntry): boolean =>
   (noun === null || nounOf(entry.action) === noun) &&

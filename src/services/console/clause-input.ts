@@ -40,6 +40,17 @@ export function readConfig(kind: ClauseKind, fields: Fields): Readonly<Record<st
   return config;
 }
 
+/** The fields of a form that has this config already. */
+export const fieldsOfConfig = (kind: ClauseKind, config: Readonly<Record<string, unknown>>): Fields =>
+  Object.fromEntries(
+    clauseFieldsOf(kind)
+      .filter(({ name }) => config[name] !== undefined)
+      .map(({ name, reads }) => [
+        `config.${name}`,
+        reads === "json" ? JSON.stringify(config[name]) : String(config[name]),
+      ]),
+  );
+
 /** What is no number stays a text, which the clause's own check refuses by its path. */
 const numberOf = (text: string): number | string => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 

@@ -4,6 +4,7 @@ import { parseUnits } from "../../core/money.ts";
 import { DAY_MS, HOUR_MS, isoTime } from "../../core/time.ts";
 import { resolveBody } from "../../resources/escalation.ts";
 import { openBody, partialBody } from "../../resources/warrant.ts";
+import { refuseAsset } from "../fields.ts";
 import type { OpenInput } from "../warrants/open.ts";
 
 /** What people write in forms, as the verbs take it. It is checked by the same forms as what programs send. */
@@ -26,6 +27,8 @@ const isDeadline = (text: string): text is keyof typeof DEADLINES => Object.hasO
 /** A new warrant. The amount is in units, such as 8.40, and the clauses are JSON. */
 export function readOpening(fields: Fields, now: number): OpenInput | Refusal {
   const { amount = "", asset = "USDC", payee = "", deadline = "", clauses = "" } = fields;
+  const refused = refuseAsset("asset", asset);
+  if (refused) return refused;
   const units = parseUnits(amount.trim(), asset);
   if (units === null) return refuseField("amount", `must be an amount of ${asset}, such as 8.40`);
   if (!isDeadline(deadline)) return refuseField("deadline", "must be one of the list");

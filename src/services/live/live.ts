@@ -63,8 +63,7 @@ export function createLive({ store, callerNow, after, randomByte, limits = LIMIT
   function onWritten(writes: readonly Write[]): void {
     const noted = new Set<string>();
     for (const write of writes) {
-      const heard = heardOf(write);
-      if (heard && changes.note(heard)) noted.add(keyOf(heard.scope));
+      for (const heard of heardOf(write)) if (changes.note(heard)) noted.add(keyOf(heard.scope));
     }
     const mayEnd = writes.some(isOfPeople);
     for (const stream of streams) {

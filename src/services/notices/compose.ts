@@ -1,42 +1,41 @@
 import type { Escalation } from "../../core/escalation.ts";
 import { displayAmount } from "../../core/money.ts";
-import type { Notice, NoticeAbout } from "../../core/notice.ts";
+import { isPersonal, type Notice, type NoticeAbout, type Words } from "../../core/notice.ts";
 import { isoTime } from "../../core/time.ts";
 import type { User } from "../../core/user.ts";
 import type { Warrant } from "../../core/warrant.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Context } from "../context.ts";
 
-/** The words of a notice: a subject in one line, and a text of plain lines with the link at its end. */
-export type Words = { readonly subject: string; readonly text: string };
-
-/** @param link the one-time link of a notice that has one */
+/** @param oneTimeLink of a notice that has one */
 export async function composeNotice(
   ctx: Context,
   notice: Notice,
   user: User,
-  link: string | null,
+  oneTimeLink: string | null,
 ): Promise<Words> {
   const origin = new URL(ctx.baseUrl).origin;
-  const { subject, lines, to } = await ctx.store.read(async (reader) => wordsOf(reader, notice, link));
-  const isAccount = notice.about.kind === "password_reset" || notice.about.kind === "new_sign_in";
-  const why = isAccount
-    ? `It is about your account ${user.email} at ${origin}.`
-    : `You choose what you hear of, and when: ${origin}/console/settings/notices`;
-  const target = to.startsWith("/") ? origin + to : to;
+  const { subject, lines, to } = await ctx.store.read(async (reader) =>
+    wordsOf(reader, notice, user, oneTimeLink),
+  );
   return {
     subject: notice.mode === "sandbox" ? `SANDBOX: ${subject}` : subject,
-    text: `${[...lines, "", target, "", "--", why].join("\n")}\n`,
+    lines,
+    link: to.startsWith("/") ? origin + to : to,
+    why: isPersonal(notice.about)
+      ? `It is about your account ${user.email} at ${origin}.`
+      : `You choose what you hear of, and when: ${origin}/console/settings/notices`,
   };
 }
 
 type Parts = { readonly subject: string; readonly lines: readonly string[]; readonly to: string };
 
-function wordsOf(reader: Reader, notice: Notice, link: string | null): Promise<Parts> | Parts {
+function wordsOf(reader: Reader, notice: Notice, user: User, link: string | null): Promise<Parts> | Parts {
   const { about } = notice;
   switch (about.kind) {
     case "escalations":
-      return escalationWords(reader, notice, about);
+    case "disputes":
+      return waitingWords(reader, notice, about);
     case "events_lost":
       return {
         subject: "A webhook endpoint lost an event",
@@ -61,6 +60,8 @@ function wordsOf(reader: Reader, notice: Notice, link: string | null): Promise<P
         ],
         to: link ?? "/console/sign-in",
       };
+    case "invitation":
+      return invitationWords(reader, user, about, link);
     case "new_sign_in":
       return {
         subject: "A sign-in from a new place",
@@ -74,41 +75,86 @@ function wordsOf(reader: Reader, notice: Notice, link: string | null): Promise<P
   }
 }
 
+type AboutOf<Kind extends NoticeAbout["kind"]> = Extract<NoticeAbout, { readonly kind: Kind }>;
+
+async function invitationWords(
+  { organisations, users }: Reader,
+  user: User,
+  { invitedBy, expiresAt }: AboutOf<"invitation">,
+  link: string | null,
+): Promise<Parts> {
+  const organisation = (await organisations.get(user.organisationId))?.name ?? user.organisationId;
+  const inviter = invitedBy === null ? null : await users.get(invitedBy);
+  const who = inviter ? `${inviter.name} (${inviter.email})` : "The operator of this Holdfast";
+  return {
+    subject: `You are invited to ${organisation}`,
+    lines: [
+      `${who} invites you to ${organisation}, as ${user.role}. There people and agents hold money until what was promised is delivered.`,
+      `By the link below you choose a password; you then sign in with it and ${user.email}.`,
+      `It works once, until ${isoTime(expiresAt)}. Whoever has it can sign in as you: do not pass it on.`,
+      "If you expected no invitation, there is nothing to do.",
+    ],
+    to: link ?? "/console/sign-in",
+  };
+}
+
 type Waiting = { readonly escalation: Escalation; readonly warrant: Warrant };
 
-async function escalationWords(
-  { escalations, warrants }: Reader,
+/** The status in which an escalation waits for the readers of a notice. */
+export const WAITS_AS = { escalations: "open", disputes: "disputed" } as const;
+
+async function waitingWords(
+  { escalations, warrants, users }: Reader,
   scope: Notice,
-  { escalationIds, count, waitedHours }: Extract<NoticeAbout, { kind: "escalations" }>,
+  { kind, escalationIds, count, waitedHours }: AboutOf<"escalations" | "disputes">,
 ): Promise<Parts> {
   const waiting: Waiting[] = [];
+  const names = new Map<string, string>();
   for (const id of escalationIds) {
     const escalation = await escalations.get(id);
     const warrant = escalation && (await warrants.get(scope, escalation.warrantId));
-    if (escalation && warrant && escalation.status !== "resolved") waiting.push({ escalation, warrant });
+    if (!escalation || !warrant || escalation.status !== WAITS_AS[kind]) continue;
+    waiting.push({ escalation, warrant });
+    const { raisedBy } = escalation;
+    if (raisedBy !== null) names.set(raisedBy, (await users.get(raisedBy))?.name ?? raisedBy);
   }
   const others = count - escalationIds.length;
   const all = waiting.length + others;
   const since = waitedHours === 0 ? "" : ` for ${waitedHours} hours`;
   const [one] = waiting;
   if (one && all === 1) {
+    const amount = displayAmount(one.warrant.amount, one.warrant.asset);
     return {
-      subject: `${displayAmount(one.warrant.amount, one.warrant.asset)} waits for your decision${since}`,
-      lines: lineOf(one),
+      subject:
+        kind === "disputes"
+          ? `${amount} is disputed, and waits for you as a second person${since}`
+          : `${amount} waits for your decision${since}`,
+      lines: linesOf(one, names),
       to: `/console/escalations/${one.escalation.id}`,
     };
   }
   return {
-    subject: `${all} escalations wait for a decision${since}`,
+    subject:
+      kind === "disputes"
+        ? `${all} disputes wait for a second person${since}`
+        : `${all} escalations wait for a decision${since}`,
     lines: [
-      ...waiting.flatMap((each) => [...lineOf(each), ""]),
+      ...waiting.flatMap((each) => [...linesOf(each, names), ""]),
       ...(others > 0 ? [`And ${others} more, as far as they still wait.`] : []),
     ],
     to: "/console/escalations",
   };
 }
 
-const lineOf = ({ escalation, warrant }: Waiting): readonly string[] => [
-  `${displayAmount(warrant.amount, warrant.asset)} to ${warrant.payee} (${warrant.id})`,
-  `Why: ${escalation.reasonCodes.join(", ") || "its policy asks a person"}. The amount stays held until a person decides.`,
-];
+/** @param names of those who raised disputes, by their ids */
+function linesOf({ escalation, warrant }: Waiting, names: ReadonlyMap<string, string>): readonly string[] {
+  const { raisedBy, note, reasonCodes } = escalation;
+  const amount = `${displayAmount(warrant.amount, warrant.asset)} to ${warrant.payee} (${warrant.id})`;
+  const why = `Why: ${reasonCodes.join(", ") || "its policy asks a person"}.`;
+  if (raisedBy === null) return [amount, `${why} The amount stays held until a person decides.`];
+  return [
+    amount,
+    `${names.get(raisedBy) ?? raisedBy} disputed it${note === null ? "." : `: ${note}`}`,
+    `${why} The amount stays held until an admin or owner other than them decides.`,
+  ];
+}

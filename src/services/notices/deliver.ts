@@ -3,6 +3,7 @@ import {
   claimNotice,
   dropNotice,
   endNotice,
+  isPersonal,
   NOTICE_AHEAD_MAX_MS,
   NOTICE_CLAIM_MS,
   type Notice,
@@ -14,48 +15,47 @@ import {
 } from "../../core/notice.ts";
 import { type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
+import type { NoticeQueue } from "../../store/deliveries-reader.ts";
 import type { Reader } from "../../store/reader.ts";
-import type { Scope } from "../../store/scope.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
-import { composeNotice } from "./compose.ts";
+import { composeNotice, WAITS_AS } from "./compose.ts";
 import { channelsTo } from "./plan.ts";
 
 /** Is called for an attempt that failed on our side. The notice continues by its schedule. */
 export type OnNoticeFault = (error: unknown, noticeId: string) => void;
 
 const STEP = 100;
-/** How many due notices of a scope a run looks at. */
+/** How many due notices of a queue a run looks at. */
 const DUE_MAX = 16;
 
 /**
  * Puts notices that were cut off back on their schedule, and starts the attempts that are due, as far as there are slots. It
- * does not wait for their end, so a mail server that hangs delays nothing else.
+ * does not wait for their end, and each channel has its own slots: a mail server that hangs delays nothing else.
  */
 export async function deliverNotices(ctx: Context, onFault: OnNoticeFault): Promise<void> {
   await recoverNotices(ctx);
   const now = ctx.now();
-  const scopes = await ctx.store.read(async ({ notices }) => {
+  const queues = await ctx.store.read(async ({ notices }) => {
     const next = await notices.nextAttemptAt();
-    return next === null || next > now ? [] : notices.scopesToSend(now);
+    return next === null || next > now ? [] : notices.queuesToSend(now);
   });
-  for (const scope of scopes) await beginInScope(ctx, scope, onFault);
+  for (const queue of queues) await beginInQueue(ctx, queue, onFault);
 }
 
-async function beginInScope(ctx: Context, scope: Scope, onFault: OnNoticeFault): Promise<void> {
-  const { slots } = ctx.notices;
-  const place = (channel: string) => `${channel} ${scope.organisationId}`;
-  if (slots.free({ id: place("email"), organisationId: scope.organisationId }) === 0) return;
-  const due = await ctx.store.read((reader) => reader.notices.due(scope, ctx.now(), DUE_MAX));
+async function beginInQueue(ctx: Context, queue: NoticeQueue, onFault: OnNoticeFault): Promise<void> {
+  const { organisationId } = queue;
+  const { slots } = ctx.notices[queue.channel];
+  if (slots.free({ id: organisationId, organisationId }) === 0) return;
+  const due = await ctx.store.read((reader) => reader.notices.due(queue, ctx.now(), DUE_MAX));
   for (const notice of due) {
-    const webhookId = place(notice.channel);
-    if (slots.taken(webhookId).has(notice.id)) continue;
-    if (slots.free({ id: webhookId, organisationId: scope.organisationId }) === 0) continue;
+    if (slots.taken(organisationId).has(notice.id)) continue;
+    if (slots.free({ id: organisationId, organisationId }) === 0) return;
     const attempt = attemptNotice(ctx, notice, onFault).then(
-      (durationMs) => slots.took(webhookId, durationMs),
+      (durationMs) => slots.took(organisationId, durationMs),
       (error: unknown) => onFault(error, notice.id),
     );
-    slots.hold({ id: notice.id, webhookId, organisationId: scope.organisationId }, attempt);
+    slots.hold({ id: notice.id, webhookId: organisationId, organisationId }, attempt);
   }
 }
 
@@ -111,15 +111,14 @@ async function execute(
   return changed;
 }
 
-/** What is about a person's own account goes out at any hour, whatever they chose. */
-const isPersonal = ({ kind }: NoticeAbout): boolean => kind === "password_reset" || kind === "new_sign_in";
-
 /** The role that a notice is for. */
 const ROLE_OF = {
   escalations: "operator",
+  disputes: "admin",
   events_lost: "admin",
   trouble: "admin",
   password_reset: "viewer",
+  invitation: "viewer",
   new_sign_in: "viewer",
 } as const satisfies Record<NoticeAbout["kind"], Role>;
 
@@ -131,19 +130,18 @@ function mayHear(ctx: Context, { about, channel }: Notice, { user, settings }: N
 
 /** Whether nobody needs to hear of it any more. */
 async function hasEnded({ escalations }: Reader, about: NoticeAbout): Promise<boolean> {
-  if (about.kind !== "escalations") return false;
+  if (about.kind !== "escalations" && about.kind !== "disputes") return false;
   for (const id of about.escalationIds) {
-    const escalation = await escalations.get(id);
-    if (escalation && escalation.status !== "resolved") return false;
+    if ((await escalations.get(id))?.status === WAITS_AS[about.kind]) return false;
   }
   return about.count <= about.escalationIds.length;
 }
 
 async function sendNotice(ctx: Context, notice: Notice, user: User): Promise<NoticeResult> {
+  const { send } = ctx.notices[notice.channel];
+  if (send === null) return { outcome: "failed", answer: "channel_not_set_up", durationMs: null };
   const link = notice.encryptedLink === null ? null : ctx.vault.decrypt(notice.encryptedLink, notice.id);
-  const words = await composeNotice(ctx, notice, user, link);
-  if (ctx.notices.email === null) return { outcome: "failed", answer: "no_mail_server", durationMs: null };
-  return ctx.notices.email.send({ id: notice.id, to: user.email, ...words });
+  return send(notice, user, await composeNotice(ctx, notice, user, link));
 }
 
 /** Puts notices back on their schedule: those whose attempt was cut off, and those whose times were written before the clock was set back. */

@@ -1,6 +1,6 @@
 import type { AuthSession } from "../../core/auth-session.ts";
-import { newNotice } from "../../core/notice.ts";
-import type { User } from "../../core/user.ts";
+import { type NoticeAbout, newNotice } from "../../core/notice.ts";
+import { isInvited, type User } from "../../core/user.ts";
 import type { Put } from "../../store/change.ts";
 import type { Context } from "../context.ts";
 
@@ -9,16 +9,21 @@ import type { Context } from "../context.ts";
  * over could choose otherwise. Without a mail server none is made.
  */
 
-/** A link with which the person chooses a new password. It is kept encrypted until it is sent. */
+/**
+ * A link with which the person chooses a new password, or the first one, where they were invited. It is kept encrypted until it is
+ * sent.
+ */
 export function resetLinkNotice(
   ctx: Context,
   url: string,
-): (user: User, expiresAt: number, now: number) => readonly Put[] {
+): (user: User, by: string | null, expiresAt: number, now: number) => readonly Put[] {
   const id = ctx.newId("notice");
-  const encryptedLink = ctx.notices.email === null ? null : ctx.vault.encrypt(url, id);
-  return (user, expiresAt, now) => {
+  const encryptedLink = ctx.notices.email.send === null ? null : ctx.vault.encrypt(url, id);
+  return (user, by, expiresAt, now) => {
     if (encryptedLink === null) return [];
-    const about = { kind: "password_reset", expiresAt } as const;
+    const about: NoticeAbout = isInvited(user)
+      ? { kind: "invitation", invitedBy: by, expiresAt }
+      : { kind: "password_reset", expiresAt };
     const row = newNotice(
       { ...toPerson(user), id, subject: about.kind, about, createdAt: now },
       encryptedLink,
@@ -34,7 +39,7 @@ export function newSignInNotice(
 ): (user: User, session: AuthSession) => readonly Put[] {
   const id = ctx.newId("notice");
   return (user, { createdAt, network, agent }) => {
-    if (!isNew || ctx.notices.email === null) return [];
+    if (!isNew || ctx.notices.email.send === null) return [];
     const about = { kind: "new_sign_in", at: createdAt, network: network ?? "unknown", agent } as const;
     const row = newNotice({ ...toPerson(user), id, subject: about.kind, about, createdAt });
     return [{ kind: "notice", before: null, row }];

@@ -1,13 +1,16 @@
 import { isRefusal } from "../../core/errors.ts";
 import { derivedId } from "../../core/ids.ts";
 import {
+  CHANNELS,
   type Channel,
   NAMED_MAX,
+  type NoticeAbout,
   newNotice,
   nextOfPlan,
   noticeSettingsOf,
   type PlannedNotice,
 } from "../../core/notice.ts";
+import { roleIsAtLeast } from "../../core/roles.ts";
 import { MINUTE_MS } from "../../core/time.ts";
 import type { Deletion, Put } from "../../store/change.ts";
 import type { NoticeReader } from "../../store/needs.ts";
@@ -70,13 +73,21 @@ type Step = { readonly plans: number; readonly notices: number };
 
 /** Plans escalations of one organisation and mode further, in one commit; with `tells`, it makes the notices of all that are due. */
 async function planStep(ctx: Context, scope: Scope, until: number, tells: boolean): Promise<Step> {
-  const { plans, waiting, all } = await ctx.store.read(async ({ notices, escalations }) => {
+  const { plans, raisedBy, waiting, all } = await ctx.store.read(async ({ notices, escalations }) => {
     const planned = await notices.planned(scope, until, STEP);
     const found = await Promise.all(planned.map(({ id }) => escalations.get(id)));
     const waits = found.filter((escalation) => escalation && escalation.status !== "resolved");
     const ids = new Set(waits.map((escalation) => escalation?.id));
+    const disputes = found.flatMap((one) =>
+      one?.status === "disputed" ? [[one.id, one.raisedBy] as const] : [],
+    );
     const full = planned.length === STEP;
-    return { plans: planned, waiting: ids, all: full ? await notices.plannedCount(scope, until) : STEP };
+    return {
+      plans: planned,
+      raisedBy: new Map(disputes),
+      waiting: ids,
+      all: full ? await notices.plannedCount(scope, until) : STEP,
+    };
   });
   const made = await ctx.store.execute({
     scope,
@@ -84,18 +95,25 @@ async function planStep(ctx: Context, scope: Scope, until: number, tells: boolea
     decide({ plannedNotices, readers }, now): Decision<Step> {
       const put: Put[] = [];
       const deleted: Deletion[] = [];
-      const byHours = new Map<number, PlannedNotice[]>();
+      const open = new Map<number, PlannedNotice[]>();
+      const disputed = new Map<number, PlannedNotice[]>();
       for (const plan of plannedNotices) {
         const { hours, next } = nextOfPlan(plan, until);
         const goesOn = waiting.has(plan.id) && next !== null;
         if (goesOn) put.push({ kind: "plannedNotice", before: plan, row: next });
         else deleted.push({ kind: "plannedNotice", row: plan });
+        const byHours = raisedBy.has(plan.id) ? disputed : open;
         if (waiting.has(plan.id)) byHours.set(hours, [...(byHours.get(hours) ?? []), plan]);
       }
       const notices = tells
-        ? [...byHours].flatMap(([hours, of]) =>
-            noticesOf(ctx, scope, readers, { hours, of, others: all - STEP }, now),
-          )
+        ? [
+            ...[...open].flatMap(([hours, of]) =>
+              noticesOf(ctx, scope, readers, { kind: "escalations", hours, of, others: all - STEP }, now),
+            ),
+            ...[...disputed].flatMap(([hours, of]) =>
+              disputesTo(ctx, scope, readers, { hours, of, raisedBy }, now),
+            ),
+          ]
         : [];
       const answer = { plans: plans.length, notices: notices.length };
       return { answer, change: { put: [...put, ...notices], deleted } };
@@ -106,30 +124,51 @@ async function planStep(ctx: Context, scope: Scope, until: number, tells: boolea
 }
 
 /** Escalations that have waited equally long, and how many others are due that this step has not read. */
-type Gathered = { readonly hours: number; readonly of: readonly PlannedNotice[]; readonly others: number };
+type Gathered = {
+  readonly kind: "escalations" | "disputes";
+  readonly hours: number;
+  readonly of: readonly PlannedNotice[];
+  readonly others: number;
+};
+type Disputed = Pick<Gathered, "hours" | "of"> & { readonly raisedBy: ReadonlyMap<string, string | null> };
+
+/** A dispute waits for a second person: for admins and owners, but not for who raised it. */
+const disputesTo = (
+  ctx: Context,
+  scope: Scope,
+  readers: readonly NoticeReader[],
+  { hours, of, raisedBy }: Disputed,
+  now: number,
+): readonly Put[] =>
+  readers
+    .filter(({ user }) => roleIsAtLeast(user.role, "admin"))
+    .flatMap((reader) => {
+      const others = of.filter(({ id }) => raisedBy.get(id) !== reader.user.id);
+      return noticesOf(ctx, scope, [reader], { kind: "disputes", hours, of: others, others: 0 }, now);
+    });
 
 /** One notice for each reader and channel. */
 function noticesOf(
   ctx: Context,
   scope: Scope,
   readers: readonly NoticeReader[],
-  { hours: waitedHours, of: plans, others }: Gathered,
+  { kind, hours: waitedHours, of: plans, others }: Gathered,
   now: number,
 ): readonly Put[] {
   const [first] = plans;
   if (!first) return [];
   const { organisationId, mode } = scope;
   const escalationIds = plans.slice(0, NAMED_MAX).map(({ id }) => id);
-  const about = { kind: "escalations", escalationIds, count: plans.length + others, waitedHours } as const;
+  const about: NoticeAbout = { kind, escalationIds, count: plans.length + others, waitedHours };
   return readers
     .filter(({ settings }) => mode === "live" || settings?.sandbox !== false)
     .flatMap((reader) =>
       channelsTo(ctx, reader).map((channel): Put => {
-        const salt = `${reader.user.id} ${channel} ${waitedHours}`;
+        const salt = `${reader.user.id} ${channel} ${waitedHours}${kind === "disputes" ? " disputed" : ""}`;
         const row = newNotice({
           id: derivedId("notice", first.id, salt),
           ...{ organisationId, mode, userId: reader.user.id, channel },
-          subject: `escalations ${waitedHours}`,
+          subject: `${kind} ${waitedHours}`,
           ...{ about, createdAt: now },
         });
         return { kind: "notice", before: null, row };
@@ -143,5 +182,5 @@ export function channelsTo(
   { user, settings }: NoticeReader,
 ): readonly Channel[] {
   const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
-  return notices.email !== null && chosen.email ? ["email"] : [];
+  return CHANNELS.filter((channel) => notices[channel].send !== null && chosen[channel]);
 }

@@ -1,5 +1,11 @@
 import { isRefusal, type Refusal, refuseField } from "../../core/errors.ts";
-import { isTimeZone, type Notice, type NoticeSettings, noticeSettingsOf } from "../../core/notice.ts";
+import {
+  type Channel,
+  isTimeZone,
+  type Notice,
+  type NoticeSettings,
+  noticeSettingsOf,
+} from "../../core/notice.ts";
 import { ACCESS, type PersonCaller } from "../../core/roles.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
@@ -20,7 +26,8 @@ export const readOwnNotices = (
   }));
 
 export type NoticeChoice = {
-  readonly email: boolean;
+  /** Of the channels that the person was asked about. What holds for the others stays. */
+  readonly channels: Readonly<Partial<Record<Channel, boolean>>>;
   readonly sandbox: boolean;
   /** Times of the day as `08:30`; both empty for all hours. */
   readonly from: string;
@@ -39,8 +46,7 @@ export async function chooseNotices(
   if (choice.timeZone.length > 64 || !isTimeZone(choice.timeZone))
     return refuseField("time_zone", "must be the name of a time zone, such as Europe/Berlin or UTC");
   const { userId, organisationId } = caller;
-  const { email, sandbox, timeZone } = choice;
-  const row = { userId, organisationId, email, sandbox, ...hours, timeZone };
+  const { channels, sandbox, timeZone } = choice;
   return executeAudited(
     ctx,
     { kind: "user", id: userId },
@@ -50,6 +56,8 @@ export async function chooseNotices(
       decide({ noticeSettings: before, ...snapshot }, now): Audited<NoticeSettings> {
         const present = callerNow(caller, ACCESS.keepOwnSignIn, snapshot, now);
         if (isRefusal(present)) return { answer: present };
+        const held = before ?? noticeSettingsOf(userId, organisationId);
+        const row: NoticeSettings = { ...held, ...channels, sandbox, ...hours, timeZone };
         if (before && Bun.deepEquals(before, row)) return { answer: row };
         return {
           answer: row,

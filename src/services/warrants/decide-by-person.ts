@@ -1,8 +1,10 @@
 import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
+import { planOfDispute } from "../../core/notice.ts";
 import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
 import { type Mover, refuseOtherVersion, STATE_OF, type Warrant } from "../../core/warrant.ts";
+import type { Put } from "../../store/change.ts";
 import type { Complete, From, Needs, Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
 import { useApproval } from "../auth/passkeys/use-approval.ts";
@@ -42,9 +44,10 @@ type Target<N extends Needs & Decided> = {
   readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
 };
 
-const personNeeds = ({ userId }: PersonCaller, passkeyToken: string | null) => ({
+const personNeeds = ({ userId }: PersonCaller, { decision, passkeyToken = null }: PersonInput) => ({
   ...MOVING,
   warrantEscalation: OF_WARRANT,
+  escalationPlan: decision === "dispute" ? ({ from: "warrantEscalation" } as const) : null,
   passkeyApproval: passkeyToken === null ? null : hashSecret(passkeyToken),
   passkeys: userId,
   hasSecondPerson: userId,
@@ -73,7 +76,7 @@ export function decideByPerson<N extends Needs & Decided>(
     // Each part is complete, but the compiler cannot tell that of both together: N is not known here.
     needs: {
       ...target.needs,
-      ...personNeeds(caller, input.passkeyToken ?? null),
+      ...personNeeds(caller, input),
     } satisfies N & PersonNeeds as KeyedCommand<N & PersonNeeds, PersonCaller, Answer>["needs"],
     refuseBody: null,
     decide(found, { now, caller: person, key }): Decision<Answer> {
@@ -96,7 +99,7 @@ export function decideByPerson<N extends Needs & Decided>(
           actor: actorOf(person),
           eventId,
           now,
-          puts: closed ? [{ kind: "escalation", before: waiting, row: closed }] : [],
+          puts: closed ? closing(snapshot, closed, now) : [],
         },
       );
       if (isRefusal(moved)) return { answer: moved };
@@ -111,6 +114,18 @@ export function decideByPerson<N extends Needs & Decided>(
     },
   });
 }
+
+/** What closing or disputing an escalation writes. Of a dispute people are to hear anew. */
+const closing = (
+  { warrantEscalation: before, escalationPlan }: PersonSnapshot,
+  closed: Escalation,
+  now: number,
+): readonly Put[] => [
+  { kind: "escalation", before, row: closed },
+  ...(closed.status === "disputed"
+    ? [{ kind: "plannedNotice", before: escalationPlan, row: planOfDispute(closed, now) } as const]
+    : []),
+];
 
 const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "second" : "operator");
 

@@ -1,8 +1,9 @@
 import type { Database } from "bun:sqlite";
+import { CHANNELS } from "../../core/notice.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import type { Tables } from "./open.ts";
 import { excludedOf, placeholdersOf } from "./rows.ts";
-import { noticeSettings, notices, plannedNotices } from "./tables/notices.ts";
+import { noticeSettings, notices, plannedNotices, pushSubscriptions } from "./tables/notices.ts";
 
 /** How the rows of notices are written and found. */
 
@@ -14,7 +15,7 @@ export function noticeRows(tables: Tables) {
         .values(placeholdersOf(plannedNotices))
         .onConflictDoUpdate({
           target: plannedNotices.id,
-          set: excludedOf(plannedNotices, "made", "dueAt"),
+          set: excludedOf(plannedNotices, "made", "dueAt", "createdAt"),
         }),
     notice: () =>
       tables
@@ -39,7 +40,15 @@ export function noticeRows(tables: Tables) {
         .values(placeholdersOf(noticeSettings))
         .onConflictDoUpdate({
           target: noticeSettings.userId,
-          set: excludedOf(noticeSettings, "email", "sandbox", "fromMinute", "untilMinute", "timeZone"),
+          set: excludedOf(noticeSettings, ...CHANNELS, "sandbox", "fromMinute", "untilMinute", "timeZone"),
+        }),
+    pushSubscription: () =>
+      tables
+        .insert(pushSubscriptions)
+        .values(placeholdersOf(pushSubscriptions))
+        .onConflictDoUpdate({
+          target: pushSubscriptions.id,
+          set: excludedOf(pushSubscriptions, "deliveredAt"),
         }),
   };
 }
@@ -52,6 +61,9 @@ export function noticeLookUps(tables: Tables) {
     notice: finding(() => tables.select().from(notices).where(keyed(notices.id)).prepare()),
     noticeSettings: finding(() =>
       tables.select().from(noticeSettings).where(keyed(noticeSettings.userId)).prepare(),
+    ),
+    pushSubscription: finding(() =>
+      tables.select().from(pushSubscriptions).where(keyed(pushSubscriptions.id)).prepare(),
     ),
   };
 }

@@ -4,7 +4,7 @@ import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
 import * as directory from "./tables/directory.ts";
 import * as ledger from "./tables/ledger.ts";
-import { plannedNotices } from "./tables/notices.ts";
+import { plannedNotices, pushSubscriptions } from "./tables/notices.ts";
 import { contentSums, contents, purchases } from "./tables/purchases.ts";
 import { deliveries, webhooks } from "./tables/webhooks.ts";
 
@@ -334,6 +334,8 @@ export function deletionsOf(tables: Tables) {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
     plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
+    pushSubscription: () =>
+      tables.delete(pushSubscriptions).where(eq(pushSubscriptions.id, placeholder("id"))),
     purchase: () => tables.delete(purchases).where(eq(purchases.id, placeholder("id"))),
     idempotencyKey: () =>
       tables

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
+import { inviteUser } from "../../../src/services/admin/invitations.ts";
 import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
 import { signIn } from "../../../src/services/auth/sign-in.ts";
 import { tellOfLostEvents, tellOfTrouble } from "../../../src/services/notices/trouble.ts";
@@ -40,6 +41,42 @@ test("a reset link is mailed to its person, and is forgotten then", async () => 
   expect(ctx.reader.notices.ofUser(stage.operator.userId, 1)).toMatchObject([
     { status: "delivered", encryptedLink: null },
   ]);
+});
+
+describe("an invitation", () => {
+  const input = () =>
+    ({
+      organisation_id: stage.organisationId,
+      email: "ada@example.com",
+      name: "Ada",
+      role: "operator",
+    }) as const;
+  const until = () => new Date(ctx.now() + 7 * DAY_MS).toISOString();
+
+  test("says who invites, to which organisation, as which role and until when, and has the link", async () => {
+    const { link } = must(await inviteUser(ctx, stage.admin, input()));
+    const [mail, ...others] = await tell();
+    const organisation = ctx.reader.organisations.get(stage.organisationId);
+    const admin = ctx.reader.users.get(stage.admin.userId);
+    expect([mail?.to, others]).toEqual(["ada@example.com", []]);
+    expect(mail?.subject).toBe(`You are invited to ${organisation?.name}`);
+    expect(mail?.text).toContain(
+      `${admin?.name} (${admin?.email}) invites you to ${organisation?.name}, as operator.`,
+    );
+    expect(mail?.text).toContain(`It works once, until ${until()}.`);
+    expect(mail?.text).toContain(`\n${link.url}\n`);
+    expect(mail?.text).not.toContain("new password");
+  });
+
+  test("made anew by another person says so, and that of the machine's operator names nobody", async () => {
+    const { user } = must(await inviteUser(ctx, MACHINE, input()));
+    expect((await tell())[0]?.text).toContain("The operator of this Holdfast invites you to");
+    must(await issuePasswordReset(ctx, stage.owner, { user_id: user.id }));
+    const owner = ctx.reader.users.get(stage.owner.userId);
+    const [mail] = await tell();
+    expect(mail?.subject).toStartWith("You are invited to");
+    expect(mail?.text).toContain(`${owner?.name} (${owner?.email}) invites you`);
+  });
 });
 
 test("a sign-in from a new place is told to its person, whatever they chose; one from there again is not", async () => {

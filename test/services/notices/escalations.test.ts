@@ -4,10 +4,12 @@ import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { removeUser, setUserRole } from "../../../src/services/admin/users.ts";
 import { noticePlanner } from "../../../src/services/notices/plan.ts";
 import { chooseNotices, type NoticeChoice } from "../../../src/services/notices/settings.ts";
+import { resolveEscalation } from "../../../src/services/warrants/resolve.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
 import {
   createCaller,
   createStage,
+  idempotencyOf,
   must,
   NONE_PASS,
   open,
@@ -56,7 +58,7 @@ async function escalated(of = stage): Promise<string> {
 
 const choose = (who: Stage["operator"], choice: Partial<NoticeChoice>) =>
   chooseNotices(ctx, who, {
-    email: true,
+    channels: {},
     sandbox: true,
     from: "",
     until: "",
@@ -146,6 +148,100 @@ describe("an escalation", () => {
   });
 });
 
+describe("a dispute", () => {
+  const dispute = async (id: string, by = stage.operator) => {
+    const input = {
+      id,
+      decision: "dispute",
+      releasedBps: null,
+      note: "The source is wrong",
+      ifMatch: null,
+    } as const;
+    must(await resolveEscalation(ctx, by, input, idempotencyOf()));
+    // What is raised within five minutes of a notice is gathered.
+    ctx.clock.now += 5 * MINUTE_MS;
+  };
+  const others = () => [stage.admin, stage.owner].map(({ userId }) => emailOf(userId)).sort();
+
+  test("is told to admins and owners, with who raised it and what they noted", async () => {
+    const id = await escalated();
+    await tell();
+    await dispute(id);
+    const mails = await tell();
+    expect(mails.map(({ to }) => to).sort()).toEqual(others());
+    expect(mails[0]?.subject).toBe("0.0001 USDC is disputed, and waits for you as a second person");
+    const name = ctx.reader.users.get(stage.operator.userId)?.name;
+    expect(mails[0]?.text).toContain(`${name} disputed it: The source is wrong\n`);
+    expect(mails[0]?.text).toContain("until an admin or owner other than them decides.");
+    expect(await tell()).toEqual([]);
+  });
+
+  test("is not told to who raised it, be it an admin; of another's they hear", async () => {
+    await dispute(await escalated(), stage.admin);
+    expect((await tell()).map(({ to }) => to)).toEqual([emailOf(stage.owner.userId)]);
+    await dispute(await escalated(), stage.owner);
+    await dispute(await escalated(), stage.admin);
+    const mails = await tell();
+    expect(mails.map(({ to, subject }) => [to, subject.split(",")[0]]).sort()).toEqual(
+      others().map((to) => [to, "0.0001 USDC is disputed"]),
+    );
+  });
+
+  test("before anybody was told of the escalation is told as a dispute alone", async () => {
+    await dispute(await escalated());
+    const mails = await tell();
+    expect(mails.map(({ to }) => to).sort()).toEqual(others());
+    expect(mails[0]?.subject).toContain("is disputed");
+  });
+
+  test("takes back what was about to be told to those who may not decide it", async () => {
+    const id = await escalated();
+    await plan(ctx.now());
+    await dispute(id);
+    const subjects = (await tell()).map(({ subject }) => subject);
+    expect(subjects).toEqual(Array(2).fill(expect.stringContaining("is disputed")));
+  });
+
+  test("is reminded of 24 and 72 hours after it was raised, however long the escalation had waited", async () => {
+    const id = await escalated();
+    ctx.clock.now += 4 * DAY_MS;
+    await tell();
+    expect(ctx.reader.notices.nextPlanAt()).toBeNull();
+    const raisedAt = ctx.now();
+    await dispute(id);
+    await tell();
+    const hours: [number, string][] = [];
+    for (let hour = 1; hour <= 100; hour++) {
+      ctx.clock.now = raisedAt + hour * HOUR_MS;
+      for (const { subject } of (await tell()).slice(0, 1)) hours.push([hour, subject]);
+    }
+    expect(hours).toEqual([
+      [24, "0.0001 USDC is disputed, and waits for you as a second person for 24 hours"],
+      [72, "0.0001 USDC is disputed, and waits for you as a second person for 72 hours"],
+    ]);
+    await resolveEscalation(
+      ctx,
+      stage.owner,
+      { id, decision: "refund", releasedBps: null, note: null, ifMatch: null },
+      idempotencyOf(),
+    );
+    expect(ctx.reader.notices.nextPlanAt()).toBeNull();
+  });
+
+  test("that was decided is not spoken of any more, and several are one notice", async () => {
+    const ids = [await escalated(), await escalated(), await escalated()];
+    await tell();
+    for (const id of ids) await dispute(id);
+    await plan(ctx.now());
+    const input = { decision: "refund", releasedBps: null, note: null, ifMatch: null } as const;
+    must(await resolveEscalation(ctx, stage.owner, { id: ids[0] ?? "", ...input }, idempotencyOf()));
+    await telling.deliver(ctx);
+    expect(telling.sent().map(({ subject }) => subject)).toEqual(
+      Array(2).fill("2 disputes wait for a second person"),
+    );
+  });
+});
+
 describe("a flood of escalations", () => {
   test("is one notice, and what follows is gathered for five minutes", async () => {
     for (let count = 0; count < 12; count++) await escalated();
@@ -187,10 +283,10 @@ describe("a person", () => {
   });
 
   test("who chose no mail gets none, also where they chose it after the notice was made", async () => {
-    await choose(stage.operator, { email: false });
+    await choose(stage.operator, { channels: { email: false } });
     await escalated();
     await plan(ctx.now());
-    await choose(stage.admin, { email: false });
+    await choose(stage.admin, { channels: { email: false } });
     await telling.deliver(ctx);
     expect(telling.sent().map(({ to }) => to)).toEqual([emailOf(stage.owner.userId)]);
   });
@@ -210,7 +306,7 @@ describe("a person", () => {
   });
 
   test("who was signed out meanwhile chooses nothing", async () => {
-    const choice = { email: false, sandbox: true, from: "", until: "", timeZone: "UTC" };
+    const choice = { channels: { email: false }, sandbox: true, from: "", until: "", timeZone: "UTC" };
     const gone = { ...stage.operator, signInHash: "ended" };
     expect(await chooseNotices(ctx, gone, choice)).toMatchObject({ refused: "not_authenticated" });
     expect(ctx.reader.notices.settingsOf(stage.operator.userId)).toBeNull();
@@ -246,8 +342,8 @@ describe("a mail that is not taken", () => {
   });
 
   test("for good is not sent again", async () => {
-    await choose(stage.operator, { email: false });
-    await choose(stage.admin, { email: false });
+    await choose(stage.operator, { channels: { email: false } });
+    await choose(stage.admin, { channels: { email: false } });
     await escalated();
     telling.answer({ outcome: "never", answer: "550 no such box", durationMs: 1 });
     await tell();

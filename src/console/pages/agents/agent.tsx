@@ -2,14 +2,15 @@
 import { isRefusal } from "../../../core/errors.ts";
 import { STATES } from "../../../core/warrant.ts";
 import { type AgentDetail, readAgentDetail, type StatusChange } from "../../../services/console/agents.ts";
-import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
+import { warrantsOf } from "../../../services/live/heard.ts";
+import { Card, Empty, Facts, Head, Notice, Table, UndoLink } from "../../parts/blocks.tsx";
 import { Amount, Id, STATE_WORDS, StateBadge, Text, Time } from "../../parts/figures.tsx";
 import { Gauge } from "../../parts/gauge.tsx";
 import type { Visit } from "../../route.ts";
 import { Gauges, Limits } from "./budget.tsx";
 import { Keys, MakeKey } from "./keys.tsx";
 import { EndSession, NewSession } from "./sessions.tsx";
-import { changesFor, END_WORDS, mayManage, type OfId, StatusBadge } from "./words.tsx";
+import { changesFor, END_WORDS, mayManage, type OfId, STATUS_AFTER, StatusBadge } from "./words.tsx";
 
 /** One agent: what it may spend and has spent, its failures, keys and warrants, and the switch to stop it. */
 
@@ -30,28 +31,43 @@ export async function showAgent(visit: Visit<OfId>) {
   if (isRefusal(detail)) return detail;
   const { agent } = detail;
   const done = DONE[visit.search.get("done") ?? ""];
+  const live = `${agent.id} ${warrantsOf(agent.id)}`;
   return {
     title: agent.name,
     section: "agents",
     content: (
       <>
-        <Head
-          title={
-            <>
-              <Text of={agent.name} /> <StatusBadge status={agent.status} />
-            </>
-          }
-          actions={<Actions visit={visit} detail={detail} />}
-        />
-        {done ? <Notice kind="done">{done}</Notice> : null}
-        <Warnings visit={visit} detail={detail} />
+        <div id="head" data-live={agent.id}>
+          <Head
+            title={
+              <>
+                <Text of={agent.name} /> <StatusBadge status={agent.status} />
+              </>
+            }
+            actions={<Actions visit={visit} detail={detail} />}
+          />
+        </div>
+        {done ? (
+          <Notice kind="done">
+            {done} <UndoLink href={undoOf(visit, detail)} />
+          </Notice>
+        ) : null}
+        <div id="warnings" class="stack" data-live={`${live} sessions`}>
+          <Warnings visit={visit} detail={detail} />
+        </div>
         <div class="columns">
           <div>
-            <BudgetCard visit={visit} detail={detail} />
-            <KeysCard visit={visit} detail={detail} />
-            <WarrantsCard detail={detail} />
+            <div id="budget" class="stack" data-live={`${live} sessions`}>
+              <BudgetCard visit={visit} detail={detail} />
+            </div>
+            <div id="keys" class="stack" data-live="keys">
+              <KeysCard visit={visit} detail={detail} />
+            </div>
+            <div id="warrants" class="stack" data-live={live}>
+              <WarrantsCard detail={detail} />
+            </div>
           </div>
-          <div>
+          <div id="facts" data-live={`${live} policies`}>
             <FailuresCard detail={detail} />
             <StatesCard detail={detail} />
             <DetailsCard detail={detail} />
@@ -60,6 +76,13 @@ export async function showAgent(visit: Visit<OfId>) {
       </>
     ),
   } as const;
+}
+
+/** Where the change that was just made is taken back; null where it cannot be, or where this person may not. */
+function undoOf({ caller, search }: Visit, { agent }: AgentDetail): string | null {
+  const was = search.get("was");
+  const back = changesFor(agent, caller).find((change) => STATUS_AFTER[change] === was);
+  return back === undefined ? null : `/console/agents/${agent.id}/${back}`;
 }
 
 const CHANGE_WORDS = { pause: "Pause", activate: "Activate", kill: "Kill" } as const;

@@ -38,10 +38,12 @@ export async function showKeys(visit: Visit<OfId>) {
           actions={page.rows.length > 0 ? make : null}
         />
         {visit.search.get("done") === "revoked" ? <Notice kind="done">The key is revoked.</Notice> : null}
-        <Card>
-          <Keys keys={page.rows} now={visit.ctx.now()} make={make} />
-          <PagerOf path={path} page={page} ids={page.rows.map(({ id }) => id)} />
-        </Card>
+        <div id="keys" data-live="keys">
+          <Card>
+            <Keys keys={page.rows} now={visit.ctx.now()} make={make} />
+            <PagerOf path={path} page={page} ids={page.rows.map(({ id }) => id)} />
+          </Card>
+        </div>
       </>
     ),
   } as const;

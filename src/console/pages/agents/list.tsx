@@ -55,7 +55,7 @@ export async function showAgents(visit: Visit) {
         />
         <Card>
           <AgentFilters asked={asked} />
-          <div id="results">
+          <div id="results" data-live="agents warrants sessions">
             <Results asked={asked} page={page} mayCreate={mayCreate} mode={visit.caller.mode} />
           </div>
         </Card>

@@ -3,6 +3,7 @@ import type { Agent } from "../../../core/agent.ts";
 import { isRefusal, type Refusal, statusOf } from "../../../core/errors.ts";
 import { revokeSession } from "../../../services/admin/sessions.ts";
 import { type Budget, listSessionsOfAgent, readSession } from "../../../services/console/agents.ts";
+import { warrantsOf } from "../../../services/live/heard.ts";
 import { Card, Empty, Head, Notice, Table } from "../../parts/blocks.tsx";
 import { Confirmation } from "../../parts/confirmation.tsx";
 import { Id, Text, Time } from "../../parts/figures.tsx";
@@ -32,24 +33,26 @@ export async function showSessions(visit: Visit<OfId>) {
           }
           actions={mayManage(visit.caller) ? <NewSession agent={agent} words="New session" /> : null}
         />
-        <Card>
-          {page.rows.length === 0 ? (
-            <Empty title="No sessions yet">
-              <p>A spend session says what the agent may spend.</p>
-            </Empty>
-          ) : (
-            <Table
-              label="Spend sessions"
-              columns={["Made", "State", "Held or paid", "Warrants"]}
-              rows={page.rows.map(rowOf)}
+        <div id="sessions" data-live={`sessions ${agent.id} ${warrantsOf(agent.id)}`}>
+          <Card>
+            {page.rows.length === 0 ? (
+              <Empty title="No sessions yet">
+                <p>A spend session says what the agent may spend.</p>
+              </Empty>
+            ) : (
+              <Table
+                label="Spend sessions"
+                columns={["Made", "State", "Held or paid", "Warrants"]}
+                rows={page.rows.map(rowOf)}
+              />
+            )}
+            <PagerOf
+              path={`/console/agents/${agent.id}/sessions`}
+              page={page}
+              ids={page.rows.map(({ session }) => session.id)}
             />
-          )}
-          <PagerOf
-            path={`/console/agents/${agent.id}/sessions`}
-            page={page}
-            ids={page.rows.map(({ session }) => session.id)}
-          />
-        </Card>
+          </Card>
+        </div>
       </>
     ),
   } as const;
@@ -79,21 +82,25 @@ export async function showSession(visit: Visit<OfId>) {
     section: "agents",
     content: (
       <>
-        <Head
-          title="Spend session"
-          about={
-            <>
-              of <AgentLink agent={agent} />, <EndOf budget={budget} />
-            </>
-          }
-          actions={mayManage(visit.caller) && budget.end === null ? <EndSession budget={budget} /> : null}
-        />
-        <Card title="What is used">
-          <Gauges budget={budget} />
-        </Card>
-        <Card title="What it allows" aside={<Id of={budget.session.id} />}>
-          <Limits budget={budget} />
-        </Card>
+        <div id="head" data-live={`sessions ${agent.id}`}>
+          <Head
+            title="Spend session"
+            about={
+              <>
+                of <AgentLink agent={agent} />, <EndOf budget={budget} />
+              </>
+            }
+            actions={mayManage(visit.caller) && budget.end === null ? <EndSession budget={budget} /> : null}
+          />
+        </div>
+        <div id="used" class="stack" data-live={`sessions ${agent.id} ${warrantsOf(agent.id)}`}>
+          <Card title="What is used">
+            <Gauges budget={budget} />
+          </Card>
+          <Card title="What it allows" aside={<Id of={budget.session.id} />}>
+            <Limits budget={budget} />
+          </Card>
+        </div>
       </>
     ),
   } as const;

@@ -1,4 +1,5 @@
 /** @jsxImportSource hono/jsx */
+import { AGENT_STATUSES } from "../../../core/agent.ts";
 import { isRefusal, type Refusal, statusOf } from "../../../core/errors.ts";
 import { setAgentStatus } from "../../../services/admin/agents.ts";
 import {
@@ -51,6 +52,7 @@ async function statusPage(visit: Visit<OfId>, change: StatusChange, refusal: Ref
               ))}
             </ul>
             <Some of={found} change={change} />
+            <input type="hidden" name="was" value={agent.status} />
             <button type="submit" class={change === "kill" ? "danger wide" : "primary wide"}>
               {BUTTONS[change]}
             </button>
@@ -170,9 +172,10 @@ const Some = ({ of: { some, moving }, change }: { of: Consequences; change: Stat
   );
 
 export const sendStatusChange = (change: StatusChange) => async (submission: Submission<OfId>) => {
-  const { ctx, caller, params } = submission;
+  const { ctx, caller, fields, params } = submission;
+  const was = AGENT_STATUSES.find((status) => status === fields.was);
   const answer = await setAgentStatus(ctx, caller, { agent_id: params.id, status: STATUS_AFTER[change] });
   return isRefusal(answer)
     ? statusPage(submission, change, answer)
-    : { to: `/console/agents/${params.id}?done=${DONE[change]}` };
+    : { to: `/console/agents/${params.id}?done=${DONE[change]}${was ? `&was=${was}` : ""}` };
 };

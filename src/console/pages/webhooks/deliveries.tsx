@@ -200,35 +200,37 @@ export async function showDelivery(visit: Visit<OfDelivery>) {
     section: "webhooks",
     content: (
       <>
-        <Head
-          title={delivery.event}
-          about={
-            <>
-              to{" "}
-              <a href={`/console/webhooks/${webhook.id}`}>
-                <Text of={webhook.url} />
-              </a>
-            </>
-          }
-          actions={
-            webhook.disabled ? null : (
-              <Form
-                by={visit}
-                action={`/console/deliveries/${delivery.id}/redeliver`}
-                class="plain-form"
-                label="Redeliver"
-              >
-                <button type="submit" class="primary">
-                  Send it again
-                </button>
-              </Form>
-            )
-          }
-        />
+        <div id="head" class="stack" data-live="webhooks">
+          <Head
+            title={delivery.event}
+            about={
+              <>
+                to{" "}
+                <a href={`/console/webhooks/${webhook.id}`}>
+                  <Text of={webhook.url} />
+                </a>
+              </>
+            }
+            actions={
+              webhook.disabled ? null : (
+                <Form
+                  by={visit}
+                  action={`/console/deliveries/${delivery.id}/redeliver`}
+                  class="plain-form"
+                  label="Redeliver"
+                >
+                  <button type="submit" class="primary">
+                    Send it again
+                  </button>
+                </Form>
+              )
+            }
+          />
+          {webhook.disabled ? (
+            <Notice kind="note">The endpoint is disabled, so it gets nothing more.</Notice>
+          ) : null}
+        </div>
         {done ? <Notice kind="done">{done}</Notice> : null}
-        {webhook.disabled ? (
-          <Notice kind="note">The endpoint is disabled, so it gets nothing more.</Notice>
-        ) : null}
         <div class="columns">
           <div>
             <Request of={detail} />

@@ -8,6 +8,7 @@ import { readDeliveries, readEndpoint } from "../../../services/console/webhooks
 import { Card, Empty, Facts, Head, Notice } from "../../parts/blocks.tsx";
 import { Id, Text, Time } from "../../parts/figures.tsx";
 import { Choose, Form } from "../../parts/forms.tsx";
+import { problemsOf } from "../../problems.ts";
 import type { Submission, Visit } from "../../route.ts";
 import { DeliveryTable } from "./deliveries.tsx";
 import { EndpointBadge, eventsOf } from "./endpoints.tsx";
@@ -36,23 +37,26 @@ async function endpointPage(visit: Visit<OfEndpoint>, refusal: Refusal | null) {
   const page = await readDeliveries(ctx, caller, only);
   if (isRefusal(page)) return page;
   const done = refusal ? null : doneWords(search);
+  const problems = refusal ? problemsOf(refusal, ["since"]) : {};
   return {
     title: "Endpoint",
     section: "webhooks",
     status: refusal ? statusOf(refusal.refused) : 200,
     content: (
       <>
-        <Head
-          title={
-            <>
-              Endpoint <EndpointBadge of={webhook} />
-            </>
-          }
-          about={<Text of={webhook.url} />}
-          actions={webhook.disabled ? null : <Actions visit={visit} webhook={webhook} />}
-        />
+        <div id="head" data-live="webhooks">
+          <Head
+            title={
+              <>
+                Endpoint <EndpointBadge of={webhook} />
+              </>
+            }
+            about={<Text of={webhook.url} />}
+            actions={webhook.disabled ? null : <Actions visit={visit} webhook={webhook} />}
+          />
+        </div>
         {done ? <Notice kind="done">{done}</Notice> : null}
-        {refusal ? <Notice kind="problem">{refusal.message}</Notice> : null}
+        {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
         <div class="columns">
           <div>
             <Card
@@ -80,11 +84,14 @@ async function endpointPage(visit: Visit<OfEndpoint>, refusal: Refusal | null) {
                 ]}
               />
               <p class="hint">
-                Its URL, events and secret stay as they are: to change one, add another endpoint and disable
-                this one.
+                Its URL, events and secret stay as they are.{" "}
+                <a href={`/console/webhooks/new?from=${webhook.id}`}>Add another one like it</a> with what is
+                to be different, then disable this one.
               </p>
             </Card>
-            {webhook.disabled ? null : <Recover visit={visit} webhook={webhook} />}
+            <div id="recover" class="stack" data-live="webhooks">
+              {webhook.disabled ? null : <Recover visit={visit} webhook={webhook} problem={problems.since} />}
+            </div>
           </div>
         </div>
       </>
@@ -110,13 +117,14 @@ const Actions = ({ visit, webhook }: EndpointProps) => (
   </>
 );
 
-const Recover = ({ visit, webhook }: EndpointProps) => (
+const Recover = ({ visit, webhook, problem }: EndpointProps & { problem: string | undefined }) => (
   <Card title="After an outage">
     <Form by={visit} action={`/console/webhooks/${webhook.id}/recover`} label="Recover">
       <Choose
         name="since"
         label="Send again what never arrived"
         value="1d"
+        problem={problem}
         hint="Events of which every attempt failed. The receiver knows one that it has by its id."
         choices={Object.entries(SINCE).map(([value, [words]]) => ({ value, words }))}
       />

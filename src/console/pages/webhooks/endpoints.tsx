@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, statusOf } from "../../../core/errors.ts";
 import { EVENT_TYPES } from "../../../core/warrant.ts";
 import type { WebhookEndpoint } from "../../../core/webhook.ts";
 import { createWebhook } from "../../../services/admin/webhooks.ts";
-import { readDeliveries, readEndpoints } from "../../../services/console/webhooks.ts";
+import { readDeliveries, readEndpoint, readEndpoints } from "../../../services/console/webhooks.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
 import { Text, Time } from "../../parts/figures.tsx";
 import { Field, Form } from "../../parts/forms.tsx";
@@ -43,11 +43,11 @@ export async function showEndpoints(visit: Visit) {
             {endpoints.length === 0 ? <NoEndpoint /> : <Endpoints of={endpoints} />}
           </div>
         </Card>
-        <Card
-          title="Latest deliveries"
-          aside={newest.deliveries.length > 0 ? <a href="/console/deliveries">All of them</a> : null}
-        >
-          <div id="latest" data-live="deliveries">
+        <div id="latest" data-live="deliveries">
+          <Card
+            title="Latest deliveries"
+            aside={newest.deliveries.length > 0 ? <a href="/console/deliveries">All of them</a> : null}
+          >
             {newest.deliveries.length === 0 ? (
               <Empty title="Nothing was sent yet">
                 <p>What is sent to your endpoints shows here, with each answer.</p>
@@ -55,8 +55,8 @@ export async function showEndpoints(visit: Visit) {
             ) : (
               <DeliveryTable of={newest.deliveries.slice(0, 10)} endpoints={endpoints} />
             )}
-          </div>
-        </Card>
+          </Card>
+        </div>
       </>
     ),
   } as const;
@@ -94,18 +94,26 @@ const Endpoints = ({ of }: { of: readonly WebhookEndpoint[] }) => (
   />
 );
 
-/** What was sent and refused. */
-type Tried = { readonly fields: Readonly<Record<string, string>>; readonly refusal: Refusal };
+type Fields = Readonly<Record<string, string>>;
 
-export const showNewEndpoint = async (visit: Visit) => newEndpointPage(visit, null);
+/** One that is to replace another begins with its URL and events. */
+export async function showNewEndpoint(visit: Visit) {
+  const from = visit.search.get("from");
+  if (from === null) return newEndpointPage(visit, {}, null);
+  const webhook = await readEndpoint(visit.ctx, visit.caller, from);
+  if (isRefusal(webhook)) return webhook;
+  const events = webhook.events.map((event) => [`event_${event}`, "on"] as const);
+  return newEndpointPage(visit, { url: webhook.url, ...Object.fromEntries(events) }, null);
+}
 
-function newEndpointPage(visit: Visit, tried: Tried | null) {
-  const problem = tried?.refusal.message ?? "";
+/** @param refusal why what was sent is refused; null where nothing was sent */
+function newEndpointPage(visit: Visit, fields: Fields, refusal: Refusal | null) {
+  const problem = refusal?.message ?? "";
   const urlProblem = /^url: (.*)$/s.exec(problem)?.[1];
   return {
     title: "Add an endpoint",
     section: "webhooks",
-    status: tried ? statusOf(tried.refusal.refused) : 200,
+    status: refusal ? statusOf(refusal.refused) : 200,
     content: (
       <>
         <Head title="Add an endpoint" about={`It gets what happens in ${visit.caller.mode} from then on.`} />
@@ -117,7 +125,7 @@ function newEndpointPage(visit: Visit, tried: Tried | null) {
               label="URL"
               type="url"
               required
-              value={tried?.fields.url ?? ""}
+              value={fields.url ?? ""}
               problem={urlProblem}
               hint="Events are sent there as POST, signed with a secret that you see once."
               attributes={{ placeholder: "https://…", maxlength: "2048", autocomplete: "off" }}
@@ -131,7 +139,7 @@ function newEndpointPage(visit: Visit, tried: Tried | null) {
                     type="checkbox"
                     name={`event_${event}`}
                     value="on"
-                    checked={tried?.fields[`event_${event}`] === "on"}
+                    checked={fields[`event_${event}`] === "on"}
                   />
                   <code>{event}</code>
                 </label>
@@ -155,7 +163,7 @@ export async function sendNewEndpoint(submission: Submission) {
     url: (fields.url ?? "").trim(),
     events: EVENT_TYPES.filter((event) => fields[`event_${event}`] === "on"),
   });
-  if (isRefusal(made)) return newEndpointPage(submission, { fields, refusal: made });
+  if (isRefusal(made)) return newEndpointPage(submission, fields, made);
   return {
     title: "Endpoint added",
     section: "webhooks",

@@ -1,9 +1,12 @@
+import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, getTableColumns, isNotNull, lte } from "drizzle-orm";
+import { CHANNELS } from "../../../core/notice.ts";
+import type { NoticeQueue } from "../../deliveries-reader.ts";
 import type { Scope } from "../../scope.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
-import { noticeSettings, notices, plannedNotices } from "../tables/notices.ts";
+import { noticeSettings, notices, plannedNotices, pushSubscriptions } from "../tables/notices.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const plansDue = ({ organisationId, mode }: Scope, now: number) =>
@@ -13,19 +16,34 @@ const plansDue = ({ organisationId, mode }: Scope, now: number) =>
     lte(plannedNotices.dueAt, now),
   );
 
+// The scopes one after the other, each found by the index: it costs as much as there are scopes, not as there are rows.
+const scopesToPlanIn = (raw: Database) =>
+  lazily(() => {
+    const statement = raw.prepare<Scope, [bigint]>(
+      `SELECT organisations.id AS organisationId, modes.value AS mode
+       FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations
+       WHERE EXISTS (SELECT 1 FROM planned_notices
+                     WHERE organisation_id = organisations.id AND mode = modes.value AND due_at <= ?)
+       ORDER BY modes.key, organisations.id`,
+    );
+    return (now: number) => statement.all(BigInt(now));
+  });
+
+/** The same of queues. */
+const queuesToSendIn = (raw: Database) =>
+  lazily(() => {
+    const statement = raw.prepare<NoticeQueue, [string, bigint]>(
+      `SELECT organisations.id AS organisationId, modes.value AS mode, channels.value AS channel
+       FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations CROSS JOIN json_each(?) AS channels
+       WHERE EXISTS (SELECT 1 FROM notices
+                     WHERE organisation_id = organisations.id AND mode = modes.value AND channel = channels.value
+                       AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?)
+       ORDER BY modes.key, organisations.id, channels.key`,
+    );
+    return (now: number) => statement.all(JSON.stringify(CHANNELS), BigInt(now));
+  });
+
 export function createNoticesReader({ tables, raw }: Connection): SqliteReader["notices"] {
-  // The scopes one after the other, each found by the index: it costs as much as there are scopes, not as there are rows.
-  const scopesWhere = (table: string, column: string) =>
-    lazily(() => {
-      const statement = raw.prepare<Scope, [bigint]>(
-        `SELECT organisations.id AS organisationId, modes.value AS mode
-         FROM json_each('["live","sandbox"]') AS modes CROSS JOIN organisations
-         WHERE EXISTS (SELECT 1 FROM ${table} WHERE organisation_id = organisations.id AND mode = modes.value
-                       AND ${column} IS NOT NULL AND ${column} <= ?)
-         ORDER BY modes.key, organisations.id`,
-      );
-      return (now: number) => statement.all(BigInt(now));
-    });
   const timed = (condition: string) =>
     lazily(() => selectRows(raw, getTableColumns(notices), `WHERE ${condition} ? LIMIT ?`));
   const first = (table: string, column: string) =>
@@ -44,7 +62,7 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
     settingsOf: (userId) =>
       tables.select().from(noticeSettings).where(eq(noticeSettings.userId, userId)).get() ?? null,
     nextPlanAt: first("planned_notices", "due_at"),
-    scopesToPlan: scopesWhere("planned_notices", "due_at"),
+    scopesToPlan: scopesToPlanIn(raw),
     plannedCount: (scope, now) =>
       tables.select({ count: count() }).from(plannedNotices).where(plansDue(scope, now)).get()?.count ?? 0,
     planned: (scope, now, limit) =>
@@ -56,8 +74,8 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
         .limit(limit)
         .all(),
     nextAttemptAt: first("notices", "next_attempt_at"),
-    scopesToSend: scopesWhere("notices", "next_attempt_at"),
-    due: ({ organisationId, mode }, now, limit) =>
+    queuesToSend: queuesToSendIn(raw),
+    due: ({ organisationId, mode, channel }, now, limit) =>
       tables
         .select()
         .from(notices)
@@ -65,6 +83,7 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
           and(
             eq(notices.organisationId, organisationId),
             eq(notices.mode, mode),
+            eq(notices.channel, channel),
             isNotNull(notices.nextAttemptAt),
             lte(notices.nextAttemptAt, now),
           ),
@@ -84,6 +103,13 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
         .where(eq(notices.userId, userId))
         .orderBy(desc(notices.createdAt), desc(notices.id))
         .limit(limit)
+        .all(),
+    pushSubscriptionsOf: (userId) =>
+      tables
+        .select()
+        .from(pushSubscriptions)
+        .where(eq(pushSubscriptions.userId, userId))
+        .orderBy(asc(pushSubscriptions.createdAt), asc(pushSubscriptions.id))
         .all(),
   };
 }

@@ -1,0 +1,97 @@
+import { Database } from "bun:sqlite";
+import { afterEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { CHANNELS, type Channel, newNotice } from "../../../src/core/notice.ts";
+import { deliverNotices } from "../../../src/services/notices/deliver.ts";
+import { createDeliverySlots } from "../../../src/services/webhooks/slots.ts";
+import { tellingBy } from "../../support/channels.ts";
+import { createTestContext, type TestContext } from "../../support/context.ts";
+import { noFault } from "../../support/no-fault.ts";
+import { createStage, SCRIPTED, type Stage } from "../../support/stage.ts";
+import { attemptsOf } from "../../support/telling.ts";
+
+/** Every channel sends for itself (README, "Notices"). */
+
+let ctx: TestContext;
+afterEach(() => ctx.close());
+
+/** Writes so many notices of trouble to the owner, one a millisecond. */
+async function tellOwner({ organisationId, owner }: Stage, channel: Channel, count: number) {
+  const scope = { organisationId, mode: "live" } as const;
+  const about = { kind: "trouble", name: "disk", message: "full" } as const;
+  const rows = Array.from({ length: count }, (_, index) =>
+    newNotice({
+      ...{ id: `ntc_${channel}${String(index).padStart(2, "0")}`, ...scope, userId: owner.userId, channel },
+      ...{ subject: "trouble disk", about, createdAt: ctx.now() - count + index },
+    }),
+  );
+  await ctx.store.execute({
+    scope,
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: { put: rows.map((row) => ({ kind: "notice", before: null, row })) },
+    }),
+  });
+}
+
+const taken = { outcome: "delivered", answer: "201", durationMs: 1 } as const;
+
+test("a mail server that hangs with many mails due delays no push, of this organisation and of others", async () => {
+  const pushed: string[] = [];
+  const hangs = Promise.withResolvers<typeof taken>();
+  const telling = tellingBy({
+    email: () => hangs.promise,
+    push: async ({ id }) => {
+      pushed.push(id);
+      return taken;
+    },
+  });
+  // As few as an instance has for a channel.
+  const notices = {
+    email: { ...telling.email, slots: createDeliverySlots(16, 2) },
+    push: { ...telling.push, slots: createDeliverySlots(16, 2) },
+  };
+  ctx = createTestContext({ ...SCRIPTED, notices });
+  const stages: Stage[] = [];
+  for (let count = 0; count < 8; count++) stages.push(await createStage(ctx));
+  const [first] = stages;
+  await tellOwner(first!, "email", 40);
+  await tellOwner(first!, "push", 1);
+  await deliverNotices(ctx, noFault);
+  await Promise.all(notices.push.slots.underWay());
+  expect(pushed).toEqual(["ntc_push00"]);
+  expect(notices.email.slots.underWay()).toHaveLength(2);
+  expect(ctx.reader.notices.nextAttemptAt()).toBeLessThan(ctx.now());
+  hangs.resolve(taken);
+  await attemptsOf(notices);
+});
+
+test("a notice by a channel that the instance no longer has is dropped, and waits for nothing", async () => {
+  ctx = createTestContext(SCRIPTED);
+  const stage = await createStage(ctx);
+  for (const channel of CHANNELS) await tellOwner(stage, channel, 1);
+  await deliverNotices(ctx, noFault);
+  await attemptsOf(ctx.notices);
+  expect(ctx.reader.notices.ofUser(stage.owner.userId, 9).map(({ status }) => status)).toEqual(
+    CHANNELS.map(() => "dropped"),
+  );
+  expect(ctx.reader.notices.nextAttemptAt()).toBeNull();
+});
+
+test("who chose before there was push has it on, and no row says neither", async () => {
+  ctx = createTestContext(SCRIPTED);
+  const { organisationId, owner } = await createStage(ctx);
+  const ledger = new Database(join(ctx.folder, "holdfast.db"));
+  const row = { id: owner.userId, organisationId };
+  const insert = (columns: string, values: string) =>
+    ledger
+      .query(
+        `INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, time_zone${columns}) VALUES ($id, $organisationId, 0, 0, 'UTC'${values})`,
+      )
+      .run({ $id: row.id, $organisationId: row.organisationId });
+  expect(() => insert(", push", ", NULL")).toThrow("NOT NULL constraint failed: notice_settings.push");
+  insert("", "");
+  ledger.close();
+  expect(ctx.reader.notices.settingsOf(owner.userId)).toMatchObject({ email: false, push: true });
+});
