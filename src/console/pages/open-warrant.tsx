@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
 import { DEADLINES, readOpening } from "../../services/console/form-input.ts";
 import { readOpeningChoices } from "../../services/console/warrant-list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
-import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
+import { Card, Facts, Head } from "../parts/blocks.tsx";
 import { ClauseKinds } from "../parts/clause-kinds.tsx";
 import { Amount } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form, type Problems } from "../parts/forms.tsx";
@@ -73,8 +73,7 @@ async function openingPage(visit: Visit, fields: Fields, refusal: Refusal | null
 type OpeningProps = { visit: Visit; choices: Choices; fields: Fields; problems: Problems };
 
 const OpeningForm = ({ visit, choices: { agents, verifiers }, fields, problems }: OpeningProps) => (
-  <Form by={visit} action="/console/warrants/new" label="Open a warrant">
-    {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+  <Form by={visit} action="/console/warrants/new" label="Open a warrant" problem={problems[""]}>
     <Field
       name="payee"
       label="Payee"

@@ -9,6 +9,9 @@ import type { State } from "../../core/warrant.ts";
 /** Text that others wrote: hidden characters are written out, and it is isolated from the direction of the text around it. */
 export const Text = ({ of }: { of: string }) => <bdi>{printable(of)}</bdi>;
 
+/** The same on one line, as in a table: what does not fit is cut. The script shows it on hover. */
+export const Line = ({ of }: { of: string }) => <bdi class="line">{printable(of)}</bdi>;
+
 /** An amount in units. On hover it says the exact digits, as the API has them. */
 export const Amount = ({ of, asset }: { of: bigint; asset: string }) => (
   <span class="amount" title={`${of} in the smallest unit of ${asset}`}>

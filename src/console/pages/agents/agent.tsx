@@ -3,7 +3,7 @@ import { isRefusal } from "../../../core/errors.ts";
 import { STATES } from "../../../core/warrant.ts";
 import { type AgentDetail, readAgentDetail, type StatusChange } from "../../../services/console/agents.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
-import { Amount, Id, STATE_WORDS, StateBadge, Text, Time } from "../../parts/figures.tsx";
+import { Amount, Id, Line, STATE_WORDS, StateBadge, Text, Time } from "../../parts/figures.tsx";
 import { Gauge } from "../../parts/gauge.tsx";
 import type { Visit } from "../../route.ts";
 import { Gauges, Limits } from "./budget.tsx";
@@ -178,9 +178,10 @@ const WarrantsCard = ({ detail: { agent, warrants } }: { detail: AgentDetail }) 
       <Table
         label="Latest warrants"
         columns={["Payee", "Amount", "State", "Opened"]}
+        numbers={["Amount"]}
         rows={warrants.map((warrant) => [
           <a href={`/console/warrants/${warrant.id}`}>
-            <Text of={warrant.payee.slice(0, 80)} />
+            <Line of={warrant.payee} />
           </a>,
           <Amount of={warrant.amount} asset={warrant.asset} />,
           <StateBadge state={warrant.state} />,
