@@ -116,7 +116,13 @@ test(
         "/reset-password",
         `/t/${id}`,
       ],
-      ...["/docs", "/docs/start", "/docs/errors", "/docs/search?q=webhook", "/docs/api-reference"],
+      ...[
+        "/docs",
+        "/docs/start",
+        "/docs/api-reference/errors",
+        "/docs/search?q=webhook",
+        "/docs/api-reference",
+      ],
     ])
       await expectCareOf(page, base, path, `/beside${path.replace(/\?.*/, "")}`);
     await page.context().close();

@@ -97,6 +97,14 @@ const at = <Item>(items: readonly Item[], index: number): Item => items[index % 
 const each = async (count: number, make: (index: number) => Promise<unknown>): Promise<void> => {
   for (let index = 0; index < count; index++) await make(index);
 };
+/** Many at once, where their order does not matter, so that they share a commit. */
+const together = async (count: number, make: (index: number) => Promise<unknown>): Promise<void> => {
+  for (let done = 0; done < count; done += AT_ONCE)
+    await Promise.all(
+      Array.from({ length: Math.min(AT_ONCE, count - done) }, (_, index) => make(done + index)),
+    );
+};
+const AT_ONCE = 50;
 
 /**
  * Puts something on every page of the stage's organisation, in its mode.
@@ -117,7 +125,7 @@ export async function liveIn(
     await fundBalance(ctx, MACHINE, { ...inMode, amount: "9000000000000000", reference: "Opening balance" }),
   );
   must(await fundBalance(ctx, MACHINE, { ...inMode, asset: "EUROC", amount: "123456789012345678" }));
-  await each(amounts.deposits, (index) =>
+  await together(amounts.deposits, (index) =>
     fundBalance(ctx, MACHINE, {
       ...inMode,
       amount: at(AMOUNTS, index),
@@ -132,7 +140,7 @@ export async function liveIn(
       ...(index % 2 === 1 && { events: ["warrant.released", "warrant.refunded"] }),
     }),
   );
-  await each(amounts.people, (index) =>
+  await together(amounts.people, (index) =>
     inviteUser(ctx, MACHINE, {
       ...own,
       email: `person-${index}.with.a.rather.long.address@subsidiary.example.com`,
@@ -141,7 +149,7 @@ export async function liveIn(
     }),
   );
   const callers = await madeAgents(stage, amounts);
-  await each(amounts.warrants, async (index) => {
+  await together(amounts.warrants, async (index) => {
     const caller = at(callers, index);
     const input = {
       ...{ payee: at(PAYEES, index), amount: at(AMOUNTS, index) },
@@ -196,7 +204,7 @@ async function madeRules({ ctx, organisationId }: Stage, amounts: Amounts): Prom
   });
   // The newest one decides.
   must(await createPolicy(ctx, MACHINE, { ...own, name: "Default", rules: rulesOf(0) }));
-  await each(amounts.clauses, async (index) => {
+  await together(amounts.clauses, async (index) => {
     const schema = {
       type: "object",
       required: ["temperature"],
@@ -216,6 +224,17 @@ async function madeRules({ ctx, organisationId }: Stage, amounts: Amounts): Prom
 
 async function madeAgents(stage: Stage, amounts: Amounts) {
   const { ctx, organisationId, mode } = stage;
+  await together(amounts.agents - AGENTS.length, async (index) => {
+    const { id } = must(
+      await createAgent(ctx, MACHINE, {
+        organisation_id: organisationId,
+        mode,
+        name: `Buyer ${index}`,
+        must_be_named: true,
+      }),
+    );
+    must(await createSession(ctx, MACHINE, { agent_id: id, amount_ceiling: at(AMOUNTS, index) }));
+  });
   const callers = [];
   for (const [index, name] of AGENTS.entries()) {
     const caller = await createCaller(stage, { name, failure_budget: 1_000, must_be_named: index > 0 });
@@ -229,8 +248,8 @@ async function madeAgents(stage: Stage, amounts: Amounts) {
             ...limits,
             warrant_limit: 1_000_000,
             per_warrant_max: "90000000000000",
-            hourly_max: "9000000000000",
-            daily_max: "90000000000000",
+            hourly_max: String(amounts.warrants * 200_000_000_000),
+            daily_max: String(amounts.warrants * 900_000_000_000),
             payees: [...PAYEES, "acme*"],
             source_origins: ["http://source.example", "https://api.weather.example:*"],
           }),
@@ -239,17 +258,6 @@ async function madeAgents(stage: Stage, amounts: Amounts) {
     }
     callers.push(caller);
   }
-  await each(amounts.agents - AGENTS.length, async (index) => {
-    const { id } = must(
-      await createAgent(ctx, MACHINE, {
-        organisation_id: organisationId,
-        mode,
-        name: `Buyer ${index}`,
-        must_be_named: true,
-      }),
-    );
-    must(await createSession(ctx, MACHINE, { agent_id: id, amount_ceiling: at(AMOUNTS, index) }));
-  });
   return callers;
 }
 

@@ -1,7 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { STATES } from "../../core/warrant.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, Id, Line, Reason, StateBadge, Time } from "../parts/figures.tsx";
+import { Amount, BigAmount, Id, Line, Reason, StateBadge, Time } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form } from "../parts/forms.tsx";
 import { Gauge } from "../parts/gauge.tsx";
 import { Secret } from "../parts/secret.tsx";
@@ -32,7 +32,7 @@ export async function showComponents(visit: Visit) {
         <div class="tiles">
           <div class="tile">
             <p>Tile</p>
-            <Amount of={8_400_000n} asset="USDC" />
+            <BigAmount of={8_400_000n} asset="USDC" />
           </div>
         </div>
         <Card title="Badges">

@@ -10,6 +10,7 @@ import {
   listWarrantsForPeople,
 } from "../../services/console/warrant-list.ts";
 import { Card, Empty, Head, Pager, Table } from "../parts/blocks.tsx";
+import { choicesOf } from "../parts/choices.ts";
 import { Amount, Line, STATE_WORDS, StateBadge, Time } from "../parts/figures.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Choose, Field } from "../parts/forms.tsx";
@@ -102,7 +103,7 @@ const WarrantFilters = ({ asked, agents }: { asked: ListAsked; agents: readonly 
       name="agent"
       label="Agent"
       value={asked.agentId ?? ""}
-      choices={[ANY, ...agents.slice(0, 200).map(({ id, name }) => ({ value: id, words: name }))]}
+      choices={choicesOf(agents, ANY.words, asked.agentId)}
     />
     <Choose
       name="sort"

@@ -1,5 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal } from "../../../core/errors.ts";
+import { roleIsAtLeast } from "../../../core/roles.ts";
 import { STATES } from "../../../core/warrant.ts";
 import { type AgentDetail, readAgentDetail, type StatusChange } from "../../../services/console/agents.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
@@ -66,6 +67,11 @@ const CHANGE_WORDS = { pause: "Pause", activate: "Activate", kill: "Kill" } as c
 
 const Actions = ({ visit, detail: { agent } }: { visit: Visit; detail: AgentDetail }) => (
   <>
+    {agent.status === "active" && roleIsAtLeast(visit.caller.role, "operator") ? (
+      <a class="button" href={`/console/warrants/new?agent=${agent.id}`}>
+        Open a warrant
+      </a>
+    ) : null}
     {mayManage(visit.caller) ? (
       <a class="button" href={`/console/agents/${agent.id}/edit`} data-dialog>
         Change
