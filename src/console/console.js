@@ -229,6 +229,12 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+/** What is cut shows on hover. */
+document.addEventListener("mouseover", ({ target }) => {
+  const line = target.closest(".line");
+  if (line && line.scrollWidth > line.clientWidth) line.title = line.textContent;
+});
+
 /** Passkeys and cookies belong to one address of the service. */
 function refuseOtherAddress() {
   const canonical = document.querySelector("link[rel=canonical]")?.href;

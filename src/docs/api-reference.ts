@@ -157,7 +157,7 @@ function schemaOf(schema: Schema): Html {
 }
 
 const table = (first: string, rows: readonly Html[]): Html =>
-  `<div class="wide"><table>
+  `<div class="wide" tabindex="0"><table>
 <thead><tr><th>${first}</th><th>Type</th><th></th></tr></thead>
 <tbody>
 ${rows.join("\n")}

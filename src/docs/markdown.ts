@@ -30,7 +30,9 @@ export function renderMarkdown(markdown: string): Rendered {
       / href="([a-z0-9-]+)\.md(#[^"]*)?"/g,
       (_, name, anchor) => ` href="${pathOf(name)}${anchor ?? ""}"`,
     )
-    .replaceAll("<table>", '<div class="wide"><table>')
+    // What may be wider than the page is scrolled by the keyboard too.
+    .replaceAll("<pre>", '<pre tabindex="0">')
+    .replaceAll("<table>", '<div class="wide" tabindex="0"><table>')
     .replaceAll("</table>", "</table></div>")
     .replace(HEADING, (_, level, html) => {
       const id = freeId(slugOf(textOf(html)), headings);

@@ -10,6 +10,7 @@ import { measureDisk } from "./disk.ts";
 import { measureLists } from "./lists.ts";
 import { refuseMissingWrk } from "./load.ts";
 import { measureOpens } from "./opens.ts";
+import { measurePages } from "./pages.ts";
 import { inWords, type Scale } from "./scale.ts";
 import { measureStart } from "./start.ts";
 import { type Row, tableOf } from "./table.ts";
@@ -20,6 +21,7 @@ const PARTS: Readonly<Record<string, (scale: Scale) => Promise<Row[]>>> = {
   opens: measureOpens,
   disk: measureDisk,
   lists: measureLists,
+  pages: measurePages,
   waits: measureWaits,
 };
 

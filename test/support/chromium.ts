@@ -8,6 +8,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 const STEP_MS = 30_000;
 /** How long a test of pages may take. */
 export const WALK_MS = 240_000;
+const LAPTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
@@ -33,7 +34,9 @@ async function openWithoutScript(browser: Browser): Promise<Page> {
 
 /** A page whose authenticator holds passkeys. */
 async function openPage(browser: Browser, problems: string[]): Promise<Page> {
-  const opened = await (await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Berlin" })).newPage();
+  const opened = await (
+    await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Berlin", viewport: LAPTOP })
+  ).newPage();
   opened.setDefaultTimeout(STEP_MS);
   opened.on("pageerror", (error) => problems.push(error.message));
   opened.on("console", (message) => {
@@ -61,11 +64,12 @@ type Finding = {
  * Expects that axe finds nothing on a page that is more than minor, in both colours; and that it is not too wide on a phone.
  *
  * @param page who is signed in there sees it
+ * @param name of its pictures
  */
-export async function expectCareOf(page: Page, base: string, path: string): Promise<void> {
+export async function expectCareOf(page: Page, base: string, path: string, name = path): Promise<void> {
   const looking = await page.context().newPage();
   await looking.goto(base + path);
-  await expectCareOn(looking, path);
+  await expectCareOn(looking, name);
   await looking.close();
 }
 

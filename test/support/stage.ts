@@ -95,6 +95,9 @@ export async function createStage(
   };
 }
 
+/** The last time that a Date can be. */
+const LAST_TIME_MS = 8.64e15;
+
 /** The person as a caller, whose sign-in lasts however a test moves the clock. */
 export async function signedIn(
   ctx: Context,
@@ -103,7 +106,7 @@ export async function signedIn(
   const tokenHash = fresh(`sign-in of ${person.userId}`);
   const row = {
     ...{ tokenHash, userId: person.userId, mode: person.mode },
-    ...{ createdAt: ctx.now(), expiresAt: Number.MAX_SAFE_INTEGER, passkeyProved: false },
+    ...{ createdAt: ctx.now(), expiresAt: LAST_TIME_MS, passkeyProved: false },
     ...{ network: null, agent: null, lastUsedAt: null },
   };
   await ctx.store.execute({

@@ -1,6 +1,5 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../core/user.ts";
 import { changeOwnName } from "../../services/auth/own-name.ts";
 import { listPasskeys } from "../../services/auth/passkeys/list.ts";
 import { removePasskey } from "../../services/auth/passkeys/remove.ts";
@@ -8,8 +7,10 @@ import { changePassword } from "../../services/auth/password.ts";
 import { signOutEverywhere } from "../../services/auth/sign-in.ts";
 import { endOwnSignIn, listOwnSignIns } from "../../services/auth/sign-ins.ts";
 import { Card, Empty, Head, Notice } from "../parts/blocks.tsx";
+import { Confirmation } from "../parts/confirmation.tsx";
 import { Text, Time } from "../parts/figures.tsx";
-import { Field, Form, type Problems } from "../parts/forms.tsx";
+import { Form, type Problems } from "../parts/forms.tsx";
+import { NameField, NewPasswordField, PasswordField } from "../parts/name-fields.tsx";
 import { AddPasskey } from "../parts/passkeys.tsx";
 import { SignIns } from "../parts/sign-ins.tsx";
 import { problemsOf } from "../problems.ts";
@@ -114,15 +115,12 @@ const Passkeys = ({ of }: { of: readonly PasskeyResource[] }) =>
 
 const OwnName = ({ visit, problems }: { visit: Visit; problems: Problems }) => (
   <Card title="Name">
-    <Form by={visit} action="/console/account/name" label="Name">
-      {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
-      <Field
-        name="name"
+    <Form by={visit} action="/console/account/name" label="Name" problem={problems[""]}>
+      <NameField
         label="What you are called"
-        required
         value={visit.fields.name ?? visit.user.name}
         problem={problems.name}
-        attributes={{ maxlength: "200", autocomplete: "name" }}
+        autocomplete="name"
       />
       <button type="submit">Change the name</button>
     </Form>
@@ -131,27 +129,13 @@ const OwnName = ({ visit, problems }: { visit: Visit; problems: Problems }) => (
 
 const OwnPassword = ({ visit, problems }: { visit: Visit; problems: Problems }) => (
   <Card title="Password">
-    <Form by={visit} action="/console/account/password" label="Password">
-      {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
-      <Field
-        name="current_password"
-        label="Current password"
-        type="password"
-        required
-        problem={problems.current_password}
-        attributes={{ autocomplete: "current-password", maxlength: "256" }}
-      />
-      <Field
+    <Form by={visit} action="/console/account/password" label="Password" problem={problems[""]}>
+      <PasswordField name="current_password" label="Current password" problem={problems.current_password} />
+      <NewPasswordField
         name="new_password"
         label="New password"
-        type="password"
-        required
         problem={problems.new_password}
         hint="At least 12 characters, and hard to guess. Everywhere else you are signed out then."
-        attributes={{
-          ...{ autocomplete: "new-password" },
-          ...{ minlength: `${PASSWORD_LENGTH_MIN}`, maxlength: `${PASSWORD_LENGTH_MAX}` },
-        }}
       />
       <button type="submit">Change the password</button>
     </Form>
@@ -202,8 +186,7 @@ async function passkeyRemovalPage(
     section: null,
     status: refusal ? statusOf(refusal.refused) : 200,
     content: (
-      <div id="confirm">
-        <Head title={<Text of={title} />} />
+      <Confirmation title={<Text of={title} />} back="/console/account">
         <p>
           It signs you in no more, and signs no decision. No money moves.
           {passkeys.data.length === 1
@@ -212,22 +195,12 @@ async function passkeyRemovalPage(
         </p>
         <Form by={visit} action="/console/account/remove-passkey" label="Confirm">
           <input type="hidden" name="passkey" value={id} />
-          <Field
-            name="password"
-            label="Your password"
-            type="password"
-            required
-            problem={refusal?.message}
-            attributes={{ autocomplete: "current-password", maxlength: "256" }}
-          />
+          <PasswordField label="Your password" problem={refusal?.message} />
           <button type="submit" class="danger wide">
             Remove it
           </button>
         </Form>
-        <a href="/console/account" data-cancel>
-          Keep it
-        </a>
-      </div>
+      </Confirmation>
     ),
   };
 }

@@ -5,6 +5,7 @@ import { isId } from "../../core/ids.ts";
 import { type EntriesAsked, listAuditEntries } from "../../services/console/audit-entries.ts";
 import { Card, Empty, Head, Pager } from "../parts/blocks.tsx";
 import { Amount, Id, Text, Time } from "../parts/figures.tsx";
+import { Filters } from "../parts/filters.tsx";
 import { Choose, Field } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
 import type { Page, Visit } from "../route.ts";
@@ -109,7 +110,7 @@ export async function showAuditLog(visit: Visit): Promise<Page | Refusal> {
           }
         />
         <Card>
-          <Filters asked={asked} names={listed.names} />
+          <EntryFilters asked={asked} names={listed.names} />
           <div id="results" data-live={asked.olderThan === null ? "audit" : undefined}>
             {entries.length === 0 ? (
               <Empty title={continuesAt === null ? "No entry is like that" : "None among those"}>
@@ -138,23 +139,12 @@ export async function showAuditLog(visit: Visit): Promise<Page | Refusal> {
 
 const ANY = { value: "", words: "Any" };
 
-const Filters = ({ asked, names }: { asked: EntriesAsked; names: ReadonlyMap<string, string> }) => {
+const EntryFilters = ({ asked, names }: { asked: EntriesAsked; names: ReadonlyMap<string, string> }) => {
   const people = [...names].map(([value, words]) => ({ value, words }));
   const { who } = asked;
   const isListed = who === null || who === "machine" || who === "stranger" || names.has(who);
   return (
-    <form
-      class="filters"
-      method="get"
-      action="/console/audit-log"
-      aria-label="Filters"
-      hx-get="/console/audit-log"
-      hx-trigger="change, input delay:300ms from:#about"
-      hx-target="#results"
-      hx-select="#results"
-      hx-swap="outerHTML"
-      hx-push-url="true"
-    >
+    <Filters path="/console/audit-log" typed="about">
       <Field
         name="about"
         label="About"
@@ -180,8 +170,7 @@ const Filters = ({ asked, names }: { asked: EntriesAsked; names: ReadonlyMap<str
           { value: "stranger", words: "Strangers" },
         ]}
       />
-      <button type="submit">Show</button>
-    </form>
+    </Filters>
   );
 };
 

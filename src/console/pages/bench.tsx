@@ -5,7 +5,7 @@ import { readClauses, readDeliverable } from "../../services/console/bench-input
 import { readVerifier } from "../../services/console/saved-clauses.ts";
 import { type Tried, tryOnBody, tryOnUrl } from "../../services/console/try-clauses.ts";
 import { outcomeWords } from "../parts/bands.tsx";
-import { Card, Facts, Notice } from "../parts/blocks.tsx";
+import { Card, Facts } from "../parts/blocks.tsx";
 import { ClauseHead } from "../parts/clause-tabs.tsx";
 import { Explained } from "../parts/explained.tsx";
 import { Id, percent, Text } from "../parts/figures.tsx";
@@ -116,8 +116,7 @@ type BenchProps = { visit: Visit; fields: Fields; problems: Problems };
 
 const BenchForm = ({ visit, fields, problems }: BenchProps) => (
   <Card>
-    <Form by={visit} action="/console/bench" label="Bench">
-      {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+    <Form by={visit} action="/console/bench" label="Bench" problem={problems[""]}>
       <Area
         name="clauses"
         label="Clauses"

@@ -1,7 +1,7 @@
 /** @jsxImportSource hono/jsx */
 import { STATES } from "../../core/warrant.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, Id, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, BigAmount, Id, Line, Reason, StateBadge, Time } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form } from "../parts/forms.tsx";
 import { Gauge } from "../parts/gauge.tsx";
 import { Secret } from "../parts/secret.tsx";
@@ -32,7 +32,7 @@ export async function showComponents(visit: Visit) {
         <div class="tiles">
           <div class="tile">
             <p>Tile</p>
-            <Amount of={8_400_000n} asset="USDC" />
+            <BigAmount of={8_400_000n} asset="USDC" />
           </div>
         </div>
         <Card title="Badges">
@@ -46,21 +46,7 @@ export async function showComponents(visit: Visit) {
           </p>
         </Card>
         <Gauges />
-        <Card title="Table">
-          <Table
-            label="Example"
-            columns={["State", "Amount", "Payee", "Opened"]}
-            rows={[
-              [
-                <StateBadge state="held" />,
-                <Amount of={12_345_678_901n} asset="USDC" />,
-                <Text of="acme" />,
-                <Time at={visit.ctx.now()} />,
-              ],
-            ]}
-          />
-          <Pager newer="#" older="#" />
-        </Card>
+        <ExampleTable now={visit.ctx.now()} />
         <div class="halves">
           <Card title="Form">
             <Form by={visit} action="/console/mode">
@@ -98,5 +84,30 @@ const Gauges = () => (
       ))}
     </div>
     <Secret label="A secret" of="hf_test_…" />
+  </Card>
+);
+
+const ExampleTable = ({ now }: { now: number }) => (
+  <Card title="Table">
+    <Table
+      label="Example"
+      columns={["Payee", "Amount", "State", "Opened"]}
+      numbers={["Amount"]}
+      rows={[
+        [
+          <Line of="acme" />,
+          <Amount of={12_345_678_901n} asset="USDC" />,
+          <StateBadge state="held" />,
+          <Time at={now} />,
+        ],
+        [
+          <Line of={"a payee that somebody gave a name without an end ".repeat(3)} />,
+          <Amount of={1n} asset="USDC" />,
+          <StateBadge state="partially_released" />,
+          <Time at={now} />,
+        ],
+      ]}
+    />
+    <Pager newer="#" older="#" />
   </Card>
 );

@@ -8,7 +8,7 @@ import { decisionsOn, readEscalationDetail, readInbox } from "../../services/con
 import { resolveEscalation } from "../../services/warrants/resolve.ts";
 import { Card, Empty, Facts, Head, Notice } from "../parts/blocks.tsx";
 import { CheckFacts, Clauses } from "../parts/evidence.tsx";
-import { Amount, percent, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, Line, percent, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
 import { Outcome, Split } from "../parts/money.tsx";
@@ -74,9 +74,9 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
         <Head
           title="Escalations"
           about={
-            <>
+            <span class="keys">
               <kbd>j</kbd> <kbd>k</kbd> move, <kbd>1</kbd> to <kbd>4</kbd> choose
-            </>
+            </span>
           }
         />
         <div id="all" class="inbox">
@@ -108,7 +108,7 @@ const InboxList = ({ listed, current }: { listed: readonly Waiting[]; current: s
             aria-current={escalation.id === current ? "true" : undefined}
           >
             <span class="between">
-              <Text of={warrant.payee.slice(0, 60)} />
+              <Line of={warrant.payee} />
               <Amount of={warrant.amount} asset={warrant.asset} />
             </span>
             <span class="between">
@@ -301,7 +301,7 @@ const Choice = ({ decision, detail, checked }: { decision: Decision; detail: Det
         <strong>{words}</strong>
         <span class="quiet">{what}</span>
       </span>
-      <kbd>{["release", "partial_release", "refund", "dispute"].indexOf(decision) + 1}</kbd>
+      <kbd class="keys">{["release", "partial_release", "refund", "dispute"].indexOf(decision) + 1}</kbd>
     </label>
   );
 };

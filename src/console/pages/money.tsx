@@ -6,7 +6,7 @@ import { type Mode, roleIsAtLeast } from "../../core/roles.ts";
 import { fundBalance } from "../../services/admin/balances.ts";
 import { type MoneyPage, readMoney } from "../../services/console/money.ts";
 import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, Text, Time } from "../parts/figures.tsx";
+import { Amount, Line, Text, Time } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
 import type { Submission, Visit } from "../route.ts";
 
@@ -93,6 +93,7 @@ const BalanceTable = ({ label, of }: { label: string; of: readonly AssetBalance[
     <Table
       label={label}
       columns={["Asset", "Available", "Held", "Paid"]}
+      numbers={["Available", "Held", "Paid"]}
       rows={of.map(({ asset, balance }) => [
         <Text of={asset} />,
         <Amount of={balance.available} asset={asset} />,
@@ -112,11 +113,12 @@ const Deposits = ({ of: { deposits, next }, after }: { of: MoneyPage; after: str
     <>
       <Table
         label="Deposits"
-        columns={["Amount", "Reference", "Recorded", "Id"]}
+        columns={["Reference", "Amount", "Recorded", "Id"]}
         wide={["Id"]}
+        numbers={["Amount"]}
         rows={deposits.map((deposit) => [
+          deposit.reference === null ? <span class="quiet">none</span> : <Line of={deposit.reference} />,
           <Amount of={deposit.amount} asset={deposit.asset} />,
-          deposit.reference === null ? <span class="quiet">none</span> : <Text of={deposit.reference} />,
           <Time at={deposit.createdAt} />,
           <code class="id">{deposit.id}</code>,
         ])}

@@ -4,7 +4,8 @@ import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
 import { DEADLINES, readOpening } from "../../services/console/form-input.ts";
 import { readOpeningChoices } from "../../services/console/warrant-list.ts";
 import { openWarrant } from "../../services/warrants/open.ts";
-import { Card, Facts, Head, Notice } from "../parts/blocks.tsx";
+import { Card, Facts, Head } from "../parts/blocks.tsx";
+import { CHOICES_MAX, choicesOf } from "../parts/choices.ts";
 import { ClauseKinds } from "../parts/clause-kinds.tsx";
 import { Amount } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form, type Problems } from "../parts/forms.tsx";
@@ -19,9 +20,13 @@ const EXAMPLE = `[
 type Fields = Readonly<Record<string, string>>;
 type Choices = Exclude<Awaited<ReturnType<typeof readOpeningChoices>>, Refusal>;
 
-/** A saved clause may be chosen in the URL already, by the page that shows it. */
+/** An agent and a saved clause may be chosen in the URL already, by the pages that show them. */
 export const showOpening = (visit: Visit) =>
-  openingPage(visit, { verifier_id: visit.search.get("verifier") ?? "" }, null);
+  openingPage(
+    visit,
+    { verifier_id: visit.search.get("verifier") ?? "", agent_id: visit.search.get("agent") ?? "" },
+    null,
+  );
 
 /** The fields by which a refusal's message may begin, and where the form shows it. */
 const FIELDS = {
@@ -73,8 +78,7 @@ async function openingPage(visit: Visit, fields: Fields, refusal: Refusal | null
 type OpeningProps = { visit: Visit; choices: Choices; fields: Fields; problems: Problems };
 
 const OpeningForm = ({ visit, choices: { agents, verifiers }, fields, problems }: OpeningProps) => (
-  <Form by={visit} action="/console/warrants/new" label="Open a warrant">
-    {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+  <Form by={visit} action="/console/warrants/new" label="Open a warrant" problem={problems[""]}>
     <Field
       name="payee"
       label="Payee"
@@ -106,18 +110,15 @@ const OpeningForm = ({ visit, choices: { agents, verifiers }, fields, problems }
       name="agent_id"
       label="Agent"
       value={fields.agent_id ?? ""}
-      hint="Its budget, limits and policy then apply."
-      choices={[{ value: "", words: "None" }, ...agents.map(({ id, name }) => ({ value: id, words: name }))]}
+      hint={`Its budget, limits and policy then apply.${agents.length > CHOICES_MAX ? " More agents: the page of each leads here." : ""}`}
+      choices={choicesOf(agents, "None", fields.agent_id)}
     />
     {verifiers.length === 0 ? null : (
       <Choose
         name="verifier_id"
         label="Saved clause to add"
         value={fields.verifier_id ?? ""}
-        choices={[
-          { value: "", words: "None" },
-          ...verifiers.map(({ id, name }) => ({ value: id, words: name })),
-        ]}
+        choices={choicesOf(verifiers, "None", fields.verifier_id)}
       />
     )}
     <Area

@@ -1,10 +1,11 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal } from "../../core/errors.ts";
+import { roleIsAtLeast } from "../../core/roles.ts";
 import type { History, Pictures } from "../../services/console/history.ts";
 import { readOverview, type Waiting } from "../../services/console/overview.ts";
 import { Card, Empty, Head } from "../parts/blocks.tsx";
 import { hasMoney, MoneyChart, ReasonBars } from "../parts/charts.tsx";
-import { Amount, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, BigAmount, Reason, StateBadge, Text, Time } from "../parts/figures.tsx";
 import type { Visit } from "../route.ts";
 
 /** What there is, what happened to it, and what needs a person. */
@@ -87,19 +88,21 @@ const Drawn = ({ pictures: { money, failures, isPartial } }: { pictures: Picture
 const Tile = ({ words, of, asset }: { words: string; of: bigint; asset: string }) => (
   <div class="tile">
     <p>{words}</p>
-    <Amount of={of} asset={asset} />
+    <BigAmount of={of} asset={asset} />
   </div>
 );
 
 const NoMoney = ({ visit }: { visit: Visit }) => (
   <Card>
     <Empty title="There is no money yet">
-      <p>A warrant holds money that was funded before. On the machine itself:</p>
-      <p>
-        <code>
-          {`holdfast balances fund --organisation ${visit.caller.organisationId} --mode ${visit.caller.mode} --amount 1000000`}
-        </code>
-      </p>
+      <p>A warrant holds money that came in before.</p>
+      {roleIsAtLeast(visit.caller.role, "admin") ? (
+        <a class="button primary" href="/console/money/deposit">
+          Record the first deposit
+        </a>
+      ) : (
+        <p>An admin records what comes in.</p>
+      )}
     </Empty>
   </Card>
 );

@@ -4,9 +4,10 @@ import { ROLES, type Role } from "../../core/roles.ts";
 import { inviteUser } from "../../services/admin/invitations.ts";
 import { listPeople, type Person, rolesGivenBy } from "../../services/console/people.ts";
 import { Card, Empty, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Text, Time } from "../parts/figures.tsx";
-import { Choose, Field, Form } from "../parts/forms.tsx";
+import { Line, Text, Time } from "../parts/figures.tsx";
+import { Choose, Form } from "../parts/forms.tsx";
 import type { Markup } from "../parts/markup.ts";
+import { EmailField, NameField } from "../parts/name-fields.tsx";
 import { Secret } from "../parts/secret.tsx";
 import { problemsOf } from "../problems.ts";
 import type { Page, Submission, Visit } from "../route.ts";
@@ -65,6 +66,7 @@ export async function showPeople(visit: Visit): Promise<Page | Refusal> {
                 label="People"
                 columns={["Name", "Role", "E-mail", "Last sign-in", "Passkeys"]}
                 wide={["Passkeys"]}
+                numbers={["Passkeys"]}
                 rows={people.map((person) => rowOf(person, visit.user.id))}
               />
             )}
@@ -82,12 +84,12 @@ export async function showPeople(visit: Visit): Promise<Page | Refusal> {
 const rowOf = ({ user, isInvited, passkeys, lastSignInAt }: Person, ownId: string): readonly Markup[] => [
   <>
     <a href={`/console/people/${user.id}`}>
-      <Text of={user.name} />
+      <Line of={user.name} />
     </a>
     {user.id === ownId ? <span class="quiet"> (you)</span> : null}
   </>,
   <span class="badge">{user.role}</span>,
-  <Text of={user.email} />,
+  <Line of={user.email} />,
   <LastSignIn isInvited={isInvited} at={lastSignInAt} />,
   String(passkeys),
 ];
@@ -119,21 +121,9 @@ async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | n
         />
         <div class="halves">
           <Card>
-            <Form by={visit} action="/console/people/new" label="Invite somebody">
-              {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
-              <Field
-                name="name"
-                label="Name"
-                required
-                value={fields.name}
-                problem={problems.name}
-                attributes={{ maxlength: "200", autocomplete: "off" }}
-              />
-              <Field
-                name="email"
-                label="E-mail"
-                type="email"
-                required
+            <Form by={visit} action="/console/people/new" label="Invite somebody" problem={problems[""]}>
+              <NameField value={fields.name} problem={problems.name} />
+              <EmailField
                 value={fields.email}
                 problem={problems.email}
                 hint={
@@ -141,7 +131,6 @@ async function invitationPage(visit: Visit, fields: Fields, refusal: Refusal | n
                     ? "They sign in with it, and the invitation goes there."
                     : "They sign in with it. This instance has no mail server, so nothing is sent there."
                 }
-                attributes={{ maxlength: "254", autocomplete: "off" }}
               />
               <Choose
                 name="role"

@@ -4,8 +4,9 @@ import { BUILT_IN_RULES, type Policy } from "../../core/policy.ts";
 import { changesBetween } from "../../core/policy-spans.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { listPolicies, type PolicyOf, readPolicy } from "../../services/console/policies.ts";
-import { BandLine, BandWords, Changes, forWhomChoices } from "../parts/bands.tsx";
+import { BandLine, BandWords, Changes } from "../parts/bands.tsx";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
+import { choicesOf } from "../parts/choices.ts";
 import { Id, Text, Time } from "../parts/figures.tsx";
 import { Choose } from "../parts/forms.tsx";
 import type { Visit } from "../route.ts";
@@ -235,7 +236,7 @@ const Attach = ({ visit, detail }: { visit: Visit; detail: Detail }) =>
           label="For"
           value=""
           hint={`Agents of ${visit.caller.mode}. You see what changes before you save it there.`}
-          choices={forWhomChoices(detail.agents)}
+          choices={choicesOf(detail.agents, "The whole organisation")}
         />
         <button type="submit">Draft it there</button>
       </form>

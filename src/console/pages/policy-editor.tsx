@@ -14,8 +14,9 @@ import {
   withoutBand,
 } from "../../services/console/policy-input.ts";
 import { Tested } from "../parts/back-tested.tsx";
-import { BandLine, Changes, forWhomChoices } from "../parts/bands.tsx";
+import { BandLine, Changes } from "../parts/bands.tsx";
 import { Card, Head, Notice } from "../parts/blocks.tsx";
+import { choicesOf } from "../parts/choices.ts";
 import { Text } from "../parts/figures.tsx";
 import { Choose, Field, Form, type Problems } from "../parts/forms.tsx";
 import { ASKS_SERVER, Bands, Besides, TRY } from "../parts/policy-fields.tsx";
@@ -174,7 +175,7 @@ const Editor = ({ draft, choices, judged: { refusal } }: EditorProps) => {
               label="For"
               value={draft.agentId ?? ""}
               hint="An agent's own decides before the organisation's."
-              choices={forWhomChoices(choices.agents)}
+              choices={choicesOf(choices.agents, "The whole organisation", draft.agentId)}
             />
           </div>
           <Bands draft={draft} problems={problems} refusal={refusal} />

@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import { listPurchases, showPurchase } from "../../services/x402/purchases.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, Id, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { Amount, Id, Line, StateBadge, Text, Time } from "../parts/figures.tsx";
 import type { Markup } from "../parts/markup.ts";
 import type { Visit } from "../route.ts";
 
@@ -41,7 +41,7 @@ const Quote = ({ of }: { of: Purchase }) =>
     <Amount of={BigInt(of.quoted.amount)} asset={of.quoted.asset} />
   );
 
-const UrlOf = ({ of: { method, url } }: { of: Purchase }) => <Text of={`${method} ${url}`.slice(0, 300)} />;
+const urlOf = ({ method, url }: Purchase): string => `${method} ${url}`;
 
 export async function showPurchases(visit: Visit) {
   const { ctx, caller, search } = visit;
@@ -79,6 +79,7 @@ export async function showPurchases(visit: Visit) {
                 label="Purchases"
                 columns={["What", "Price", "Payment", "Warrant", "Begun", "Phase"]}
                 wide={["Phase"]}
+                numbers={["Price"]}
                 rows={listed.data.map(rowOf)}
               />
             )}
@@ -96,7 +97,7 @@ export async function showPurchases(visit: Visit) {
 
 const rowOf = (purchase: Purchase): readonly Markup[] => [
   <a href={`/console/purchases/${purchase.id}`}>
-    <UrlOf of={purchase} />
+    <Line of={urlOf(purchase)} />
   </a>,
   <Quote of={purchase} />,
   <PaymentBadge of={purchase} />,
@@ -132,7 +133,7 @@ export async function showPurchasePage(visit: Visit<OfPurchase>) {
                 <Quote of={purchase} /> <PaymentBadge of={purchase} />
               </>
             }
-            about={<UrlOf of={purchase} />}
+            about={<Text of={urlOf(purchase).slice(0, 300)} />}
             actions={<Actions visit={visit} purchase={purchase} />}
           />
         </div>

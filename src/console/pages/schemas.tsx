@@ -140,8 +140,12 @@ function newSchemaPage(visit: Visit, fields: Fields, refusal: Refusal | null) {
           about="JSON Schema 2020-12, or draft-07 where $schema says so. It never changes afterwards."
         />
         <Card>
-          <Form by={visit} action="/console/schemas" label="Save a schema">
-            {refusal && path === "" ? <Notice kind="problem">{refusal.message}</Notice> : null}
+          <Form
+            by={visit}
+            action="/console/schemas"
+            label="Save a schema"
+            problem={path === "" ? problem : undefined}
+          >
             <Field
               name="name"
               label="Name"

@@ -1,11 +1,11 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal, type Refusal, statusOf } from "../../core/errors.ts";
-import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../core/user.ts";
 import { hasNoOrganisation, setUp } from "../../services/admin/set-up.ts";
 import { signInByLink } from "../../services/auth/sign-in-link.ts";
 import { Alone } from "../frame.tsx";
 import { Notice } from "../parts/blocks.tsx";
 import { Field } from "../parts/forms.tsx";
+import { EmailField, NameField, NewPasswordField } from "../parts/name-fields.tsx";
 import { problemsOf } from "../problems.ts";
 import type { Asked, Page, Redirect } from "../route.ts";
 
@@ -53,44 +53,28 @@ function setUpPage(fields: Fields, refusal: Refusal | null): Page {
         {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
         <form method="post" action="/console/set-up" class="form" aria-label="Set up">
           <Code value={fields.token} />
-          <Field
+          <NameField
             name="organisation"
             label="Organisation"
-            required
             value={fields.organisation}
             problem={problems.name}
-            attributes={{ maxlength: "200", autocomplete: "organization" }}
+            autocomplete="organization"
           />
-          <Field
-            name="name"
+          <NameField
             label="Your name"
-            required
             value={fields.name}
             problem={problems.owner_name}
-            attributes={{ maxlength: "200", autocomplete: "name" }}
+            autocomplete="name"
           />
-          <Field
-            name="email"
-            label="E-mail"
-            type="email"
-            required
+          <EmailField
             value={fields.email}
             problem={problems.owner_email}
             hint="You sign in with it."
-            attributes={{ maxlength: "254", autocomplete: "username" }}
+            autocomplete="username"
           />
-          <Field
-            name="password"
-            label="Password"
-            type="password"
-            required
+          <NewPasswordField
             problem={problems.owner_password}
             hint="At least 12 characters, and hard to guess: several words that have nothing to do with you or each other."
-            attributes={{
-              minlength: `${PASSWORD_LENGTH_MIN}`,
-              maxlength: `${PASSWORD_LENGTH_MAX}`,
-              autocomplete: "new-password",
-            }}
           />
           <button type="submit" class="primary wide">
             Make the organisation

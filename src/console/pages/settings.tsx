@@ -177,8 +177,12 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
         person signs. While it is set, assets other than USDC are refused.
       </p>
       {isOwner ? (
-        <Form by={visit} action="/console/settings/passkey-threshold" label="Passkey threshold">
-          {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
+        <Form
+          by={visit}
+          action="/console/settings/passkey-threshold"
+          label="Passkey threshold"
+          problem={problems[""]}
+        >
           <Field
             name="amount"
             label="Amount in USDC"

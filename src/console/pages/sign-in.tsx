@@ -6,7 +6,8 @@ import { signOut as endSignIn, signIn as signInPerson } from "../../services/aut
 import { switchMode as switchModeOf } from "../../services/auth/switch-mode.ts";
 import { Alone } from "../frame.tsx";
 import { Notice } from "../parts/blocks.tsx";
-import { Choose, Field } from "../parts/forms.tsx";
+import { Choose } from "../parts/forms.tsx";
+import { EmailField, PasswordField } from "../parts/name-fields.tsx";
 import type { Asked, Page, Redirect, Submission } from "../route.ts";
 import { isTheme, THEME_COOKIE } from "../theme.ts";
 
@@ -28,21 +29,8 @@ const signInPage = (next: string, tried: Tried | null, status = 200): Page => ({
       <p class="notice problem" role="alert" data-problem hidden />
       <form method="post" action="/console/sign-in" class="form" data-sign-in>
         <input type="hidden" name="next" value={next} />
-        <Field
-          name="email"
-          label="E-mail"
-          type="email"
-          required
-          value={tried?.email ?? ""}
-          attributes={{ autocomplete: "username webauthn", maxlength: "254" }}
-        />
-        <Field
-          name="password"
-          label="Password"
-          type="password"
-          required
-          attributes={{ autocomplete: "current-password", maxlength: "256" }}
-        />
+        <EmailField value={tried?.email ?? ""} autocomplete="username webauthn" />
+        <PasswordField />
         <Choose
           name="mode"
           label="Mode"

@@ -18,6 +18,7 @@ import { ClauseHead } from "../parts/clause-tabs.tsx";
 import { Seen } from "../parts/evidence.tsx";
 import { Id, Sentence, Text, Time } from "../parts/figures.tsx";
 import { Area, Choose, Field, Form, type Problems } from "../parts/forms.tsx";
+import { NameField } from "../parts/name-fields.tsx";
 import type { Submission, Visit } from "../route.ts";
 
 /** Verifiers: clauses that are saved under a name, so that warrants can refer to them. */
@@ -164,8 +165,12 @@ function newVerifierPage(visit: Visit, fields: Fields, refusal: Refusal | null) 
           <Card>
             <KindForm kind={kind} name={fields.name ?? ""} />
             <div id="clause">
-              <Form by={visit} action="/console/verifiers" label="Save a clause">
-                {isElsewhere ? <Notice kind="problem">{refusal.message}</Notice> : null}
+              <Form
+                by={visit}
+                action="/console/verifiers"
+                label="Save a clause"
+                problem={isElsewhere ? refusal.message : undefined}
+              >
                 <input type="hidden" name="type" value={kind} />
                 {clauseFieldsOf(kind).map((field) => (
                   <ConfigField
@@ -174,15 +179,7 @@ function newVerifierPage(visit: Visit, fields: Fields, refusal: Refusal | null) 
                     problem={problems[`config.${field.name}`]}
                   />
                 ))}
-                <Field
-                  name="name"
-                  label="Name"
-                  required
-                  value={fields.name}
-                  problem={problems.name}
-                  hint="What people choose it by."
-                  attributes={{ maxlength: "200", autocomplete: "off" }}
-                />
+                <NameField value={fields.name} problem={problems.name} hint="What people choose it by." />
                 <button type="submit" class="primary">
                   Save the clause
                 </button>
@@ -199,7 +196,7 @@ function newVerifierPage(visit: Visit, fields: Fields, refusal: Refusal | null) 
 /** Each kind has fields of its own: another choice shows them, at once where the script runs. */
 const KindForm = ({ kind, name }: { kind: ClauseKind; name: string }) => (
   <form
-    class="inline"
+    class="inline at-each-change"
     method="get"
     action={NEW}
     aria-label="Kind"

@@ -65,7 +65,7 @@ async function warrantPage(visit: Visit<OfWarrant>, problem: { url: string; refu
             <div id="seen" class="stack" data-live={warrant.id}>
               <Card
                 title="What was promised"
-                aside={<span class="quiet">{warrant.spec.clauses.length} clauses</span>}
+                aside={<span class="quiet">{clausesWords(warrant.spec.clauses.length)}</span>}
               >
                 <Clauses clauses={warrant.spec.clauses} check={newest} />
               </Card>
@@ -98,6 +98,8 @@ async function warrantPage(visit: Visit<OfWarrant>, problem: { url: string; refu
     ),
   } as const;
 }
+
+const clausesWords = (count: number): string => (count === 1 ? "1 clause" : `${count} clauses`);
 
 const DECISION_WORDS = { release: "Release", partial_release: "Release a part", refund: "Refund" } as const;
 

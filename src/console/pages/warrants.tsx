@@ -10,7 +10,8 @@ import {
   listWarrantsForPeople,
 } from "../../services/console/warrant-list.ts";
 import { Card, Empty, Head, Pager, Table } from "../parts/blocks.tsx";
-import { Amount, STATE_WORDS, StateBadge, Text, Time } from "../parts/figures.tsx";
+import { choicesOf } from "../parts/choices.ts";
+import { Amount, Line, STATE_WORDS, StateBadge, Time } from "../parts/figures.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Choose, Field } from "../parts/forms.tsx";
 import type { Visit } from "../route.ts";
@@ -84,7 +85,7 @@ export async function showWarrants(visit: Visit) {
 const ANY = { value: "", words: "Any" };
 
 const WarrantFilters = ({ asked, agents }: { asked: ListAsked; agents: readonly AgentName[] }) => (
-  <Filters path="/console/warrants">
+  <Filters path="/console/warrants" typed="q">
     <Field
       name="q"
       label="Search"
@@ -102,7 +103,7 @@ const WarrantFilters = ({ asked, agents }: { asked: ListAsked; agents: readonly 
       name="agent"
       label="Agent"
       value={asked.agentId ?? ""}
-      choices={[ANY, ...agents.slice(0, 200).map(({ id, name }) => ({ value: id, words: name }))]}
+      choices={choicesOf(agents, ANY.words, asked.agentId)}
     />
     <Choose
       name="sort"
@@ -136,6 +137,7 @@ const Results = ({ asked, page, agents, mayOpen }: ResultsProps) => {
         label="Warrants"
         columns={["Payee", "Amount", "State", "Deadline", "Agent", "Opened"]}
         wide={["Agent", "Opened"]}
+        numbers={["Amount"]}
         rows={warrants.map((warrant) => rowOf(warrant, names))}
       />
       <Pager newer={newerPath(asked, page)} older={olderPath(asked, page)} />
@@ -145,7 +147,7 @@ const Results = ({ asked, page, agents, mayOpen }: ResultsProps) => {
 
 const rowOf = (warrant: Warrant, names: ReadonlyMap<string, string>) => [
   <a href={`/console/warrants/${warrant.id}`}>
-    <Text of={warrant.payee.slice(0, 80)} />
+    <Line of={warrant.payee} />
   </a>,
   <Amount of={warrant.amount} asset={warrant.asset} />,
   <StateBadge state={warrant.state} />,
@@ -153,7 +155,7 @@ const rowOf = (warrant: Warrant, names: ReadonlyMap<string, string>) => [
   warrant.agentId === null ? (
     <span class="quiet">none</span>
   ) : (
-    <Text of={names.get(warrant.agentId) ?? warrant.agentId} />
+    <Line of={names.get(warrant.agentId) ?? warrant.agentId} />
   ),
   <Time at={warrant.openedAt} />,
 ];

@@ -6,7 +6,7 @@ import type { Mode } from "../../core/roles.ts";
 import { type BackTest, FLIPS_LISTED } from "../../services/console/back-test.ts";
 import { outcomeWords } from "./bands.tsx";
 import { Card, Empty, Table } from "./blocks.tsx";
-import { Amount, StateBadge, Text } from "./figures.tsx";
+import { Amount, Line, StateBadge, Text } from "./figures.tsx";
 import type { Markup } from "./markup.ts";
 
 /** What a back-test has found: how many checks would flip, how much more is released, and each of them. */
@@ -90,9 +90,10 @@ const Flips = ({ flips }: { flips: readonly Flip[] }) => (
   <Table
     label="What would flip"
     columns={["Warrant", "Amount", "Decided", "By the draft", "Released", "Today"]}
+    numbers={["Amount", "Released"]}
     rows={flips.map(({ check, before, after }) => [
       <a href={`/console/warrants/${check.warrantId}`}>
-        <Text of={check.payee.slice(0, 80)} />
+        <Line of={check.payee} />
       </a>,
       <Amount of={check.amount} asset={check.asset} />,
       outcomeWords(before.outcome, before.releasedBps),

@@ -1,8 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { scaleLinear } from "d3-scale";
-import type { Agent } from "../../core/agent.ts";
 import type { Decided } from "../../core/back-test.ts";
-import { printable } from "../../core/hidden-characters.ts";
 import { type Band, type PolicyRules, paidBpsOf } from "../../core/policy.ts";
 import {
   type Always,
@@ -15,7 +13,6 @@ import {
 } from "../../core/policy-spans.ts";
 import { Table } from "./blocks.tsx";
 import { Amount, percent, Reason, Text } from "./figures.tsx";
-import type { Choice } from "./forms.tsx";
 import type { Markup } from "./markup.ts";
 
 /** The bands of a policy: as a picture on a line from 0 to 1, in words, and beside those of another version. */
@@ -210,11 +207,3 @@ export const Changes = ({ of }: { of: PolicyChanges }) => {
   ];
   return <Table label="What changes" columns={["Where", "Before and after"]} rows={rows} />;
 };
-
-const AGENTS_OFFERED = 200;
-
-/** The organisation or one of its agents. */
-export const forWhomChoices = (agents: readonly Pick<Agent, "id" | "name">[]): readonly Choice[] => [
-  { value: "", words: "The whole organisation" },
-  ...agents.slice(0, AGENTS_OFFERED).map(({ id, name }) => ({ value: id, words: printable(name) })),
-];

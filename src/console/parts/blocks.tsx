@@ -54,42 +54,50 @@ export const Empty = ({ title, children }: PropsWithChildren<{ title: string }>)
  * A table whose rows become cards on a phone: each cell carries the name of its column.
  *
  * @param wide the columns that a phone has no place for
+ * @param numbers the columns that are compared digit by digit
  */
 export const Table = ({
   label,
   columns,
   rows,
   wide = [],
+  numbers = [],
 }: {
   label: string;
   columns: readonly string[];
   wide?: readonly string[];
+  numbers?: readonly string[];
   rows: readonly (readonly Markup[])[];
-}) => (
-  <table class="table" aria-label={label}>
-    <thead>
-      <tr>
-        {columns.map((column) => (
-          <th scope="col">{column}</th>
-        ))}
-      </tr>
-    </thead>
-    <tbody>
-      {rows.map((cells) => (
+}) => {
+  const classOf = (column = "") =>
+    [wide.includes(column) ? "wide-only" : "", numbers.includes(column) ? "number" : ""]
+      .filter(Boolean)
+      .join(" ") || undefined;
+  return (
+    <table class="table" aria-label={label}>
+      <thead>
         <tr>
-          {cells.map((cell, index) => (
-            <td
-              data-label={columns[index]}
-              class={wide.includes(columns[index] ?? "") ? "wide-only" : undefined}
-            >
-              {cell}
-            </td>
+          {columns.map((column) => (
+            <th scope="col" class={classOf(column)}>
+              {column}
+            </th>
           ))}
         </tr>
-      ))}
-    </tbody>
-  </table>
-);
+      </thead>
+      <tbody>
+        {rows.map((cells) => (
+          <tr>
+            {cells.map((cell, index) => (
+              <td data-label={columns[index]} class={classOf(columns[index])}>
+                {cell}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+};
 
 /** Names and values, one under the other. */
 export const Facts = ({ of }: { of: readonly (readonly [name: string, value: Markup])[] }) => (

@@ -9,10 +9,27 @@ import type { State } from "../../core/warrant.ts";
 /** Text that others wrote: hidden characters are written out, and it is isolated from the direction of the text around it. */
 export const Text = ({ of }: { of: string }) => <bdi>{printable(of)}</bdi>;
 
+/** The same on one line, as in a table: what does not fit is cut. The script shows it on hover. */
+export const Line = ({ of }: { of: string }) => <bdi class="line">{printable(of)}</bdi>;
+
+type AmountProps = { of: bigint; asset: string };
+
+/** Between the digits and the asset. */
+const LAST_SPACE = / (?=[^ ]+$)/;
+const exactly = ({ of, asset }: AmountProps): string => `${of} in the smallest unit of ${asset}`;
+
 /** An amount in units. On hover it says the exact digits, as the API has them. */
-export const Amount = ({ of, asset }: { of: bigint; asset: string }) => (
-  <span class="amount" title={`${of} in the smallest unit of ${asset}`}>
-    {displayAmount(of, asset).replace(/ (?=[^ ]+$)/, "\u00a0")}
+export const Amount = ({ of, asset }: AmountProps) => (
+  <span class="amount" title={exactly({ of, asset })}>
+    {displayAmount(of, asset).replace(LAST_SPACE, "\u00a0")}
+  </span>
+);
+
+/** The same as a figure that stands alone: its digits are large, and its asset is not. */
+export const BigAmount = ({ of, asset }: AmountProps) => (
+  <span class="amount big" title={exactly({ of, asset })}>
+    {displayAmount(of, asset).split(LAST_SPACE)[0]}
+    <small>{`\u00a0${asset}`}</small>
   </span>
 );
 

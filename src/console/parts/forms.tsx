@@ -4,6 +4,7 @@ import type { Mode } from "../../core/roles.ts";
 import { newToken } from "../../services/auth/tokens.ts";
 import type { Context } from "../../services/context.ts";
 import { MODE_FIELD } from "../mode-field.ts";
+import { Notice } from "./blocks.tsx";
 import type { Markup } from "./markup.ts";
 
 /** Forms and their fields. */
@@ -19,14 +20,17 @@ type FormProps = PropsWithChildren<{
   readonly action: string;
   readonly class?: string;
   readonly label?: string;
+  /** What is wrong with the whole of it; what is wrong in a field is said beside the field. */
+  readonly problem?: string | undefined;
   readonly attributes?: Readonly<Record<string, string>>;
 }>;
 
 /** A form, with the Idempotency-Key that it is sent with however often, and the mode that it was made in. */
-export const Form = ({ by, action, children, label, attributes, ...own }: FormProps) => (
+export const Form = ({ by, action, children, label, problem, attributes, ...own }: FormProps) => (
   <form method="post" action={action} class={own.class ?? "form"} aria-label={label} {...attributes}>
     <input type="hidden" name="_key" value={newToken(by.ctx)} />
     <input type="hidden" name={MODE_FIELD} value={by.caller.mode} />
+    {problem ? <Notice kind="problem">{problem}</Notice> : null}
     {children}
   </form>
 );
@@ -34,7 +38,7 @@ export const Form = ({ by, action, children, label, attributes, ...own }: FormPr
 /** What is wrong in a field, by the field's name. */
 export type Problems = Readonly<Record<string, string>>;
 
-type FieldProps = {
+export type FieldProps = {
   readonly name: string;
   readonly label: string;
   readonly value?: string | undefined;

@@ -1,10 +1,11 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal } from "../../../core/errors.ts";
+import { roleIsAtLeast } from "../../../core/roles.ts";
 import { STATES } from "../../../core/warrant.ts";
 import { type AgentDetail, readAgentDetail, type StatusChange } from "../../../services/console/agents.ts";
 import { warrantsOf } from "../../../services/live/heard.ts";
 import { Card, Empty, Facts, Head, Notice, Table, UndoLink } from "../../parts/blocks.tsx";
-import { Amount, Id, STATE_WORDS, StateBadge, Text, Time } from "../../parts/figures.tsx";
+import { Amount, Id, Line, STATE_WORDS, StateBadge, Text, Time } from "../../parts/figures.tsx";
 import { Gauge } from "../../parts/gauge.tsx";
 import type { Visit } from "../../route.ts";
 import { Gauges, Limits } from "./budget.tsx";
@@ -89,6 +90,11 @@ const CHANGE_WORDS = { pause: "Pause", activate: "Activate", kill: "Kill" } as c
 
 const Actions = ({ visit, detail: { agent } }: { visit: Visit; detail: AgentDetail }) => (
   <>
+    {agent.status === "active" && roleIsAtLeast(visit.caller.role, "operator") ? (
+      <a class="button" href={`/console/warrants/new?agent=${agent.id}`}>
+        Open a warrant
+      </a>
+    ) : null}
     {mayManage(visit.caller) ? (
       <a class="button" href={`/console/agents/${agent.id}/edit`} data-dialog>
         Change
@@ -201,9 +207,10 @@ const WarrantsCard = ({ detail: { agent, warrants } }: { detail: AgentDetail }) 
       <Table
         label="Latest warrants"
         columns={["Payee", "Amount", "State", "Opened"]}
+        numbers={["Amount"]}
         rows={warrants.map((warrant) => [
           <a href={`/console/warrants/${warrant.id}`}>
-            <Text of={warrant.payee.slice(0, 80)} />
+            <Line of={warrant.payee} />
           </a>,
           <Amount of={warrant.amount} asset={warrant.asset} />,
           <StateBadge state={warrant.state} />,

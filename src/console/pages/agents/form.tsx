@@ -8,9 +8,10 @@ import {
   wasField,
 } from "../../../services/console/agent-input.ts";
 import { readAgent } from "../../../services/console/agents.ts";
-import { Card, Head, Notice } from "../../parts/blocks.tsx";
+import { Card, Head } from "../../parts/blocks.tsx";
 import { Confirmation } from "../../parts/confirmation.tsx";
 import { Choose, Field, Form, type Problems } from "../../parts/forms.tsx";
+import { NameField } from "../../parts/name-fields.tsx";
 import { problemsOf } from "../../problems.ts";
 import type { Submission, Visit } from "../../route.ts";
 import type { OfId } from "./words.tsx";
@@ -35,7 +36,7 @@ const newAgentPage = (visit: Visit, fields: Fields, refusal: Refusal | null) => 
         />
         <div class="columns">
           <Card>
-            <Form by={visit} action="/console/agents/new" label="Make an agent">
+            <Form by={visit} action="/console/agents/new" label="Make an agent" problem={problems[""]}>
               <AgentFields fields={fields} problems={problems} />
               <Field
                 name="did_key"
@@ -71,16 +72,7 @@ const MUST_BE_NAMED = [
 /** The fields that the agent's whole life has. */
 const AgentFields = ({ fields, problems }: { fields: Fields; problems: Problems }) => (
   <>
-    {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
-    <Field
-      name="name"
-      label="Name"
-      required
-      value={fields.name}
-      problem={problems.name}
-      hint="As you will find it in lists."
-      attributes={{ maxlength: "200", autocomplete: "off" }}
-    />
+    <NameField value={fields.name} problem={problems.name} hint="As you will find it in lists." />
     <Field
       name="failure_budget"
       label="Failures in a row"
@@ -126,20 +118,23 @@ async function editPage(visit: Visit<OfId>, tried: { fields: Fields; refusal: Re
   };
   // What was sent is compared with how the form was opened first.
   const was = (name: string) => tried?.fields[wasField(name)] ?? now[name];
+  const problems = tried ? problemsOf(tried.refusal, FIELDS) : {};
   return {
     title: `Change ${agent.name}`,
     section: "agents",
     status: tried ? statusOf(tried.refusal.refused) : 200,
     content: (
       <Confirmation title="Change the agent" back={`/console/agents/${agent.id}`}>
-        <Form by={visit} action={`/console/agents/${agent.id}/edit`} label="Change the agent">
+        <Form
+          by={visit}
+          action={`/console/agents/${agent.id}/edit`}
+          label="Change the agent"
+          problem={problems[""]}
+        >
           {Object.keys(now).map((name) => (
             <input type="hidden" name={wasField(name)} value={was(name)} />
           ))}
-          <AgentFields
-            fields={tried?.fields ?? now}
-            problems={tried ? problemsOf(tried.refusal, FIELDS) : {}}
-          />
+          <AgentFields fields={tried?.fields ?? now} problems={problems} />
           <p class="hint">
             Failures in a row so far: {agent.failureCount}. A budget that they reach pauses it at once.
           </p>

@@ -8,7 +8,7 @@ import {
   listAgentsForPeople,
 } from "../../../services/console/agents.ts";
 import { Card, Empty, Head, Pager, Table } from "../../parts/blocks.tsx";
-import { Text } from "../../parts/figures.tsx";
+import { Line } from "../../parts/figures.tsx";
 import { Filters } from "../../parts/filters.tsx";
 import { Choose, Field } from "../../parts/forms.tsx";
 import type { Visit } from "../../route.ts";
@@ -72,7 +72,7 @@ const STATUSES = [
 ];
 
 const AgentFilters = ({ asked }: { asked: AgentsAsked }) => (
-  <Filters path="/console/agents" class="filters few">
+  <Filters path="/console/agents" typed="q">
     <Field
       name="q"
       label="Search"
@@ -101,6 +101,7 @@ const Results = ({ asked, page, mayCreate, mode }: ResultsProps) => {
       <Table
         label="Agents"
         columns={["Agent", "Status", "Budget", "Failures", "Warrants"]}
+        numbers={["Failures", "Warrants"]}
         rows={rows.map(rowOf)}
       />
       <Pager newer={newerPath(asked, page)} older={olderPath(asked, page)} />
@@ -110,7 +111,7 @@ const Results = ({ asked, page, mayCreate, mode }: ResultsProps) => {
 
 const rowOf = ({ agent, budget, counts }: ListedAgent) => [
   <a href={`/console/agents/${agent.id}`}>
-    <Text of={agent.name} />
+    <Line of={agent.name} />
   </a>,
   <StatusBadge status={agent.status} />,
   <BudgetCell budget={budget} />,

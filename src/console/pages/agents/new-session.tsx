@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, statusOf } from "../../../core/errors.ts";
 import { createSession } from "../../../services/admin/sessions.ts";
 import { type Fields, LIFETIMES, readSessionLimits, unitsOf } from "../../../services/console/agent-input.ts";
 import { type Budget, type ListedAgent, readAgent } from "../../../services/console/agents.ts";
-import { Card, Head, Notice } from "../../parts/blocks.tsx";
+import { Card, Head } from "../../parts/blocks.tsx";
 import { Area, Choose, Field, Form, type Problems } from "../../parts/forms.tsx";
 import { problemsOf } from "../../problems.ts";
 import type { Submission, Visit } from "../../route.ts";
@@ -22,6 +22,7 @@ async function newSessionPage(visit: Visit<OfId>, tried: { fields: Fields; refus
   const found = await readAgent(visit.ctx, visit.caller, visit.params.id);
   if (isRefusal(found)) return found;
   const { agent, budget } = found;
+  const problems = tried ? problemsOf(tried.refusal, FIELDS) : {};
   return {
     title: `A budget for ${agent.name}`,
     section: "agents",
@@ -38,11 +39,13 @@ async function newSessionPage(visit: Visit<OfId>, tried: { fields: Fields; refus
         />
         <div class="columns">
           <Card>
-            <Form by={visit} action={`/console/agents/${agent.id}/sessions/new`} label="A new spend session">
-              <SessionFields
-                fields={tried?.fields ?? fieldsOf(found)}
-                problems={tried ? problemsOf(tried.refusal, FIELDS) : {}}
-              />
+            <Form
+              by={visit}
+              action={`/console/agents/${agent.id}/sessions/new`}
+              label="A new spend session"
+              problem={problems[""]}
+            >
+              <SessionFields fields={tried?.fields ?? fieldsOf(found)} problems={problems} />
               <button type="submit" class="primary">
                 Give it this budget
               </button>
@@ -116,7 +119,6 @@ const SessionFields = ({ fields, problems }: FieldsProps) => {
   );
   return (
     <>
-      {problems[""] ? <Notice kind="problem">{problems[""]}</Notice> : null}
       <div class="pair">
         {amount(
           "amount_ceiling",

@@ -43,6 +43,7 @@ export async function showSessions(visit: Visit<OfId>) {
               <Table
                 label="Spend sessions"
                 columns={["Made", "State", "Held or paid", "Warrants"]}
+                numbers={["Warrants"]}
                 rows={page.rows.map(rowOf)}
               />
             )}

@@ -17,7 +17,8 @@ import {
   readEndpoints,
 } from "../../../services/console/webhooks.ts";
 import { Card, Empty, Facts, Head, Notice, Pager, Table } from "../../parts/blocks.tsx";
-import { Id, Text, Time } from "../../parts/figures.tsx";
+import { Id, Line, Text, Time } from "../../parts/figures.tsx";
+import { Filters } from "../../parts/filters.tsx";
 import { Choose, Form } from "../../parts/forms.tsx";
 import type { Submission, Visit } from "../../route.ts";
 
@@ -56,13 +57,14 @@ export const DeliveryTable = ({
       label="Deliveries"
       columns={["Event", "Status", "Answer", "Made", "Attempts", ...(urls ? ["Endpoint"] : [])]}
       wide={["Attempts", "Endpoint"]}
+      numbers={["Attempts"]}
       rows={of.map((delivery) => [
         <a href={`/console/deliveries/${delivery.id}`}>{delivery.event}</a>,
         <StatusBadge of={delivery.status} />,
         answerWords(delivery),
         <Time at={delivery.createdAt} />,
         String(delivery.attempts),
-        ...(urls ? [<Text of={urls.get(delivery.webhookId) ?? delivery.webhookId} />] : []),
+        ...(urls ? [<Line of={urls.get(delivery.webhookId) ?? delivery.webhookId} />] : []),
       ])}
     />
   );
@@ -107,7 +109,7 @@ export async function showDeliveries(visit: Visit) {
           }
         />
         <Card>
-          <Filters asked={asked} endpoints={endpoints} />
+          <DeliveryFilters asked={asked} endpoints={endpoints} />
           <div id="results" data-live={asked.olderThan === null ? "deliveries" : undefined}>
             {page.deliveries.length === 0 && page.next === null ? (
               <Nothing asked={asked} />
@@ -134,19 +136,14 @@ export async function showDeliveries(visit: Visit) {
 
 const ANY = { value: "", words: "Any" };
 
-const Filters = ({ asked, endpoints }: { asked: DeliveriesAsked; endpoints: readonly WebhookEndpoint[] }) => (
-  <form
-    class="filters"
-    method="get"
-    action="/console/deliveries"
-    aria-label="Filters"
-    hx-get="/console/deliveries"
-    hx-trigger="change"
-    hx-target="#results"
-    hx-select="#results"
-    hx-swap="outerHTML"
-    hx-push-url="true"
-  >
+const DeliveryFilters = ({
+  asked,
+  endpoints,
+}: {
+  asked: DeliveriesAsked;
+  endpoints: readonly WebhookEndpoint[];
+}) => (
+  <Filters path="/console/deliveries">
     <Choose
       name="endpoint"
       label="Endpoint"
@@ -165,8 +162,7 @@ const Filters = ({ asked, endpoints }: { asked: DeliveriesAsked; endpoints: read
       value={asked.event ?? ""}
       choices={[ANY, ...EVENT_TYPES.map((value) => ({ value, words: value }))]}
     />
-    <button type="submit">Show</button>
-  </form>
+  </Filters>
 );
 
 const Nothing = ({ asked: { webhookId, status, event } }: { asked: DeliveriesAsked }) =>

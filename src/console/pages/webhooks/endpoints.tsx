@@ -5,7 +5,7 @@ import type { WebhookEndpoint } from "../../../core/webhook.ts";
 import { createWebhook } from "../../../services/admin/webhooks.ts";
 import { readDeliveries, readEndpoint, readEndpoints } from "../../../services/console/webhooks.ts";
 import { Card, Empty, Facts, Head, Notice, Table } from "../../parts/blocks.tsx";
-import { Text, Time } from "../../parts/figures.tsx";
+import { Line, Text, Time } from "../../parts/figures.tsx";
 import { Field, Form } from "../../parts/forms.tsx";
 import { Secret } from "../../parts/secret.tsx";
 import type { Submission, Visit } from "../../route.ts";
@@ -85,7 +85,7 @@ const Endpoints = ({ of }: { of: readonly WebhookEndpoint[] }) => (
     wide={["Added"]}
     rows={of.map((endpoint) => [
       <a href={`/console/webhooks/${endpoint.id}`}>
-        <Text of={endpoint.url} />
+        <Line of={endpoint.url} />
       </a>,
       <EndpointBadge of={endpoint} />,
       eventsOf(endpoint),
