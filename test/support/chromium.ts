@@ -1,14 +1,14 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import axe from "axe-core";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 /** Headless Chromium for the tests of pages. */
 
 const STEP_MS = 30_000;
 /** How long a test of pages may take. */
 export const WALK_MS = 240_000;
-const PHONE = { width: 390, height: 844 };
+export const PHONE = { width: 390, height: 844 };
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 
@@ -19,7 +19,7 @@ export async function openChromium(problems: string[]) {
     args: ["--no-sandbox"],
   });
   return {
-    openPage: () => openPage(browser, problems),
+    openPage: (options: BrowserContextOptions = {}) => openPage(browser, problems, options),
     openWithoutScript: () => openWithoutScript(browser),
     close: () => browser.close(),
   };
@@ -32,8 +32,9 @@ async function openWithoutScript(browser: Browser): Promise<Page> {
 }
 
 /** A page whose authenticator holds passkeys. */
-async function openPage(browser: Browser, problems: string[]): Promise<Page> {
-  const opened = await (await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Berlin" })).newPage();
+async function openPage(browser: Browser, problems: string[], options: BrowserContextOptions): Promise<Page> {
+  const reader = { locale: "en-GB", timezoneId: "Europe/Berlin", ...options };
+  const opened = await (await browser.newContext(reader)).newPage();
   opened.setDefaultTimeout(STEP_MS);
   opened.on("pageerror", (error) => problems.push(error.message));
   opened.on("console", (message) => {
