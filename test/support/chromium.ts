@@ -9,6 +9,8 @@ const STEP_MS = 30_000;
 /** How long a test of pages may take. */
 export const WALK_MS = 240_000;
 export const PHONE = { width: 390, height: 844 };
+/** What Chromium says when it shows a page without the transition that leads to it; nothing has failed then. */
+const LEFT_OUT = /^Transition was (aborted|skipped)/;
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 
@@ -36,7 +38,9 @@ async function openPage(browser: Browser, problems: string[], options: BrowserCo
   const reader = { locale: "en-GB", timezoneId: "Europe/Berlin", ...options };
   const opened = await (await browser.newContext(reader)).newPage();
   opened.setDefaultTimeout(STEP_MS);
-  opened.on("pageerror", (error) => problems.push(error.message));
+  opened.on("pageerror", ({ message }) => {
+    if (!LEFT_OUT.test(message)) problems.push(`${opened.url()}: ${message}`);
+  });
   opened.on("console", (message) => {
     if (message.type() === "error" && message.text().includes("Content Security Policy"))
       problems.push(message.text());

@@ -40,6 +40,8 @@ export function addressesOf(path: string, things: Things): readonly string[] {
     if (path.includes(`:${name}`))
       addresses = addresses.flatMap((address) => choices.map((one) => address.replace(`:${name}`, one)));
   }
+  if (path === "/console/money/deposit")
+    addresses = [...addresses, `${path}?amount=1&asset=USDC&reference=asked`];
   if (addresses.length === 0) throw new Error(`nothing stands for the :id of ${path}: give it to Things`);
   return addresses;
 }
@@ -121,7 +123,7 @@ const formsOfAdministration = (things: Things): Readonly<Record<string, Sent>> =
   "POST /console/webhooks/new": {
     to: "/console/webhooks/new",
     fields: { url: things.receiver, "event_warrant.refunded": "on" },
-    answers: 200,
+    answers: 201,
   },
   "POST /console/deliveries/:id/redeliver": {
     to: `/console/deliveries/${things.deliveries.delivered}/redeliver`,
@@ -149,13 +151,13 @@ const formsOfAdministration = (things: Things): Readonly<Record<string, Sent>> =
     to: "/console/money/deposit",
     fields: { amount: "1000000", asset: "USDC", reference: "by hand" },
   },
+  "POST /console/welcome": { to: "/console/welcome", fields: {}, answers: 200 },
   "POST /console/settings/receipt-specs": { to: "/console/settings/receipt-specs", fields: { to: "on" } },
   "POST /console/settings/kill-switch/:state": { to: "/console/settings/kill-switch/on", fields: {} },
   "POST /console/settings/passkey-threshold": {
     to: "/console/settings/passkey-threshold",
     fields: { amount: "4.99" },
   },
-  "POST /console/welcome": { to: "/console/welcome", fields: {}, answers: 200 },
 });
 
 const formsOfAgents = ({ agents, keys, sessions }: Things): Readonly<Record<string, Sent>> => ({
@@ -212,12 +214,12 @@ const formsOfPeople = ({ people, password }: Things): Readonly<Record<string, Se
     // There is none.
     answers: 303,
   },
+  "POST /console/sign-out": { to: "/console/sign-out", fields: {} },
+  "POST /console/account/sign-out": { to: "/console/account/sign-out", fields: {} },
   "POST /console/account/password": {
     to: "/console/account/password",
     fields: { current_password: password, new_password: `${password} again` },
   },
-  "POST /console/sign-out": { to: "/console/sign-out", fields: {} },
-  "POST /console/account/sign-out": { to: "/console/account/sign-out", fields: {} },
   // The owner is asked for a passkey from then on.
   "POST /console/settings/second-factor": {
     to: "/console/settings/second-factor",

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Json } from "./client.ts";
@@ -18,6 +18,8 @@ export type Installation = {
   /** The object that a command prints with `--json`. */
   json(...args: readonly string[]): Promise<Json>;
   serve(): Promise<RunningServer>;
+  /** What its servers have logged. */
+  logged(): string;
   /** Kills the servers, and removes the folder. */
   remove(): Promise<void>;
 };
@@ -57,11 +59,12 @@ export function install(settings: Readonly<Record<string, string>>): Installatio
     json: async (...args) => JSON.parse(await run(...args, "--json")),
     async serve() {
       const server = Bun.spawn([EXECUTABLE, "serve"], {
-        ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "inherit" },
+        ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: openSync(join(root, "log"), "a") },
       });
       servers.push(server);
       return ready(server);
     },
+    logged: () => readFileSync(join(root, "log"), "utf8"),
     async remove() {
       for (const server of servers) server.kill("SIGKILL");
       await Promise.all(servers.map(({ exited }) => exited));
@@ -71,7 +74,7 @@ export function install(settings: Readonly<Record<string, string>>): Installatio
 }
 
 /** Reads what a server prints until it says where it listens, and goes on reading. */
-async function ready(server: Bun.Subprocess<"ignore", "pipe", "inherit">): Promise<RunningServer> {
+async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<RunningServer> {
   let said = "";
   const listens = Promise.withResolvers<string>();
   void (async () => {
