@@ -8,7 +8,7 @@ import type { Locator, Page } from "playwright-core";
 import { consoleRoutes } from "../../src/console/routes.ts";
 import { ROLES, type Role, roleIsAtLeast } from "../../src/core/roles.ts";
 import { type AllRowsReader, openAllRows } from "../support/all-rows.ts";
-import { openChromium, PHONE, WALK_MS } from "../support/chromium.ts";
+import { openChromium, PHONE, signIn, WALK_MS } from "../support/chromium.ts";
 import { type Client, type Credentials, createClient, type Json } from "../support/client.ts";
 import { openConsole } from "../support/console.ts";
 import { ROLE_OF } from "../support/console-roles.ts";
@@ -72,14 +72,6 @@ const pathOf = (page: Page) => new URL(page.url()).pathname;
 const idIn = (page: Page) => pathOf(page).split("/").at(-1)!;
 const bearer = (secret: string): Credentials => ({ Authorization: `Bearer ${secret}` });
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
-
-async function signIn(at: Page, email: string, password = PASSWORD, next = "/console"): Promise<void> {
-  await at.goto(`${base}/console/sign-in?next=${encodeURIComponent(next)}`);
-  await at.fill("#email", email);
-  await at.fill("#password", password);
-  await at.click("button[type=submit]");
-  await at.waitForURL(base + next);
-}
 
 /** The cookie of who is signed in on a page, for requests by hand. */
 async function cookieOf(page: Page): Promise<Credentials> {
@@ -199,8 +191,7 @@ async function moneyComesIn() {
   await ada.goto(`${base}/console`);
   await ada.click("button:has-text('Live')");
   await ada.getByText("There is no money yet").waitFor();
-  await ada.click("nav >> text=Money");
-  await ada.click("text=Record a deposit");
+  await ada.click("text=Record the first deposit");
   await ada.fill("#amount", "50000");
   await ada.fill("#reference", "wire 1");
   await ada.click("text=Go on");
@@ -388,7 +379,12 @@ async function somebodyIsInvitedAndDemoted() {
   await grace.fill("[name=new_password]", GRACES_PASSWORD);
   await grace.click("button:has-text('Set the password')");
   await grace.getByText("Your password is set.").waitFor();
-  await signIn(grace, "grace@example.com", GRACES_PASSWORD, "/console/warrants/new");
+  await signIn(
+    grace,
+    base,
+    { email: "grace@example.com", password: GRACES_PASSWORD },
+    "/console/warrants/new",
+  );
   const opening = {
     payee: "By Grace",
     amount: "0.5",
@@ -420,6 +416,8 @@ async function somebodyIsInvitedAndDemoted() {
 }
 
 const emailOf = (role: Role) => (role === "owner" ? "ada@example.com" : `${role}@example.com`);
+
+const credentialsOf = (role: Role) => ({ email: emailOf(role), password: PASSWORD });
 
 async function theOthersJoin() {
   for (const role of ["viewer", "operator", "admin"] as const) {
@@ -515,7 +513,7 @@ async function anAdminDecidesOnAPhone() {
 
 async function withoutAScriptAWarrantIsOpened() {
   const plain = await chromium.openWithoutScript();
-  await signIn(plain, emailOf("operator"), PASSWORD, "/console/warrants");
+  await signIn(plain, base, credentialsOf("operator"), "/console/warrants");
   await plain.getByRole("link", { name: "Open a warrant" }).click();
   await plain.fill("#payee", "Plain");
   await plain.fill("#amount", "ten");
@@ -535,7 +533,7 @@ async function withoutAScriptAWarrantIsOpened() {
 
 async function signingOutEverywhereEndsTheOtherBrowser() {
   const other = await chromium.openPage();
-  await signIn(other, emailOf("owner"));
+  await signIn(other, base, credentialsOf("owner"));
   const stream = other.waitForResponse((response) => response.url().includes("/console/events"));
   await other.goto(`${base}/console/warrants`);
   expect((await stream).status()).toBe(200);
@@ -588,6 +586,10 @@ async function thingsAreMade() {
     const { deliveries } = (await client.get("/v1/console/webhooks", { as: await cookieOf(ada) })).body;
     return deliveries.every(({ status }: Json) => status === "delivered");
   });
+  // On a busy machine the second that an evaluator has for it may be too short: then one asks again.
+  const schema = await until("the schema is saved", () =>
+    made("schemas", "create", ...ofOrganisation, "--name", "any.v1", "--schema", "{}").catch(() => null),
+  );
   things = {
     source: source.gives({ done: true }),
     receiver: receiver.url("/by-hand"),
@@ -601,9 +603,7 @@ async function thingsAreMade() {
       saved: (await client.get("/v1/console/policies", { as: await cookieOf(ada) })).body.data[0].id,
     },
     verifiers: { saved: (await made("verifiers", "create", ...ofOrganisation, ...clause)).id },
-    schemas: {
-      saved: (await made("schemas", "create", ...ofOrganisation, "--name", "any.v1", "--schema", "{}")).id,
-    },
+    schemas: { saved: schema.id },
     webhooks: { enabled: hook.data[0].id },
     deliveries: { delivered: hook.deliveries[0].id },
     purchases: { unknown: bought },
@@ -643,7 +643,7 @@ const OFFERED_ELSEWHERE = [
 async function theRoleSeesItsPages(role: Role) {
   // What a page shows is there without a script, and comes sooner.
   const page = await chromium.openWithoutScript();
-  await signIn(page, emailOf(role));
+  await signIn(page, base, credentialsOf(role));
   const offered = new Set<string>();
   const wrong: string[] = [];
   for (const { path } of pages) {
@@ -756,7 +756,10 @@ async function theSameFormsAreDoneForWhoMay() {
   for (const [line, { to, fields, answers = 303 }] of Object.entries(formsOf(things))) {
     const mode = line === "POST /console/welcome" ? "sandbox" : "live";
     const as = await signsIn(needOf(line) as Role, mode);
-    const { status, said } = await sendsForm(as, to, fields, mode);
+    const { status, said } = await until("it is not refused for want of time", async () => {
+      const answer = await sendsForm(as, to, fields, mode);
+      return !answer.said.includes("takes too long") && answer;
+    });
     expect([line, status, status === answers ? "" : said]).toEqual([line, answers, ""]);
   }
 }

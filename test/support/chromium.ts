@@ -14,17 +14,31 @@ const LEFT_OUT = /^Transition was (aborted|skipped)/;
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 
+export const launchChromium = (): Promise<Browser> =>
+  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+
 /** @param problems where what goes wrong in its pages is collected */
 export async function openChromium(problems: string[]) {
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  const browser = await launchChromium();
   return {
     openPage: (options: BrowserContextOptions = {}) => openPage(browser, problems, options),
     openWithoutScript: () => openWithoutScript(browser),
     close: () => browser.close(),
   };
+}
+
+/** Signs in by the form, and waits for the page at `next`. */
+export async function signIn(
+  at: Page,
+  base: string,
+  { email, password }: { readonly email: string; readonly password: string },
+  next = "/console",
+): Promise<void> {
+  await at.goto(`${base}/console/sign-in?next=${encodeURIComponent(next)}`);
+  await at.fill("#email", email);
+  await at.fill("#password", password);
+  await at.click("button[type=submit]");
+  await at.waitForURL(base + next);
 }
 
 async function openWithoutScript(browser: Browser): Promise<Page> {

@@ -1,5 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal } from "../../core/errors.ts";
+import { ACCESS, refuseAccess } from "../../core/roles.ts";
 import type { History, Pictures } from "../../services/console/history.ts";
 import { readOverview, type Waiting } from "../../services/console/overview.ts";
 import { Card, Empty, Head } from "../parts/blocks.tsx";
@@ -94,12 +95,14 @@ const Tile = ({ words, of, asset }: { words: string; of: bigint; asset: string }
 const NoMoney = ({ visit }: { visit: Visit }) => (
   <Card>
     <Empty title="There is no money yet">
-      <p>A warrant holds money that was funded before. On the machine itself:</p>
-      <p>
-        <code>
-          {`holdfast balances fund --organisation ${visit.caller.organisationId} --mode ${visit.caller.mode} --amount 1000000`}
-        </code>
-      </p>
+      <p>A warrant holds money that came in before.</p>
+      {refuseAccess(visit.caller, ACCESS.administer) ? (
+        <p>An admin records what comes in.</p>
+      ) : (
+        <a class="button primary" href="/console/money/deposit">
+          Record the first deposit
+        </a>
+      )}
     </Empty>
   </Card>
 );
