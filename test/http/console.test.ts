@@ -381,6 +381,8 @@ describe("a page", () => {
     const { body: rest } = await ask(`escalations?limit=3&starting_after=${page.next_cursor}`);
     // Of those that are resolved, the last comes first.
     expect(idsOf(rest)).toEqual([third!, second!, first!]);
+    const { body: resolved } = await ask(`escalations?limit=1&starting_after=resolved.${second}`);
+    expect([idsOf(resolved), resolved.has_more]).toEqual([[first!], false]);
     expect(
       (
         await service.get(`/v1/console/escalations?limit=2&starting_after=${page.next_cursor}`, {
