@@ -47,7 +47,6 @@ function enhance(root) {
   for (const form of root.querySelectorAll("[data-add-passkey]")) {
     form.hidden = !webauthn?.parseCreationOptionsFromJSON;
   }
-  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
   for (const input of root.querySelectorAll("[data-from-hash]")) takeCode(input);
   for (const input of root.querySelectorAll("[data-deadline]")) {
     const zone = input.form.elements.zone_minutes;

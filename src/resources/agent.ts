@@ -20,7 +20,7 @@ import { MODES } from "../core/roles.ts";
 import type { SpendSession } from "../core/session.ts";
 import { isoTime } from "../core/time.ts";
 import type { State } from "../core/warrant.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 import { spendSessionForm, spendSessionResource } from "./spend-session.ts";
 
 /** An agent: alone, or with its policy, session and counts. */
@@ -94,4 +94,4 @@ export const agentResource = (
   };
 };
 
-export const agentListForm = form("AgentList", () => listForm(agentForm(), {}));
+export const agentListForm = form("AgentList", () => readBackForm(agentForm(), {}));

@@ -2,7 +2,7 @@ import type { ApiKey } from "../core/api-key.ts";
 import { form, is, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
 import { MODES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 
 /** An API key without its secret. The secret is shown only once, when the key is created. */
 
@@ -32,4 +32,4 @@ export const apiKeyResource = (key: ApiKey): Wire<typeof apiKeyForm> => ({
   revoked_at: isoTimeOrNull(key.revokedAt),
 });
 
-export const apiKeyListForm = form("ApiKeyList", () => listForm(apiKeyForm(), {}));
+export const apiKeyListForm = form("ApiKeyList", () => readBackForm(apiKeyForm(), {}));

@@ -1,8 +1,6 @@
-import { Type } from "@sinclair/typebox";
 import { ADMINISTRATOR_KINDS, AUDIT_ACTIONS, type AuditEntry } from "../core/audit-entry.ts";
 import { anyObject, boolean, form, is, object, oneOf, orNull, text, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
-import { closed, id, pageLimit } from "./input.ts";
 import { listForm } from "./list.ts";
 
 /** An audit entry: who changed what, and how it was before and after. */
@@ -46,6 +44,3 @@ export const auditLogResource = (entries: readonly AuditEntry[], hasMore: boolea
   has_more: hasMore,
   next_cursor: hasMore ? (entries.at(-1)?.id ?? null) : null,
 });
-
-/** `starting_after` is the id of an entry. The page begins with the next older one. */
-export const auditLogQuery = Type.Object({ limit: pageLimit, starting_after: Type.Optional(id) }, closed);

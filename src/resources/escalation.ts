@@ -5,7 +5,7 @@ import { form, is, object, oneOf, orNull, score, share, text, time, type Wire } 
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { closed, literals, plainText, releasedBps } from "./input.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 import { warrantForm, warrantResource } from "./warrant.ts";
 
 /** An escalation, and the answer to a person's decision on it. */
@@ -46,7 +46,7 @@ export const escalationResource = (escalation: Escalation): Wire<typeof escalati
   resolved_at: isoTimeOrNull(escalation.resolvedAt),
 });
 
-export const escalationListForm = form("EscalationList", () => listForm(escalationForm(), {}));
+export const escalationListForm = form("EscalationList", () => readBackForm(escalationForm(), {}));
 
 export const resolvedEscalationForm = form("ResolvedEscalation", () =>
   object({ ...escalationForm().properties, warrant: warrantForm() }),

@@ -15,7 +15,7 @@ import {
 } from "../core/form.ts";
 import { OUTCOMES, type Policy } from "../core/policy.ts";
 import { isoTime } from "../core/time.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 
 /** A version of a policy (docs/policies, "The rules"). Its rules are answered as they were saved. */
 
@@ -61,4 +61,4 @@ export const policyResource = (policy: Policy): Wire<typeof policyForm> => ({
   created_at: isoTime(policy.createdAt),
 });
 
-export const policyListForm = form("PolicyList", () => listForm(policyForm(), {}));
+export const policyListForm = form("PolicyList", () => readBackForm(policyForm(), {}));

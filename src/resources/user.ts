@@ -2,7 +2,7 @@ import { form, is, object, oneOf, orNull, text, time, type Wire } from "../core/
 import { ROLES } from "../core/roles.ts";
 import { isoTime, isoTimeOrNull } from "../core/time.ts";
 import type { User } from "../core/user.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 
 const userForm = form("User", () =>
   object({
@@ -28,4 +28,4 @@ export const userResource = (user: User): Wire<typeof userForm> => ({
   removed_at: isoTimeOrNull(user.removedAt),
 });
 
-export const userListForm = form("UserList", () => listForm(userForm(), {}));
+export const userListForm = form("UserList", () => readBackForm(userForm(), {}));

@@ -2,7 +2,7 @@ import { CLAUSE_KINDS, clauseTemplates } from "../core/clauses/registry.ts";
 import { anyObject, arrayOf, form, is, object, oneOf, text, time, type Wire } from "../core/form.ts";
 import { isoTime } from "../core/time.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 
 /** A saved verifier, and the list of them, which also has every kind of clause. */
 
@@ -27,7 +27,7 @@ export const verifierResource = (verifier: SavedVerifier): Wire<typeof verifierF
 });
 
 export const verifierListForm = form("VerifierList", () =>
-  listForm(verifierForm(), {
+  readBackForm(verifierForm(), {
     templates: arrayOf(object({ kind: oneOf(CLAUSE_KINDS), description: text })),
   }),
 );

@@ -4,7 +4,7 @@ import { isoTime } from "../core/time.ts";
 import { EVENT_TYPES } from "../core/warrant.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import { deliveryForm, deliveryResource } from "./delivery.ts";
-import { listForm } from "./list.ts";
+import { readBackForm } from "./list.ts";
 
 /** A webhook endpoint without its signing secret, which is shown only once, when the endpoint is created. */
 
@@ -27,7 +27,7 @@ export const webhookResource = (webhook: WebhookEndpoint): Wire<typeof webhookFo
 });
 
 export const webhookListForm = form("WebhookList", () =>
-  listForm(webhookForm(), { deliveries: arrayOf(deliveryForm()) }),
+  readBackForm(webhookForm(), { deliveries: arrayOf(deliveryForm()) }),
 );
 
 export const webhookListResource = (

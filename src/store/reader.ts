@@ -56,6 +56,9 @@ export type DecidedChecks = { readonly checks: readonly DecidedCheck[]; readonly
 /** Where a page begins: with those older than a row, or with the next newer ones. Neither: with the newest. */
 export type Cursor = { readonly olderThan?: string; readonly newerThan?: string };
 
+/** A place in the list of escalations: of one that had this status. */
+export type EscalationPlace = Pick<Escalation, "status" | "id">;
+
 export type WarrantFilter = { readonly state?: State; readonly agentId?: string };
 
 /**
@@ -152,7 +155,8 @@ export interface Reader extends RulesReader, DeliveriesReader {
   /** Escalations that wait for a person come first, the longest waiting at the top. */
   readonly escalations: {
     get(id: string): Promise<Escalation | null>;
-    list(scope: Scope, limit: number): Promise<readonly Escalation[]>;
+    /** @param after null, or not given: from the first one on */
+    list(scope: Scope, limit: number, after?: EscalationPlace | null): Promise<readonly Escalation[]>;
     /** The one of a warrant that waits for a person; null where none does. */
     waitingOf(warrantId: string): Promise<Escalation | null>;
     /**

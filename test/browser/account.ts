@@ -3,10 +3,11 @@
  * not run it, since it needs the browser: the one that CHROMIUM names, else /usr/bin/chromium.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
+import type { Browser, CDPSession, Page } from "playwright-core";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { issuePasswordReset } from "../../src/services/admin/password-resets.ts";
 import { setSecondFactor } from "../../src/services/admin/switches.ts";
+import { launchChromium } from "../support/chromium.ts";
 import type { Json } from "../support/client.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { setThreshold } from "../support/passkeys.ts";
@@ -24,10 +25,7 @@ beforeAll(async () => {
   service = await startTestServer();
   home = await service.organisation();
   base = `http://localhost:${new URL(service.url).port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  browser = await launchChromium();
 }, TEST_MS);
 afterAll(async () => {
   await browser?.close();

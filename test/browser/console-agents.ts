@@ -2,48 +2,18 @@
  * `bun run browser`: an admin at the console in headless Chromium makes an agent, gives it a budget and a key, watches what it
  * spends, rotates and revokes the key, and pauses, kills and revives the agent. axe looks at each page, light and dark.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
-import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
-import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer } from "../support/server.ts";
-import { type Source, startSource } from "../support/source.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { openAtConsole } from "../support/at-console.ts";
+import { WALK_MS } from "../support/chromium.ts";
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.done", equals: true }] };
 
-let service: Service;
-let source: Source;
-let chromium: Awaited<ReturnType<typeof openChromium>>;
-let home: TestOrganisation;
-let base: string;
-let page: Page;
+const { source, service, home, base, chromium, page, problems, signIn, expectCare } = await openAtConsole();
 /** The path of the agent's page, and its key. */
 let agent: string;
 let secret: string;
-const problems: string[] = [];
-beforeAll(async () => {
-  [source, service] = [startSource(), await startTestServer()];
-  home = await service.organisation(1_000_000_000n);
-  base = `http://localhost:${new URL(service.url).port}`;
-  chromium = await openChromium(problems);
-  page = await chromium.openPage();
-  await signIn(page, "admin");
-}, WALK_MS);
-afterAll(async () => {
-  await chromium?.close();
-  await service?.close();
-  source?.stop();
-});
+beforeAll(() => signIn(page, "admin", "/console/agents"), WALK_MS);
 
-async function signIn(at: Page, role: "admin" | "operator" | "viewer"): Promise<void> {
-  await at.goto(`${base}/console/sign-in?next=/console/agents`);
-  await at.fill("#email", home.people[role].email);
-  await at.fill("#password", PASSWORD);
-  await at.click("button[type=submit]");
-  await at.getByRole("heading", { name: "Agents" }).waitFor();
-}
-
-const expectCare = (path: string) => expectCareOf(page, base, path);
 const here = () => new URL(page.url()).pathname;
 
 /** The agent opens a warrant in its own name. */
@@ -184,7 +154,7 @@ test(
   "without a script an operator pauses it, and a viewer only looks",
   async () => {
     const operator = await chromium.openWithoutScript();
-    await signIn(operator, "operator");
+    await signIn(operator, "operator", "/console/agents");
     await operator.click("text=Research buyer");
     expect(await operator.getByText("API keys").count()).toBe(0);
     await operator.click("text=Pause");
@@ -192,7 +162,7 @@ test(
     await operator.getByText("The agent is paused.").waitFor();
     await operator.context().close();
     const viewer = await chromium.openWithoutScript();
-    await signIn(viewer, "viewer");
+    await signIn(viewer, "viewer", "/console/agents");
     await viewer.click("text=Research buyer");
     await viewer.getByText("It is paused").waitFor();
     expect(await viewer.locator(".head .actions > *").count()).toBe(0);

@@ -2,32 +2,14 @@
  * `bun run browser`: a person chooses in headless Chromium how they hear of things. axe looks at the page, light and dark, and
  * finds nothing serious.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
+import { expect, test } from "bun:test";
 import { claimNotice, endNotice, newNotice } from "../../src/core/notice.ts";
-import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
-import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer } from "../support/server.ts";
+import { openAtConsole } from "../support/at-console.ts";
+import { WALK_MS } from "../support/chromium.ts";
 
 const PATH = "/console/settings/notices";
 
-let service: Service;
-let chromium: Awaited<ReturnType<typeof openChromium>>;
-let page: Page;
-let base: string;
-let home: TestOrganisation;
-const problems: string[] = [];
-beforeAll(async () => {
-  service = await startTestServer();
-  home = await service.organisation();
-  base = `http://localhost:${new URL(service.url).port}`;
-  chromium = await openChromium(problems);
-  page = await chromium.openPage();
-}, WALK_MS);
-afterAll(async () => {
-  await chromium?.close();
-  await service?.close();
-});
+const { service, home, page, problems, signIn, expectCare } = await openAtConsole();
 
 /** Writes two notices to the owner: one was delivered, and one is tried again. */
 async function wereTold(): Promise<void> {
@@ -58,16 +40,13 @@ async function wereTold(): Promise<void> {
 test(
   "a person chooses their hours, and sees what they were told",
   async () => {
-    await page.goto(base + PATH);
-    await page.fill("#email", home.people.owner.email);
-    await page.fill("#password", PASSWORD);
-    await page.click("button[type=submit]");
+    await signIn(page, "owner", PATH);
     await page.getByRole("heading", { name: "Notices", exact: true }).waitFor();
     await page.getByText("No notice yet").waitFor();
     await wereTold();
     await page.reload();
     await page.getByText("An escalation, after 24 hours").waitFor();
-    await expectCareOf(page, base, PATH);
+    await expectCare(PATH);
     await page.fill("#from", "08:00");
     await page.fill("#until", "18:30");
     await page.fill("#time_zone", "Europe/Nowhere");

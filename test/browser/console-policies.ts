@@ -2,43 +2,13 @@
  * `bun run browser`: an admin at the console in headless Chromium drafts a policy, which is judged while it is typed, back-tests it
  * and saves it; saves a clause and a schema; and tries clauses on the bench. axe looks at each page, light and dark.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
-import { expectCareOf, expectCareOn, openChromium, WALK_MS } from "../support/chromium.ts";
-import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
-import { type Service, startTestServer } from "../support/server.ts";
-import { type Source, startSource } from "../support/source.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { openAtConsole } from "../support/at-console.ts";
+import { expectCareOn, WALK_MS } from "../support/chromium.ts";
 
-let service: Service;
-let source: Source;
-let chromium: Awaited<ReturnType<typeof openChromium>>;
-let home: TestOrganisation;
-let base: string;
-let page: Page;
-const problems: string[] = [];
-beforeAll(async () => {
-  [source, service] = [startSource(), await startTestServer()];
-  home = await service.organisation(1_000_000_000n);
-  base = `http://localhost:${new URL(service.url).port}`;
-  chromium = await openChromium(problems);
-  page = await chromium.openPage();
-  await signIn(page, "admin");
-}, WALK_MS);
-afterAll(async () => {
-  await chromium?.close();
-  await service?.close();
-  source?.stop();
-}, WALK_MS);
+const { source, service, home, base, chromium, page, problems, signIn, expectCare } = await openAtConsole();
+beforeAll(() => signIn(page, "admin", "/console/policies"), WALK_MS);
 
-async function signIn(at: Page, role: "admin" | "viewer"): Promise<void> {
-  await at.goto(`${base}/console/sign-in?next=/console/policies`);
-  await at.fill("#email", home.people[role].email);
-  await at.fill("#password", PASSWORD);
-  await at.click("button[type=submit]");
-  await at.getByRole("heading", { name: "Policies", exact: true }).waitFor();
-}
-
-const expectCare = (path: string) => expectCareOf(page, base, path);
 const here = () => new URL(page.url()).pathname;
 const band = (at: number, name: string) => page.locator(`[name="bands.${at}.${name}"]`);
 
@@ -187,7 +157,7 @@ test(
   "without a script a policy is drafted, back-tested and saved, and a viewer reads it",
   async () => {
     const plain = await chromium.openWithoutScript();
-    await signIn(plain, "admin");
+    await signIn(plain, "admin", "/console/policies");
     await plain.click("text=Draft a policy");
     await plain.fill("#name", "plain");
     await plain.click("text=Remove >> nth=1");
@@ -201,7 +171,7 @@ test(
     await plain.click("text=Save the policy");
     await plain.getByText("Version 1 is saved.").waitFor();
     await plain.context().clearCookies();
-    await signIn(plain, "viewer");
+    await signIn(plain, "viewer", "/console/policies");
     await plain.click("text=plain");
     await plain.getByRole("heading", { name: "plain" }).waitFor();
     expect(await plain.getByText("Draft the next version").count()).toBe(0);

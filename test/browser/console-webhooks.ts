@@ -5,47 +5,18 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Page } from "playwright-core";
-import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
-import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
-import { type Service, startTestServer } from "../support/server.ts";
-import { type Source, startSource } from "../support/source.ts";
+import { openAtConsole } from "../support/at-console.ts";
+import { WALK_MS } from "../support/chromium.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { listen } from "../x402/listener.ts";
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.done", equals: true }] };
 
-let service: Service;
-let source: Source;
-let receiver: Receiver;
-let chromium: Awaited<ReturnType<typeof openChromium>>;
-let home: TestOrganisation;
-let base: string;
-let page: Page;
-const problems: string[] = [];
-beforeAll(async () => {
-  [source, receiver, service] = [startSource(), startReceiver(), await startTestServer()];
-  home = await service.organisation(1_000_000_000n);
-  base = `http://localhost:${new URL(service.url).port}`;
-  chromium = await openChromium(problems);
-  page = await signIn(home.people.admin.email);
-}, WALK_MS);
-afterAll(async () => {
-  await chromium?.close();
-  await service?.close();
-  source?.stop();
-  receiver?.stop();
-});
+const { source, service, home, base, chromium, page, problems, signIn, expectCare } = await openAtConsole();
+const receiver = startReceiver();
+beforeAll(() => signIn(page, "admin", "/console"), WALK_MS);
+afterAll(() => receiver.stop());
 
-async function signIn(email: string): Promise<Page> {
-  const opened = await chromium.openPage();
-  await opened.goto(`${base}/console`);
-  await opened.fill("#email", email);
-  await opened.fill("#password", PASSWORD);
-  await opened.click("button[type=submit]");
-  await opened.getByRole("heading", { name: "Overview" }).waitFor();
-  return opened;
-}
-const expectCare = (path: string) => expectCareOf(page, base, path);
 const pathNow = () => new URL(page.url()).pathname;
 
 /** Whether the page was loaded anew since this was asked first. */
@@ -240,13 +211,13 @@ test(
 test(
   "signing out elsewhere ends it, and the page says so",
   async () => {
-    const own = await signIn(home.people.viewer.email);
-    await own.goto(`${base}/console/money`);
+    const own = await chromium.openPage();
+    // The stream is there before the sign-in ends.
+    const stream = own.waitForResponse((response) => response.url().includes("/console/events"));
+    await signIn(own, "viewer", "/console/money");
+    await stream;
     const cookies = await own.context().cookies();
     const session = cookies.find(({ name }) => name === "service_session");
-    await own.locator("#balances").waitFor();
-    // The stream is there before the sign-in ends.
-    await own.waitForTimeout(500);
     await service.send("DELETE", "/auth/session", undefined, {
       as: { Cookie: `service_session=${session?.value}` },
     });
@@ -302,10 +273,7 @@ test(
   "without a script everything is there",
   async () => {
     const plain = await chromium.openWithoutScript();
-    await plain.goto(`${base}/console/webhooks/new`);
-    await plain.fill("#email", home.people.admin.email);
-    await plain.fill("#password", PASSWORD);
-    await plain.click("button[type=submit]");
+    await signIn(plain, "admin", "/console/webhooks/new");
     await plain.fill("#url", receiver.url("/plain"));
     await plain.click("text=Add it");
     expect(await plain.inputValue("#secret")).toStartWith("whsec_");

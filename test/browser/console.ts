@@ -2,37 +2,15 @@
  * `bun run browser`: a person at the console in headless Chromium: signs in, opens a warrant, has it checked, pays a part of one,
  * and decides an escalation with a passkey. axe looks at each page, light and dark, and finds nothing serious.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
-import { expectCareOf, openChromium, WALK_MS } from "../support/chromium.ts";
-import { PASSWORD, type TestOrganisation } from "../support/organisations.ts";
+import { expect, test } from "bun:test";
+import { openAtConsole } from "../support/at-console.ts";
+import { WALK_MS } from "../support/chromium.ts";
+import { PASSWORD } from "../support/organisations.ts";
 import { setThreshold } from "../support/passkeys.ts";
-import { type Service, startTestServer } from "../support/server.ts";
-import { type Source, startSource } from "../support/source.ts";
 
 const SPEC = { clauses: [{ kind: "json.jsonpath", path: "$.done", equals: true }] };
 
-let service: Service;
-let source: Source;
-let chromium: Awaited<ReturnType<typeof openChromium>>;
-let home: TestOrganisation;
-let base: string;
-let page: Page;
-const problems: string[] = [];
-beforeAll(async () => {
-  [source, service] = [startSource(), await startTestServer()];
-  home = await service.organisation(1_000_000_000n);
-  base = `http://localhost:${new URL(service.url).port}`;
-  chromium = await openChromium(problems);
-  page = await chromium.openPage();
-}, WALK_MS);
-afterAll(async () => {
-  await chromium?.close();
-  await service?.close();
-  source?.stop();
-});
-
-const expectCare = (path: string) => expectCareOf(page, base, path);
+const { source, service, home, base, chromium, page, problems, expectCare } = await openAtConsole();
 
 async function escalate(amount: string): Promise<string> {
   const { id } = await service.opened(home, { amount, spec: SPEC, payee: "Ada's Data Co." });

@@ -1,7 +1,8 @@
 /** `bun run browser`: the documentation in headless Chromium, on a wide screen and a phone, with its script and without. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { PAGES } from "../../src/docs/pages.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 
 const STEP_MS = 10_000;
@@ -16,10 +17,7 @@ let base: string;
 beforeAll(async () => {
   service = await startTestServer();
   base = `http://localhost:${new URL(service.url).port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  browser = await launchChromium();
 }, TEST_MS);
 afterAll(async () => {
   await browser?.close();

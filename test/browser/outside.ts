@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type Case, withGenuine } from "../receipts/genuine.ts";
 import { tamperedOf } from "../receipts/tampered.ts";
+import { launchChromium } from "../support/chromium.ts";
 
 const PROGRAM = readFileSync(join(import.meta.dir, "../receipts/verify.js"), "utf8");
 const TEST_MS = 60_000;
@@ -26,10 +27,7 @@ beforeAll(async () => {
   await withGenuine(async (genuine) => {
     [good, bad] = [genuine.cases, await tamperedOf(genuine)];
   });
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  browser = await launchChromium();
   page = await browser.newPage();
   await page.goto(server.url.href);
 }, TEST_MS);

@@ -9,7 +9,7 @@ import { startServer } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createUser } from "../../src/services/admin/users.ts";
-import { openChromium } from "../support/chromium.ts";
+import { openChromium, signIn } from "../support/chromium.ts";
 import { playMonth } from "../support/month.ts";
 import { testSettings } from "../support/server.ts";
 import { must } from "../support/stage.ts";
@@ -28,18 +28,10 @@ async function take(page: Page, name: string): Promise<void> {
   console.log(`${name}.png`);
 }
 
-async function signIn(page: Page, base: string): Promise<void> {
-  await page.goto(`${base}/console`);
-  await page.fill("#email", ADA.email);
-  await page.fill("#password", ADA.password);
-  await page.click("button[type=submit]");
-  await page.getByRole("heading", { name: "Overview" }).waitFor();
-}
-
 async function takeAll(page: Page, base: string, receipt: string): Promise<void> {
   await page.setViewportSize(SIZE);
   await page.emulateMedia({ colorScheme: "light" });
-  await signIn(page, base);
+  await signIn(page, base, ADA);
   await take(page, "overview");
 
   await page.goto(`${base}/console/escalations`);

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { receiptPages } from "../../src/console/receipt/page.ts";
 import { formatVerifierKey } from "../../src/core/signed-note.ts";
 import { anchor } from "../../src/services/log/anchor.ts";
+import { launchChromium } from "../support/chromium.ts";
 import { HOSTILE_PAYEE, HOSTILE_PAYEE_SHOWN, startHostile } from "../support/hostile-receipt.ts";
 import { createSigner } from "../support/receipts.ts";
 import { type Service, startTestServer } from "../support/server.ts";
@@ -31,10 +32,7 @@ beforeAll(async () => {
   ({ id } = await service.opened(home, { payee: HOSTILE_PAYEE, spec }, { as }));
   await service.post(`/v1/warrants/${id}/verify`, { source_url: source.gives({ a: HOSTILE_PAYEE }) }, { as });
   await anchor(service.ctx);
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  browser = await launchChromium();
 }, TEST_MS);
 afterAll(async () => {
   await browser?.close();

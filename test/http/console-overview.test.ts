@@ -50,12 +50,15 @@ test("shows nothing of another organisation or mode, and says what to do where t
   const { text } = await openConsole(service, home.people.viewer.as).get("/console");
   for (const words of [
     "There is no money yet",
+    "An admin records what comes in.",
     "Nothing waits for you",
     "Nothing moved lately",
     "None has failed lately",
   ])
     expect([words, text.includes(words)]).toEqual([words, true]);
   expect(text).not.toContain("value mismatch");
+  const admin = openConsole(service, home.people.admin.as);
+  expect((await admin.get("/console")).text).toContain("Record the first deposit");
   const rich = await service.organisation();
   await checked(rich, 2).catch(() => null);
   const sandbox = openConsole(service, await rich.signIn(rich.people.viewer, "sandbox"));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { UNSEEN_ANSWER } from "../../src/core/capsule.ts";
 import { reachedEvidence } from "../../src/core/clauses/evidence.ts";
@@ -7,6 +7,7 @@ import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
+import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import type { Json } from "../support/client.ts";
 import { must, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
@@ -36,7 +37,7 @@ test("are for people, from viewer up; never for a key", async () => {
     expect((await read(list, home.live.as)).code).toBe("user_session_required");
     expect((await read(list, home.sandbox.as)).code).toBe("user_session_required");
     expect((await read(list, {} as typeof viewer.as)).code).toBe("not_authenticated");
-    expect((await read(`${list}?limit=5`)).code).toBe("validation_failed");
+    expect((await read(`${list}?offset=5`)).code).toBe("validation_failed");
     expect((await service.send("HEAD", `/v1/console/${list}`, undefined, { as: viewer.as })).status).toBe(
       200,
     );
@@ -307,4 +308,87 @@ test("no list shows a secret", async () => {
     const { text } = await read(list, home.people.owner.as);
     expect(text).not.toMatch(/hf_(live|test)_|secret|password|token/i);
   }
+});
+
+describe("a page", () => {
+  const PAGED = [...LISTS, "keys", "users", "webhooks"] as const;
+  let crowded: TestOrganisation;
+  const ask = (path: string) => service.get(`/v1/console/${path}`, { as: crowded.people.owner.as });
+  const idsOf = ({ data }: Json): string[] => data.map(({ id }: Json) => id);
+  beforeAll(async () => {
+    crowded = await service.organisation();
+    const scope = { organisation_id: crowded.id, mode: "live" } as const;
+    for (const name of ["a", "b", "c"]) {
+      await crowded.addAgent({ name });
+      await crowded.addPolicy({ bands: [{ minScore: 0, outcome: "escalate" }] }, { name });
+      const clause = { type: "http.status", name, config: { equals: 200 } } as const;
+      must(await createVerifier(service.ctx, MACHINE, { organisation_id: crowded.id, ...clause }));
+      const url = `https://hook.example/${name}`;
+      must(await createWebhook(service.ctx, MACHINE, { ...scope, url, events: [] }));
+      const { id } = await service.opened(crowded);
+      await service.post(
+        `/v1/warrants/${id}/verify`,
+        { source_url: "http://source.example/" },
+        {
+          as: crowded.live.as,
+        },
+      );
+    }
+  });
+
+  test.each(PAGED)("of %s has as many as are asked for, and pages give the whole list", async (list) => {
+    const { body: whole } = await ask(list);
+    expect(whole.data.length).toBeGreaterThanOrEqual(3);
+    expect([whole.has_more, whole.next_cursor]).toEqual([undefined, undefined]);
+    const seen: string[] = [];
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const { body } = await ask(`${list}?limit=2${cursor && `&starting_after=${cursor}`}`);
+      seen.push(...idsOf(body));
+      const { data, has_more: hasMore, next_cursor: next, ...besides } = body;
+      expect({ ...besides, data: whole.data }).toEqual(whole);
+      expect([hasMore, next !== null]).toEqual(Array(2).fill(seen.length < whole.data.length));
+      expect(data.length).toBe(hasMore ? 2 : whole.data.length % 2 || 2);
+      cursor = body.next_cursor;
+    }
+    expect(seen).toEqual(idsOf(whole));
+  });
+
+  test.each(PAGED)("of %s is refused where it cannot be", async (list) => {
+    for (const [query, words] of [
+      ["limit=0", "limit: must be an integer from 1 to 100"],
+      ["limit=101", "limit: must be an integer from 1 to 100"],
+      [`limit=2&starting_after=${home.live.id}`, "starting_after: must be the next_cursor of a page before"],
+      [`limit=2&starting_after=open.${home.live.id}`, "starting_after: must be the next_cursor"],
+      [`starting_after=${home.live.id}`, "starting_after: goes together with limit"],
+    ] as const) {
+      const { status, code, body } = await ask(`${list}?${query}`);
+      expect([query, status, code, body.error.message]).toEqual([
+        ...[query, 400, "validation_failed"],
+        expect.stringContaining(words),
+      ]);
+    }
+  });
+
+  test("of escalations goes on where the one before ended, though those were resolved since", async () => {
+    const { body: whole } = await ask("escalations");
+    const [first, second, third] = idsOf(whole);
+    const { body: page } = await ask("escalations?limit=2");
+    expect(idsOf(page)).toEqual([first!, second!]);
+    for (const id of [first, second]) {
+      const decided = { decision: "refund" };
+      await service.post(`/v1/console/escalations/${id}/resolve`, decided, { as: crowded.people.owner.as });
+    }
+    const { body: rest } = await ask(`escalations?limit=3&starting_after=${page.next_cursor}`);
+    // Of those that are resolved, the last comes first.
+    expect(idsOf(rest)).toEqual([third!, second!, first!]);
+    const { body: resolved } = await ask(`escalations?limit=1&starting_after=resolved.${second}`);
+    expect([idsOf(resolved), resolved.has_more]).toEqual([[first!], false]);
+    expect(
+      (
+        await service.get(`/v1/console/escalations?limit=2&starting_after=${page.next_cursor}`, {
+          as: home.people.owner.as,
+        })
+      ).code,
+    ).toBe("validation_failed");
+  });
 });

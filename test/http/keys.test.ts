@@ -130,5 +130,5 @@ test("the console lists the keys of the mode, for admins: last four and last use
   ] as const)
     await service.refuses(home, [status, code], () => service.get("/v1/console/keys", { as }));
   const { as } = home.people.admin;
-  expect((await service.get("/v1/console/keys?limit=1", { as })).code).toBe("validation_failed");
+  expect((await service.get("/v1/console/keys?offset=1", { as })).code).toBe("validation_failed");
 });

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import axe from "axe-core";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 /** Headless Chromium for the tests of pages. */
 
@@ -9,21 +9,37 @@ const STEP_MS = 30_000;
 /** How long a test of pages may take. */
 export const WALK_MS = 240_000;
 const LAPTOP = { width: 1280, height: 800 };
-const PHONE = { width: 390, height: 844 };
+export const PHONE = { width: 390, height: 844 };
+/** What Chromium says when it shows a page without the transition that leads to it; nothing has failed then. */
+const LEFT_OUT = /^Transition was (aborted|skipped)/;
 /** Where each page's pictures are put, in both colours and on a phone; nowhere by default. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 
+export const launchChromium = (): Promise<Browser> =>
+  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+
 /** @param problems where what goes wrong in its pages is collected */
 export async function openChromium(problems: string[]) {
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox"],
-  });
+  const browser = await launchChromium();
   return {
-    openPage: () => openPage(browser, problems),
+    openPage: (options: BrowserContextOptions = {}) => openPage(browser, problems, options),
     openWithoutScript: () => openWithoutScript(browser),
     close: () => browser.close(),
   };
+}
+
+/** Signs in by the form, and waits for the page at `next`. */
+export async function signIn(
+  at: Page,
+  base: string,
+  { email, password }: { readonly email: string; readonly password: string },
+  next = "/console",
+): Promise<void> {
+  await at.goto(`${base}/console/sign-in?next=${encodeURIComponent(next)}`);
+  await at.fill("#email", email);
+  await at.fill("#password", password);
+  await at.click("button[type=submit]");
+  await at.waitForURL(base + next);
 }
 
 async function openWithoutScript(browser: Browser): Promise<Page> {
@@ -33,12 +49,13 @@ async function openWithoutScript(browser: Browser): Promise<Page> {
 }
 
 /** A page whose authenticator holds passkeys. */
-async function openPage(browser: Browser, problems: string[]): Promise<Page> {
-  const opened = await (
-    await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Berlin", viewport: LAPTOP })
-  ).newPage();
+async function openPage(browser: Browser, problems: string[], options: BrowserContextOptions): Promise<Page> {
+  const reader = { locale: "en-GB", timezoneId: "Europe/Berlin", viewport: LAPTOP, ...options };
+  const opened = await (await browser.newContext(reader)).newPage();
   opened.setDefaultTimeout(STEP_MS);
-  opened.on("pageerror", (error) => problems.push(error.message));
+  opened.on("pageerror", ({ message }) => {
+    if (!LEFT_OUT.test(message)) problems.push(`${opened.url()}: ${message}`);
+  });
   opened.on("console", (message) => {
     if (message.type() === "error" && message.text().includes("Content Security Policy"))
       problems.push(message.text());

@@ -83,7 +83,12 @@ async function inboxPage(visit: Visit, listed: readonly Waiting[], id: string, t
           <InboxList listed={listed} current={id} />
           <div class="inbox-one">
             {visit.search.get("done") === "decided" ? (
-              <Notice kind="done">Your decision is recorded. This is the next one.</Notice>
+              <Notice kind="done">
+                Your decision is recorded.{" "}
+                {detail.escalation.status === "resolved"
+                  ? "Nothing else waits for a person."
+                  : "This is the next one."}
+              </Notice>
             ) : null}
             {tried && problemOf(tried).field === "" ? (
               <Notice kind="problem">{tried.refusal.message}</Notice>

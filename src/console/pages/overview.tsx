@@ -1,6 +1,6 @@
 /** @jsxImportSource hono/jsx */
 import { isRefusal } from "../../core/errors.ts";
-import { roleIsAtLeast } from "../../core/roles.ts";
+import { ACCESS, refuseAccess } from "../../core/roles.ts";
 import type { History, Pictures } from "../../services/console/history.ts";
 import { readOverview, type Waiting } from "../../services/console/overview.ts";
 import { Card, Empty, Head } from "../parts/blocks.tsx";
@@ -96,12 +96,12 @@ const NoMoney = ({ visit }: { visit: Visit }) => (
   <Card>
     <Empty title="There is no money yet">
       <p>A warrant holds money that came in before.</p>
-      {roleIsAtLeast(visit.caller.role, "admin") ? (
+      {refuseAccess(visit.caller, ACCESS.administer) ? (
+        <p>An admin records what comes in.</p>
+      ) : (
         <a class="button primary" href="/console/money/deposit">
           Record the first deposit
         </a>
-      ) : (
-        <p>An admin records what comes in.</p>
       )}
     </Empty>
   </Card>

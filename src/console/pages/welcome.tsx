@@ -38,8 +38,8 @@ async function welcomePage(visit: Visit, refusal: Refusal | null): Promise<Page 
           }
           about={
             <>
-              <Text of={visit.around.organisation.name} /> is made, and you own it. Two steps are left; each
-              may wait.
+              <Text of={visit.around.organisation.name} /> is made
+              {visit.caller.role === "owner" ? ", and you own it" : ""}. Two steps are left; each may wait.
             </>
           }
         />

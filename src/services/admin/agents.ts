@@ -9,6 +9,7 @@ import { agentDetails } from "../agent-details.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
+import { type PageOfList, pageOfList } from "../page-of-list.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
@@ -173,16 +174,17 @@ export async function updateAgent(
 export async function listAgents(
   ctx: Context,
   authority: Authority,
-  input: { readonly organisation_id: string; readonly mode: Mode },
+  input: { readonly organisation_id: string; readonly mode: Mode } & PageOfList,
 ) {
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
-    const organisationPolicy = await reader.policies.ofOrganisation(scope.organisationId);
     const agents = (await reader.agents.list(scope)).filter((agent) => reaches(authority, agent));
-    return listResource(
-      await Promise.all(agents.map((agent) => agentDetails(ctx, reader, agent, organisationPolicy))),
-    );
+    const page = pageOfList(agents, input);
+    if (isRefusal(page)) return page;
+    const organisationPolicy = await reader.policies.ofOrganisation(scope.organisationId);
+    const data = page.rows.map((agent) => agentDetails(ctx, reader, agent, organisationPolicy));
+    return { ...listResource(await Promise.all(data)), ...page.more };
   });
 }
 

@@ -1,15 +1,15 @@
 import type { AuditEntry } from "../../core/audit-entry.ts";
 import { type Refusal, refuseField } from "../../core/errors.ts";
-import type { Wire } from "../../core/form.ts";
-import { type AuditLog, type auditLogQuery, auditLogResource } from "../../resources/audit-log.ts";
+import { type AuditLog, auditLogResource } from "../../resources/audit-log.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
+import type { PageOfList } from "../page-of-list.ts";
 import { type Authority, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
 const AUDIT_LOG_PAGE_MAX = 100;
 const PAGE_DEFAULT = 25;
 
-export type AuditLogPage = Wire<typeof auditLogQuery>;
+export type AuditLogPage = PageOfList;
 
 /**
  * What changed in an organisation, in both modes, and who changed it; newest first. A cursor that is not the

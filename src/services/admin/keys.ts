@@ -8,6 +8,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
+import { type PageOfList, pageOfList } from "../page-of-list.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
 import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
@@ -174,7 +175,9 @@ export async function revokeKey(
 export async function listKeys(
   ctx: Context,
   authority: Authority,
-  input: { readonly agent_id: string } | { readonly organisation_id: string; readonly mode: Mode },
+  input:
+    | { readonly agent_id: string }
+    | ({ readonly organisation_id: string; readonly mode: Mode } & PageOfList),
 ) {
   const refused = refuseAuthority(authority, "admin");
   if (refused) return refused;
@@ -189,7 +192,11 @@ export async function listKeys(
     const unknown = refuseOrganisation(authority, await reader.organisations.get(organisationId));
     if (unknown) return unknown;
     const keys = await reader.apiKeys.list({ organisationId, mode });
-    return listResource(keys.filter((key) => reaches(authority, key)).map(apiKeyResource));
+    const page = pageOfList(
+      keys.filter((key) => reaches(authority, key)),
+      input,
+    );
+    return isRefusal(page) ? page : { ...listResource(page.rows.map(apiKeyResource)), ...page.more };
   });
 }
 

@@ -13,6 +13,7 @@ import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
 import { endSignIns, namedSignIns, voidPasswordResets } from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
+import { type PageOfList, pageOfList } from "../page-of-list.ts";
 import {
   type Authority,
   administer,
@@ -78,15 +79,17 @@ export async function createUser(
 export async function listUsers(
   ctx: Context,
   authority: Authority,
-  input: { readonly organisation_id: string },
-): Promise<{ readonly object: "list"; readonly data: readonly UserResource[] } | Refusal> {
+  input: { readonly organisation_id: string } & PageOfList,
+) {
   const { organisation_id: organisationId } = input;
-  return ctx.store.read(
-    async ({ organisations, users }) =>
+  return ctx.store.read(async ({ organisations, users }) => {
+    const refused =
       refuseAuthority(authority, "admin") ??
-      refuseOrganisation(authority, await organisations.get(organisationId)) ??
-      listResource((await users.list(organisationId)).map(userResource)),
-  );
+      refuseOrganisation(authority, await organisations.get(organisationId));
+    if (refused) return refused;
+    const page = pageOfList(await users.list(organisationId), input);
+    return isRefusal(page) ? page : { ...listResource(page.rows.map(userResource)), ...page.more };
+  });
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseUnlisted } from "../fields.ts";
+import { type PageOfList, pageOfList } from "../page-of-list.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 /**
@@ -129,14 +130,15 @@ export async function disableWebhook(
 export async function listWebhooks(
   ctx: Context,
   authority: Authority,
-  input: { readonly organisation_id: string; readonly mode: Mode },
+  input: { readonly organisation_id: string; readonly mode: Mode } & PageOfList,
 ) {
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "admin", input);
     if (isRefusal(scope)) return scope;
-    const webhooks = await reader.webhooks.list(scope);
+    const page = pageOfList(await reader.webhooks.list(scope), input);
+    if (isRefusal(page)) return page;
     const deliveries = await reader.deliveries.list(scope, DELIVERIES_MAX);
-    return webhookListResource(webhooks, deliveries);
+    return { ...webhookListResource(page.rows, deliveries), ...page.more };
   });
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, lt, sql } from "drizzle-orm";
 import { ESCALATION_STATUSES, type Escalation } from "../../../core/escalation.ts";
 import type { Scope } from "../../scope.ts";
 import { finding, keyed } from "../find-by-key.ts";
@@ -8,7 +8,12 @@ import { escalations } from "../tables/ledger.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 export function createEscalationsReader(tables: Tables): SqliteReader["escalations"] {
-  const inStatus = ({ organisationId, mode }: Scope, status: Escalation["status"], limit: number) =>
+  const inStatus = (
+    { organisationId, mode }: Scope,
+    status: Escalation["status"],
+    limit: number,
+    after: string | null,
+  ) =>
     tables
       .select()
       .from(escalations)
@@ -17,6 +22,11 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
           eq(escalations.organisationId, organisationId),
           eq(escalations.mode, mode),
           eq(escalations.status, status),
+          after === null
+            ? undefined
+            : status === "resolved"
+              ? lt(escalations.id, after)
+              : gt(escalations.id, after),
         ),
       )
       // Of escalations that wait, the longest waiting comes first; of resolved ones, the latest.
@@ -59,10 +69,11 @@ export function createEscalationsReader(tables: Tables): SqliteReader["escalatio
         .orderBy(asc(escalations.createdAt), asc(escalations.id))
         .limit(1)
         .get()?.createdAt ?? null,
-    list: (scope, limit) => {
+    list: (scope, limit, after = null) => {
       const rows: Escalation[] = [];
-      for (const status of ESCALATION_STATUSES) {
-        if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length));
+      for (const status of ESCALATION_STATUSES.slice(after ? ESCALATION_STATUSES.indexOf(after.status) : 0)) {
+        const last = after?.status === status ? after.id : null;
+        if (rows.length < limit) rows.push(...inStatus(scope, status, limit - rows.length, last));
       }
       return rows;
     },

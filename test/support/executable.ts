@@ -1,0 +1,102 @@
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Json } from "./client.ts";
+
+/** The executable, in a folder of its own, as somebody who downloaded it runs it. */
+
+const EXECUTABLE = resolve(import.meta.dir, "../../dist/holdfast");
+const COMMAND_MS = 60_000;
+const READY_MS = 20_000;
+const DRAIN_MS = 10_000;
+
+export type Installation = {
+  /** The ledger is in its `data`. */
+  readonly folder: string;
+  /** Runs a command to its end, and answers what it prints. Throws where it fails. */
+  run(...args: readonly string[]): Promise<string>;
+  /** The object that a command prints with `--json`. */
+  json(...args: readonly string[]): Promise<Json>;
+  serve(): Promise<RunningServer>;
+  /** What its servers have logged. */
+  logged(): string;
+  /** Kills the servers, and removes the folder. */
+  remove(): Promise<void>;
+};
+
+export type RunningServer = {
+  /** Where it listens, by the name that its links and cookies have. */
+  readonly base: string;
+  /** What it has printed so far. */
+  printed(): string;
+  /** Sends SIGTERM. Answers the exit code. */
+  end(): Promise<number>;
+};
+
+/** @param settings the environment, without `HOLDFAST_` */
+export function install(settings: Readonly<Record<string, string>>): Installation {
+  if (!existsSync(EXECUTABLE)) throw new Error("dist/holdfast is missing: run `bun run build` first");
+  const root = mkdtempSync(join(tmpdir(), "holdfast-installed-"));
+  const folder = join(root, "folder");
+  mkdirSync(folder);
+  const env = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [`HOLDFAST_${name}`, value]),
+  );
+  const servers: Bun.Subprocess[] = [];
+  const run: Installation["run"] = async (...args) => {
+    const child = Bun.spawn([EXECUTABLE, ...args], {
+      ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: COMMAND_MS },
+    });
+    const [out, err] = await Promise.all(
+      [child.stdout, child.stderr].map((from) => new Response(from).text()),
+    );
+    if ((await child.exited) !== 0) throw new Error(`holdfast ${args.join(" ")} failed: ${out}${err}`);
+    return out ?? "";
+  };
+  return {
+    folder,
+    run,
+    json: async (...args) => JSON.parse(await run(...args, "--json")),
+    async serve() {
+      const server = Bun.spawn([EXECUTABLE, "serve"], {
+        ...{ cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: openSync(join(root, "log"), "a") },
+      });
+      servers.push(server);
+      return ready(server);
+    },
+    logged: () => readFileSync(join(root, "log"), "utf8"),
+    async remove() {
+      for (const server of servers) server.kill("SIGKILL");
+      await Promise.all(servers.map(({ exited }) => exited));
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Reads what a server prints until it says where it listens, and goes on reading. */
+async function ready(server: Bun.Subprocess<"ignore", "pipe", number>): Promise<RunningServer> {
+  let said = "";
+  const listens = Promise.withResolvers<string>();
+  void (async () => {
+    for await (const chunk of server.stdout.pipeThrough(new TextDecoderStream())) {
+      said += chunk;
+      const port = /listens at http:\/\/[^\s/]+:(\d+)/.exec(said)?.[1];
+      if (port !== undefined) listens.resolve(`http://localhost:${port}`);
+    }
+    listens.reject(new Error(`serve ended before it was ready, having said: ${said}`));
+  })();
+  const late = setTimeout(() => server.kill("SIGKILL"), READY_MS);
+  const base = await listens.promise;
+  clearTimeout(late);
+  return {
+    base,
+    printed: () => said,
+    async end() {
+      server.kill("SIGTERM");
+      const tooLong = setTimeout(() => server.kill("SIGKILL"), DRAIN_MS);
+      const code = await server.exited;
+      clearTimeout(tooLong);
+      return code;
+    },
+  };
+}
