@@ -28,6 +28,7 @@ const DEFAULTS: Config = {
   anchor: null,
   backups: null,
   mailFrom: null,
+  messagingUrl: "https://api.telegram.org",
   log: "faults",
 };
 

@@ -34,6 +34,7 @@ import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
+import { messagingWith } from "./messaging.ts";
 import { tellingWith } from "./notices.ts";
 import { sigstoreWith } from "./sigstore.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
@@ -150,6 +151,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
+    messaging: messagingWith(config, secrets, listeners),
     notices: tellingWith(config, secrets, baseUrl),
     live: createLive({ store, callerNow: callerNowIn({ store, now: Date.now }), after, randomByte }),
     baseUrl,

@@ -107,6 +107,7 @@ export const LOOK_UPS: LookUps = {
   callerAgent: agentIn,
   callerUser: userIn,
   callerSession: (view, _, hash) => view.row("authSession", hash),
+  callerChat: (view, scope, userId) => inOrganisation(view.row("messagingAccount", userId), scope),
 
   idempotencyKey: (view, scope, key) =>
     view.row("idempotencyKey", `${scope.organisationId} ${scope.mode} ${key}`),
@@ -229,6 +230,10 @@ export const LOOK_UPS: LookUps = {
     const readers = users?.map((user) => ({ user, settings: view.row("noticeSettings", user.id) }));
     return readers?.some(({ settings }) => settings === undefined) ? undefined : (readers as NoticeReader[]);
   },
+  messagingAccount: (view, scope, userId) => inOrganisation(view.row("messagingAccount", userId), scope),
+  messagingAccountOfChat: (view, _, chatId) =>
+    rowOf(view, "messagingAccount", view.index("accountOfChat", chatId)),
+  messagingCode: (view, scope, userId) => inOrganisation(view.row("messagingCode", userId), scope),
   newestNotice: (view, { organisationId }, subject) => view.index("newestNotice", organisationId, subject),
 
   witnessedLog: (view, _, origin) => view.row("witnessedLog", origin),

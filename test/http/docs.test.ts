@@ -40,7 +40,7 @@ beforeAll(async () => {
     docsUrl: "http://localhost:8080/docs",
     rateLimits,
     trustedProxies: [],
-    workerSecretHash: sha256("worker"),
+    secretHashes: { worker: sha256("worker"), messaging: sha256("messaging") },
     onFault: (error) => console.error(error),
   });
   stage = await createStage(ctx, { mode: "sandbox" });
