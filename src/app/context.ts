@@ -118,6 +118,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     timeoutMs: ATTEMPT_TIMEOUT_MS,
     ownListeners: listeners,
   });
+  const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
     store,
     now: Date.now,
@@ -151,8 +152,8 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
-    messaging: messagingWith(config, secrets, listeners),
-    notices: tellingWith(config, secrets, baseUrl),
+    messaging,
+    notices: tellingWith(config, secrets, baseUrl, { store, newId, messaging }),
     live: createLive({ store, callerNow: callerNowIn({ store, now: Date.now }), after, randomByte }),
     baseUrl,
   };

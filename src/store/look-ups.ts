@@ -227,8 +227,14 @@ export const LOOK_UPS: LookUps = {
       "user",
       view.index("peopleOf", organisationId, JSON.stringify(roles), READERS_MAX),
     );
-    const readers = users?.map((user) => ({ user, settings: view.row("noticeSettings", user.id) }));
-    return readers?.some(({ settings }) => settings === undefined) ? undefined : (readers as NoticeReader[]);
+    const readers = users?.map((user) => ({
+      user,
+      settings: view.row("noticeSettings", user.id),
+      chat: view.row("messagingAccount", user.id),
+    }));
+    return readers?.some(({ settings, chat }) => settings === undefined || chat === undefined)
+      ? undefined
+      : (readers as NoticeReader[]);
   },
   messagingAccount: (view, scope, userId) => inOrganisation(view.row("messagingAccount", userId), scope),
   messagingAccountOfChat: (view, _, chatId) =>

@@ -206,7 +206,12 @@ export const READERS_MAX = 100;
 export type NeedName = keyof NeedTable;
 
 /** A person who hears of things. */
-export type NoticeReader = { readonly user: User; readonly settings: NoticeSettings | null };
+export type NoticeReader = {
+  readonly user: User;
+  readonly settings: NoticeSettings | null;
+  /** The chat that they have linked. */
+  readonly chat: MessagingAccount | null;
+};
 
 export type DepositReference = { readonly asset: string; readonly reference: string };
 

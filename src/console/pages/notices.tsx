@@ -115,9 +115,14 @@ const channelsHere = ({ ctx }: Visit): readonly Channel[] =>
 const CHOICE_WORDS = {
   email: ({ user }) => `E-mail to ${user.email}`,
   push: () => "Push to your devices",
+  messaging: () => "Messages to the chat that you have linked",
 } as const satisfies Record<Channel, (visit: Visit) => string>;
 
-const CHANNEL_WORDS = { email: "E-mail", push: "Push" } as const satisfies Record<Channel, string>;
+const CHANNEL_WORDS = {
+  email: "E-mail",
+  push: "Push",
+  messaging: "Messaging",
+} as const satisfies Record<Channel, string>;
 
 const Check = ({ name, label, isOn }: { name: string; label: string; isOn: boolean }) => (
   <label class="tick">

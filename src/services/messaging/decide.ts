@@ -12,7 +12,7 @@ import {
   parseButton,
   refuseInChat,
 } from "../../core/messaging.ts";
-import type { Notice } from "../../core/notice.ts";
+import type { Notice, Words } from "../../core/notice.ts";
 import type { Organisation } from "../../core/organisation.ts";
 import { ACCESS, type ChatCaller, refuseAccess } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
@@ -42,15 +42,14 @@ const WORDS = { release: "Release", refund: "Refund" } as const satisfies Record
 
 /** The message of a notice. Below that of one escalation are buttons for what its reader may decide there. */
 export async function noticeMessage(
-  ctx: Context,
+  { store }: Pick<Context, "store">,
   account: MessagingAccount,
   notice: Notice,
-  user: User,
+  { subject, lines, link, why }: Words,
 ): Promise<BotMessage> {
-  const { subject, text } = await composeNotice(ctx, notice, user, null);
-  const shown = await ctx.store.read((reader) => readShown(reader, account, notice));
+  const shown = await store.read((reader) => readShown(reader, account, notice));
   const buttons = shown === null || shown.escalation.status === "resolved" ? [] : choicesOf(shown);
-  return { text: fit(`${subject}\n\n${text}`), buttons };
+  return { text: fit([subject, "", ...lines, "", link, "", why].join("\n")), buttons };
 }
 
 const choicesOf = (shown: Shown): readonly BotButton[] =>
@@ -135,7 +134,10 @@ async function messageAfter(ctx: Context, { chatId, data }: ChatPress): Promise<
   const { account, shown } = found;
   if (shown.escalation.status === "resolved") return decidedMessage(ctx, shown);
   const { verb, version } = button;
-  if (verb === "back") return noticeMessage(ctx, account, shown.notice, shown.user);
+  if (verb === "back") {
+    const words = await composeNotice(ctx, shown.notice, shown.user, null);
+    return noticeMessage(ctx, account, shown.notice, words);
+  }
   const asked = CHAT_DECISIONS.find((decision) => verb === `ask-${decision}`);
   if (asked !== undefined) {
     const refusal = refuseAsking(shown, asked, version);

@@ -6,7 +6,7 @@ import type { Organisation } from "../../core/organisation.ts";
 import { ACCESS, type PersonCaller } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
 import type { Decision } from "../../store/store.ts";
-import { type Audited, executeAudited } from "../audited.ts";
+import { type Audited, executeAudited, type Recording } from "../audited.ts";
 import { confirmPassword } from "../auth/confirm-password.ts";
 import { personOf } from "../auth/person.ts";
 import { callerNow, credentialOf } from "../caller-now.ts";
@@ -74,7 +74,7 @@ export async function unlinkOwnChat(ctx: Context, caller: PersonCaller): Promise
 
 /** Unlinks a chat, as its person asked in the chat, or by blocking the bot. Answers false where it is not theirs any more. */
 export async function unlinkChat(
-  ctx: Context,
+  ctx: Recording,
   { userId, organisationId, chatId }: MessagingAccount,
 ): Promise<boolean | Refusal> {
   return executeAudited(

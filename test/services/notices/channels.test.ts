@@ -51,6 +51,7 @@ test("a mail server that hangs with many mails due delays no push, of this organ
   const notices = {
     email: { ...telling.email, slots: createDeliverySlots(16, 2) },
     push: { ...telling.push, slots: createDeliverySlots(16, 2) },
+    messaging: telling.messaging,
   };
   ctx = createTestContext({ ...SCRIPTED, notices });
   const stages: Stage[] = [];
