@@ -99,7 +99,10 @@ async function execute(
   const changed = await ctx.store.execute({
     scope: { organisationId, mode },
     needs: { notice: id, user: userId, noticeSettings: userId, messagingAccount: userId },
-    decide({ notice, user, noticeSettings: settings, messagingAccount: chat }, now): Decision<Awaited<ReturnType<typeof execute>>> {
+    decide(
+      { notice, user, noticeSettings: settings, messagingAccount: chat },
+      now,
+    ): Decision<Awaited<ReturnType<typeof execute>>> {
       const row = notice && after(notice, { user, settings, chat }, now);
       if (!row) return { answer: null };
       return { answer: { notice: row, user }, change: { put: [{ kind: "notice", before: notice, row }] } };

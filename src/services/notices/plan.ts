@@ -183,6 +183,7 @@ export function channelsTo(
 ): readonly Channel[] {
   const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
   return CHANNELS.filter(
-    (channel) => notices[channel].send !== null && chosen[channel] && (channel !== "messaging" || chat !== null),
+    (channel) =>
+      notices[channel].send !== null && chosen[channel] && (channel !== "messaging" || chat !== null),
   );
 }
