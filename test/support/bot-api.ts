@@ -41,7 +41,9 @@ export function startBotApi() {
       if (planned) return planned(parameters);
       if (pathname !== `/bot${BOT_TOKEN}/${method}`) return refusing(401, "Unauthorized")(parameters);
       const result = results[method]?.(parameters);
-      return result === undefined ? refusing(404, "Not Found")(parameters) : Response.json({ ok: true, result });
+      return result === undefined
+        ? refusing(404, "Not Found")(parameters)
+        : Response.json({ ok: true, result });
     },
   });
   return {
