@@ -180,11 +180,7 @@ async function startLocked(
       ctx.signInThrottle.close();
       ctx.live.close();
       // All at once: a mail server that hangs takes no time of its own.
-      const telling = [
-        ...closeTelling(ctx.notices),
-        ...(ctx.messaging ? [ctx.messaging.intake.close()] : []),
-      ];
-      await Promise.all([drain(ctx.deliverySlots), settledWithin(telling, DRAIN_MS)]);
+      await Promise.all([drain(ctx.deliverySlots), settledWithin(closeTelling(ctx), DRAIN_MS)]);
       await opened.disposeAsync();
     },
   };

@@ -24,9 +24,14 @@ export const tellingWith = (
   };
 };
 
-/** Allows no further notice. Each resolves when none of its channel is under way. */
-export const closeTelling = (telling: Telling): readonly Promise<void>[] =>
-  Object.values(telling).map(({ slots }) => slots.close());
+/** Allows no further notice, and no update of the bot. Each resolves when none of its kind is under way. */
+export const closeTelling = ({
+  notices,
+  messaging,
+}: Pick<Context, "notices" | "messaging">): readonly Promise<void>[] => [
+  ...Object.values(notices).map(({ slots }) => slots.close()),
+  ...(messaging ? [messaging.intake.close()] : []),
+];
 
 const channelOf = (send: SendNotice | null): Telling[keyof Telling] => ({
   send,

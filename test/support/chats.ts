@@ -25,25 +25,52 @@ const DAY_MS = 24 * 3_600_000;
 /** What is raised within so long after a notice comes together with it. */
 const GATHERED_MS = 5 * 60_000;
 
-/** The service without a socket, with a bot, and people who chat with it. */
-export function startChats(overrides: Parameters<typeof startTestShell>[0] = {}) {
+/** The updates that a bot API posts, each with the next id. */
+function createUpdates() {
+  let updateId = 0;
+  const from = (chatId: number, more: object = {}) => ({ id: chatId, is_bot: false, ...more });
+  return {
+    message: (chatId: number, text: string, more: object = {}) => ({
+      update_id: ++updateId,
+      message: { message_id: 1, from: from(chatId, more), chat: { id: chatId, type: "private" }, text },
+    }),
+    press: (chatId: number, data: string, messageId = 7) => ({
+      update_id: ++updateId,
+      callback_query: {
+        id: `press-${updateId}`,
+        from: from(chatId),
+        message: { message_id: messageId, chat: { id: chatId, type: "private" } },
+        data,
+      },
+    }),
+  };
+}
+
+/** A bot whose API is on this machine, and what it ignores and fails at. */
+function createBot() {
   const server = startBotApi();
   const steady = { now: 0 };
   const ignored: string[] = [];
   const faults: unknown[] = [];
+  const monotonicNow = () => steady.now;
   const messaging: Messaging = {
     bot: createBotApi({
       ...{ baseUrl: server.url, token: BOT_TOKEN, allowNetworks: ["127.0.0.0/8"] },
-      monotonicNow: () => steady.now,
-      pause: async () => {},
+      ...{ monotonicNow, pause: async () => {} },
     }),
     hears: true,
-    intake: createIntake(
-      () => steady.now,
-      (error) => faults.push(error),
-    ),
+    intake: createIntake(monotonicNow, (error) => faults.push(error)),
     onIgnored: (why) => ignored.push(why),
   };
+  return { server, steady, ignored, faults, messaging };
+}
+
+type Overrides = Parameters<typeof startTestShell>[0];
+
+/** The service without a socket, with a bot, and people who chat with it. */
+export function startChats(overrides: Overrides = {}) {
+  const { server, messaging, faults, ...bot } = createBot();
+  const { message, press } = createUpdates();
   const service: ShellService = startTestShell({
     messaging,
     notices: tellingBy({ messaging: (...sent) => chatSender(service.ctx, messaging.bot)(...sent) }),
@@ -53,8 +80,6 @@ export function startChats(overrides: Parameters<typeof startTestShell>[0] = {})
   });
   const plan = noticePlanner(service.ctx, () => service.clock.now);
   const openConsole = consoleOfShell(service);
-  let updateId = 0;
-  let pressId = 0;
 
   const idle = async (): Promise<readonly BotCall[]> => {
     await Promise.all(messaging.intake.underWay());
@@ -62,20 +87,6 @@ export function startChats(overrides: Parameters<typeof startTestShell>[0] = {})
   };
   const post = (update: unknown, headers: Readonly<Record<string, string>> = BY_BOT) =>
     service.post(WEBHOOK, update, { headers, key: null });
-  const from = (chatId: number, more: object = {}) => ({ id: chatId, is_bot: false, ...more });
-  const message = (chatId: number, text: string, more: object = {}) => ({
-    update_id: ++updateId,
-    message: { message_id: 1, from: from(chatId, more), chat: { id: chatId, type: "private" }, text },
-  });
-  const press = (chatId: number, data: string, messageId = 7) => ({
-    update_id: ++updateId,
-    callback_query: {
-      id: `press-${++pressId}`,
-      from: from(chatId),
-      message: { message_id: messageId, chat: { id: chatId, type: "private" } },
-      data,
-    },
-  });
   const taken = async (update: unknown) => {
     expect((await post(update)).status).toBe(200);
     return idle();
@@ -93,7 +104,7 @@ export function startChats(overrides: Parameters<typeof startTestShell>[0] = {})
       .text;
 
   return {
-    ...{ server, service, steady, ignored, faults, messaging, openConsole },
+    ...{ ...bot, server, messaging, faults, service, openConsole },
     ...{ idle, post, message, press, taken, code, writes },
     async link(person: Person, chatId: number): Promise<void> {
       expect(await writes(chatId, `/start ${await code(person)}`)).toContain("This chat is linked to");
@@ -110,10 +121,11 @@ export function startChats(overrides: Parameters<typeof startTestShell>[0] = {})
     },
     /** What became of a press: the message as it is now, and what was said to the press. */
     async presses(chatId: number, data: string) {
-      const calls = await taken(press(chatId, data));
+      const update = press(chatId, data);
+      const calls = await taken(update);
       const of = (name: string) => calls.filter(({ method }) => method === name);
       const answered = of("answerCallbackQuery").map(({ parameters }) => parameters);
-      expect(answered.map(({ callback_query_id: id }) => id)).toEqual([`press-${pressId}`]);
+      expect(answered.map(({ callback_query_id: id }) => id)).toEqual([update.callback_query.id]);
       const [edited] = of("editMessageText");
       return {
         text: (edited?.parameters.text ?? null) as string | null,

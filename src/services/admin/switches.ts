@@ -58,7 +58,7 @@ export async function setReceiptSpecs(
   );
 }
 
-/** Lets people decide escalations by buttons in their chats, or no more (README, "Declared deviations"). */
+/** Lets people decide escalations by buttons in their chats, or no more (README, "Deviations"). */
 export async function setMessagingDecisions(
   ctx: Context,
   authority: Authority,
