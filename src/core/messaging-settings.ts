@@ -1,7 +1,7 @@
 import type { Parse } from "./setting-values.ts";
 import { url } from "./setting-values.ts";
 
-/** The bot that people chat with, in the form of Telegram's Bot API (README, "Configuration"). */
+/** The bot that people chat with, in the form of Telegram's Bot API (docs/configuration, "Messaging"). */
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 

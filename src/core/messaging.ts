@@ -5,7 +5,7 @@ import { reachesThreshold } from "./passkey.ts";
 import { MINUTE_MS } from "./time.ts";
 import type { Warrant } from "./warrant.ts";
 
-/** Chats of people with the bot of this instance, in the form of Telegram's Bot API (README, "Notices"). */
+/** Chats of people with the bot of this instance, in the form of Telegram's Bot API (docs/notices, "The messaging bot"). */
 
 /** A private chat that a person has linked. A person has one at most, and a chat belongs to one person. */
 export type MessagingAccount = {

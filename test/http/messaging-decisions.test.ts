@@ -10,7 +10,7 @@ import type { Json } from "../support/client.ts";
 import { must, type Person, type TestOrganisation } from "../support/organisations.ts";
 import { enrol, setThreshold } from "../support/passkeys.ts";
 
-/** Escalations that people decide by buttons in their chats (README, "Notices"). */
+/** Escalations that people decide by buttons in their chats (docs/notices, "The messaging bot"). */
 
 const OPERATOR = 42;
 const ADMIN = 43;

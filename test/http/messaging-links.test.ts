@@ -12,7 +12,7 @@ import { BOT_NAME, refusing } from "../support/bot-api.ts";
 import { CHAT, type Chats, NOTICES, startChats } from "../support/chats.ts";
 import { must, PASSWORD, type Person, type TestOrganisation } from "../support/organisations.ts";
 
-/** How a person links a chat with the bot, and how the link ends (README, "Notices"). */
+/** How a person links a chat with the bot, and how the link ends (docs/notices, "The messaging bot"). */
 
 const NEW_PASSWORD = "velvet harbour ginger notion";
 const MINUTE_MS = 60_000;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { BY_BOT, type Chats, SECRET, startChats, WEBHOOK } from "../support/chats.ts";
 import type { TestOrganisation } from "../support/organisations.ts";
 
-/** The webhook to which the bot API posts updates: who may call it, and what it ignores (README, "Notices"). */
+/** The webhook to which the bot API posts updates: who may call it, and what it ignores (docs/notices, "The messaging bot"). */
 
 const WRITES = 5;
 

@@ -58,7 +58,7 @@ export async function setReceiptSpecs(
   );
 }
 
-/** Lets people decide escalations by buttons in their chats, or no more (README, "Deviations"). */
+/** Lets people decide escalations by buttons in their chats, or no more (docs/decisions, "Deviations from the interface"). */
 export async function setMessagingDecisions(
   ctx: Context,
   authority: Authority,

@@ -10,7 +10,7 @@ import { noFault } from "../../support/no-fault.ts";
 import { createStage, SCRIPTED, type Stage } from "../../support/stage.ts";
 import { attemptsOf } from "../../support/telling.ts";
 
-/** Every channel sends for itself (README, "Notices"). */
+/** Every channel sends for itself (docs/notices, "Notices"). */
 
 let ctx: TestContext;
 afterEach(() => ctx.close());
