@@ -94,6 +94,10 @@ test("a stop waits for what the bot is about to say", async () => {
   await post(update(1));
   await arrived.promise;
   const stopped = server.stop();
+  // Nothing says that a stop waits: within this time one that does not would be over.
+  expect(await Promise.race([stopped.then(() => "stopped"), Bun.sleep(500).then(() => "waits")])).toBe(
+    "waits",
+  );
   hangs.resolve();
   await stopped;
   expect(said).toBe(true);

@@ -349,6 +349,8 @@ describe("is refused in plain words, and moves nothing:", () => {
     const forged = (mine?.Release ?? "").replace("ask-release", "release").replace(/\d+$/, "4");
     await refuses(OPERATOR, forged, /role admin or above|cannot become/);
     const owners = buttonsIn(again.get("45"));
+    const before = (owners.Refund ?? "").replace("ask-refund", "refund").replace(/\d+$/, "3");
+    await refuses(45, before, /version/);
     const data = await asked(owners, "Refund", 45);
     expect((await chats.presses(45, data)).text).toStartWith("Refunded:");
     expect(stateOf(id)).toBe("refunded");
@@ -396,6 +398,27 @@ test("a press is answered, whatever goes wrong behind it", async () => {
   chats.server.answer("editMessageText", () => new Response("", { status: 500 }));
   const calls = await chats.taken(update);
   expect(calls.map(({ method }: Json) => method)).toEqual(["editMessageText", "answerCallbackQuery"]);
+});
+
+test("presses in a chat are worked on in their order, so that no older answer covers a newer one", async () => {
+  const { buttons } = await told();
+  const data = await asked(buttons);
+  const [hangs, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  chats.server.answer("editMessageText", async () => {
+    arrived.resolve();
+    await hangs.promise;
+    return Response.json({ ok: true, result: {} });
+  });
+  await chats.post(chats.press(OPERATOR, buttons.Release ?? ""));
+  await chats.post(chats.press(OPERATOR, data));
+  await arrived.promise;
+  // Another chat does not wait for it.
+  expect(await chats.post(chats.message(VIEWER, "hi"))).toMatchObject({ status: 200 });
+  await chats.messaging.intake.underWay().at(-1);
+  expect(chats.server.asked().filter(({ method }) => method === "editMessageText")).toHaveLength(1);
+  hangs.resolve();
+  const later = (await chats.idle()).filter(({ method }) => method === "editMessageText");
+  expect(later.map(({ parameters }) => parameters.text.split(":")[0])).toEqual(["Released"]);
 });
 
 test("an admin allows it at the console, an operator does not, and the audit log has both ways", async () => {
