@@ -57,7 +57,11 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             </p>
           </Card>
         </div>
-        {chat}
+        {chat ? (
+          <div id="chat" data-live="notices">
+            {chat}
+          </div>
+        ) : null}
         <div id="recent" data-live="notices">
           <Card title="The last notices to you">
             <Recent of={own.recent} />
