@@ -66,7 +66,8 @@ const buttonOf = ({ notice, warrant }: Shown, words: string, verb: Button["verb"
 async function readShown(reader: Reader, account: MessagingAccount, notice: Notice): Promise<Shown | null> {
   const { about, mode, organisationId, userId } = notice;
   const isTheirs = userId === account.userId && organisationId === account.organisationId;
-  const [id] = about.kind === "escalations" && about.count === 1 ? about.escalationIds : [];
+  const isOfEscalations = about.kind === "escalations" || about.kind === "disputes";
+  const [id] = isOfEscalations && about.count === 1 ? about.escalationIds : [];
   if (!isTheirs || id === undefined) return null;
   const escalation = await reader.escalations.get(id);
   const warrant = escalation && (await reader.warrants.get(notice, escalation.warrantId));
