@@ -83,6 +83,8 @@ export async function startServer(
   }
 }
 
+const hashOf = (secret: string | null): string | null => (secret === null ? null : sha256(secret));
+
 const warnOfProxy = (header: string): void =>
   logWarning(
     "a proxy is not trusted: name it in HOLDFAST_TRUST_PROXY, or limits take all its clients for one",
@@ -156,7 +158,7 @@ async function startLocked(
       ...{ receiptPages, site: consoleSite({ operation, backups, anchoring, witnesses }) },
       rateLimits: config.rateLimits,
       trustedProxies: config.trustProxy,
-      workerSecretHash: secrets.workerSecret === null ? null : sha256(secrets.workerSecret),
+      secretHashes: { worker: hashOf(secrets.workerSecret), messaging: hashOf(secrets.messagingSecret) },
       onFault: (error, requestId, who) =>
         logError("request failed", error, { request_id: requestId, ...who }),
       onUntrustedProxy: warnOfProxy,
@@ -178,7 +180,7 @@ async function startLocked(
       ctx.signInThrottle.close();
       ctx.live.close();
       // All at once: a mail server that hangs takes no time of its own.
-      await Promise.all([drain(ctx.deliverySlots), settledWithin(closeTelling(ctx.notices), DRAIN_MS)]);
+      await Promise.all([drain(ctx.deliverySlots), settledWithin(closeTelling(ctx), DRAIN_MS)]);
       await opened.disposeAsync();
     },
   };

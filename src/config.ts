@@ -12,6 +12,7 @@ import { CAPSULE_BYTES_MIN } from "./core/capsule.ts";
 import { EVIDENCE_BYTES_MAX } from "./core/clauses/limits.ts";
 import { isRefusal, type Refusal, refuseField } from "./core/errors.ts";
 import { type MailServer, parseMailFrom, parseMailServer } from "./core/mail-settings.ts";
+import { parseBotApi, parseBotToken, parseWebhookSecret } from "./core/messaging-settings.ts";
 import { type Network, parseNetwork } from "./core/networks.ts";
 import type { RateLimits } from "./core/rate.ts";
 import { integer, networks, type Parse, token, url } from "./core/setting-values.ts";
@@ -69,6 +70,8 @@ export type Config = {
   readonly backups: BackupSchedule | null;
   /** The address that mail is sent from; null means one at the name of the service. */
   readonly mailFrom: string | null;
+  /** Where the bot API of the messaging bot is. */
+  readonly messagingUrl: string;
   /** What is logged: faults and warnings, or these and a line for each request. */
   readonly log: Log;
 };
@@ -99,6 +102,10 @@ export type Secrets = {
   readonly anchorKey: PrivateKey | null;
   /** The mail server, with its password; null where no mail is sent. */
   readonly smtp: MailServer | null;
+  /** The token of the messaging bot; null where there is no bot. It is a part of every URL of the bot API, so no log may show one. */
+  readonly messagingToken: string | null;
+  /** The secret of the messaging webhook; null closes it. */
+  readonly messagingSecret: string | null;
 };
 
 /** No secret is set. */
@@ -114,6 +121,8 @@ export const NO_SECRETS: Secrets = {
   x402LiveKey: null,
   anchorKey: null,
   smtp: null,
+  messagingToken: null,
+  messagingSecret: null,
 };
 
 /** The texts of settings, by name. A flag's name comes without `HOLDFAST_`; a variable's name is whole. */
@@ -174,6 +183,7 @@ const SETTINGS = {
   BACKUP_KEEP: integer(1, 10_000),
   BACKUP_HOUR: integer(0, 23),
   MAIL_FROM: parseMailFrom,
+  MESSAGING_URL: parseBotApi,
   LOG: log,
 } satisfies Record<string, Parse<unknown>>;
 
@@ -193,6 +203,8 @@ const SECRETS = {
   X402_LIVE_KEY: parsePrivateKey,
   ANCHOR_KEY: parsePrivateKey,
   SMTP_URL: parseMailServer,
+  MESSAGING_TOKEN: parseBotToken,
+  MESSAGING_SECRET: parseWebhookSecret,
 } satisfies Record<string, Parse<unknown>>;
 
 /** The first key must be private. The keys that it replaced may follow; of these the public key is enough. */
@@ -273,6 +285,8 @@ export function readSecrets(
     x402LiveKey: values.X402_LIVE_KEY ?? null,
     anchorKey: values.ANCHOR_KEY ?? null,
     smtp: values.SMTP_URL ?? null,
+    messagingToken: values.MESSAGING_TOKEN ?? null,
+    messagingSecret: values.MESSAGING_SECRET ?? null,
     metricsToken: values.METRICS_TOKEN ?? null,
   };
 }
@@ -318,6 +332,7 @@ const configOf = (values: Values<typeof SETTINGS>, anchor: AnchorPlan | null): C
   witnessAllowNetworks: values.WITNESS_ALLOW_NETWORKS ?? [],
   ...{ checkpointMs: values.CHECKPOINT_MS ?? 10 * SECOND_MS, log: values.LOG ?? "faults" },
   ...{ anchor, mailFrom: values.MAIL_FROM ?? null },
+  messagingUrl: values.MESSAGING_URL ?? "https://api.telegram.org",
   backups:
     values.BACKUP_FOLDER === undefined
       ? null

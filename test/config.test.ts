@@ -28,6 +28,7 @@ const DEFAULTS: Config = {
   anchor: null,
   backups: null,
   mailFrom: null,
+  messagingUrl: "https://api.telegram.org",
   log: "faults",
 };
 
@@ -371,6 +372,41 @@ describe("secrets", () => {
       "smtp://%zz@h",
     ])
       expect([bad, smtp(bad)]).toEqual([bad, "validation_failed"]);
+  });
+
+  test("of the messaging bot are its token, and the secret of its webhook as the bot API takes it", () => {
+    const bot = (name: string, text: string) => {
+      const secrets = read({ [`HOLDFAST_MESSAGING_${name}`]: text });
+      return isRefusal(secrets) ? secrets.message : [secrets.messagingToken, secrets.messagingSecret];
+    };
+    const token = "123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11";
+    expect(bot("TOKEN", token)).toEqual([token, null]);
+    expect(bot("SECRET", "a_secret-of-16-ch")).toEqual([null, "a_secret-of-16-ch"]);
+    for (const wrong of ["short", `${token}/../getMe`, `${token} `, "a".repeat(257)]) {
+      for (const name of ["TOKEN", "SECRET"]) {
+        expect(bot(name, wrong)).toStartWith(`HOLDFAST_MESSAGING_${name}: must be`);
+        expect(bot(name, wrong)).not.toContain(wrong);
+      }
+    }
+    expect(bot("SECRET", token)).toContain("HOLDFAST_MESSAGING_SECRET: must be 16 to 256 characters");
+  });
+
+  test("its token goes through TLS, or stays on this machine", () => {
+    const url = (text: string) => {
+      const config = readConfig({}, { HOLDFAST_MESSAGING_URL: text });
+      return isRefusal(config) ? config.refused : config.messagingUrl;
+    };
+    expect(url("")).toBe("https://api.telegram.org");
+    expect(url("https://bots.example.org/api/")).toBe("https://bots.example.org/api");
+    expect(url("http://127.0.0.1:8081")).toBe("http://127.0.0.1:8081");
+    for (const bad of [
+      "http://bots.example.org",
+      "http://10.0.0.1",
+      "ftp://x",
+      "api.telegram.org",
+      "https://a/?b",
+    ])
+      expect([bad, url(bad)]).toEqual([bad, "validation_failed"]);
   });
 
   const NO_KEYS = [

@@ -34,6 +34,7 @@ import { ownChainWith } from "./anchoring.ts";
 import { buyingWith } from "./buying.ts";
 import { EVALUATOR_ARGUMENT, SELF } from "./children.ts";
 import type { Keys } from "./keys.ts";
+import { messagingWith } from "./messaging.ts";
 import { tellingWith } from "./notices.ts";
 import { sigstoreWith } from "./sigstore.ts";
 import { type WitnessSeed, witnessingWith } from "./witnessing.ts";
@@ -117,6 +118,7 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     timeoutMs: ATTEMPT_TIMEOUT_MS,
     ownListeners: listeners,
   });
+  const messaging = messagingWith(config, secrets, listeners);
   const ctx: Context = {
     store,
     now: Date.now,
@@ -150,7 +152,8 @@ export function composeContext(parts: ContextParts, opened: AsyncDisposableStack
     },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
-    notices: tellingWith(config, secrets, baseUrl),
+    messaging,
+    notices: tellingWith(config, secrets, baseUrl, { store, newId, messaging }),
     live: createLive({ store, callerNow: callerNowIn({ store, now: Date.now }), after, randomByte }),
     baseUrl,
   };

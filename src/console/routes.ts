@@ -27,6 +27,7 @@ import { sendEndSession, showEndSession, showSession, showSessions } from "./pag
 import { sendStatusChange, showStatusChange } from "./pages/agents/status.tsx";
 import { showAuditLog } from "./pages/audit-log.tsx";
 import { showBench, tryBench } from "./pages/bench.tsx";
+import { sendChatCode, sendUnlink, showChat } from "./pages/chat.tsx";
 import { showComponents } from "./pages/components.tsx";
 import { sendDecision, showEscalation, showInbox } from "./pages/escalations.tsx";
 import { showKillSwitch } from "./pages/kill-switch.tsx";
@@ -51,6 +52,7 @@ import { sendSchema, showNewSchema, showSchema, showSchemas } from "./pages/sche
 import { sendEnter, sendSetUp, showEnter, showSetUp } from "./pages/set-up.tsx";
 import {
   sendKillSwitch,
+  sendMessagingDecisions,
   sendReceiptSpecs,
   sendSecondFactor,
   sendThreshold,
@@ -119,6 +121,9 @@ export const consoleRoutes = (
 
   page("/console/settings/notices", ACCESS.keepOwnSignIn, showNotices),
   form("/console/settings/notices", ACCESS.keepOwnSignIn, sendNotices),
+  page("/console/settings/notices/chat", ACCESS.keepOwnSignIn, showChat),
+  form("/console/settings/notices/chat", ACCESS.keepOwnSignIn, sendChatCode),
+  form("/console/settings/notices/chat/unlink", ACCESS.keepOwnSignIn, sendUnlink),
   page("/console/policies", ACCESS.readConsole, showPolicies),
   page("/console/policies/new", ACCESS.administer, showNewPolicy),
   form("/console/policies", ACCESS.administer, sendPolicy),
@@ -191,6 +196,7 @@ const settingsRoutes = (instance: InstanceState | null): readonly Route[] => [
   form("/console/settings/passkey-threshold", ACCESS.ownOrganisation, sendThreshold(instance)),
   form("/console/settings/second-factor", ACCESS.ownOrganisation, sendSecondFactor(instance)),
   form("/console/settings/receipt-specs", ACCESS.administer, sendReceiptSpecs(instance)),
+  form("/console/settings/messaging-decisions", ACCESS.administer, sendMessagingDecisions(instance)),
 ];
 
 const agentRoutes: readonly Route[] = [

@@ -42,6 +42,10 @@ export const AUDIT_ACTIONS = [
   "receipt_specs.changed",
   "second_factor.changed",
   "notice_settings.changed",
+  "messaging.linked",
+  "messaging.unlinked",
+  "messaging_decisions.changed",
+  "escalation.resolved_in_chat",
   "ledger.restored_unverified",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -28,6 +28,7 @@ export const ERRORS = {
   x402_scheme_unsupported: [400, "Nothing that the seller accepts can be paid in this mode."],
   not_authenticated: [401, "No credentials, or credentials that are not valid."],
   invalid_worker_secret: [401, "The X-Service-Worker header is absent or wrong."],
+  messaging_webhook_unauthenticated: [401, "The secret of the messaging webhook is absent or wrong."],
   insufficient_funds: [402, "The available balance does not cover the hold."],
   insufficient_role: [403, "The person's role is below what the route needs."],
   second_factor_required: [
@@ -56,6 +57,7 @@ export const ERRORS = {
     "What was bought already takes the space that there is for it; nothing is held.",
   ],
   worker_secret_unset: [403, "No worker secret is configured: the route is closed."],
+  messaging_webhook_unset: [403, "No secret of the messaging webhook is configured: it is closed."],
   restore_unacknowledged: [
     403,
     "The service was restored from a backup, and its operator has not acknowledged that yet; the sandbox is open.",

@@ -12,6 +12,8 @@ export type Organisation = {
   readonly hidesSpecs: boolean;
   /** Whether people from operator up must prove a passkey when they sign in. */
   readonly secondFactor: boolean;
+  /** Whether people may decide escalations by buttons in a chat. */
+  readonly messagingDecisions: boolean;
   readonly createdAt: number;
 };
 

@@ -112,6 +112,10 @@ type Priced = Pick<Warrant, "amount" | "asset">;
 export const isAboveThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
   threshold !== null && (asset !== "USDC" || amount > threshold);
 
+/** Whether it is as much as the threshold, or more: what nobody decides who cannot sign. */
+export const reachesThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
+  threshold !== null && (asset !== "USDC" || amount >= threshold);
+
 /**
  * Why a warrant may not be opened under the threshold; null where it may.
  *

@@ -1,4 +1,4 @@
-/** Notices by web push (README, "Notices"): the browsers that people allowed to be notified. */
+/** Notices by web push (docs/notices, "Notices"): the browsers that people allowed to be notified. */
 
 /** One browser of a person, with what its push service needs to be sent a message (RFC 8030, RFC 8291). */
 export type PushSubscription = {

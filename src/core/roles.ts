@@ -35,6 +35,13 @@ export type PersonCaller = {
 
 export type Caller = KeyCaller | PersonCaller;
 
+/** A person who presses a button in the chat that they have linked. Nothing but a decision on an escalation is done there. */
+export type ChatCaller = Omit<PersonCaller, "kind" | "signInHash"> & {
+  readonly kind: "chat";
+  /** Each commit checks by it that the chat is still theirs. */
+  readonly chatId: string;
+};
+
 /**
  * Who may do a thing: a person from `role` up, and API keys where `keys` says so. A person who owes a passkey may do
  * only what says `whileOwing`.
@@ -64,7 +71,7 @@ export const roleIsAtLeast = (role: Role, minimum: Role): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 
 /** Null where the caller has the access; else why not. */
-export function refuseAccess(caller: Caller, access: Access): Refusal | null {
+export function refuseAccess(caller: Caller | ChatCaller, access: Access): Refusal | null {
   if (caller.kind === "key") {
     return access.keys
       ? null
@@ -90,5 +97,5 @@ export type Actor =
 
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-export const actorOf = (caller: Caller): Actor =>
+export const actorOf = (caller: Caller | ChatCaller): Actor =>
   caller.kind === "key" ? { kind: "agent", id: caller.keyId } : { kind: "user", id: caller.userId };

@@ -52,6 +52,7 @@ const CALLERS: Readonly<Record<string, string>> = {
   apiKey: "an agent's API key",
   session: "a signed-in person",
   worker: "the operator's worker",
+  messaging: "the bot API",
 };
 
 const code = (text: string): Html => `<code>${escapeHTML(text)}</code>`;

@@ -5,6 +5,7 @@ import { consoleRoutes } from "./routes/console.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { internalRoutes } from "./routes/internal.ts";
 import { logRoutes } from "./routes/log.ts";
+import { messagingRoutes } from "./routes/messaging.ts";
 import { operationRoutes } from "./routes/operation.ts";
 import { pageRoutes } from "./routes/pages.ts";
 import { passkeyRoutes } from "./routes/passkeys.ts";
@@ -27,6 +28,7 @@ const routes: readonly Route[] = [
   ...witnessRoutes,
   ...operationRoutes,
   ...internalRoutes,
+  ...messagingRoutes,
   ...pageRoutes,
   ...docsRoutes(openApiDocument),
 ];

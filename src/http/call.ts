@@ -9,6 +9,7 @@ import type { Context } from "../services/context.ts";
 import type { Idempotency } from "../services/idempotency.ts";
 import type { Answer } from "./answers.ts";
 import { type Counted, clientAddress } from "./limits.ts";
+import type { Machine } from "./machines.ts";
 import type { Operation } from "./operation.ts";
 import type { Pages, ReceiptPages, Site } from "./pages.ts";
 import { type Room, roomIn } from "./sending.ts";
@@ -70,8 +71,8 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
   /** The JSON object; undefined where no body was sent. */
   body: Body;
   caller: Caller | null;
-  /** Whether the worker calls, on a route for the worker. */
-  worker: boolean;
+  /** The machine that calls, on a route for it. */
+  machine: Machine | null;
   /** The person and the sign-in; null where the request has no valid cookie. */
   signedIn: SignedIn | null;
   /** The caller's remaining rate limit; null until the request was counted. */
@@ -90,9 +91,9 @@ export type Call<Body = unknown, Query = unknown, Params = unknown> = {
 
 /** The caller that a request counts for: a person, a key, otherwise the address (docs/idempotency, "Limits"). */
 export function countedAs(call: Call): Counted {
-  const { caller, worker } = call;
-  // Strangers at the worker's address must not use up its budget.
-  if (worker) return { kind: "account", id: "worker" };
+  const { caller, machine } = call;
+  // Strangers at its address must not use up its budget.
+  if (machine) return { kind: "account", id: machine };
   if (caller === null) return countedByAddress(call);
   return { kind: "account", id: caller.kind === "key" ? caller.keyId : caller.userId };
 }

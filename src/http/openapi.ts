@@ -4,8 +4,8 @@ import { noBody } from "../resources/input.ts";
 import { createSchemas, type DescribedSchema } from "../resources/json-schema.ts";
 import { readinessForm } from "../resources/operation.ts";
 import { SESSION_COOKIE } from "./caller.ts";
+import { MACHINES } from "./machines.ts";
 import { type Answers, answeredAsText, answersOf, type RouteRule, ruleOf } from "./route.ts";
-import { WORKER_HEADER } from "./worker.ts";
 
 type Describe = ReturnType<typeof createSchemas>["describe"];
 
@@ -69,7 +69,12 @@ export function describeRoutes(routes: readonly Route[]): object {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An agent's API key." },
         session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE, description: "A signed-in person." },
-        worker: { type: "apiKey", in: "header", name: WORKER_HEADER, description: "The operator's worker." },
+        ...Object.fromEntries(
+          Object.entries(MACHINES).map(([machine, { header, about }]) => [
+            machine,
+            { type: "apiKey", in: "header", name: header, description: about },
+          ]),
+        ),
       },
     },
   };
@@ -113,8 +118,8 @@ const operationIdOf = ({ method, path }: Route): string =>
     .map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
     .join("");
 
-function securityOf({ access, worker }: RouteRule): readonly object[] {
-  if (worker) return [{ worker: [] }];
+function securityOf({ access, machine }: RouteRule): readonly object[] {
+  if (machine) return [{ [machine]: [] }];
   return access === null ? [] : [...(access.keys ? [{ apiKey: [] }] : []), { session: [] }];
 }
 

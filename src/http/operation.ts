@@ -3,7 +3,9 @@ import { sha256 } from "../core/canonical.ts";
 import type { Client } from "../core/client.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { Readiness } from "../core/operation.ts";
+import type { Caller } from "../core/roles.ts";
 import type { Context } from "../services/context.ts";
+import type { Machine } from "./machines.ts";
 
 /** What the routes for the operator's tools ask of the running service. */
 export type Operation = {
@@ -36,7 +38,7 @@ export type Answered = {
   readonly durationMs: number;
   /** The code of the refusal; null where the request was answered. */
   readonly refused: ErrorCode | null;
-  readonly caller: "key" | "person" | "worker" | null;
+  readonly caller: Caller["kind"] | Machine | null;
   /** The id of the key or the person. */
   readonly callerId: string | null;
   /** Asks for the address of the other end, by a system call. */

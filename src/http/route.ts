@@ -5,13 +5,14 @@ import type { Access } from "../core/roles.ts";
 import type { BYTES, Result } from "./answers.ts";
 import type { Call } from "./call.ts";
 import type { Models } from "./check-input.ts";
+import type { Machine } from "./machines.ts";
 
 /** What the shell checks before it calls the route's handler. OpenAPI is made from the same rule. */
 export type RouteRule = {
   /** Null on a public route. */
   readonly access: Access | null;
-  /** Whether only the worker may call, by its header. */
-  readonly worker: boolean;
+  /** The machine that alone may call, by the secret in its header; null where people, agents or anybody may. */
+  readonly machine: Machine | null;
   /** Whether an Idempotency-Key is required, as on all routes that move money. */
   readonly idempotent: boolean;
   /** Whether it decides on a warrant, so that without `If-Match` it stands on the version there was when its headers were read. */
@@ -41,7 +42,7 @@ type Description = {
   readonly summary: string;
   readonly tags: string[];
   readonly access: Access | null;
-  readonly worker?: boolean;
+  readonly machine?: Machine;
   readonly idempotent?: boolean;
   readonly decides?: boolean;
   readonly bucket: Bucket;
@@ -57,7 +58,7 @@ type Description = {
 /** A route's `detail`: its description for people and its rule for the shell. */
 export function route({
   access,
-  worker = false,
+  machine,
   idempotent = false,
   decides = false,
   bucket,
@@ -67,7 +68,7 @@ export function route({
   ...description
 }: Description) {
   const rule: RouteRule = {
-    ...{ access, worker, idempotent, decides, bucket, counted, bodyBytesMax, takesText },
+    ...{ access, machine: machine ?? null, idempotent, decides, bucket, counted, bodyBytesMax, takesText },
     ownPagesOnly: false,
   };
   return {

@@ -39,6 +39,7 @@ import { errorAnswer, refuseByFault, refuseUnknownRoute } from "./errors.ts";
 import { explained } from "./explained.ts";
 import { idempotencyOfRequest, readIdempotencyKey } from "./idempotency.ts";
 import { createRateCounters, type RateCounters } from "./limits.ts";
+import { isMachine, NO_SECRET_HASHES, refuseStranger, type SecretHashes } from "./machines.ts";
 import type { Answered, Operation } from "./operation.ts";
 import type { Pages, ReceiptPages, Site } from "./pages.ts";
 import { echoedRequestId } from "./request-id.ts";
@@ -46,7 +47,6 @@ import { responseOf, type SentAnswer } from "./response.ts";
 import type { RouteRule } from "./route.ts";
 import { createAnswerBudget, isShort, sendable } from "./sending.ts";
 import { findPage } from "./site.ts";
-import { isWorker, refuseStranger } from "./worker.ts";
 
 export type HttpOptions = {
   /** Where the links in errors lead. */
@@ -59,8 +59,8 @@ export type HttpOptions = {
   readonly site?: Site;
   readonly rateLimits: RateLimits;
   readonly trustedProxies: readonly Network[];
-  /** SHA-256 of the worker's secret. Without it the worker's route is closed. */
-  readonly workerSecretHash?: string | null;
+  /** Those of the secrets that machines call with. By default none is configured. */
+  readonly secretHashes?: SecretHashes;
   /** How long a body may take to come; 15 s by default. */
   readonly bodyMsMax?: number;
   /** The bytes of all bodies under way; 256 MiB by default. */
@@ -87,13 +87,13 @@ export type Shell = (request: Request, socketAddress: () => string | undefined) 
 export function createShell(ctx: Context, options: HttpOptions): Shell {
   const { docsUrl, pages = {}, receiptPages = null, site = null, operation = null } = options;
   const { trustedProxies, onFault, onAnswered } = options;
-  const { workerSecretHash = null, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
+  const { secretHashes = NO_SECRET_HASHES, bodyMsMax = BODY_MS_MAX, bodies = createBodyBudget() } = options;
   const { answers = createAnswerBudget() } = options;
   const setup: Setup = {
     ...{ ctx, docsUrl, pages, receiptPages, site, operation, trustedProxies, answers, onFault },
   };
   const counters = createRateCounters(options.rateLimits);
-  const checks: Checks = { counters, workerSecretHash, bodyMsMax, bodies };
+  const checks: Checks = { counters, secretHashes, bodyMsMax, bodies };
   const onlyHttps = isHttps(ctx.baseUrl);
   const lookForProxy = proxyLookOut(options);
 
@@ -133,7 +133,7 @@ const FORWARDED_HEADERS = ["x-forwarded-for", "forwarded"];
 /** What the checks work with. */
 type Checks = {
   readonly counters: RateCounters;
-  readonly workerSecretHash: string | null;
+  readonly secretHashes: SecretHashes;
   readonly bodyMsMax: number;
   readonly bodies: ByteBudget;
 };
@@ -157,7 +157,7 @@ function callOf(setup: Setup, request: Request, socketAddress: Call["socketAddre
     query: undefined,
     body: undefined,
     caller: null,
-    worker: false,
+    machine: null,
     signedIn: null,
     budget: null,
     idempotency: null,
@@ -286,19 +286,24 @@ function refuseNoRoute(call: Call, { counters }: Checks): Refusal {
 }
 
 /** The checks of rate limit, credentials and role. */
-function refuseByRule(call: Call, rule: RouteRule, { counters, workerSecretHash }: Checks): Refusal | null {
-  call.worker = rule.worker && isWorker(call.headers, workerSecretHash);
+function refuseByRule(call: Call, rule: RouteRule, { counters, secretHashes }: Checks): Refusal | null {
+  const { machine } = rule;
+  call.machine = machine && isMachine(machine, call.headers, secretHashes) ? machine : null;
   const counted = countedAs(call);
   const now = call.ctx.now();
-  const budget = rule.counted
+  // Whoever writes to the bot comes by the bot API. Counted as one, a few of them would stop all others.
+  const isCounted = rule.counted && call.machine !== "messaging";
+  const budget = isCounted
     ? counters.take(rule.bucket, counted, now)
     : counters.peek(rule.bucket, counted, now);
   call.budget = budget;
-  if (rule.counted && budget.exceeded) {
+  if (isCounted && budget.exceeded) {
     return refuse("rate_limit_exceeded", `Over the limit; retry in ${budget.resetSeconds} seconds.`);
   }
   if (rule.ownPagesOnly && !isFromOwnPage(call)) return refuseOtherSite(call);
-  return refuseCaller(call, rule) ?? (rule.worker && !call.worker ? refuseStranger(workerSecretHash) : null);
+  return (
+    refuseCaller(call, rule) ?? (machine && !call.machine ? refuseStranger(machine, secretHashes) : null)
+  );
 }
 
 const refuseOtherSite = ({ ctx }: Call): Refusal =>
@@ -327,7 +332,7 @@ const answeredOf = (
   { status, refused }: SentAnswer,
   startedAt: number,
 ): Answered => {
-  const { requestId, route, caller, worker } = call;
+  const { requestId, route, caller, machine } = call;
   return {
     requestId,
     callerRequestId: echoed === requestId ? null : echoed,
@@ -336,7 +341,7 @@ const answeredOf = (
     status,
     durationMs: performance.now() - startedAt,
     refused: refused ?? null,
-    caller: worker ? "worker" : (caller?.kind ?? null),
+    caller: machine ?? caller?.kind ?? null,
     callerId: callerIdOf(call),
     client: () => clientOfCall(call),
   };

@@ -28,7 +28,7 @@ export function findPage(call: Call): FoundRoute | null {
   const rule: RouteRule = {
     // A page is for people. An API key sees none, whatever it may do elsewhere.
     access: page.access && { ...page.access, keys: false },
-    worker: false,
+    machine: null,
     idempotent: false,
     decides: false,
     bucket: call.method === "GET" ? "read" : "write",

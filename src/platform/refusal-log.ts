@@ -11,7 +11,7 @@ export type Answer = {
   readonly route: string | null;
   readonly status: number;
   readonly refused: ErrorCode | null;
-  readonly caller: "key" | "person" | "worker" | null;
+  readonly caller: "key" | "person" | "worker" | "messaging" | null;
   /** Whose key or person; null where nobody was recognised. */
   readonly callerId: string | null;
   readonly client: () => Client;

@@ -11,6 +11,7 @@ const organisationForm = form("Organisation", () =>
     passkey_threshold: orNull(amount),
     receipt_specs: oneOf(["shown", "hidden"]),
     second_factor: boolean,
+    messaging_decisions: boolean,
     created_at: time,
   }),
 );
@@ -23,5 +24,6 @@ export const organisationResource = (organisation: Organisation): Wire<typeof or
   passkey_threshold: organisation.passkeyThreshold?.toString() ?? null,
   receipt_specs: organisation.hidesSpecs ? "hidden" : "shown",
   second_factor: organisation.secondFactor,
+  messaging_decisions: organisation.messagingDecisions,
   created_at: isoTime(organisation.createdAt),
 });

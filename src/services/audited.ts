@@ -26,11 +26,14 @@ export type Audited<Answer> =
       readonly entries: readonly [Entry] | readonly [Entry, Entry];
     };
 
+/** What a command with audit entries is recorded with. */
+export type Recording = Pick<Context, "store" | "newId">;
+
 /**
  * Adds audit entries to a change. Their ids are drawn here, before the command decides, since deciding must
  * be pure.
  */
-function recorder(ctx: Context, actor: Administrator) {
+function recorder(ctx: Recording, actor: Administrator) {
   const ids = [ctx.newId("auditEntry"), ctx.newId("auditEntry")];
   return function withEntries<Answer>(
     organisationId: string,
@@ -50,7 +53,7 @@ function recorder(ctx: Context, actor: Administrator) {
 
 /** Commits a command of a person or of the machine's operator, with its audit entries in the same commit. */
 export function executeAudited<N extends Needs, Answer>(
-  ctx: Context,
+  ctx: Recording,
   actor: Administrator,
   {
     scope,
@@ -72,7 +75,7 @@ export function executeAudited<N extends Needs, Answer>(
 
 /** The same for a command that creates the organisation. */
 export function executeAuditedOfNew<N extends Needs, Answer>(
-  ctx: Context,
+  ctx: Recording,
   actor: Administrator,
   organisationId: string,
   {

@@ -1,7 +1,7 @@
 import { endOf } from "../core/api-key.ts";
 import { owesPasskey } from "../core/auth-session.ts";
 import { type Refusal, refuse } from "../core/errors.ts";
-import { type Access, type Caller, refuseAccess } from "../core/roles.ts";
+import { type Access, type Caller, type ChatCaller, refuseAccess } from "../core/roles.ts";
 import type { Snapshot } from "../store/needs.ts";
 
 /**
@@ -18,26 +18,56 @@ export type CredentialNeeds = {
   readonly callerAgent: string | null;
   readonly callerUser: string | null;
   readonly callerSession: string | null;
+  readonly callerChat: string | null;
 };
 
-export const credentialOf = (caller: Caller): CredentialNeeds =>
-  caller.kind === "key"
-    ? { callerKey: caller.keyId, callerAgent: caller.agentId, callerUser: null, callerSession: null }
-    : { callerKey: null, callerAgent: null, callerUser: caller.userId, callerSession: caller.signInHash };
+export function credentialOf(caller: Caller | ChatCaller): CredentialNeeds {
+  switch (caller.kind) {
+    case "key":
+      return { ...NO_CREDENTIAL, callerKey: caller.keyId, callerAgent: caller.agentId };
+    case "person":
+      return { ...NO_CREDENTIAL, callerUser: caller.userId, callerSession: caller.signInHash };
+    case "chat":
+      return { ...NO_CREDENTIAL, callerUser: caller.userId, callerChat: caller.userId };
+  }
+}
+
+/** Such as of the operator of the machine, who has none that could end. */
+export const NO_CREDENTIAL: CredentialNeeds = {
+  callerKey: null,
+  callerAgent: null,
+  callerUser: null,
+  callerSession: null,
+  callerChat: null,
+};
 
 type Credential = Snapshot<CredentialNeeds>;
 
 /** The caller with their present role, or why they may not call any more. */
-export function callerNow<Who extends Caller>(
+export function callerNow<Who extends Caller | ChatCaller>(
   caller: Who,
   access: Access,
   credential: Credential,
   now: number,
 ): Who | Refusal {
-  const present =
-    caller.kind === "key" ? presentKey(caller, credential, now) : presentPerson(caller, credential, now);
+  const present = presentCaller(caller, credential, now);
   if ("refused" in present) return present;
   return refuseAccess(present, access) ?? (present as Who);
+}
+
+function presentCaller(
+  caller: Caller | ChatCaller,
+  credential: Credential,
+  now: number,
+): Caller | ChatCaller | Refusal {
+  switch (caller.kind) {
+    case "key":
+      return presentKey(caller, credential, now);
+    case "person":
+      return presentPerson(caller, credential, now);
+    case "chat":
+      return presentInChat(caller, credential);
+  }
 }
 
 function presentKey(caller: Caller, { callerKey }: Credential, now: number): Caller | Refusal {
@@ -58,4 +88,18 @@ function presentPerson(
         owesPasskey: owesPasskey(organisation, callerUser.role, callerSession),
       }
     : refuse("not_authenticated", "You were signed out. Sign in again.");
+}
+
+/** No passkey is proved in a chat. */
+function presentInChat(
+  caller: ChatCaller,
+  { callerUser, callerChat, organisation }: Credential,
+): ChatCaller | Refusal {
+  return callerUser && callerChat?.chatId === caller.chatId
+    ? {
+        ...caller,
+        role: callerUser.role,
+        owesPasskey: owesPasskey(organisation, callerUser.role, { passkeyProved: false }),
+      }
+    : refuse("not_authenticated", "This chat is not linked to you any more.");
 }

@@ -9,6 +9,7 @@ import type { User } from "../core/user.ts";
 import type { LogToWitness, Witness } from "../core/witness.ts";
 import type { AssetRule } from "../core/x402/assets.ts";
 import type { Finding } from "../core/x402/purchase.ts";
+import type { BotApi } from "../platform/bot-api.ts";
 import type { compressBody, decompressBody } from "../platform/capsule-coding.ts";
 import type { Evaluator } from "../platform/evaluator.ts";
 import type { AuthorizationQuestion, EvmChains, TokenBalance } from "../platform/evm-chain.ts";
@@ -35,6 +36,7 @@ import type { PendingChallenges } from "./auth/passkeys/challenges.ts";
 import type { StartLinks } from "./auth/start-links.ts";
 import type { SignInThrottle } from "./auth/throttle.ts";
 import type { Live } from "./live/live.ts";
+import type { Intake } from "./messaging/intake.ts";
 import type { DeliverySlots } from "./webhooks/slots.ts";
 
 /** What the verbs work with. Time, ids and randomness come from here, so that a test can set them. */
@@ -89,6 +91,8 @@ export type Context = {
     readonly endpoints: Map<string, Scope>;
   };
   readonly notices: Telling;
+  /** Null where the operator has no bot. */
+  readonly messaging: Messaging | null;
   /** Where this instance is reached, such as `http://localhost:8080`. */
   readonly baseUrl: string;
 };
@@ -103,6 +107,16 @@ export type Telling = Readonly<
 
 /** Sends a notice to its person. The result says what the other side answered, or why it did not. */
 export type SendNotice = (notice: Notice, user: User, words: Words) => Promise<NoticeResult>;
+
+/** The bot that people chat with. */
+export type Messaging = {
+  readonly bot: BotApi;
+  /** Whether it hears what people write: without its webhook's secret no chat can be linked. */
+  readonly hears: boolean;
+  readonly intake: Intake;
+  /** Is called with why an update is ignored. */
+  readonly onIgnored: (why: string) => void;
+};
 
 /** What this instance witnesses, and who witnesses it. */
 export type Witnessing = {

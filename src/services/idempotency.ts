@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from "../core/errors.ts";
-import type { Access, Caller } from "../core/roles.ts";
+import type { Access, Caller, ChatCaller } from "../core/roles.ts";
 import { warrantAt } from "../core/trace.ts";
 import type { Warrant } from "../core/warrant.ts";
 import { WARRANT_ENCODERS, WARRANT_ENCODING, warrantResource } from "../resources/warrant.ts";
@@ -35,7 +35,7 @@ const OF_KEY: From<"idempotencyKey"> = { from: "idempotencyKey" };
 export type NewKey = Omit<IdempotencyKey, "holder" | "outcome">;
 
 /** What a command with an Idempotency-Key decides from, besides its snapshot. */
-type Keyed<Who extends Caller> = {
+type Keyed<Who extends Caller | ChatCaller> = {
   readonly now: number;
   /** The caller, with the role that they have now. */
   readonly caller: Who;
@@ -44,7 +44,7 @@ type Keyed<Who extends Caller> = {
 };
 
 /** A command that moves money for a caller. */
-export type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
+export type KeyedCommand<N extends Needs, Who extends Caller | ChatCaller, Next> = {
   readonly caller: Who;
   readonly access: Access;
   readonly idempotency: Idempotency;
@@ -62,7 +62,7 @@ export type KeyedCommand<N extends Needs, Who extends Caller, Next> = {
  * the caller's credential has ended · the request was answered before (a replay) · the body is wrong · the
  * key is in flight, or was used by another request · the disk is too full for the mode · the command decides.
  */
-export function executeKeyed<N extends Needs, Who extends Caller, Next = never>(
+export function executeKeyed<N extends Needs, Who extends Caller | ChatCaller, Next = never>(
   store: Store,
   { caller, access, idempotency, needs, refuseBody, decide }: KeyedCommand<N, Who, Next>,
 ): Promise<Answer | Next | Refusal> {

@@ -25,6 +25,8 @@ export type Put =
 type DeletedKind =
   | "capsule"
   | "idempotencyKey"
+  | "messagingAccount"
+  | "messagingCode"
   | "passkey"
   | "plannedNotice"
   | "purchase"

@@ -1,3 +1,4 @@
+import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { PushSubscription } from "../core/push.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
@@ -45,7 +46,16 @@ export interface DeliveriesReader {
     /** When the next attempt of any delivery is due, epoch milliseconds; null where none is planned. */
     nextAttemptAt(): Promise<number | null>;
   };
+  readonly messaging: {
+    accountOf(userId: string): Promise<MessagingAccount | null>;
+    /** Whose chat it is, of any organisation. */
+    accountOfChat(chatId: string): Promise<MessagingAccount | null>;
+    codeByHash(codeHash: string): Promise<MessagingCode | null>;
+    /** A person's code, which may have expired. */
+    codeOf(userId: string): Promise<MessagingCode | null>;
+  };
   readonly notices: {
+    get(id: string): Promise<Notice | null>;
     settingsOf(userId: string): Promise<NoticeSettings | null>;
     /** When people are to hear of an escalation next, epoch milliseconds; null where of none. */
     nextPlanAt(): Promise<number | null>;

@@ -107,6 +107,7 @@ export const LOOK_UPS: LookUps = {
   callerAgent: agentIn,
   callerUser: userIn,
   callerSession: (view, _, hash) => view.row("authSession", hash),
+  callerChat: (view, scope, userId) => inOrganisation(view.row("messagingAccount", userId), scope),
 
   idempotencyKey: (view, scope, key) =>
     view.row("idempotencyKey", `${scope.organisationId} ${scope.mode} ${key}`),
@@ -226,9 +227,19 @@ export const LOOK_UPS: LookUps = {
       "user",
       view.index("peopleOf", organisationId, JSON.stringify(roles), READERS_MAX),
     );
-    const readers = users?.map((user) => ({ user, settings: view.row("noticeSettings", user.id) }));
-    return readers?.some(({ settings }) => settings === undefined) ? undefined : (readers as NoticeReader[]);
+    const readers = users?.map((user) => ({
+      user,
+      settings: view.row("noticeSettings", user.id),
+      chat: view.row("messagingAccount", user.id),
+    }));
+    return readers?.some(({ settings, chat }) => settings === undefined || chat === undefined)
+      ? undefined
+      : (readers as NoticeReader[]);
   },
+  messagingAccount: (view, scope, userId) => inOrganisation(view.row("messagingAccount", userId), scope),
+  messagingAccountOfChat: (view, _, chatId) =>
+    rowOf(view, "messagingAccount", view.index("accountOfChat", chatId)),
+  messagingCode: (view, scope, userId) => inOrganisation(view.row("messagingCode", userId), scope),
   newestNotice: (view, { organisationId }, subject) => view.index("newestNotice", organisationId, subject),
 
   witnessedLog: (view, _, origin) => view.row("witnessedLog", origin),

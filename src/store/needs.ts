@@ -6,6 +6,7 @@ import type { TransactionKey, WalletTransaction } from "../core/chain-transactio
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
+import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
@@ -45,6 +46,9 @@ export type NeedTable = {
   readonly callerUser: Need<string | null, User | null>;
   /** The sign-in, by the hash of its cookie's token. */
   readonly callerSession: Need<string | null, AuthSession | null>;
+
+  /** The chat that a person has linked. */
+  readonly callerChat: Need<string | null, MessagingAccount | null>;
 
   // The request's key
   readonly idempotencyKey: Need<string, IdempotencyKey | null>;
@@ -171,6 +175,12 @@ export type NeedTable = {
   readonly readers: Need<Role, readonly NoticeReader[]>;
   /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
   readonly newestNotice: Need<string, number | null>;
+  /** The chat that a person has linked. */
+  readonly messagingAccount: Need<string, MessagingAccount | null>;
+  /** Whose chat it is, of any organisation, since a chat belongs to one person. */
+  readonly messagingAccountOfChat: Need<string, MessagingAccount | null>;
+  /** A person's code, which may have expired. */
+  readonly messagingCode: Need<string, MessagingCode | null>;
 
   // Witnesses
   /** How far another log was witnessed, by its origin. */
@@ -196,7 +206,12 @@ export const READERS_MAX = 100;
 export type NeedName = keyof NeedTable;
 
 /** A person who hears of things. */
-export type NoticeReader = { readonly user: User; readonly settings: NoticeSettings | null };
+export type NoticeReader = {
+  readonly user: User;
+  readonly settings: NoticeSettings | null;
+  /** The chat that they have linked. */
+  readonly chat: MessagingAccount | null;
+};
 
 export type DepositReference = { readonly asset: string; readonly reference: string };
 

@@ -76,6 +76,7 @@ const TOUCHED_BY: { readonly [Name in IndexName]: Touches } = {
   sessionsOf: { authSession: always },
   peopleOf: { user: always },
   newestNotice: { notice: madeOrDeleted },
+  accountOfChat: { messagingAccount: madeOrDeleted },
   unusedResetsOf: { passwordReset: always },
   pushSubscriptionsOf: { pushSubscription: madeOrDeleted },
   pushSubscriptionAt: { pushSubscription: madeOrDeleted },

@@ -9,6 +9,7 @@ import type { Check } from "../core/check.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
+import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
@@ -41,6 +42,10 @@ export type ChangingRows = {
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
+  /** Deleted when it is unlinked. */
+  readonly messagingAccount: MessagingAccount;
+  /** Deleted when it is used. */
+  readonly messagingCode: MessagingCode;
   readonly notice: Notice;
   readonly noticeSettings: NoticeSettings;
   readonly organisation: Organisation;
@@ -151,8 +156,10 @@ export function rowKeyOf<Kind extends RowKind>(kind: Kind, row: Rows[Kind]): str
       return transactionKey(row as WalletTransaction | LogAnchor);
     case "cosignature":
       return cosignatureKey(row as Cosignature);
+    case "messagingAccount":
+    case "messagingCode":
     case "noticeSettings":
-      return (row as NoticeSettings).userId;
+      return (row as MessagingAccount | MessagingCode | NoticeSettings).userId;
     case "witnessedLog":
       return (row as WitnessedLog).origin;
     default:

@@ -6,6 +6,7 @@ import type { WalletTransaction } from "../core/chain-transaction.ts";
 import type { Deposit } from "../core/deposit.ts";
 import type { Escalation } from "../core/escalation.ts";
 import type { Instance } from "../core/instance.ts";
+import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { Organisation } from "../core/organisation.ts";
@@ -54,6 +55,8 @@ export type LoadedRows = {
   readonly escalation: Escalation;
   readonly idempotencyKey: IdempotencyKey;
   readonly instance: Instance;
+  readonly messagingAccount: MessagingAccount;
+  readonly messagingCode: MessagingCode;
   readonly notice: Notice;
   readonly noticeSettings: NoticeSettings;
   readonly organisation: Organisation;
@@ -133,6 +136,8 @@ export type IndexTable = {
   readonly peopleOf: Index<[organisationId: string, roles: string, limit: number], Ids>;
   /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
   readonly newestNotice: Index<[organisationId: string, subject: string], number | null>;
+  /** The person whose chat it is. */
+  readonly accountOfChat: Index<[chatId: string], Id>;
   readonly unusedResetsOf: Index<[userId: string], Ids>;
   readonly pushSubscriptionsOf: Index<[userId: string], Ids>;
   readonly pushSubscriptionAt: Index<[endpoint: string], Id>;

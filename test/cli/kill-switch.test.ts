@@ -24,6 +24,7 @@ test("the kill switch is on, and off again", async () => {
     passkey_threshold: null,
     receipt_specs: "shown",
     second_factor: false,
+    messaging_decisions: false,
     created_at: NOW,
   });
   expect(await printed("kill-switch", "on", ...whose)).toContain("Acme opens no new warrants");

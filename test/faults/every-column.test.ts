@@ -21,6 +21,8 @@ const NOT_COVERED: Readonly<Record<string, string>> = {
   api_keys: "credentials; the audit checks whose they are",
   auth_sessions: "who is signed in",
   instances: "settings of the instance",
+  messaging_accounts: "chats that people have linked; whose decision it was is in the trace",
+  messaging_codes: "one-time codes",
   notices: "what people were told; no money follows from it",
   notice_settings: "how people want to be told",
   organisations: "settings of an organisation",

@@ -40,7 +40,7 @@ beforeAll(async () => {
     docsUrl: "http://localhost:8080/docs",
     rateLimits,
     trustedProxies: [],
-    workerSecretHash: sha256("worker"),
+    secretHashes: { worker: sha256("worker"), messaging: sha256("messaging") },
     onFault: (error) => console.error(error),
   });
   stage = await createStage(ctx, { mode: "sandbox" });
@@ -272,7 +272,7 @@ describe("the OpenAPI document", () => {
 
   test("shows the bodies to send, the eight clause kinds among them", () => {
     const bodies = operations.flatMap(({ operation }) => operation.requestBody ?? []);
-    expect(bodies.length).toBe(16);
+    expect(bodies.length).toBe(17);
     for (const { content } of bodies) {
       if ("text/plain" in content) expect(content["text/plain"]?.schema.type).toBe("string");
       else expect(content["application/json"]?.schema.properties).not.toBeEmptyObject();

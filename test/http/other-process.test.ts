@@ -95,6 +95,7 @@ test("a read after a command's answer sees what the command wrote", async () => 
     passkeyThreshold: null,
     hidesSpecs: false,
     secondFactor: false,
+    messagingDecisions: false,
     createdAt: 1,
   };
   const answered = execute({

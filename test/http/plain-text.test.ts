@@ -7,6 +7,8 @@ import { app } from "../../src/http/app.ts";
 const ANY_CHARACTER = [
   // A signed note is of several lines, and is verified as it is.
   "POST /.well-known/holdfast/witness/add-checkpoint ",
+  // What people write to the bot is a command or a code, and is not kept.
+  "POST /messaging/webhook ",
   "POST /auth/session password",
   "POST /auth/password current_password",
   "POST /auth/password new_password",

@@ -31,8 +31,8 @@ beforeAll(async () => {
   home = await service.organisation();
   const docsUrl = "https://docs.example";
   const onFault = (error: unknown) => console.error(error);
-  const workerSecretHash = sha256(SECRET);
-  const options = { docsUrl, rateLimits: LIMITS, trustedProxies: [], onFault, workerSecretHash };
+  const secretHashes = { worker: sha256(SECRET), messaging: null };
+  const options = { docsUrl, rateLimits: LIMITS, trustedProxies: [], onFault, secretHashes };
   const shell = createShell(service.ctx, options);
   open = (address = "192.0.2.9") =>
     createClient((request) => shell(request, () => address), service.url, docsUrl);

@@ -55,6 +55,7 @@ export async function createSimulated(ctx: TestContext, setting: Setting): Promi
         passkeyThreshold: null,
         hidesSpecs: false,
         secondFactor: false,
+        messagingDecisions: false,
         createdAt,
       },
     },

@@ -77,6 +77,7 @@ test("a command waits for another process's transaction without holding up the e
     passkeyThreshold: null,
     hidesSpecs: false,
     secondFactor: false,
+    messagingDecisions: false,
     createdAt: 1,
   };
   const command = store

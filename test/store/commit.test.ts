@@ -35,6 +35,7 @@ describe("the store", () => {
     passkeyThreshold: null,
     hidesSpecs: false,
     secondFactor: false,
+    messagingDecisions: false,
     createdAt: 0,
   });
   const scopeOf = ({ id }: Organisation): Scope => ({ organisationId: id, mode: "live" });

@@ -85,6 +85,7 @@ const READS: Readonly<Record<string, () => unknown>> = {
   idempotency_keys_by_creation: forgets,
   idempotency_keys_with_content: forgets,
   log_anchors_by_size: () => ctx.reader.logAnchors.firstConfirmed(0),
+  messaging_codes_by_end: forgets,
   notices_by_creation: forgets,
   notices_by_subject: () => needs({ newestNotice: "trouble disk" }),
   notices_by_user: () => ctx.reader.notices.ofUser("usr", 10),

@@ -115,8 +115,10 @@ describe("raw SQL of a buggy caller", () => {
       `INSERT INTO notices SELECT 'ntc', organisation_id, 'live', id, 'email', '', '{}', NULL, 'pending', 0, NULL, NULL, NULL, 1, 0 ${aPerson}`,
     );
     ledger.raw.run(
-      `INSERT INTO notice_settings SELECT id, organisation_id, 1, 1, NULL, NULL, 'UTC', 1 ${aPerson}`,
+      `INSERT INTO notice_settings SELECT id, organisation_id, 1, 1, NULL, NULL, 'UTC', 1, 1 ${aPerson}`,
     );
+    ledger.raw.run(`INSERT INTO messaging_accounts SELECT id, organisation_id, '42', NULL, 0 ${aPerson}`);
+    ledger.raw.run(`INSERT INTO messaging_codes SELECT id, organisation_id, 'hash', 0 ${aPerson}`);
     ledger.raw.run(
       `INSERT INTO push_subscriptions SELECT 'psh', organisation_id, id, 'https://push.example.com/1', '', '', '', 0, NULL ${aPerson}`,
     );
@@ -899,6 +901,10 @@ describe("raw SQL of a buggy caller", () => {
     twice("escalations", "id", { status: "'resolved'", resolved_at: "1" }),
     twice("idempotency_keys", "scope key", { holder: "'another'" }, "status IS NULL"),
     twice("instances", "id"),
+    twice("messaging_accounts", "user_id", { chat_id: "'43'" }),
+    twice("messaging_accounts", "chat_id", { user_id: "'usr_new'" }),
+    twice("messaging_codes", "user_id", { code_hash: "'another'" }),
+    twice("messaging_codes", "code_hash", { user_id: "'usr_new'" }),
     twice("notices", "id"),
     twice("notice_settings", "user_id"),
     twice("organisations", "id"),

@@ -21,6 +21,7 @@ const organisation = (name: string): Organisation => ({
   passkeyThreshold: null,
   hidesSpecs: false,
   secondFactor: false,
+  messagingDecisions: false,
   createdAt: 0,
 });
 

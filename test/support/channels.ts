@@ -5,9 +5,11 @@ import { createDeliverySlots } from "../../src/services/webhooks/slots.ts";
 export const tellingBy = ({
   email = null,
   push = null,
+  messaging = null,
 }: {
   readonly [Name in keyof Telling]?: Telling[Name]["send"];
 }): Telling => ({
   email: { send: email, slots: createDeliverySlots() },
   push: { send: push, slots: createDeliverySlots() },
+  messaging: { send: messaging, slots: createDeliverySlots() },
 });

@@ -158,6 +158,7 @@ export function createTestContext(
     chain: { anchors: false, decode: decodeTransaction },
     deliverySlots: createDeliverySlots(),
     deliveryFailures: { exhausted: 0, notSent: 0, endpoints: new Map() },
+    messaging: null,
     notices: tellingBy({}),
     live,
     baseUrl: "http://localhost:8080",

@@ -167,8 +167,10 @@ export function startTestShell({
   rateLimits = PLENTY,
   onFault = (error) => console.error(error),
   site,
+  secretHashes,
   ...overrides
-}: Partial<Context> & Partial<Pick<HttpOptions, "rateLimits" | "onFault" | "site">> = {}): ShellService {
+}: Partial<Context> &
+  Partial<Pick<HttpOptions, "rateLimits" | "onFault" | "site" | "secretHashes">> = {}): ShellService {
   const ctx = createTestContext(overrides);
   const docsUrl = "https://docs.example";
   const shell = createShell(ctx, {
@@ -178,6 +180,7 @@ export function startTestShell({
     onFault,
     receiptPages,
     ...(site && { site }),
+    ...(secretHashes && { secretHashes }),
   });
   const url = "http://localhost:8080";
   const from = (address: string) => createClient((request) => shell(request, () => address), url, docsUrl);

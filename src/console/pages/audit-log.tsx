@@ -55,6 +55,10 @@ const WORDS: Readonly<Record<AuditAction, string>> = {
   "passkey_threshold.changed": "changed the passkey threshold",
   "receipt_specs.changed": "changed whether receipts show specs",
   "second_factor.changed": "changed the second factor",
+  "messaging.linked": "linked a chat of the messaging bot",
+  "messaging.unlinked": "unlinked a chat of the messaging bot",
+  "messaging_decisions.changed": "changed whether escalations are decided in chats",
+  "escalation.resolved_in_chat": "decided an escalation in a chat",
   "notice_settings.changed": "changed what notices are sent",
   "ledger.restored_unverified": "restored the ledger from a backup that no key verified",
 };

@@ -12,6 +12,7 @@ import { Card, Empty, Facts, Head, Notice, Table } from "../parts/blocks.tsx";
 import { Time } from "../parts/figures.tsx";
 import { Field, Form, type Problems } from "../parts/forms.tsx";
 import type { Page, Submission, Visit } from "../route.ts";
+import { chatCardOf } from "./chat.tsx";
 
 /** How a person hears of what waits for them: the channels, the hours, and the last notices. */
 
@@ -21,6 +22,7 @@ export const showNotices = (visit: Visit) => noticesPage(visit, null, null);
 
 async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Refusal | null): Promise<Page> {
   const own = await readOwnNotices(visit.ctx, visit.caller);
+  const chat = await chatCardOf(visit);
   const isDone = visit.search.get("done") === "chosen" && refusal === null;
   return {
     title: "Notices",
@@ -30,6 +32,9 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
       <>
         <Head title="Notices" about="What Holdfast tells you without being asked, and when." />
         {isDone ? <Notice kind="done">This is how you hear of things from now on.</Notice> : null}
+        {visit.search.get("done") === "unlinked" ? (
+          <Notice kind="done">Your chat is not linked any more. Nothing is sent there.</Notice>
+        ) : null}
         <div class="columns">
           <Card title="Channels and hours">
             <ChoiceForm
@@ -52,6 +57,11 @@ async function noticesPage(visit: Visit, tried: NoticeChoice | null, refusal: Re
             </p>
           </Card>
         </div>
+        {chat ? (
+          <div id="chat" data-live="notices">
+            {chat}
+          </div>
+        ) : null}
         <div id="recent" data-live="notices">
           <Card title="The last notices to you">
             <Recent of={own.recent} />
@@ -115,9 +125,14 @@ const channelsHere = ({ ctx }: Visit): readonly Channel[] =>
 const CHOICE_WORDS = {
   email: ({ user }) => `E-mail to ${user.email}`,
   push: () => "Push to your devices",
+  messaging: () => "Messages to the chat that you have linked",
 } as const satisfies Record<Channel, (visit: Visit) => string>;
 
-const CHANNEL_WORDS = { email: "E-mail", push: "Push" } as const satisfies Record<Channel, string>;
+const CHANNEL_WORDS = {
+  email: "E-mail",
+  push: "Push",
+  messaging: "Messaging",
+} as const satisfies Record<Channel, string>;
 
 const Check = ({ name, label, isOn }: { name: string; label: string; isOn: boolean }) => (
   <label class="tick">

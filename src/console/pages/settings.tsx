@@ -5,6 +5,7 @@ import type { Organisation } from "../../core/organisation.ts";
 import { roleIsAtLeast } from "../../core/roles.ts";
 import {
   setKillSwitch,
+  setMessagingDecisions,
   setPasskeyThreshold,
   setReceiptSpecs,
   setSecondFactor,
@@ -13,7 +14,7 @@ import type { InstanceState } from "../instance-state.ts";
 import { Card, Facts, Head, Notice, UndoLink } from "../parts/blocks.tsx";
 import { Amount, Id, Text } from "../parts/figures.tsx";
 import { Field, Form } from "../parts/forms.tsx";
-import type { Markup } from "../parts/markup.ts";
+import { OnlyFor, State, Turn } from "../parts/switches.tsx";
 import { problemsOf } from "../problems.ts";
 import type { Page, Redirect, Submission, Visit } from "../route.ts";
 import { InstanceCard, readShownInstance, type ShownInstance } from "./instance.tsx";
@@ -29,6 +30,7 @@ const DONE: Readonly<Record<string, string>> = {
   kill_off: "The kill switch is off: warrants open again.",
   threshold: "The passkey threshold is changed. It holds from the next decision on.",
   factor: "The second factor is changed.",
+  decisions: "Whether escalations are decided in chats is changed. It holds from the next decision on.",
   specs: "What receipts show is changed, for all warrants.",
 };
 
@@ -113,6 +115,9 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
         <Threshold visit={visit} organisation={organisation} isOwner={isOwner} tried={tried} />
         <SecondFactor visit={visit} organisation={organisation} isOwner={isOwner} />
         <ReceiptSpecs visit={visit} organisation={organisation} isAdmin={isAdmin} />
+        {visit.ctx.messaging === null && !organisation.messagingDecisions ? null : (
+          <MessagingDecisions visit={visit} organisation={organisation} isAdmin={isAdmin} />
+        )}
         <Card title="About">
           <Facts
             of={[
@@ -135,14 +140,6 @@ const OrganisationCards = ({ visit, tried }: { visit: Visit; tried: Tried }) => 
     </>
   );
 };
-
-const State = ({ isOn }: { isOn: boolean }) => (
-  <span class={`badge ${isOn ? "pass" : ""}`}>{isOn ? "on" : "off"}</span>
-);
-
-const OnlyFor = ({ who }: { who: "an owner" | "an admin or owner" }) => (
-  <p class="hint">Only {who} changes this.</p>
-);
 
 const KillSwitch = ({ organisation, isAdmin }: { organisation: Organisation; isAdmin: boolean }) => (
   <Card title="Kill switch" aside={<State isOn={organisation.killSwitch} />}>
@@ -200,18 +197,6 @@ const Threshold = ({ visit, organisation, isOwner, tried }: OwnersProps & { trie
   );
 };
 
-type TurnProps = { visit: Visit; path: string; isOn: boolean; words: Markup; look?: "wide" | "link" };
-
-/** A button that turns a switch over. */
-const Turn = ({ visit, path, isOn, words, look = "wide" }: TurnProps) => (
-  <Form by={visit} action={path} class="plain-form">
-    <input type="hidden" name="to" value={isOn ? "off" : "on"} />
-    <button type="submit" class={look}>
-      {words}
-    </button>
-  </Form>
-);
-
 const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
   <Card title="Second factor" aside={<State isOn={organisation.secondFactor} />}>
     <p class="quiet">
@@ -231,15 +216,28 @@ const SecondFactor = ({ visit, organisation, isOwner }: OwnersProps) => (
   </Card>
 );
 
-const ReceiptSpecs = ({
-  visit,
-  organisation,
-  isAdmin,
-}: {
-  visit: Visit;
-  organisation: Organisation;
-  isAdmin: boolean;
-}) => (
+type AdminsProps = { visit: Visit; organisation: Organisation; isAdmin: boolean };
+
+const MessagingDecisions = ({ visit, organisation, isAdmin }: AdminsProps) => (
+  <Card title="Decisions in chats" aside={<State isOn={organisation.messagingDecisions} />}>
+    <p class="quiet">
+      While it is on, people release and refund escalations by buttons in the chat that they have linked, with
+      the role that they have. Not while the second factor is on, and not from the passkey threshold on.
+    </p>
+    {isAdmin ? (
+      <Turn
+        visit={visit}
+        path="/console/settings/messaging-decisions"
+        isOn={organisation.messagingDecisions}
+        words={organisation.messagingDecisions ? "Decide at the console alone" : "Allow decisions in chats"}
+      />
+    ) : (
+      <OnlyFor who="an admin or owner" />
+    )}
+  </Card>
+);
+
+const ReceiptSpecs = ({ visit, organisation, isAdmin }: AdminsProps) => (
   <Card
     title="Specs on receipts"
     aside={<span class="badge">{organisation.hidesSpecs ? "hidden" : "shown"}</span>}
@@ -302,6 +300,12 @@ export const sendSecondFactor = (instance: InstanceState | null) => async (submi
   const { ctx, caller, fields } = submission;
   const input = { organisation_id: caller.organisationId, on: fields.to === "on" };
   return afterwards(instance)(submission, await setSecondFactor(ctx, caller, input), "factor");
+};
+
+export const sendMessagingDecisions = (instance: InstanceState | null) => async (submission: Submission) => {
+  const { ctx, caller, fields } = submission;
+  const input = { organisation_id: caller.organisationId, on: fields.to === "on" };
+  return afterwards(instance)(submission, await setMessagingDecisions(ctx, caller, input), "decisions");
 };
 
 export const sendReceiptSpecs = (instance: InstanceState | null) => async (submission: Submission) => {

@@ -16,7 +16,7 @@ export const internalRoutes: readonly Route[] = [
         tags: ["Internal"],
         summary: "Attempt the webhook deliveries that are due",
         access: null,
-        worker: true,
+        machine: "worker",
         bucket: "write",
         answers: deliveryJobForm,
         responses: {

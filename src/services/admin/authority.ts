@@ -7,7 +7,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Scope } from "../../store/scope.ts";
 import type { ScopedCommand } from "../../store/store.ts";
 import { type Audited, executeAudited } from "../audited.ts";
-import { type CredentialNeeds, callerNow, credentialOf } from "../caller-now.ts";
+import { type CredentialNeeds, callerNow, credentialOf, NO_CREDENTIAL } from "../caller-now.ts";
 import type { Context } from "../context.ts";
 import { refuseUnlisted } from "../fields.ts";
 
@@ -96,14 +96,6 @@ export async function administer<N extends Needs, Answer>(
     },
   });
 }
-
-/** The operator of the machine has no credential that could end. */
-const NO_CREDENTIAL: CredentialNeeds = {
-  callerKey: null,
-  callerAgent: null,
-  callerUser: null,
-  callerSession: null,
-};
 
 export function administratorOf(authority: Authority): Administrator {
   if (authority.kind === "key") throw new Error("an API key administers nothing");

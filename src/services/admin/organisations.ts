@@ -67,6 +67,7 @@ async function makeOrganisation(
     passkeyThreshold: null,
     hidesSpecs: false,
     secondFactor: false,
+    messagingDecisions: false,
     createdAt: ctx.now(),
   };
   const owner = await newUser(ctx, {

@@ -4,7 +4,7 @@ import type { SignInsEnded } from "../../resources/sign-in.ts";
 import type { Audited } from "../audited.ts";
 import { liveSignIn, signInsOf } from "../auth/sign-ins.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, namedSignIns } from "../end-credentials.ts";
+import { chatNeeds, endChat, endSignIns, namedSignIns, withUnlinked } from "../end-credentials.ts";
 import { type Authority, administer, refuseAuthority } from "./authority.ts";
 import { findUser, refuseManaging, userNotFound } from "./users.ts";
 
@@ -21,7 +21,7 @@ export function listSignIns(ctx: Context, authority: Authority, input: { readonl
 }
 
 /**
- * Ends one sign-in of a person, or all, at once. The person may sign in again: to keep somebody out, remove them or reset the
+ * Ends one sign-in of a person, or all, at once; with all of them the chat that is linked. The person may sign in again: to keep somebody out, remove them or reset the
  * password. Only an owner ends those of admins and owners.
  *
  * @param client null at the command line
@@ -39,8 +39,8 @@ export async function endSignInsOf(
   const { sign_in_id: signInId } = input;
   const ended = await administer(ctx, authority, "admin", {
     scope: { organisationId: known.organisationId, mode: "live" },
-    needs: { user: known.id, userSessions: known.id },
-    decide({ user, userSessions }, now, current): Audited<SignInsEnded> {
+    needs: { user: known.id, userSessions: known.id, ...chatNeeds(known.id) },
+    decide({ user, userSessions, ...snapshot }, now, current): Audited<SignInsEnded> {
       if (!user) return { answer: userNotFound(known.id) };
       const forbidden = refuseManaging(current, user.role);
       if (forbidden) return { answer: forbidden };
@@ -48,11 +48,18 @@ export async function endSignInsOf(
       if (isRefusal(one)) return { answer: one };
       const before = namedSignIns(one ? [one] : userSessions, now);
       const answer = { object: "sign_ins_ended", user_id: user.id, ...before } as const;
-      if (before.sign_ins.length === 0) return { answer };
+      // One sign-in alone leaves the chat linked.
+      const chat = one ? NO_CHAT : snapshot;
+      const deleted = endChat(chat);
+      if (before.sign_ins.length === 0 && deleted.length === 0) return { answer };
       return {
         answer,
         put: endSignIns(one ? [one] : userSessions, now),
-        entries: [{ action: "user.sign_ins_ended", subject: user.id, before, after: { sign_ins: [] } }],
+        deleted,
+        entries: withUnlinked(
+          { action: "user.sign_ins_ended", subject: user.id, before, after: { sign_ins: [] } },
+          chat,
+        ),
       };
     },
   });
@@ -64,3 +71,5 @@ export async function endSignInsOf(
   }
   return ended;
 }
+
+const NO_CHAT = { messagingAccount: null, messagingCode: null };

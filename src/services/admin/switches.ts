@@ -58,6 +58,21 @@ export async function setReceiptSpecs(
   );
 }
 
+/** Lets people decide escalations by buttons in their chats, or no more (docs/decisions, "Deviations from the interface"). */
+export async function setMessagingDecisions(
+  ctx: Context,
+  authority: Authority,
+  input: { readonly organisation_id: string; readonly on: boolean },
+): Promise<OrganisationResource | Refusal> {
+  return (
+    refuseAuthority(authority, "admin") ??
+    changeOrganisation(ctx, authority, "admin", input.organisation_id, {
+      action: "messaging_decisions.changed",
+      changed: { messagingDecisions: input.on },
+    })
+  );
+}
+
 /**
  * Asks people from operator up for a passkey, or no more. Refused where the service's address allows no passkeys, since
  * nobody could enrol one.
@@ -89,7 +104,10 @@ function changeOrganisation(
   }: {
     readonly action: AuditAction;
     readonly changed: Partial<
-      Pick<Organisation, "killSwitch" | "passkeyThreshold" | "hidesSpecs" | "secondFactor">
+      Pick<
+        Organisation,
+        "killSwitch" | "passkeyThreshold" | "hidesSpecs" | "secondFactor" | "messagingDecisions"
+      >
     >;
   },
 ): Promise<OrganisationResource | Refusal> {

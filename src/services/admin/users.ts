@@ -11,7 +11,14 @@ import type { Scope } from "../../store/scope.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import { refuseWeakPassword } from "../auth/weak-password.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, namedSignIns, voidPasswordResets } from "../end-credentials.ts";
+import {
+  chatNeeds,
+  endChat,
+  endSignIns,
+  namedSignIns,
+  voidPasswordResets,
+  withUnlinked,
+} from "../end-credentials.ts";
 import { normaliseEmail, refuseEmail, refusePassword, refuseText, refuseUnlisted } from "../fields.ts";
 import { type PageOfList, pageOfList } from "../page-of-list.ts";
 import {
@@ -131,8 +138,8 @@ export async function setUserRole(
 }
 
 /**
- * Removes a person. They cannot sign in any more: their sign-ins and reset links end, and their passkeys are
- * deleted. Records of what they did keep their id. API keys stay, since they belong to agents.
+ * Removes a person. They cannot sign in any more: their sign-ins and reset links end, their passkeys are
+ * deleted, and their chat is unlinked. Records of what they did keep their id. API keys stay, since they belong to agents.
  */
 export async function removeUser(
   ctx: Context,
@@ -146,7 +153,10 @@ export async function removeUser(
   const { id } = known;
   return administer(ctx, authority, "admin", {
     scope: scopeOf(known),
-    needs: { user: id, hasOtherOwner: id, passkeys: id, userSessions: id, unusedPasswordResets: id },
+    needs: {
+      ...{ user: id, hasOtherOwner: id, passkeys: id, userSessions: id, unusedPasswordResets: id },
+      ...chatNeeds(id),
+    },
     decide: (snapshot, now, current): Audited<UserResource> => {
       const { user, hasOtherOwner, passkeys, userSessions, unusedPasswordResets } = snapshot;
       if (!user) return { answer: userNotFound(id) };
@@ -165,10 +175,11 @@ export async function removeUser(
           ...endSignIns(userSessions, now),
           ...voidPasswordResets(unusedPasswordResets, now),
         ],
-        deleted: passkeys.map(removedPasskey),
-        entries: [
+        deleted: [...passkeys.map(removedPasskey), ...endChat(snapshot)],
+        entries: withUnlinked(
           { action: "user.removed", subject: id, before, after: { ...answer, passkeys: [], sign_ins: [] } },
-        ],
+          snapshot,
+        ),
       };
     },
   });

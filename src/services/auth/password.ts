@@ -8,7 +8,14 @@ import type { EndOfSignIn } from "../../platform/sign-in-log.ts";
 import type { passwordResetBody } from "../../resources/password.ts";
 import { type Audited, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, namedSignIns, voidPasswordResets } from "../end-credentials.ts";
+import {
+  chatNeeds,
+  endChat,
+  endSignIns,
+  namedSignIns,
+  voidPasswordResets,
+  withUnlinked,
+} from "../end-credentials.ts";
 import { refusePassword } from "../fields.ts";
 import { accountsOf } from "./accounts.ts";
 import { attemptSignIn } from "./attempt.ts";
@@ -19,7 +26,7 @@ import { type Known, refuseWeakPassword } from "./weak-password.ts";
 export type PasswordChange = { readonly current_password: string; readonly new_password: string };
 
 /**
- * A signed-in person chooses a new password. Their other sign-ins end, and their unused reset links become
+ * A signed-in person chooses a new password. Their other sign-ins end, their chat is unlinked, and their unused reset links become
  * void. A wrong current password is `not_authenticated` and counts as a failed sign-in. Null on success.
  */
 export async function changePassword(
@@ -44,8 +51,10 @@ export async function changePassword(
         callerSession: session.tokenHash,
         userSessions: user.id,
         unusedPasswordResets: user.id,
+        ...chatNeeds(user.id),
       },
-      decide({ user: person, callerSession, userSessions, unusedPasswordResets }, now): Audited<Ended> {
+      decide(snapshot, now): Audited<Ended> {
+        const { user: person, callerSession, userSessions, unusedPasswordResets } = snapshot;
         // Hashing takes time. Where another change came first, the password that was confirmed here is not
         // the current one any more.
         const isCurrent = person?.passwordHash === user.passwordHash;
@@ -63,9 +72,12 @@ export async function changePassword(
             ...endSignIns(others, now),
             ...voidPasswordResets(unusedPasswordResets, now),
           ],
-          entries: [
+          // Who knew the old password could have linked it.
+          deleted: endChat(snapshot),
+          entries: withUnlinked(
             { action: "user.password_changed", subject: person.id, before: answer, after: { sign_ins: [] } },
-          ],
+            snapshot,
+          ),
         };
       },
     },
@@ -92,7 +104,7 @@ function logEnded(
 export type PasswordResetInput = Wire<typeof passwordResetBody>;
 
 /**
- * The holder of a one-time link chooses a new password. All sign-ins of the person end, and the link is used
+ * The holder of a one-time link chooses a new password. All sign-ins of the person end, their chat is unlinked, and the link is used
  * up in the same commit. A weak password is refused, and the link stays good. A link that is unknown, used, void or expired is `not_authenticated`, always the
  * same, and counts as a failed sign-in of the address. Null on success.
  */
@@ -132,9 +144,9 @@ async function resetByLink(
     { kind: "user", id: user.id },
     {
       scope: { organisationId: user.organisationId, mode: "live" },
-      needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id },
+      needs: { passwordReset: tokenHash, user: user.id, userSessions: user.id, ...chatNeeds(user.id) },
       decide(
-        { passwordReset: link, user: person, userSessions },
+        { passwordReset: link, user: person, userSessions, ...chat },
         now,
       ): Audited<{ person: User; ended: Ended }> {
         if (!person || !link || link.usedAt !== null || link.expiresAt <= now) {
@@ -153,9 +165,11 @@ async function resetByLink(
             },
             ...endSignIns(userSessions, now),
           ],
-          entries: [
+          deleted: endChat(chat),
+          entries: withUnlinked(
             { action: "user.password_reset", subject: person.id, before: ended, after: { sign_ins: [] } },
-          ],
+            chat,
+          ),
         };
       },
     },

@@ -11,7 +11,7 @@ import { signInResource } from "../../resources/sign-in.ts";
 import type { Put } from "../../store/change.ts";
 import { type Audited, type Entry, executeAudited } from "../audited.ts";
 import type { Context } from "../context.ts";
-import { endSignIns, namedSignIns } from "../end-credentials.ts";
+import { chatNeeds, endChat, endSignIns, namedSignIns, withUnlinked } from "../end-credentials.ts";
 import { normaliseEmail } from "../fields.ts";
 import { newSignInNotice } from "../notices/personal.ts";
 import { accountOf } from "./accounts.ts";
@@ -152,7 +152,7 @@ export async function signOut(
   ctx.signInLog.ended({ client, userId: user.id, signInIds, why, endedBy: user.id });
 }
 
-/** Ends all sign-ins of a person, this one too. */
+/** Ends all sign-ins of a person, this one too, and unlinks their chat. */
 export async function signOutEverywhere(
   ctx: Context,
   { id, organisationId }: User,
@@ -163,13 +163,17 @@ export async function signOutEverywhere(
     { kind: "user", id },
     {
       scope: { organisationId, mode: "live" },
-      needs: { userSessions: id },
-      decide({ userSessions }, now): Audited<ReturnType<typeof namedSignIns>> {
+      needs: { userSessions: id, ...chatNeeds(id) },
+      decide({ userSessions, ...chat }, now): Audited<ReturnType<typeof namedSignIns>> {
         const before = namedSignIns(userSessions, now);
         return {
           answer: before,
           put: endSignIns(userSessions, now),
-          entries: [{ action: "user.signed_out_everywhere", subject: id, before, after: { sign_ins: [] } }],
+          deleted: endChat(chat),
+          entries: withUnlinked(
+            { action: "user.signed_out_everywhere", subject: id, before, after: { sign_ins: [] } },
+            chat,
+          ),
         };
       },
     },

@@ -92,7 +92,7 @@ export type PersonsDecision = (typeof PERSONS_DECISIONS)[number];
 /** What this person may decide on the warrant as it is: by its state, and where it is disputed by who raised that. */
 export function decisionsOn(
   { warrant, escalation }: Pick<WarrantDetail, "warrant" | "escalation">,
-  { role, userId }: PersonCaller,
+  { role, userId }: Pick<PersonCaller, "role" | "userId">,
 ): readonly (PersonsDecision | "dispute")[] {
   const isDisputed = warrant.state === "disputed";
   const may = isDisputed

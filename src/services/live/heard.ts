@@ -60,6 +60,8 @@ const HEARD: { readonly [Kind in Kinds]: Hearing<Kind> | null } = {
   delivery: { topic: "deliveries", ids: ({ id, webhookId }) => [id, webhookId] },
   escalation: { topic: "escalations", ids: ({ id, warrantId }) => [id, warrantId] },
   idempotencyKey: null,
+  messagingAccount: { topic: "notices", ids: none },
+  messagingCode: null,
   notice: { topic: "notices", ids: none },
   noticeSettings: null,
   organisation: { topic: "organisation", ids: none },

@@ -16,6 +16,7 @@ import {
 import { type Role, roleIsAtLeast } from "../../core/roles.ts";
 import type { User } from "../../core/user.ts";
 import type { NoticeQueue } from "../../store/deliveries-reader.ts";
+import type { NoticeReader } from "../../store/needs.ts";
 import type { Reader } from "../../store/reader.ts";
 import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
@@ -86,10 +87,7 @@ async function attemptNotice(ctx: Context, { id, ...due }: Notice, onFault: OnNo
   return result.durationMs ?? 0;
 }
 
-type NoticePerson = {
-  readonly user: User | null;
-  readonly settings: Parameters<typeof withinHours>[0] | null;
-};
+type NoticePerson = Omit<NoticeReader, "user"> & { readonly user: User | null };
 
 /** Changes a notice, and answers it with its person; null where nothing changed. */
 async function execute(
@@ -100,9 +98,12 @@ async function execute(
 ): Promise<{ readonly notice: Notice; readonly user: User | null } | null> {
   const changed = await ctx.store.execute({
     scope: { organisationId, mode },
-    needs: { notice: id, user: userId, noticeSettings: userId },
-    decide({ notice, user, noticeSettings: settings }, now): Decision<Awaited<ReturnType<typeof execute>>> {
-      const row = notice && after(notice, { user, settings }, now);
+    needs: { notice: id, user: userId, noticeSettings: userId, messagingAccount: userId },
+    decide(
+      { notice, user, noticeSettings: settings, messagingAccount: chat },
+      now,
+    ): Decision<Awaited<ReturnType<typeof execute>>> {
+      const row = notice && after(notice, { user, settings, chat }, now);
       if (!row) return { answer: null };
       return { answer: { notice: row, user }, change: { put: [{ kind: "notice", before: notice, row }] } };
     },
@@ -123,9 +124,9 @@ const ROLE_OF = {
 } as const satisfies Record<NoticeAbout["kind"], Role>;
 
 /** Whether the person may still hear of it: they may have been removed or demoted meanwhile, or have chosen not to. */
-function mayHear(ctx: Context, { about, channel }: Notice, { user, settings }: NoticePerson): boolean {
+function mayHear(ctx: Context, { about, channel }: Notice, { user, settings, chat }: NoticePerson): boolean {
   if (user === null || !roleIsAtLeast(user.role, ROLE_OF[about.kind])) return false;
-  return isPersonal(about) || channelsTo(ctx, { user, settings }).includes(channel);
+  return isPersonal(about) || channelsTo(ctx, { user, settings, chat }).includes(channel);
 }
 
 /** Whether nobody needs to hear of it any more. */

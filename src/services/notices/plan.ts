@@ -179,8 +179,11 @@ function noticesOf(
 /** The channels by which a person hears of things. */
 export function channelsTo(
   { notices }: Pick<Context, "notices">,
-  { user, settings }: NoticeReader,
+  { user, settings, chat }: NoticeReader,
 ): readonly Channel[] {
   const chosen = settings ?? noticeSettingsOf(user.id, user.organisationId);
-  return CHANNELS.filter((channel) => notices[channel].send !== null && chosen[channel]);
+  return CHANNELS.filter(
+    (channel) =>
+      notices[channel].send !== null && chosen[channel] && (channel !== "messaging" || chat !== null),
+  );
 }

@@ -1,9 +1,18 @@
 import { hashSecret } from "../../core/api-key.ts";
 import { isRefusal, type Refusal, refuse } from "../../core/errors.ts";
 import type { Escalation, Decision as PersonDecision } from "../../core/escalation.ts";
+import { refuseInChat } from "../../core/messaging.ts";
 import { planOfDispute } from "../../core/notice.ts";
-import { type Access, actorOf, type Caller, type PersonCaller, roleIsAtLeast } from "../../core/roles.ts";
+import {
+  type Access,
+  actorOf,
+  type Caller,
+  type ChatCaller,
+  type PersonCaller,
+  roleIsAtLeast,
+} from "../../core/roles.ts";
 import { type Mover, refuseOtherVersion, STATE_OF, type Warrant } from "../../core/warrant.ts";
+import { escalationResource } from "../../resources/escalation.ts";
 import type { Put } from "../../store/change.ts";
 import type { Complete, From, Needs, Snapshot } from "../../store/needs.ts";
 import type { Decision } from "../../store/store.ts";
@@ -30,6 +39,9 @@ export type PersonInput = {
   readonly passkeyToken?: string | null;
 };
 
+/** A person at the console or by the API, or in the chat that they have linked. */
+type Decider = PersonCaller | ChatCaller;
+
 /** The warrant that the person decides, by its own id or as that of an escalation. */
 type Decided = { readonly warrant: string | From<"escalationOrWarrant"> };
 
@@ -44,7 +56,7 @@ type Target<N extends Needs & Decided> = {
   readonly resource: (warrant: Warrant, escalation: Escalation | null) => object;
 };
 
-const personNeeds = ({ userId }: PersonCaller, { decision, passkeyToken = null }: PersonInput) => ({
+const personNeeds = ({ userId }: Decider, { decision, passkeyToken = null }: PersonInput) => ({
   ...MOVING,
   warrantEscalation: OF_WARRANT,
   escalationPlan: decision === "dispute" ? ({ from: "warrantEscalation" } as const) : null,
@@ -62,14 +74,15 @@ type TargetSnapshot<N extends Needs> = Snapshot<N & PersonNeeds & KeyedNeeds>;
  */
 export function decideByPerson<N extends Needs & Decided>(
   ctx: Context,
-  caller: Caller,
+  caller: Caller | ChatCaller,
   target: Target<N>,
   input: PersonInput,
   idempotency: Idempotency,
 ): Promise<Answer | Refusal> {
   const eventId = ctx.newId("event");
-  if (caller.kind !== "person") throw new Error("an API key decides nothing");
-  return executeKeyed<N & PersonNeeds, PersonCaller>(ctx.store, {
+  const auditEntryId = ctx.newId("auditEntry");
+  if (caller.kind === "key") throw new Error("an API key decides nothing");
+  return executeKeyed<N & PersonNeeds, Decider>(ctx.store, {
     caller,
     access: target.access,
     idempotency,
@@ -77,7 +90,7 @@ export function decideByPerson<N extends Needs & Decided>(
     needs: {
       ...target.needs,
       ...personNeeds(caller, input),
-    } satisfies N & PersonNeeds as KeyedCommand<N & PersonNeeds, PersonCaller, Answer>["needs"],
+    } satisfies N & PersonNeeds as KeyedCommand<N & PersonNeeds, Decider, Answer>["needs"],
     refuseBody: null,
     decide(found, { now, caller: person, key }): Decision<Answer> {
       const missing = target.refuseMissing(found);
@@ -105,11 +118,16 @@ export function decideByPerson<N extends Needs & Decided>(
       if (isRefusal(moved)) return { answer: moved };
       const second = refuseFirstPerson(snapshot, warrant, person, input.decision);
       if (second) return { answer: second };
+      const inChat = person.kind === "chat" ? refuseInChat(snapshot.organisation, warrant) : null;
+      if (inChat) return { answer: inChat };
       const used = useApproval(snapshot, warrant, input, person.userId, now);
       if (isRefusal(used)) return { answer: used };
       return finish(key, 200, { resource: target.resource(moved.warrant, closed), contentHash: null }, [
         ...moved.change.put,
         ...used,
+        ...(person.kind === "chat" && waiting && closed
+          ? [decidedInChat(auditEntryId, person, { waiting, closed }, snapshot.recordedAt)]
+          : []),
       ]);
     },
   });
@@ -127,6 +145,21 @@ const closing = (
     : []),
 ];
 
+/** The trace has who decided; the audit log also has that it was in a chat. */
+const decidedInChat = (
+  id: string,
+  { userId, organisationId }: ChatCaller,
+  { waiting, closed }: { readonly waiting: Escalation; readonly closed: Escalation },
+  recordedAt: number,
+): Put => ({
+  kind: "auditEntry",
+  row: {
+    ...{ id, organisationId, recordedAt, actor: { kind: "user", id: userId } },
+    ...{ action: "escalation.resolved_in_chat", subject: closed.id },
+    ...{ before: escalationResource(waiting), after: escalationResource(closed) },
+  },
+});
+
 const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "second" : "operator");
 
 /**
@@ -136,7 +169,7 @@ const moverOf = (warrant: Warrant): Mover => (warrant.state === "disputed" ? "se
 function refuseFirstPerson(
   { hasSecondPerson, warrantEscalation }: PersonSnapshot,
   warrant: Warrant,
-  { role, userId }: PersonCaller,
+  { role, userId }: Decider,
   decision: PersonDecision,
 ): Refusal | null {
   if (decision === "dispute" && !hasSecondPerson) {

@@ -1,6 +1,6 @@
 import { type Refusal, refuse, refuseField } from "../../core/errors.ts";
 import type { Decision, Escalation } from "../../core/escalation.ts";
-import { ACCESS, type Caller, refuseAccess } from "../../core/roles.ts";
+import { ACCESS, type Caller, type ChatCaller, refuseAccess } from "../../core/roles.ts";
 import { resolvedEscalationResource } from "../../resources/escalation.ts";
 import type { Context } from "../context.ts";
 import type { Answer, Idempotency } from "../idempotency.ts";
@@ -22,7 +22,7 @@ export type ResolveInput = {
  */
 export async function resolveEscalation(
   ctx: Context,
-  caller: Caller,
+  caller: Caller | ChatCaller,
   { id, ...input }: ResolveInput,
   idempotency: Idempotency,
 ): Promise<Answer | Refusal> {

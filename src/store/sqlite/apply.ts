@@ -6,6 +6,7 @@ import type { Purchase } from "../../core/x402/purchase.ts";
 import type { Deletion, Put, Write } from "../change.ts";
 import { chainRows } from "./chain-rows.ts";
 import { capsuleRows, deletionOfUnkept } from "./kept-bodies.ts";
+import { messagingRows } from "./messaging-rows.ts";
 import { noticeRows } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
 import type { Positions } from "./positions.ts";
@@ -43,6 +44,7 @@ const rowsOf = (tables: Tables) => ({
   ...witnessRows(tables),
   ...chainRows(tables),
   ...noticeRows(tables),
+  ...messagingRows(tables),
   ...finalRows(tables),
 });
 

@@ -20,6 +20,7 @@ const FORGOTTEN: readonly (readonly [table: string, time: keyof Retention, where
   ["idempotency_keys", "idempotencyKeysBefore", "created_at < ? AND content_hash IS NOT NULL"],
   ["auth_sessions", "endedBefore", "expires_at < ?"],
   ["password_resets", "endedBefore", "expires_at < ?"],
+  ["messaging_codes", "endedBefore", "expires_at < ?"],
   ["passkey_approvals", "endedBefore", "expires_at < ? AND used_at IS NULL"],
   [
     "webhook_deliveries",

@@ -10,6 +10,7 @@ import { chainLookUps } from "./chain-rows.ts";
 import { finding, keyed } from "./find-by-key.ts";
 import { capsulesSql, SOURCE_KEYS_SQL } from "./kept-bodies.ts";
 import { lazily } from "./lazily.ts";
+import { ACCOUNT_OF_CHAT_SQL, messagingLookUps } from "./messaging-rows.ts";
 import type { Names } from "./names.ts";
 import { newestNoticeIn, noticeLookUps } from "./notice-rows.ts";
 import type { Connection, Tables } from "./open.ts";
@@ -260,6 +261,7 @@ function indexesOf(raw: Database): Indexes {
     ...walletIndexes(raw),
     ...peopleIndexes({ first, all, isThere }),
     newestNotice: lazily(() => newestNoticeIn(raw)),
+    accountOfChat: first(ACCOUNT_OF_CHAT_SQL),
   };
 }
 
@@ -302,6 +304,7 @@ export function createLoad({ tables, raw }: Connection, positions: Positions, na
     ...witnessLookUps(tables),
     ...chainLookUps(tables),
     ...noticeLookUps(tables),
+    ...messagingLookUps(tables),
   };
   const indexes = indexesOf(raw);
   const loadRows = <Kind extends LoadedKind>(kind: Kind, keys: Iterable<string>, cache: RowCache): void => {

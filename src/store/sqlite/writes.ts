@@ -1,4 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
+import { messagingDeletions } from "./messaging-rows.ts";
 import type { Tables } from "./open.ts";
 import { appendedOf, digestOf, excludedOf, placeholdersOf } from "./rows.ts";
 import { capsules } from "./tables/capsules.ts";
@@ -91,6 +92,7 @@ export function peopleRows(tables: Tables) {
             "passkeyThreshold",
             "hidesSpecs",
             "secondFactor",
+            "messagingDecisions",
           ),
         }),
     user: () =>
@@ -333,6 +335,7 @@ export function deletionsOf(tables: Tables) {
   return {
     passkey: () => tables.delete(directory.passkeys).where(eq(directory.passkeys.id, placeholder("id"))),
     capsule: () => tables.delete(capsules).where(eq(capsules.id, placeholder("id"))),
+    ...messagingDeletions(tables),
     plannedNotice: () => tables.delete(plannedNotices).where(eq(plannedNotices.id, placeholder("id"))),
     pushSubscription: () =>
       tables.delete(pushSubscriptions).where(eq(pushSubscriptions.id, placeholder("id"))),

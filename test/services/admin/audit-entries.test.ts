@@ -176,6 +176,7 @@ describe("an audit entry in the commit of", () => {
       passkey_threshold: null,
       receipt_specs: "shown",
       second_factor: false,
+      messaging_decisions: false,
       created_at: NOW,
     };
     const on = { ...is, kill_switch: true };

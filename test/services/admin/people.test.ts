@@ -49,6 +49,7 @@ describe("createOrganisation", () => {
       passkey_threshold: null,
       receipt_specs: "shown",
       second_factor: false,
+      messaging_decisions: false,
       created_at,
     });
     expect(organisation.id).toStartWith("org_");

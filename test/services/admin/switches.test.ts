@@ -40,6 +40,7 @@ describe("setKillSwitch", () => {
       passkey_threshold: null,
       receipt_specs: "shown",
       second_factor: false,
+      messaging_decisions: false,
       created_at: new Date(TEST_NOW).toISOString(),
     });
     expect(kept()).toMatchObject({ killSwitch: true, passkeyThreshold: null });

@@ -10,7 +10,7 @@ import { noFault } from "../../support/no-fault.ts";
 import { createStage, SCRIPTED, type Stage } from "../../support/stage.ts";
 import { attemptsOf } from "../../support/telling.ts";
 
-/** Every channel sends for itself (README, "Notices"). */
+/** Every channel sends for itself (docs/notices, "Notices"). */
 
 let ctx: TestContext;
 afterEach(() => ctx.close());
@@ -51,6 +51,7 @@ test("a mail server that hangs with many mails due delays no push, of this organ
   const notices = {
     email: { ...telling.email, slots: createDeliverySlots(16, 2) },
     push: { ...telling.push, slots: createDeliverySlots(16, 2) },
+    messaging: telling.messaging,
   };
   ctx = createTestContext({ ...SCRIPTED, notices });
   const stages: Stage[] = [];

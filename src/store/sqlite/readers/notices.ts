@@ -3,6 +3,7 @@ import { and, asc, count, desc, eq, getTableColumns, isNotNull, lte } from "driz
 import { CHANNELS } from "../../../core/notice.ts";
 import type { NoticeQueue } from "../../deliveries-reader.ts";
 import type { Scope } from "../../scope.ts";
+import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
@@ -59,6 +60,7 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
   const claimedAfter = timed("claimed_until IS NOT NULL AND claimed_until >");
   const scheduledAfter = timed("next_attempt_at IS NOT NULL AND next_attempt_at >");
   return {
+    get: finding(() => tables.select().from(notices).where(keyed(notices.id)).prepare()),
     settingsOf: (userId) =>
       tables.select().from(noticeSettings).where(eq(noticeSettings.userId, userId)).get() ?? null,
     nextPlanAt: first("planned_notices", "due_at"),

@@ -8,6 +8,7 @@ import { createDirectoryReader } from "./directory.ts";
 import { createEscalationsReader } from "./escalations.ts";
 import { createHistoryReader } from "./history.ts";
 import { createLogReader } from "./log.ts";
+import { createMessagingReader } from "./messaging.ts";
 import { createNoticesReader } from "./notices.ts";
 import { createPeopleReader } from "./people.ts";
 import { createPurchasesReader } from "./purchases.ts";
@@ -33,6 +34,7 @@ export const createSqliteReader = (connection: Connection): SqliteReader => {
     sourceKeys: createSourceKeysReader(connection),
     ...createPeopleReader(tables),
     notices: createNoticesReader(connection),
+    messaging: createMessagingReader(tables),
     deposits: createDepositsReader(connection, names),
     history: createHistoryReader(connection),
     ...createWitnessesReader(tables),

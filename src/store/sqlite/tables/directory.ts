@@ -40,6 +40,7 @@ export const organisations = sqliteTable("organisations", {
   passkeyThreshold: amount("passkey_threshold"),
   hidesSpecs: bool("hides_specs").notNull().default(false),
   secondFactor: bool("second_factor").notNull().default(false),
+  messagingDecisions: bool("messaging_decisions").notNull().default(false),
   createdAt: int("created_at").notNull(),
 });
 

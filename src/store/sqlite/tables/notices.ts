@@ -75,6 +75,7 @@ export const noticeSettings = sqliteTable("notice_settings", {
   email: bool("email").notNull(),
   // Whoever chose before there was this channel has it on.
   push: bool("push").notNull().default(true),
+  messaging: bool("messaging").notNull().default(true),
   sandbox: bool("sandbox").notNull(),
   fromMinute: int("from_minute"),
   untilMinute: int("until_minute"),
