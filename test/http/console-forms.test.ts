@@ -3,6 +3,7 @@ import { consoleRoutes } from "../../src/console/routes.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { AllRows } from "../support/all-rows.ts";
+import { type Chats, startChats } from "../support/chats.ts";
 import { consoleOfShell, type Fields, type Shown } from "../support/console.ts";
 import { addressOf, type Everything, FAILING, makeEverything } from "../support/every-page.ts";
 import {
@@ -16,7 +17,7 @@ import {
 } from "../support/market.ts";
 import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { enrol } from "../support/passkeys.ts";
-import { type ShellService, startTestShell } from "../support/server.ts";
+import type { ShellService } from "../support/server.ts";
 
 /**
  * Every form of the console, filled in as a person would: sent twice at once it has one effect, sent from another site it has
@@ -118,6 +119,15 @@ const FORMS: Readonly<Record<string, Form>> = {
       ["time_zone", MARKUP],
     ],
   },
+  "/console/settings/notices/chat": {
+    on: "/console/settings/notices/chat",
+    fields: { password: PASSWORD },
+    bad: [
+      ["password", ""],
+      ["password", "not mine at all"],
+    ],
+  },
+  "/console/settings/notices/chat/unlink": { on: "/console/settings/notices" },
   "/console/policies": {
     on: "/console/policies/new",
     fields: { ...RULE, name: "new" },
@@ -239,6 +249,7 @@ const FORMS: Readonly<Record<string, Form>> = {
   },
   "/console/settings/second-factor": { on: "/console/settings" },
   "/console/settings/receipt-specs": { on: "/console/settings" },
+  "/console/settings/messaging-decisions": { on: "/console/settings" },
   "/console/agents/new": {
     on: "/console/agents/new",
     fields: { name: "Buyer", failure_budget: "3", must_be_named: "on" },
@@ -308,17 +319,21 @@ test("each form of the routes is sent here", () => {
   expect(listed.sort()).toEqual(routes.map(({ path }) => path).sort());
 });
 
+let chats: Chats;
 let service: ShellService;
 let market: Market;
 beforeAll(() => {
   market = openMarket();
-  service = startTestShell({
+  chats = startChats({
     x402: market.x402,
     withTrySeller: (work) =>
       work({ url: "http://source.example/", fetchEvidence: service.ctx.fetchEvidence }),
   });
+  ({ service } = chats);
 });
-afterAll(() => service?.close());
+afterAll(() => chats?.stop());
+
+let chatsMade = 0;
 
 /** An organisation with one of everything, and a form of it as it stands on its page. */
 async function filled(path: string) {
@@ -329,6 +344,7 @@ async function filled(path: string) {
   const { owner } = home.people;
   if (path.endsWith("/activate"))
     must(await setAgentStatus(service.ctx, MACHINE, { agent_id: all.agent, status: "paused" }));
+  if (path.endsWith("/unlink")) await chats.link(owner, ++chatsMade);
   const passkey = path.endsWith("/remove-passkey")
     ? (await enrol(service, owner, ORIGIN)).credential.id
     : null;

@@ -152,6 +152,10 @@ const formsOfAdministration = (things: Things): Readonly<Record<string, Sent>> =
     fields: { amount: "1000000", asset: "USDC", reference: "by hand" },
   },
   "POST /console/welcome": { to: "/console/welcome", fields: {}, answers: 200 },
+  "POST /console/settings/messaging-decisions": {
+    to: "/console/settings/messaging-decisions",
+    fields: { to: "on" },
+  },
   "POST /console/settings/receipt-specs": { to: "/console/settings/receipt-specs", fields: { to: "on" } },
   "POST /console/settings/kill-switch/:state": { to: "/console/settings/kill-switch/on", fields: {} },
   "POST /console/settings/passkey-threshold": {
@@ -207,6 +211,13 @@ const formsOfPeople = ({ people, password }: Things): Readonly<Record<string, Se
     to: "/console/settings/notices",
     fields: { email: "on", from: "", until: "", time_zone: "UTC" },
   },
+  // Without a bot there is no code.
+  "POST /console/settings/notices/chat": {
+    to: "/console/settings/notices/chat",
+    fields: { password },
+    answers: 200,
+  },
+  "POST /console/settings/notices/chat/unlink": { to: "/console/settings/notices/chat/unlink", fields: {} },
   "POST /console/account/name": { to: "/console/account/name", fields: { name: "Changed by hand" } },
   "POST /console/account/remove-passkey": {
     to: "/console/account/remove-passkey",

@@ -24,6 +24,7 @@ import type { ToState } from "./kill-switch.tsx";
 
 const SECOND_FACTOR = "/console/settings/second-factor";
 const RECEIPT_SPECS = "/console/settings/receipt-specs";
+const DECISIONS = "/console/settings/messaging-decisions";
 
 const DONE: Readonly<Record<string, string>> = {
   kill_on: "The kill switch is on: no new warrant opens.",
@@ -89,6 +90,8 @@ const Undo = ({ visit }: { visit: Visit }) => {
       return <Turn visit={visit} path={SECOND_FACTOR} isOn={organisation.secondFactor} {...UNDO} />;
     case "specs":
       return <Turn visit={visit} path={RECEIPT_SPECS} isOn={organisation.hidesSpecs} {...UNDO} />;
+    case "decisions":
+      return <Turn visit={visit} path={DECISIONS} isOn={organisation.messagingDecisions} {...UNDO} />;
     default:
       return null;
   }
@@ -227,7 +230,7 @@ const MessagingDecisions = ({ visit, organisation, isAdmin }: AdminsProps) => (
     {isAdmin ? (
       <Turn
         visit={visit}
-        path="/console/settings/messaging-decisions"
+        path={DECISIONS}
         isOn={organisation.messagingDecisions}
         words={organisation.messagingDecisions ? "Decide at the console alone" : "Allow decisions in chats"}
       />
