@@ -227,7 +227,6 @@ export const dropNotice = (notice: Notice): Notice => ({
   ...notice,
   status: "dropped",
   encryptedLink: null,
-  claimedUntil: null,
   nextAttemptAt: null,
 });
 

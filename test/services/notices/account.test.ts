@@ -2,9 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { MACHINE } from "../../../src/services/admin/authority.ts";
 import { inviteUser } from "../../../src/services/admin/invitations.ts";
 import { issuePasswordReset } from "../../../src/services/admin/password-resets.ts";
+import { removeUser } from "../../../src/services/admin/users.ts";
+import { signInByPasskey } from "../../../src/services/auth/passkeys/sign-in.ts";
 import { signIn } from "../../../src/services/auth/sign-in.ts";
 import { tellOfLostEvents, tellOfTrouble } from "../../../src/services/notices/trouble.ts";
 import { createTestContext, type TestContext } from "../../support/context.ts";
+import { enrol } from "../../support/passkeys.ts";
+import { startTestShell } from "../../support/server.ts";
 import { createStage, must, SCRIPTED, type Stage } from "../../support/stage.ts";
 import { createTelling } from "../../support/telling.ts";
 
@@ -88,6 +92,41 @@ test("a sign-in from a new place is told to its person, whatever they chose; one
   expect(mail?.text).toContain("Firefox/128");
   must(await signIn(ctx, { email, password: PASSWORD }, HOME));
   expect(await tell()).toEqual([]);
+});
+
+test("a sign-in by passkey from a new place is told too", async () => {
+  const service = startTestShell({ notices: telling.notices });
+  try {
+    const home = await service.organisation();
+    const { operator } = home.people;
+    const { authenticator, credential } = await enrol(service, operator);
+    const tellThere = async () => {
+      await telling.deliver(service.ctx);
+      return telling.sent().map(({ to, subject }) => [to, subject]);
+    };
+    await tellThere();
+    const from = async (address: string) => {
+      const options = (await service.post("/auth/passkey/sign-in/options", {}, { key: null })).body;
+      const response = authenticator.get(options, credential);
+      const client = { address, network: address, agent: "Firefox/128" };
+      must(await signInByPasskey(service.ctx, { response: response as never }, client));
+    };
+    await from("192.0.2.7");
+    expect(await tellThere()).toEqual([[operator.email, "A sign-in from a new place"]]);
+    await from("192.0.2.7");
+    expect(await tellThere()).toEqual([]);
+  } finally {
+    await service.close();
+  }
+});
+
+test("a link for somebody who is gone is forgotten with its notice", async () => {
+  must(await issuePasswordReset(ctx, MACHINE, { user_id: stage.operator.userId }));
+  must(await removeUser(ctx, MACHINE, { user_id: stage.operator.userId }));
+  expect(await tell()).toEqual([]);
+  expect(ctx.reader.notices.ofUser(stage.operator.userId, 1)).toMatchObject([
+    { status: "dropped", encryptedLink: null, nextAttemptAt: null },
+  ]);
 });
 
 test("a wrong password is told to nobody", async () => {

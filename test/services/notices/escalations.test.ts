@@ -276,6 +276,10 @@ describe("a person", () => {
     await choose(stage.operator, { from: "14:00", until: "15:00" });
     await escalated();
     expect((await tell()).map(({ to }) => to)).not.toContain(emailOf(stage.operator.userId));
+    // So it is not looked at again before.
+    expect(ctx.reader.notices.ofUser(stage.operator.userId, 1)).toMatchObject([
+      { status: "pending", nextAttemptAt: ctx.clock.now + 2 * HOUR_MS },
+    ]);
     ctx.clock.now += 2 * HOUR_MS - 1;
     expect(await tell()).toEqual([]);
     ctx.clock.now += 1;
