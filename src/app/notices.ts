@@ -19,7 +19,6 @@ export const tellingWith = (
   const from = config.mailFrom ?? `holdfast@${new URL(baseUrl).hostname}`;
   return {
     email: channelOf(smtp === null ? null : mailSender(createMailer({ server: smtp, from }))),
-    push: channelOf(null),
     messaging: channelOf(messaging && chatSender(ctx, messaging.bot)),
   };
 };

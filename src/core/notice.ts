@@ -5,7 +5,7 @@ import { HOUR_MS, MINUTE_MS } from "./time.ts";
 /** Notices: what Holdfast tells a person without being asked (docs/notices, "Notices"). */
 
 /** By what a notice can reach a person. */
-export const CHANNELS = ["email", "push", "messaging"] as const;
+export const CHANNELS = ["email", "messaging"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 /** What a notice is about. It names things, and its words are written when it is sent. */
@@ -112,7 +112,6 @@ export const noticeSettingsOf = (userId: string, organisationId: string): Notice
   userId,
   organisationId,
   email: true,
-  push: true,
   messaging: true,
   sandbox: true,
   fromMinute: null,

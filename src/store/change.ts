@@ -29,8 +29,7 @@ type DeletedKind =
   | "messagingCode"
   | "passkey"
   | "plannedNotice"
-  | "purchase"
-  | "pushSubscription";
+  | "purchase";
 
 /** A row to delete, as the snapshot had it. */
 export type Deletion = {

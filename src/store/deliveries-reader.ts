@@ -1,6 +1,5 @@
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
-import type { PushSubscription } from "../core/push.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
 import type { Scope } from "./scope.ts";
 
@@ -75,7 +74,5 @@ export interface DeliveriesReader {
     beyond(claimedUntil: number, nextAttemptAt: number, limit: number): Promise<readonly Notice[]>;
     /** The most recent ones to a person, newest first. */
     ofUser(userId: string, limit: number): Promise<readonly Notice[]>;
-    /** The browsers of a person that may be notified, oldest first. */
-    pushSubscriptionsOf(userId: string): Promise<readonly PushSubscription[]>;
   };
 }

@@ -216,10 +216,6 @@ export const LOOK_UPS: LookUps = {
   plannedNotices: (view, scope, ids) =>
     rowsOf(view, "plannedNotice", ids)?.filter((plan) => inScope(plan, scope) !== null),
   noticeSettings: (view, scope, userId) => inOrganisation(view.row("noticeSettings", userId), scope),
-  pushSubscriptions: (view, _, userId) =>
-    rowsOf(view, "pushSubscription", view.index("pushSubscriptionsOf", userId)),
-  pushSubscriptionAt: (view, _, endpoint) =>
-    rowOf(view, "pushSubscription", view.index("pushSubscriptionAt", endpoint)),
   readers(view, { organisationId }, role) {
     const roles = ROLES.filter((one) => roleIsAtLeast(one, role));
     const users = rowsOf(

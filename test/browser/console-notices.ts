@@ -61,7 +61,6 @@ test(
     expect(service.ctx.reader.notices.settingsOf(id)).toMatchObject({
       ...{
         email: true,
-        push: true,
         sandbox: false,
         fromMinute: 480,
         untilMinute: 1110,

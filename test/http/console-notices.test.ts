@@ -41,18 +41,22 @@ test("offers the channels that the instance has, and keeps what was chosen of th
     const browser = consoleOfShell({ ...service, ctx: { ...service.ctx, notices: tellingBy(send) } })(
       home.people.admin.as,
     );
-    const { email: _, push: __, ...form } = await browser.formOn(PATH, PATH);
+    const { email: _, messaging: __, ...form } = await browser.formOn(PATH, PATH);
     expect((await browser.post(PATH, { ...form, ...channels })).status).toBe(303);
-    const { email, push } = service.ctx.reader.notices.settingsOf(id)!;
+    const { email, messaging } = service.ctx.reader.notices.settingsOf(id)!;
     return [
-      Object.keys(await browser.formOn(PATH, PATH)).filter((name) => /^email|push$/.test(name)),
+      Object.keys(await browser.formOn(PATH, PATH)).filter((name) => /^email|messaging$/.test(name)),
       email,
-      push,
+      messaging,
     ];
   };
-  expect(await choose({ push: taken }, {})).toEqual([[], true, false]);
+  expect(await choose({ messaging: taken }, {})).toEqual([[], true, false]);
   expect(await choose({ email: taken }, {})).toEqual([[], false, false]);
-  expect(await choose({ email: taken, push: taken }, { push: "on" })).toEqual([["push"], false, true]);
+  expect(await choose({ email: taken, messaging: taken }, { messaging: "on" })).toEqual([
+    ["messaging"],
+    false,
+    true,
+  ]);
   expect(await choose({}, { email: "on" })).toEqual([[], false, true]);
 });
 
@@ -67,7 +71,7 @@ test("the last notices name their channel", async () => {
   const { id: userId } = home.people.operator;
   const scope = { organisationId: home.id, mode: "live" } as const;
   const about = { kind: "trouble", name: "disk", message: "full" } as const;
-  const rows = (["email", "push"] as const).map((channel) => {
+  const rows = (["email", "messaging"] as const).map((channel) => {
     const now = service.ctx.now();
     const made = newNotice({
       ...{ id: `ntc_${channel}`, ...scope, userId, channel },
@@ -85,7 +89,7 @@ test("the last notices name their channel", async () => {
   });
   const { text } = await as("operator").get(PATH);
   expect(text).toMatch(/Trouble: disk delivered .{9,40} E-mail email/);
-  expect(text).toMatch(/Trouble: disk delivered .{9,40} Push push/);
+  expect(text).toMatch(/Trouble: disk delivered .{9,40} Messaging messaging/);
 });
 
 test("keeps what a person chose, for them alone, and the audit log names them", async () => {

@@ -124,13 +124,11 @@ const channelsHere = ({ ctx }: Visit): readonly Channel[] =>
 
 const CHOICE_WORDS = {
   email: ({ user }) => `E-mail to ${user.email}`,
-  push: () => "Push to your devices",
   messaging: () => "Messages to the chat that you have linked",
 } as const satisfies Record<Channel, (visit: Visit) => string>;
 
 const CHANNEL_WORDS = {
   email: "E-mail",
-  push: "Push",
   messaging: "Messaging",
 } as const satisfies Record<Channel, string>;
 

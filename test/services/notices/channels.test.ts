@@ -35,33 +35,52 @@ async function tellOwner({ organisationId, owner }: Stage, channel: Channel, cou
   });
 }
 
+/** Links a chat with the owner. */
+const linkOwner = ({ organisationId, owner: { userId } }: Stage) =>
+  ctx.store.execute({
+    scope: { organisationId, mode: "live" },
+    needs: {},
+    decide: () => ({
+      answer: null,
+      change: {
+        put: [
+          {
+            kind: "messagingAccount",
+            before: null,
+            row: { userId, organisationId, chatId: "1", username: null, linkedAt: 0 },
+          },
+        ],
+      },
+    }),
+  });
+
 const taken = { outcome: "delivered", answer: "201", durationMs: 1 } as const;
 
-test("a mail server that hangs with many mails due delays no push, of this organisation and of others", async () => {
-  const pushed: string[] = [];
+test("a mail server that hangs with many mails due delays no message to a chat", async () => {
+  const sent: string[] = [];
   const hangs = Promise.withResolvers<typeof taken>();
   const telling = tellingBy({
     email: () => hangs.promise,
-    push: async ({ id }) => {
-      pushed.push(id);
+    messaging: async ({ id }) => {
+      sent.push(id);
       return taken;
     },
   });
   // As few as an instance has for a channel.
   const notices = {
     email: { ...telling.email, slots: createDeliverySlots(16, 2) },
-    push: { ...telling.push, slots: createDeliverySlots(16, 2) },
-    messaging: telling.messaging,
+    messaging: { ...telling.messaging, slots: createDeliverySlots(16, 2) },
   };
   ctx = createTestContext({ ...SCRIPTED, notices });
   const stages: Stage[] = [];
   for (let count = 0; count < 8; count++) stages.push(await createStage(ctx));
   const [first] = stages;
   await tellOwner(first!, "email", 40);
-  await tellOwner(first!, "push", 1);
+  await linkOwner(first!);
+  await tellOwner(first!, "messaging", 1);
   await deliverNotices(ctx, noFault);
-  await Promise.all(notices.push.slots.underWay());
-  expect(pushed).toEqual(["ntc_push00"]);
+  await Promise.all(notices.messaging.slots.underWay());
+  expect(sent).toEqual(["ntc_messaging00"]);
   expect(notices.email.slots.underWay()).toHaveLength(2);
   expect(ctx.reader.notices.nextAttemptAt()).toBeLessThan(ctx.now());
   hangs.resolve(taken);
@@ -80,7 +99,7 @@ test("a notice by a channel that the instance no longer has is dropped, and wait
   expect(ctx.reader.notices.nextAttemptAt()).toBeNull();
 });
 
-test("who chose before there was push has it on, and no row says neither", async () => {
+test("who chose before there was messaging has it on, and no row says neither", async () => {
   ctx = createTestContext(SCRIPTED);
   const { organisationId, owner } = await createStage(ctx);
   const ledger = new Database(join(ctx.folder, "holdfast.db"));
@@ -91,8 +110,10 @@ test("who chose before there was push has it on, and no row says neither", async
         `INSERT INTO notice_settings (user_id, organisation_id, email, sandbox, time_zone${columns}) VALUES ($id, $organisationId, 0, 0, 'UTC'${values})`,
       )
       .run({ $id: row.id, $organisationId: row.organisationId });
-  expect(() => insert(", push", ", NULL")).toThrow("NOT NULL constraint failed: notice_settings.push");
+  expect(() => insert(", messaging", ", NULL")).toThrow(
+    "NOT NULL constraint failed: notice_settings.messaging",
+  );
   insert("", "");
   ledger.close();
-  expect(ctx.reader.notices.settingsOf(owner.userId)).toMatchObject({ email: false, push: true });
+  expect(ctx.reader.notices.settingsOf(owner.userId)).toMatchObject({ email: false, messaging: true });
 });

@@ -20,5 +20,7 @@ CREATE TABLE `messaging_codes` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `messaging_codes_by_hash` ON `messaging_codes` (`code_hash`);--> statement-breakpoint
 CREATE INDEX `messaging_codes_by_end` ON `messaging_codes` (`expires_at`);--> statement-breakpoint
+DROP INDEX `notices_due`;--> statement-breakpoint
+CREATE INDEX `notices_due` ON `notices` (`organisation_id`,`mode`,`channel`,`next_attempt_at`) WHERE "notices"."next_attempt_at" IS NOT NULL;--> statement-breakpoint
 ALTER TABLE `organisations` ADD `messaging_decisions` integer DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE `notice_settings` ADD `messaging` integer DEFAULT true NOT NULL;
