@@ -633,8 +633,10 @@ const offeredOn = (page: Page): Promise<[method: string, address: string][]> =>
     ...[...document.querySelectorAll("[formaction]")].map((button) => ["POST", button.getAttribute("formaction")]),
   ].filter(([, address]) => address !== null)`);
 
-/** Offered to who has a passkey, of a payment that nobody knows, and in the sandbox: none of it is there. */
+/** Offered to who has a passkey, of a payment that nobody knows, in the sandbox, and where there is a bot: none of it is there. */
 const OFFERED_ELSEWHERE = [
+  ...["POST /console/settings/notices/chat", "POST /console/settings/notices/chat/unlink"],
+  "POST /console/settings/messaging-decisions",
   ...["POST /console/account/remove-passkey", "POST /console/purchases/:id/say/:verb"],
   "POST /console/welcome",
 ];
