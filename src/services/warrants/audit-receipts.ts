@@ -35,7 +35,6 @@ export async function auditReceipts(
 }
 
 /** Throws a refusal where none can be made, since the key is missing. */
-
 async function problemsOfReceipt(ctx: Context, id: string): Promise<readonly string[]> {
   try {
     const receipt = await readReceipt(ctx, id);
