@@ -1,3 +1,4 @@
+import type { Escalation } from "../core/escalation.ts";
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
@@ -5,6 +6,13 @@ import type { Scope } from "./scope.ts";
 
 /** The notices of an organisation and mode that go by one channel. */
 export type NoticeQueue = Scope & { readonly channel: Channel };
+
+/** An escalation of which people are to hear, as it stands; its status is null where the escalation is gone. */
+export type PlannedEscalation = {
+  readonly plan: PlannedNotice;
+  readonly status: Escalation["status"] | null;
+  readonly raisedBy: string | null;
+};
 
 /** The part of the reads that is about what is sent to others: events to endpoints, and notices to people. */
 export interface DeliveriesReader {
@@ -60,7 +68,8 @@ export interface DeliveriesReader {
     nextPlanAt(): Promise<number | null>;
     /** The organisations and modes with escalations of which people are to hear now; those of live come first. */
     scopesToPlan(now: number): Promise<readonly Scope[]>;
-    planned(scope: Scope, now: number, limit: number): Promise<readonly PlannedNotice[]>;
+    /** Those escalations, the longest due first. */
+    planned(scope: Scope, now: number, limit: number): Promise<readonly PlannedEscalation[]>;
     plannedCount(scope: Scope, now: number): Promise<number>;
     /** When the next attempt of any notice is due, epoch milliseconds; null where none is planned. */
     nextAttemptAt(): Promise<number | null>;

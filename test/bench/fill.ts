@@ -11,6 +11,7 @@ import { createPlaces } from "../../src/platform/places.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import type { Context } from "../../src/services/context.ts";
+import { noticePlanner } from "../../src/services/notices/plan.ts";
 import { atTime } from "../support/at-time.ts";
 import { must, SCRIPTED } from "../support/stage.ts";
 import { type Fate, type Filling, fillWarrant, type Party } from "./fill-warrant.ts";
@@ -86,8 +87,8 @@ async function fill(data: string, total: number): Promise<void> {
 }
 
 /**
- * Brings the folder up to the present: deadlines pass, one agent is killed, and the log gets every entry, as in a ledger that is
- * in use. Answers how many trace entries that made.
+ * Brings the folder up to the present: deadlines pass, one agent is killed, the log gets every entry, and notices are made, as in
+ * a ledger that is in use. Answers how many trace entries that made.
  */
 async function finish(ctx: Context, killed: Party): Promise<number> {
   let expired = 0;
@@ -101,7 +102,18 @@ async function finish(ctx: Context, killed: Party): Promise<number> {
     await setAgentStatus(ctx, MACHINE, { agent_id: killed.agentId, status: "killed" }),
   );
   while ((await ctx.store.extendLog(LOGGED_AT_ONCE)) > 0);
+  await planNotices(ctx);
   return expired + (warrants.by_state.frozen ?? 0);
+}
+
+/** Makes the notices of all escalations, as a server does within minutes. */
+async function planNotices(ctx: Context): Promise<void> {
+  for (;;) {
+    // A planner of its own for each run: one that goes on would gather for five minutes.
+    await noticePlanner(ctx, () => performance.now())(ctx.now());
+    const next = await ctx.store.read(({ notices }) => notices.nextPlanAt());
+    if (next === null || next > ctx.now()) return;
+  }
 }
 
 /** Picks a party by its share. A party opens nothing after its part of the fill. */

@@ -19,8 +19,8 @@ import type { Decision } from "../../store/store.ts";
 import type { Context } from "../context.ts";
 
 /** How many escalations one commit plans further, and how many commits a run makes for a scope. */
-const STEP = 200;
-const STEPS_MAX = 50;
+const STEP = 50;
+const STEPS_MAX = 200;
 /**
  * After a notice of an organisation and mode, what else is raised there is gathered for so long. So a flood of escalations is
  * no flood of notices.
@@ -73,25 +73,20 @@ type Step = { readonly plans: number; readonly notices: number };
 
 /** Plans escalations of one organisation and mode further, in one commit; with `tells`, it makes the notices of all that are due. */
 async function planStep(ctx: Context, scope: Scope, until: number, tells: boolean): Promise<Step> {
-  const { plans, raisedBy, waiting, all } = await ctx.store.read(async ({ notices, escalations }) => {
-    const planned = await notices.planned(scope, until, STEP);
-    const found = await Promise.all(planned.map(({ id }) => escalations.get(id)));
-    const waits = found.filter((escalation) => escalation && escalation.status !== "resolved");
-    const ids = new Set(waits.map((escalation) => escalation?.id));
-    const disputes = found.flatMap((one) =>
-      one?.status === "disputed" ? [[one.id, one.raisedBy] as const] : [],
-    );
-    const full = planned.length === STEP;
-    return {
-      plans: planned,
-      raisedBy: new Map(disputes),
-      waiting: ids,
-      all: full ? await notices.plannedCount(scope, until) : STEP,
-    };
+  const { planned, all } = await ctx.store.read(async ({ notices }) => {
+    const found = await notices.planned(scope, until, STEP);
+    const more = tells && found.length === STEP;
+    return { planned: found, all: more ? await notices.plannedCount(scope, until) : found.length };
   });
+  const waiting = new Set(
+    planned.flatMap(({ plan, status }) => (status === null || status === "resolved" ? [] : [plan.id])),
+  );
+  const raisedBy = new Map(
+    planned.flatMap(({ plan, status, raisedBy: by }) => (status === "disputed" ? [[plan.id, by]] : [])),
+  );
   const made = await ctx.store.execute({
     scope,
-    needs: { plannedNotices: plans.map(({ id }) => id), readers: "operator" },
+    needs: { plannedNotices: planned.map(({ plan }) => plan.id), readers: "operator" },
     decide({ plannedNotices, readers }, now): Decision<Step> {
       const put: Put[] = [];
       const deleted: Deletion[] = [];
@@ -108,14 +103,20 @@ async function planStep(ctx: Context, scope: Scope, until: number, tells: boolea
       const notices = tells
         ? [
             ...[...open].flatMap(([hours, of]) =>
-              noticesOf(ctx, scope, readers, { kind: "escalations", hours, of, others: all - STEP }, now),
+              noticesOf(
+                ctx,
+                scope,
+                readers,
+                { kind: "escalations", hours, of, others: all - planned.length },
+                now,
+              ),
             ),
             ...[...disputed].flatMap(([hours, of]) =>
               disputesTo(ctx, scope, readers, { hours, of, raisedBy }, now),
             ),
           ]
         : [];
-      const answer = { plans: plans.length, notices: notices.length };
+      const answer = { plans: planned.length, notices: notices.length };
       return { answer, change: { put: [...put, ...notices], deleted } };
     },
   });

@@ -7,6 +7,7 @@ import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
+import { escalations } from "../tables/ledger.ts";
 import { noticeSettings, notices, plannedNotices } from "../tables/notices.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
@@ -69,10 +70,16 @@ export function createNoticesReader({ tables, raw }: Connection): SqliteReader["
       tables.select({ count: count() }).from(plannedNotices).where(plansDue(scope, now)).get()?.count ?? 0,
     planned: (scope, now, limit) =>
       tables
-        .select()
+        .select({
+          plan: getTableColumns(plannedNotices),
+          status: escalations.status,
+          raisedBy: escalations.raisedBy,
+        })
         .from(plannedNotices)
+        .leftJoin(escalations, eq(escalations.id, plannedNotices.id))
         .where(plansDue(scope, now))
-        .orderBy(asc(plannedNotices.dueAt), asc(plannedNotices.id))
+        // By the index alone: with the id too, every read would sort all that are due.
+        .orderBy(asc(plannedNotices.dueAt))
         .limit(limit)
         .all(),
     nextAttemptAt: first("notices", "next_attempt_at"),
