@@ -149,7 +149,10 @@ async function withMemory<Result>(
   }
 }
 
-/** Fills the gaps in `results`. Clauses that have no result afterwards ran out of time; but for where no child began: then false. */
+/**
+ * Fills the gaps in `results`. Clauses that have no result afterwards ran out of time; but where the child that they were left to
+ * never began, nobody knows: then false.
+ */
 async function evaluateInChildren(
   pool: EvaluatorPool,
   options: EvaluatorOptions,
@@ -183,10 +186,12 @@ async function evaluateInChildren(
     });
     // A body that takes too much memory when it is read does so every time: that is a verdict on all that read it.
     if (!end.begun && end.endedFor === "memory") return true;
-    begun ||= end.begun;
+    const isOver = performance.now() >= endsAt;
+    // What is open because the last child never began has no verdict, unless the run's time is over.
+    begun = end.begun || (begun && isOver);
     const unfinished = open[end.answered];
     if (end.begun && unfinished) results[unfinished.index] ??= resultOf(unfinished.clause, "clause_timeout");
-    if (performance.now() >= endsAt) break;
+    if (isOver) break;
   }
   return begun;
 }

@@ -284,6 +284,22 @@ describe("a process that fails", () => {
     expect(evaluator.evaluate(work([object, status200], {}))).rejects.toThrow("no child began to evaluate");
   });
 
+  test("by crashing before it has begun with what another child was lost on: there is no verdict either", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-lost-"));
+    // Only the first child that is asked begins. All of them end.
+    const program = `
+      try {
+        require("node:fs").writeFileSync(${JSON.stringify(join(folder, "asked"))}, "", { flag: "wx" });
+        process.send({ say: "begun" }, () => process.exit(1));
+      } catch {
+        process.exit(1);
+      }`;
+    const evaluator = evaluatorOf({ command: childOf(program) });
+    const evaluating = evaluator.evaluate(work([array, object, status200], {}));
+    expect(await evaluating.catch((error) => error)).toBeInstanceOf(EvaluatorUnavailable);
+    rmSync(folder, { recursive: true });
+  });
+
   const memoryOf = (limits: Partial<MemoryLimits>) => new EvaluatorMemory({ ...MEMORY_LIMITS, ...limits });
 
   test("by using more memory than an evaluation may: that clause is clause_timeout, and the rest is evaluated", async () => {
