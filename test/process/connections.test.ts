@@ -86,16 +86,19 @@ describe("where strangers hold every descriptor that they can get", () => {
     return JSON.parse(out);
   }
 
-  test("64 are left, from which a file is opened and a source is fetched, again and again", async () => {
+  test("64 are left, from which a file is opened, a source is fetched, again and again, and a webhook is sent", async () => {
     const { left, ...rest } = await without("reserve");
     expect(left).toBeGreaterThanOrEqual(64);
-    expect(rest).toEqual({ opened: true, fetched: ["answered 200"] });
+    expect(rest).toEqual({ opened: true, fetched: ["answered 200"], attempted: 200 });
   });
 
-  test("without a reserve the process lives, and a fetch has certainly not connected", async () => {
+  test("without a reserve the process lives, a fetch has certainly not connected, and an attempt of a webhook failed", async () => {
     const { left, ...rest } = await without("nothing");
     expect(left).toBeLessThan(64);
-    expect(rest).toEqual({ opened: false, fetched: ["source_unreachable, connected: false"] });
+    expect(rest).toEqual({
+      ...{ opened: false, fetched: ["source_unreachable, connected: false"] },
+      attempted: "source_unreachable",
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { openSync } from "node:fs";
 import { createAddressRules } from "../../src/platform/addresses.ts";
 import { descriptorLimit, holdReserve, startFetching, withReserve } from "../../src/platform/descriptors.ts";
 import { RequestFailure, requestSafely } from "../../src/platform/safe-request.ts";
+import { createWebhookSender } from "../../src/platform/webhook-sender.ts";
 
 const [kept, url = ""] = process.argv.slice(2);
 const limit = descriptorLimit() ?? 0;
@@ -19,6 +20,13 @@ const fetchOnce = (): Promise<string> =>
     (error) =>
       error instanceof RequestFailure ? `${error.code}, connected: ${error.connected}` : String(error),
   );
+
+/** What comes of an attempt of a webhook. */
+const attempted = async (): Promise<number | string | null> => {
+  const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 10_000 });
+  const { code, responseStart } = await sender.send({ url, headers: {}, body: "{}" });
+  return code ?? responseStart;
+};
 
 /** What comes of many fetches, each outcome once: another thread opens their sockets, now sooner and now later. */
 async function fetched(): Promise<string[]> {
@@ -45,5 +53,8 @@ const opened = (): boolean => {
     return false;
   }
 };
-console.log(JSON.stringify({ left: limit - taken, opened: opened(), fetched: await fetched() }));
+const left = limit - taken;
+console.log(
+  JSON.stringify({ left, opened: opened(), fetched: await fetched(), attempted: await attempted() }),
+);
 process.exit(0);
