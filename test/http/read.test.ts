@@ -287,8 +287,14 @@ test("the checks of a warrant, newest first, with their source and what was obse
       http_status: 200,
       bytes: 11,
       passed: false,
+      reason_codes: ["value_mismatch"],
       outcome: "escalate",
-      details: [{ kind: "json.jsonpath", passed: false, observed: 8, clause: spec.clauses[0] }],
+      details: [
+        {
+          ...{ kind: "json.jsonpath", passed: false, reason_code: "value_mismatch", observed: 8 },
+          clause: spec.clauses[0],
+        },
+      ],
     },
   ]);
   expect(sha256('{"price":8}')).toBe(read.body.data[0].evidence_hash);
