@@ -99,6 +99,27 @@ describe("pages", () => {
     expect(seen).toEqual(newestFirst);
   });
 
+  test("by creation, in the order of the ids, however many were opened at once", async () => {
+    const busy = await service.organisation();
+    // A schema that is saved with the first warrant that names it takes a way of its own.
+    const specs = [
+      { kind: "http.status", equals: 200 },
+      { kind: "json.schema", schema: "object" },
+    ];
+    await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        service.opened(busy, { amount: "1", spec: { clauses: [specs[index % 2]] } }),
+      ),
+    );
+    const seen: string[] = [];
+    for (let query = "?sort=created&limit=25"; query !== ""; ) {
+      const { body } = await list(query, busy.live.as);
+      seen.push(...idsIn(body));
+      query = body.has_more ? `?sort=created&limit=25&starting_after=${body.next_cursor}` : "";
+    }
+    expect([seen.length, seen]).toEqual([60, seen.toSorted().toReversed()]);
+  });
+
   test("back again, through ending_before: the page just newer, still newest first", async () => {
     const [oldest, second, third, fourth] = opened;
     const near = await list(`?sort=created&limit=2&ending_before=${oldest}`);
