@@ -12,6 +12,7 @@ import { must } from "../support/organisations.ts";
 import { markRestored } from "../support/restored.ts";
 import { testSettings } from "../support/server.ts";
 import { createStage, open, verify, warrantIn } from "../support/stage.ts";
+import { attemptsOf, createTelling } from "../support/telling.ts";
 
 const FAILS = { kind: "http.status", equals: 418 };
 
@@ -298,4 +299,25 @@ test("nobody is reminded of a restored ledger's escalations before that is ackno
   await runs(2);
   expect(reminders()).toMatchObject([{ warrant_id: id }]);
   expect(await runJobByHand("reminders", ctx)).toBe(1);
+});
+
+test("nobody is mailed of a restored ledger's escalations before that is acknowledged", async () => {
+  const { notices, sent } = createTelling();
+  Object.assign(ctx, { notices });
+  await escalate();
+  await markRestored(ctx);
+  const { figure } = operate(ctx, []);
+  const runs = async (count: number) => {
+    jest.advanceTimersByTime(1_000);
+    await becomes(() => figure('holdfast_job_runs_total{job="notices"}'), `${count}`);
+    await attemptsOf(notices);
+  };
+  await runs(1);
+  await runs(2);
+  expect(sent()).toEqual([]);
+
+  await markRestored(ctx, { acknowledgedAt: ctx.clock.now });
+  await runs(3);
+  await runs(4);
+  expect(sent().map(({ subject }) => subject)).toContain("0.0001 USDC waits for your decision");
 });
