@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { codeOf } from "./certificates.ts";
 import { type Sockets, systemSockets } from "./sockets.ts";
 
 /** How many descriptors connections of strangers leave free, always, for the ledger, webhooks, fetches and children. */
@@ -60,6 +61,9 @@ export function withReserve<Opened>(opener: "this thread" | "another", open: () 
     sockets.setLimit(limit - SPARE_DESCRIPTORS, limit);
   }
 }
+
+/** Whether something failed since no descriptor was free, in this process or on this machine. */
+export const lacksDescriptor = (error: unknown): boolean => ["EMFILE", "ENFILE"].includes(codeOf(error));
 
 /**
  * Starts the thread that fetches. Its first fetch would end the whole process if it had no descriptors for it. This one finds

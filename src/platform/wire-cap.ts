@@ -1,7 +1,8 @@
 import ipaddr from "ipaddr.js";
 import { parseAddress } from "../core/networks.ts";
 import { SECOND_MS } from "../core/time.ts";
-import { withReserve } from "./descriptors.ts";
+import { lacksDescriptor, withReserve } from "./descriptors.ts";
+import { logFault } from "./log.ts";
 import { type Sockets, systemSockets } from "./sockets.ts";
 
 /**
@@ -41,7 +42,12 @@ function lookAfter(waitMs: number): void {
     if (!isLooking) return;
     const startedAt = performance.now();
     const sockets = systemSockets();
-    if (sockets) withReserve("this thread", () => cutLongAnswers(sockets));
+    try {
+      if (sockets) withReserve("this thread", () => cutLongAnswers(sockets));
+    } catch (error) {
+      // Nobody catches what a timer throws, and then nobody would look again. The next look may have the descriptor that it needs.
+      if (!lacksDescriptor(error)) logFault("the length of answers could not be looked at", error);
+    }
     const waitMs = (performance.now() - startedAt) * PART_OF_TIME;
     lookAfter(Math.min(Math.max(EVERY_MS, waitMs), EVERY_MS_MAX));
   }, waitMs).unref();

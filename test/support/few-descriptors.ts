@@ -21,6 +21,9 @@ const fetchOnce = (): Promise<string> =>
       error instanceof RequestFailure ? `${error.code}, connected: ${error.connected}` : String(error),
   );
 
+/** Longer than it takes until the length of answers is looked at, which needs a descriptor too. */
+const LOOKED_AT_MS = 600;
+
 /** What comes of an attempt of a webhook. */
 const attempted = async (): Promise<number | string | null> => {
   const sender = createWebhookSender({ allowNetworks: ["127.0.0.0/8"], timeoutMs: 10_000 });
@@ -57,4 +60,5 @@ const left = limit - taken;
 console.log(
   JSON.stringify({ left, opened: opened(), fetched: await fetched(), attempted: await attempted() }),
 );
+await Bun.sleep(LOOKED_AT_MS);
 process.exit(0);
