@@ -2,7 +2,7 @@ import type { PeerCertificate } from "node:tls";
 import type { SourceCode } from "../core/clauses/reason-codes.ts";
 import type { AddressRules } from "./addresses.ts";
 import { codeOf, logUnverified } from "./certificates.ts";
-import { withReserve } from "./descriptors.ts";
+import { lacksDescriptor, withReserve } from "./descriptors.ts";
 import { capWire } from "./wire-cap.ts";
 
 /**
@@ -59,10 +59,9 @@ const NOT_CONNECTED = new Set([
   "ECONNREFUSED",
   "ENETUNREACH",
   "EHOSTUNREACH",
-  // No descriptor was free, in this process or on this machine.
-  "EMFILE",
-  "ENFILE",
 ]);
+/** On a busy machine the thread that fetches may come too late for the reserve. It is asked so often. */
+const OPENINGS_MAX = 4;
 /** Names of metadata services; their addresses are refused too. */
 const REFUSED_NAMES = new Set(["metadata.google.internal", "metadata.goog", "metadata"]);
 
@@ -111,11 +110,14 @@ export async function requestSafely(options: SafeRequestOptions, request: SafeRe
 /**
  * The response from one address; null where there was no connection to it, so that another address may be tried. Once there
  * was one, the other side may have acted on the request: every failure after that throws, and ends the whole request.
+ *
+ * @param openings how often it may still be tried to get a descriptor
  */
 async function responseFrom(
   options: SafeRequestOptions,
   request: SafeRequest,
   address: string,
+  openings = OPENINGS_MAX,
 ): Promise<Response | null> {
   const { signal } = request;
   try {
@@ -126,6 +128,8 @@ async function responseFrom(
   } catch (error) {
     if (error instanceof RequestFailure) throw error;
     if (signal.aborted) throw new RequestFailure("source_timeout", "no answer in time", true);
+    if (lacksDescriptor(error))
+      return openings > 1 ? responseFrom(options, request, address, openings - 1) : null;
     const code = codeOf(error);
     if (NOT_CONNECTED.has(code)) return null;
     logUnverified(error, request.url.host);
