@@ -47,13 +47,14 @@ export function openAllRows(dataFolder: string): AllRowsReader {
   }
 
   return {
-    // A job gives entries of the trace their leaves, at any moment.
+    // At any moment a job gives entries of the trace their leaves, and another one writes when API keys were used.
     of: (organisationId) =>
       Object.fromEntries(
-        tables.map((table) => [
-          table,
-          rows(ofOrganisation.get(table)!, organisationId).map((row) => ({ ...row, leaf_index: undefined })),
-        ]),
+        tables.map((table) => {
+          const byJobs = { leaf_index: undefined, ...(table === "api_keys" && { last_used_at: undefined }) };
+          const found = rows(ofOrganisation.get(table)!, organisationId);
+          return [table, found.map((row) => ({ ...row, ...byJobs }))];
+        }),
       ),
     all: () => Object.fromEntries(tables.map((table) => [table, rows(`SELECT * FROM "${table}"`)])),
     close: () => database.close(),
