@@ -73,7 +73,7 @@ const NOT_THIS_LOG = {
     "a witness has signed more of this log than there is: it was cut, or restored from a backup; `holdfast audit --witness` says where they part",
 } as const;
 
-/** Logged once, when a witness begins to answer otherwise than before. */
+/** Logs once when a witness's answer has changed. */
 function onChange({ key, url }: Witness, offered: Offered): void {
   const about = { witness: key.name, url };
   if (offered.outcome === "cosigned") logInfo("a witness signs again", about);

@@ -56,6 +56,7 @@ export const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   delivery_not_found: "See holdfast webhooks deliveries",
   purchase_not_found: "See holdfast x402 list",
   source_key_not_found: "See holdfast source-keys list",
+  check_not_found: "See the help of holdfast checks export, which says where the ids of checks are",
   api_key_not_active: "Make another with holdfast keys create",
   last_owner: "Make somebody else an owner first, with holdfast users set-role",
 };
@@ -93,7 +94,7 @@ function lineProblem({ code, message }: CommanderError, command: Command): strin
   return suggestion === undefined ? problem : `${problem}. ${suggestion}`;
 }
 
-const FIELD = /^([\w-]+)((?:\.\w+)*): (.*)$/s;
+const FIELD = /^([\w-]+|<[\w-]+>)((?:\.\w+)*): (.*)$/s;
 const PREDICATE = /^(must|is|has|was|may|needs|cannot be)\b/;
 
 /** A refusal's message. Where it starts with a field's name, the name of the option or argument replaces it. */
@@ -115,7 +116,7 @@ const VARIABLE = "HOLDFAST_";
  * is the option that was typed instead of it. Null where there is none.
  */
 function typedFor(field: string, command: Command): string | null {
-  if (field.startsWith("--")) return field;
+  if (field.startsWith("--") || field.startsWith("<")) return field;
   if (field.startsWith(VARIABLE)) {
     const name = `--${kebabCase(field.slice(VARIABLE.length))}`;
     const option = command.options.find(({ long }) => long === name);

@@ -42,7 +42,8 @@ export async function readSecret(
   file: string | undefined,
 ): Promise<string> {
   if (text !== undefined && file === undefined) return text;
-  if (text !== undefined || file === undefined) throw optionFailure(option, `give it, or ${option}-file`);
+  if (text !== undefined) throw optionFailure(option, `cannot be given together with ${option}-file`);
+  if (file === undefined) throw optionFailure(option, `is missing: give it, or ${option}-file`);
   return readSecretFile(`${option}-file`, file);
 }
 

@@ -66,7 +66,7 @@ export class ByteBudget {
     return claim;
   }
 
-  /** A claim whose bytes are granted; null where they are not within so many milliseconds. */
+  /** A claim whose bytes are granted; null where they are not within this many milliseconds. */
   async claimWithin(asked: Asked, waitMs: number): Promise<Claim | null> {
     const claim = this.claim(asked);
     return claim && (claim.isGranted || (await grantedWithin(claim, waitMs))) ? claim : null;
@@ -193,7 +193,7 @@ class HeldClaim implements Claim {
   }
 }
 
-/** Whether a claim that waits is granted within so many milliseconds. If not, it has ended. */
+/** Whether a claim that waits is granted within this many milliseconds. If not, it has ended. */
 export async function grantedWithin(claim: Claim, waitMs: number): Promise<boolean> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, waitMs);

@@ -39,7 +39,7 @@ export type Capsule = {
 };
 
 /**
- * A part of a compressed body: so many parts, so many commits, between which others get their turn. The hash is that of
+ * A part of a compressed body. Each part has a commit of its own, and other commands are committed between two of them. The hash is that of
  * the whole compressed body, so parts of one body that were compressed differently are never mixed.
  */
 export type CapsulePart = { readonly hash: string; readonly part: number; readonly bytes: Uint8Array };

@@ -79,14 +79,14 @@ export type ChainStep =
   /** Another transaction of the wallet has its nonce, and is confirmed: this one never gets into a block. */
   | { readonly do: "give_up" };
 
-/** A block is confirmed when so many blocks exist from it on, itself included. */
 export type ChainRules = {
+  /** How many blocks there must be, the block itself and those after it, before it is confirmed. */
   readonly confirmations: number;
   /** The most that is paid for each unit of gas, in wei. */
   readonly feeMax: bigint;
 };
 
-/** After so many blocks without it, a transaction whose fees are too low by now gets higher ones. */
+/** A transaction that is in none of this many blocks, and whose fees have become too low, is signed again with higher ones. */
 export const BLOCKS_UNTIL_REPLACED = 5;
 
 /** No reorganisation goes back so far, and nodes forget in which block an old transaction is. */

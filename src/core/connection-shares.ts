@@ -14,7 +14,7 @@ export const limitsOfConnections = (all: number): ConnectionLimits => ({
 });
 
 /**
- * The most connections that a process with so many descriptors may have. An eighth of the descriptors, and never fewer than
+ * The most connections that a process with this many descriptors may have. An eighth of the descriptors, and never fewer than
  * `spare`, stay free for what the service itself opens.
  *
  * @param inUse what the service has open before the first connection
@@ -38,7 +38,7 @@ export function sharesOf(counts: readonly number[], { all, each }: ConnectionLim
     }
     level = low;
   }
-  // What is left over would not do for one more of each.
+  // What is left over is too little to give one more to each, so some get one more and others do not.
   let left = level < each ? all - sumAt(level) : 0;
   return counts.map((count) => {
     if (count <= level || left === 0) return Math.min(count, level);

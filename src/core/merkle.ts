@@ -176,7 +176,7 @@ export function verifyConsistency({
   if (![fromRoot, toRoot, ...proof].every(isHash)) return false;
   if (from === to) return proof.length === 0 && sameHash(fromRoot, toRoot);
   if (from === 0) return proof.length === 0 && sameHash(fromRoot, EMPTY_ROOT);
-  // A smaller tree that is one complete subtree begins the climb itself, and is left out of the proof.
+  // The root of a smaller tree that is one complete subtree is the first hash itself, so the proof leaves it out.
   const [first, ...siblings] = isPowerOfTwo(from) ? [fromRoot, ...proof] : proof;
   if (!first) return false;
   const edge = climbing(from - 1, to - 1);

@@ -40,7 +40,7 @@ export const newCode = (randomByte: () => number): string =>
 /** As people read it: `ABCD-EFGH-JKMN`. */
 export const displayCode = (code: string): string => code.match(/.{1,4}/g)?.join("-") ?? code;
 
-/** The code in what somebody typed; null where it is none. */
+/** The code in what somebody typed; null for any other text. */
 export function readCode(text: string): string | null {
   const code = text.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
   return CODE.test(code) ? code : null;
@@ -70,7 +70,7 @@ export type Update = { readonly id: number } & (
 );
 
 export type Fields = Readonly<Record<string, unknown>>;
-/** The fields of a JSON object that others wrote; none of anything else. */
+/** The fields of a JSON object that others wrote. Any other value has no fields. */
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === "object" && value !== null ? (value as Fields) : {};
 

@@ -9,7 +9,7 @@ import { isEvmAddress } from "./x402/assets.ts";
  * the most for one warrant, for an hour and for a day (docs/sessions, "Windows and lists").
  */
 export type SessionLimits = {
-  /** Whom it may pay; an entry that ends in `*` stands for all that begin so. Null where everybody. */
+  /** Whom it may pay; an entry that ends in `*` is every payee that begins like it. Null: everybody. */
   readonly payees: readonly string[] | null;
   /** The origins that it may verify from and buy from, in the form of `parseOrigin`. Null where all. */
   readonly sourceOrigins: readonly string[] | null;
@@ -153,7 +153,7 @@ const portOf = ({ port, protocol }: URL): string => port || (protocol === "https
 
 const PAYEE = new RegExp(PAYEE_PATTERN);
 
-/** The entry of a list of payees, or why it is none. */
+/** An entry of a list of payees, or what is wrong with it. */
 export function parsePayee(path: string, entry: unknown): string | Refusal {
   if (entry === "*")
     return refuseField(path, "must not be * alone, which would allow every payee; leave the list out");
@@ -173,7 +173,7 @@ const ORIGIN_RULE =
 
 /**
  * The entry of a list of origins in the one form in which it is compared: lower case, an international name in
- * its ASCII form, no default port. Or why it is none. A `*` within the host is refused: `https://good.example*`
+ * its ASCII form, no default port. Or what is wrong with it. A `*` within the host is refused: `https://good.example*`
  * would also allow https://good.example.evil.example.
  */
 export function parseOrigin(path: string, entry: unknown): string | Refusal {

@@ -149,7 +149,10 @@ function narrateRule({ print }: Output, check: Check): void {
   const passed = check.details.filter((detail) => detail.passed).length;
   const decidedByCode: readonly string[] = [...RULES.alwaysEscalate, ...RULES.alwaysRefund];
   const code = check.reasonCodes.find((candidate) => decidedByCode.includes(candidate));
-  const rule = check.bandLabel === null ? `${code} does so whatever the share` : `band "${check.bandLabel}"`;
+  const rule =
+    check.bandLabel === null
+      ? `${code} decides it, whatever share of the clauses passed`
+      : `band "${check.bandLabel}"`;
   print(`    ${passed} of ${check.details.length} passed: ${POLICY_NAME} says ${check.outcome} (${rule})`);
 }
 

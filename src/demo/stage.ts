@@ -33,7 +33,7 @@ export type Demo = {
   readonly keepServing: boolean;
 };
 
-/** So many failures that nobody reaches them while trying things out; otherwise the agent would be paused. */
+/** More failures than anybody reaches while trying things out. An agent that reached them would be paused. */
 const FAILURE_BUDGET = 1_000;
 
 /** Makes the organisation, its agent and its policy, as the command line would. */

@@ -5,8 +5,8 @@ import type { FoundRoute } from "./app.ts";
 import type { Call } from "./call.ts";
 
 /**
- * What is answered; a 404 also says where the caller's organisation has what was named in its other mode. What a key reads says
- * so itself, and what is public has no mode.
+ * The answer, where a 404 also says that what was named exists in the other mode of the caller's organisation. The reads of an
+ * API key say so themselves, and what is public has no mode.
  */
 export function explained(call: Call, found: FoundRoute | null, result: Result): Result | Promise<Result> {
   if (!isRefusal(result) || statusOf(result.refused) !== 404) return result;

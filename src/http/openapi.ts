@@ -64,7 +64,7 @@ export function describeRoutes(routes: readonly Route[]): object {
         "X-Request-Id": { description: "The caller's own, or the service's.", schema: { type: "string" } },
         "RateLimit-Limit": integerHeader("The bucket's budget in a window of 60 seconds."),
         "RateLimit-Remaining": integerHeader("What is left of it."),
-        "RateLimit-Reset": integerHeader("Seconds until it is whole again."),
+        "RateLimit-Reset": integerHeader("Seconds until the whole budget is available again."),
       },
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An agent's API key." },

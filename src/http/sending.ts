@@ -37,7 +37,7 @@ export const createAnswerBudget = (bytesMax = BYTES_MAX): ByteBudget =>
     waitingBytesMax: Math.min(WAITING_BYTES_MAX, bytesMax),
   });
 
-/** Memory for an answer of so many bytes, before they are read; null where it is so short that it needs none. */
+/** Memory for an answer of this many bytes, before they are read; null where it is so short that it needs none. */
 export type Room = (bytes: number) => Promise<Claim | null | Refusal>;
 
 export const roomIn =

@@ -4,7 +4,7 @@ import { followAgentStatus } from "../services/warrants/freeze.ts";
 const STEP = 100;
 /** How many agents one run works on. The next run works on the others. */
 const AGENTS_MAX = 1_000;
-/** Where so many fail and none succeeds, the fault is not in single agents, so the whole job fails. */
+/** Where this many fail and none succeeds, the fault is not in single agents, so the whole job fails. */
 const FAULTS_MIN = 10;
 
 /** Is called for an agent whose warrants could not all be moved. The run goes on with the others; the next run tries it again. */

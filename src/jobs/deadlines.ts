@@ -9,10 +9,10 @@ const STEP_MAX = 50;
 const STEP_MS = 5;
 /** How many warrants one run expires. The next run comes half a second later. */
 const RUN_MAX = 20_000;
-/** A run ends where so many warrants could not be expired. */
+/** A run stops when it has failed to expire this many warrants. */
 const LEFT_MAX = 1_000;
 
-/** Where so many fail and none succeeds, the fault is not in single warrants, so the whole job fails. */
+/** Where this many fail and none succeeds, the fault is not in single warrants, so the whole job fails. */
 const FAULTS_MIN = 10;
 
 /** Is called for a warrant that could not be expired. The run goes on with the others; the next run tries it again. */

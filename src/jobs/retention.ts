@@ -67,10 +67,10 @@ export async function countRunningTime(
 }
 
 /**
- * Deletes what nobody needs any more (docs/operating, "Retention"): idempotency keys after so many days, unless one is in flight, and
+ * Deletes what nobody needs any more (docs/operating, "Retention"): idempotency keys after some days, unless one is in flight, and
  * what was bought under them; what sellers gave for nothing, within an hour; ended sign-ins, one-time links and unused approvals
- * after a day; finished webhook deliveries after 30 days; capsules of checks after so many days. How much time has passed is what
- * the server has counted, and for how long keys and capsules are kept is its setting.
+ * after a day; finished webhook deliveries after 30 days; capsules of checks after some days. The server counts how much
+ * time has passed; its settings say for how many days keys and capsules are kept.
  *
  * @returns how many rows it deleted
  */

@@ -32,8 +32,7 @@ export async function decryptInPlace(file: string, passphrase: string | null): P
   if (!beginning.startsWith(BEGINNING)) return null;
   if (passphrase === null)
     return refuseField("--passphrase-file", "is missing, and this backup is encrypted: give its passphrase");
-  if (!HEADER.test(beginning))
-    return refuseField("file", "it is encrypted in another way than to a passphrase");
+  if (!HEADER.test(beginning)) return refuseField("file", "it is encrypted, but not with a passphrase");
   const { Decrypter } = await import("age-encryption");
   const decrypter = new Decrypter();
   decrypter.addPassphrase(passphrase);

@@ -34,7 +34,7 @@ const EVERY_MS_MAX = SECOND_MS;
  * stranger who wants all fills that, and an honest client would seldom find room.
  */
 const QUEUE = 4_096;
-/** So many descriptors are looked at in one turn of the event loop. */
+/** This many descriptors are looked at in one turn of the event loop. */
 const SLICE = 500;
 
 type Connection = {

@@ -58,7 +58,7 @@ export const MEMORY_LIMITS: MemoryLimits = {
   ownBytesMax: (claimedBytes) => Math.max(OWN_BYTES_MIN, claimedBytes + OWN_BYTES_MORE),
 };
 
-/** What the evaluation of a body of so many bytes claims. */
+/** What the evaluation of a body of this many bytes claims. */
 export const claimFor = (bodyBytes: number): number =>
   Math.min(BYTES_MAX - LIVE_BYTES, CLAIM_BYTES + CLAIM_PER_BYTE * bodyBytes);
 

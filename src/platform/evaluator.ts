@@ -81,7 +81,7 @@ const POOL_DEFAULTS = {
 
 /** How long a child may take to receive a body and read it. The worst 10 MiB take 3 s. */
 const BEGIN_TIMEOUT_MS = 10_000;
-/** After so many clauses that ended a child, all others fail too. Otherwise 64 hostile clauses would take a minute. */
+/** After this many clauses that ended a child, all others fail too. Otherwise 64 hostile clauses would take a minute. */
 const LOST_CHILDREN_MAX = 3;
 /** An answer may have come in time while this process was too busy to read it. So a child gets this much longer. */
 const LATE_ANSWER_MS = 20;
@@ -131,7 +131,7 @@ async function evaluateIn(
   return summarise(details, evidenceHashOf(evidence), now);
 }
 
-/** Does work with memory for the evaluation of a body. Rejects with `EvaluatorBusy` where there is none in time. */
+/** Does work with memory for the evaluation of a body. Rejects with `EvaluatorBusy` where none is free in time. */
 async function withMemory<Result>(
   { budget }: EvaluatorMemory,
   bodyBytes: number,

@@ -40,7 +40,7 @@ export class EvidenceRoom {
     private readonly owner: EvidenceOwner = { party: "", live: false },
   ) {}
 
-  /** Takes memory for a body of so many bytes, unless it has some. Rejects with `EvidenceBusy` where there is none in time. */
+  /** Takes memory for a body of this many bytes, unless it has some. Rejects with `EvidenceBusy` where none is free in time. */
   async take(bytes: number): Promise<void> {
     if (this.claim) return;
     const claim = this.budget.claim({ ...this.owner, bytes: COPIES * bytes });

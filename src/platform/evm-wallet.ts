@@ -49,7 +49,7 @@ type Hex = `0x${string}`;
 
 const MESSAGE_CHARACTERS_MAX = 200;
 
-/** @param confirmations a block is confirmed when so many blocks exist from it on, itself included */
+/** @param confirmations how many blocks there must be, the block itself and those after it, before it is confirmed */
 export function createEvmWallet(
   { chainId, url, key }: { readonly chainId: number; readonly url: string; readonly key: Hex },
   confirmations: number,

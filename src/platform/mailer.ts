@@ -25,7 +25,7 @@ export type MailerOptions = {
   readonly timeoutMs?: number;
 };
 
-/** What the server said, at most so many characters: an answer may repeat what was sent. */
+/** How many characters of what the server said are kept: an answer may repeat what was sent. */
 const ANSWER_CHARACTERS = 500;
 
 /** A server that never ends must end before the attempt counts as cut off. */

@@ -45,7 +45,7 @@ const URI = 0x86;
 
 /**
  * @param root a trusted root: the text of a `trusted_root.json`
- * @throws where it is none
+ * @throws where the text is not a trusted root
  */
 export function createSigstoreVerifier(root: string): SigstoreVerifier {
   const made = packages();

@@ -10,12 +10,12 @@ export type Sockets = {
   descriptors(): number[];
   /** How many descriptors are open. */
   count(): number;
-  /** The other end of a connection; null where the descriptor is none. The text is never that of another connection of its time. */
+  /** The other end of a connection; null where the descriptor is not a connection. No two connections that are open at once have the same text. */
   peerOf(descriptor: number): Peer | null;
   localPortOf(descriptor: number): number | null;
   /** How many bytes a connection has received so far, with everything around the content. */
   bytesReceived(descriptor: number): number;
-  /** Lets so many connections wait to be accepted at a listening socket. Another socket stays as it is. */
+  /** Lets this many connections wait to be accepted at a listening socket. Another socket stays as it is. */
   setQueue(descriptor: number, connections: number): void;
   /** Ends a connection for both sides. Its owner sees that, and closes the descriptor. */
   shutDown(descriptor: number): void;

@@ -142,7 +142,7 @@ export type Buying = X402Client & {
   /** The tokens that purchases can be paid with. */
   readonly assets: readonly AssetRule[];
   readonly chains: Chains;
-  /** Resolves after so many milliseconds. */
+  /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<void>;
   /**
    * The purchases that this process is working on. All other unfinished purchases were cut off, and wait for

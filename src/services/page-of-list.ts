@@ -36,4 +36,4 @@ export const refuseWithoutLimit = (): Refusal =>
   refuseField("starting_after", "goes together with limit; without it the list is whole");
 
 export const refuseCursor = (): Refusal =>
-  refuseField("starting_after", "must be the next_cursor of a page before");
+  refuseField("starting_after", "must be the next_cursor of an earlier page");

@@ -2,7 +2,7 @@ import { sha256Bytes } from "../core/canonical.ts";
 import { verifyFile } from "../core/receipt/verify.ts";
 import { type NoteKey, parseVerifierKey } from "../core/signed-note.ts";
 
-/** The key of a witness; null for a text that is none. */
+/** The key of a witness; null for any other text. */
 export function parseWitness(text: string): NoteKey | null {
   const key = parseVerifierKey(text, sha256Bytes);
   return key?.type === "cosignature" ? key : null;

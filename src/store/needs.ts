@@ -118,7 +118,7 @@ export type NeedTable = {
   readonly sourceKeys: Need<true, readonly SourceKey[]>;
 
   // What checks keep
-  /** The oldest capsules of the organisation and mode, at most so many, and the newest one. */
+  /** The oldest capsules of the organisation and mode, at most this many, and the newest one. */
   readonly oldestCapsules: Need<number, readonly Capsule[]>;
   readonly capsule: Need<string, Capsule | null>;
   readonly newestCapsule: Need<true, Capsule | null>;
@@ -189,7 +189,7 @@ export type NeedTable = {
   readonly newestTransaction: Need<Omit<TransactionKey, "nonce">, WalletTransaction | null>;
 };
 
-/** How many purchases `oldestFree` finds: one commit may give up the content of so many. */
+/** How many purchases `oldestFree` finds: one commit may give up the content of this many. */
 export const OLDEST_FREE_MAX = 100;
 
 /** How many capsules one commit may delete. */

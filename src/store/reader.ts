@@ -89,7 +89,7 @@ export interface Reader extends RulesReader, DeliveriesReader {
     overdueCount(now: number): Promise<number>;
     /** How many warrants are in each state, in all organisations. */
     countsByState(): Promise<Readonly<Partial<Record<State, number>>>>;
-    /** The ids of settled warrants of all organisations, at most so many, spread over all of them. */
+    /** The ids of settled warrants of all organisations, at most this many, spread over all of them. */
     someSettled(warrantsMax: number): Promise<readonly string[]>;
     /**
      * Warrants of all organisations whose check is running or was interrupted, in order of id, after the
@@ -103,7 +103,7 @@ export interface Reader extends RulesReader, DeliveriesReader {
       expiresAfter: number,
       limit: number,
     ): Promise<readonly Warrant[]>;
-    /** How many these are and how much they hold, by asset, of the first `limit`. */
+    /** The number and the sum of the first `limit` of these warrants, for each asset. */
     sumsOfAgent(
       agentId: string,
       state: "held" | "frozen",
@@ -123,7 +123,7 @@ export interface Reader extends RulesReader, DeliveriesReader {
     root(size: number): Promise<Hash>;
     inclusionProof(index: number, size: number): Promise<readonly Hash[]>;
     consistencyProof(from: number, to: number): Promise<readonly Hash[]>;
-    /** The first `width` hashes of a tile; null where it does not have so many. */
+    /** The first `width` hashes of a tile; null where it has fewer. */
     tile(level: number, index: number, width: number): Promise<Uint8Array | null>;
     /** The entry hashes of the leaves from this one on; fewer where the log ends. */
     entryHashes(first: number, limit: number): Promise<readonly Hash[]>;
@@ -221,9 +221,9 @@ export interface Reader extends RulesReader, DeliveriesReader {
     byHash(tokenHash: string): Promise<AuthSession | null>;
     /** Those that end later than a time, the last to end first. */
     of(userId: string, now: number, limit: number): Promise<readonly AuthSession[]>;
-    /** Whether the person has signed in from a network, of what is remembered. */
+    /** Whether a sign-in of the person from this network is remembered. Old ones are forgotten. */
     hasBeenFrom(userId: string, network: string): Promise<boolean>;
-    /** When the person last signed in, of what is remembered, epoch milliseconds; null where nothing is. */
+    /** When the person last signed in, epoch milliseconds; null where no sign-in is remembered. */
     lastSignInOf(userId: string): Promise<number | null>;
   };
   readonly instance: { get(): Promise<Instance> };
@@ -271,7 +271,7 @@ export interface Reader extends RulesReader, DeliveriesReader {
     get(checkId: string): Promise<Capsule | null>;
     /** The stored body of a capsule: compressed, in its parts, or as a purchase has stored it. Null where it is missing. */
     body(capsule: Capsule): Promise<{ readonly bytes: Uint8Array; readonly isCompressed: boolean } | null>;
-    /** The organisations and modes that have capsules of before a time. */
+    /** The organisations and modes that have capsules which were made before a time. */
     scopesWithOld(createdBefore: number, limit: number): Promise<readonly Scope[]>;
   };
   readonly balances: {

@@ -46,8 +46,8 @@ export interface Store {
   /** Deletes old rows, at most `rowsMax` of a kind, and answers how many it deleted. */
   forget(retention: Retention, rowsMax: number): Promise<number>;
   /**
-   * Gives the entries of the trace that the log does not have yet the next leaves, oldest first, at most so many, in one commit.
-   * Answers how many.
+   * Appends to the log, in one commit, the oldest entries of the trace that it does not have yet, at most `entriesMax`.
+   * Answers how many it appended.
    */
   extendLog(entriesMax: number): Promise<number>;
   /**

@@ -130,7 +130,7 @@ export type IndexTable = {
   readonly secondPerson: Index<[organisationId: string, userId: string], boolean>;
   readonly passkeysOf: Index<[userId: string], Ids>;
   readonly sessionsOf: Index<[userId: string], Ids>;
-  /** The people of an organisation with one of these roles (as JSON), those with the higher roles first, at most so many. */
+  /** The people of an organisation with one of these roles (as JSON), those with the higher roles first, at most this many. */
   readonly peopleOf: Index<[organisationId: string, roles: string, limit: number], Ids>;
   /** When the newest notice of a subject was made, epoch milliseconds; null where there is none. */
   readonly newestNotice: Index<[organisationId: string, subject: string], number | null>;

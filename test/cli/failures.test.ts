@@ -107,18 +107,23 @@ const BAD_LINES: readonly Failure[] = [
   },
   {
     line: ["users", "create", "--organisation", "o", "--email", "e@x", "--role", "viewer"],
-    start: "--password: give it, or --password-file",
-    says: "--password: give it, or --password-file. See holdfast users create --help",
+    start: "--password: is missing: give it, or --password-file",
+    says: "--password is missing: give it, or --password-file. See holdfast users create --help",
   },
   {
     line: [...organisation, "--owner-password", "correct horse", "--owner-password-file", "f"],
     start: "--owner-password: ",
-    says: "--owner-password: give it, or --owner-password-file. See holdfast organisations create --help",
+    says: "--owner-password cannot be given together with --owner-password-file. See holdfast organisations create --help",
   },
   {
     line: [...organisation, "--owner-password-file", "/nowhere"],
     start: "--owner-password-file: cannot read /nowhere (ENOENT)",
     says: "--owner-password-file: cannot read /nowhere (ENOENT). See holdfast organisations create --help",
+  },
+  {
+    line: ["receipt", "verify", "/nowhere.html"],
+    start: "<file>: cannot read /nowhere.html (ENOENT)",
+    says: "<file>: cannot read /nowhere.html (ENOENT). See holdfast receipt verify --help",
   },
   {
     line: [...policy, "{"],
@@ -182,6 +187,12 @@ const REFUSED: readonly Failure[] = [
     code: "agent_not_found",
     start: "",
     says: "There is no agent agt_none. See holdfast agents list",
+  },
+  {
+    line: ["checks", "export", "chk_none"],
+    code: "check_not_found",
+    start: "There is no check chk_none",
+    says: "There is no check chk_none. See the help of holdfast checks export, which says where the ids of checks are",
   },
   {
     line: ["agents", "create", ...account, "--name", "n", "--failure-budget", "many"],

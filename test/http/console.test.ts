@@ -357,7 +357,10 @@ describe("a page", () => {
     for (const [query, words] of [
       ["limit=0", "limit: must be an integer from 1 to 100"],
       ["limit=101", "limit: must be an integer from 1 to 100"],
-      [`limit=2&starting_after=${home.live.id}`, "starting_after: must be the next_cursor of a page before"],
+      [
+        `limit=2&starting_after=${home.live.id}`,
+        "starting_after: must be the next_cursor of an earlier page",
+      ],
       [`limit=2&starting_after=open.${home.live.id}`, "starting_after: must be the next_cursor"],
       [`starting_after=${home.live.id}`, "starting_after: goes together with limit"],
     ] as const) {

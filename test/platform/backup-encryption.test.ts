@@ -53,7 +53,7 @@ describe("refused by name:", () => {
       return bytes;
     };
   const DAMAGED = "file: it is damaged: it cannot be decrypted";
-  const OTHERWISE = "file: it is encrypted in another way than to a passphrase";
+  const OTHERWISE = "file: it is encrypted, but not with a passphrase";
   const REFUSED: readonly (readonly [
     what: string,
     start: string,

@@ -157,12 +157,12 @@ const MONEY: readonly Corruption[] = [
   [
     "a deposit that is gone",
     "DELETE FROM deposits WHERE reference = 'second'",
-    /^deposit \d+: has a posting, and is not/,
+    /^deposit \d+: has a posting, but does not exist$/,
   ],
   [
     "a posting for no warrant",
     "UPDATE postings SET cause = 7777 WHERE position = (SELECT max(position) FROM postings WHERE kind = 'settlement')",
-    /^the warrant at position 7777: has rows in postings, and is not there$/,
+    /^the warrant at position 7777: has rows in postings, but does not exist$/,
   ],
   [
     "a posting of a kind that nobody knows",
@@ -177,12 +177,12 @@ const MONEY: readonly Corruption[] = [
   [
     "an account of no scope",
     "INSERT INTO accounts VALUES (NULL, 7777, 'X', 0, 0, 0, 0, 0, NULL)",
-    /^the scope at position 7777: has rows in accounts, and is not there$/,
+    /^the scope at position 7777: has rows in accounts, but does not exist$/,
   ],
   [
     "a key of no scope",
     "INSERT INTO idempotency_keys (scope, key, fingerprint, holder, created_at) VALUES (7777, 'k', x'00', 'wrt_x', 0)",
-    /^the scope at position 7777: has rows in idempotency_keys, and is not there$/,
+    /^the scope at position 7777: has rows in idempotency_keys, but does not exist$/,
   ],
   [
     "a key in flight of no scope",
@@ -192,7 +192,7 @@ const MONEY: readonly Corruption[] = [
   [
     "a check for no warrant",
     "UPDATE checks SET warrant = 7777",
-    /^the warrant at position 7777: has rows in checks, and is not there$/,
+    /^the warrant at position 7777: has rows in checks, but does not exist$/,
   ],
   [
     "a count that is off",
@@ -417,7 +417,7 @@ const TRACES: readonly Corruption[] = [
   [
     "a trace without a warrant",
     `DELETE FROM warrants WHERE id = ${one("held")}`,
-    /^the warrant at position \d+: has rows in trace, and is not there$/,
+    /^the warrant at position \d+: has rows in trace, but does not exist$/,
   ],
   [
     "an entry that is gone",
@@ -564,7 +564,7 @@ const DIRECTORY: readonly Corruption[] = [
   [
     "an answer that is a later version than there is",
     "UPDATE idempotency_keys SET version = 99 WHERE version IS NOT NULL",
-    /^idempotency key "key-\d+": its answer is version 99 of a warrant that is not there$/,
+    /^idempotency key "key-\d+": its answer is version 99 of a warrant that does not exist$/,
   ],
   [
     "an outcome that is no success",

@@ -16,6 +16,8 @@ const ENVIRONMENT = /\b(process|Bun|import\.meta)\.env\b/;
 /** Only documents that are in the repository may be cited there, so that every reader can open them. */
 const CITES = /^(test|src)\//;
 const OUTSIDE = /\b(interface|decisions|architecture)\.md\b/;
+/** Turns of phrase that a stranger does not understand at first reading. */
+const OBSCURE = /\bwhole again\b|\bnot so\b|\b(?<!\bthere )is none\b/i;
 const ANY = /\bas any\b(?! \w)|: any\s*([;,)\]}=|&>]|$)|<any>|, any>/;
 
 /** One word for one thing (CONTRIBUTING, "Habits"), in code, comments, messages and pages. These rules name the other words. */
@@ -40,6 +42,7 @@ export const WORDING_RULES: readonly WordingRule[] = [
   { where: PURE, not: /\brandom(UUID|UUIDv7|Bytes|Int)\(/, why: "randomness is an argument" },
   { where: /^src\/core\//, not: CORE_HASHES, why: "of Bun, core may have the hashes" },
   { where: SRC, except: "src/config.ts", not: ENVIRONMENT, why: "only config.ts reads the environment" },
+  { where: SRC, not: OBSCURE, inComments: true, why: "name the rule that was broken, or the thing" },
   { where: SRC, not: ANY, why: "say the type, or unknown" },
   { where: SRC, not: /@ts-(ignore|nocheck)\b/, inComments: true, why: "correct the type instead" },
   { where: SRC, not: /\b(TODO|FIXME|XXX)\b/, inComments: true, why: "do it now, or open an issue" },

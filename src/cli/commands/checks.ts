@@ -31,7 +31,7 @@ function addExport(checks: Command, tools: CommandLineTools): void {
     .description(
       "Prints one JSON object with everything that a check was made from: the check, the spec, the named schemas, what was seen of the source, and the bytes. Whoever has it can make the check again. It is not for the public: the source's answer is in it.",
     )
-    .argument("<check>", "the check's id");
+    .argument("<check>", "the check's id, which the warrant's page and GET /v1/warrants/:id/checks show");
   examples(exported, "holdfast checks export chk_… > check.json");
   runsOnLedger(exported, tools, {
     input: (_: object, [checkId = ""]) => ({ check_id: checkId }),

@@ -63,7 +63,7 @@ function addCreate(sessions: Command, tools: CommandLineTools): void {
     .option("--daily-max <amount>", "the same within any 24 hours")
     .option(
       "--payees <payees>",
-      "whom it may pay, with commas between; * at the end of one stands for all that begin so",
+      "whom it may pay, with commas between; one that ends in * is every payee that begins like it",
     )
     .option(
       "--source-origins <origins>",

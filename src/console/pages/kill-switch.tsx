@@ -10,7 +10,7 @@ import type { Page, Redirect, Visit } from "../route.ts";
 
 export type ToState = { readonly state: string };
 
-/** The confirmation: what stops, what goes on, and how much money each is. */
+/** The confirmation: what stops, what goes on, and how much money is available and held. */
 export async function showKillSwitch(visit: Visit<ToState>): Promise<Page | Redirect | Refusal> {
   const { state } = visit.params;
   if (state !== "on" && state !== "off") return { to: "/console/settings" };

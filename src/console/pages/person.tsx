@@ -154,7 +154,7 @@ async function afterwards(
 
 export async function sendRole(submission: Submission<OfPerson>) {
   const { ctx, caller, fields, params } = submission;
-  // The verb refuses what is no role.
+  // The verb refuses text that is not a role.
   const answer = await setUserRole(ctx, caller, { user_id: params.id, role: fields.role as Role });
   // An admin who gave up the role sees no people any more.
   if (!isRefusal(answer) && params.id === caller.userId) return { to: "/console" };

@@ -92,7 +92,7 @@ export async function sendSignOut({ ctx, signedIn, client }: Submission): Promis
 export async function sendMode({ ctx, caller, fields }: Submission) {
   const mode = MODES.find((one) => one === fields.mode) ?? "live";
   const switched = await switchModeOf(ctx, caller, mode);
-  // What is shown has a mode itself, and is not there in the other one: its list is.
+  // The warrant that a page shows does not exist in the other mode, so the page of its list is shown.
   return isRefusal(switched) ? switched : { to: sectionOf(pathBack(fields.back)) };
 }
 

@@ -18,7 +18,7 @@ type TestedProps = {
   test: BackTest;
   /** How many flips come before the page of them. */
   offset: number;
-  /** A button that asks for the page of flips after so many. */
+  /** A button that asks for the page of flips after this many. */
   page: (offset: number, words: string) => Markup;
 };
 

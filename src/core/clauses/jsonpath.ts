@@ -136,7 +136,7 @@ function isTextLess(left: string, right: string): boolean {
 const environment = new Environment({ maxRecursionDepth: DOCUMENT_DEPTH_MAX + 2 });
 keepToGrammar(environment);
 
-/** What json-p3's parser, which is private, has. */
+/** What is used here of json-p3's parser, whose types the package does not export. */
 type Stream = { readonly current: Token; readonly peek: Token };
 type Token = { readonly kind: TokenKind; readonly value: string };
 type Parser = {

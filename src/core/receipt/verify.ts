@@ -39,8 +39,8 @@ export type Verdict = {
 };
 
 /**
- * Whose keys verified a file: `given` to the verifier, or `embedded` in the file, which prove that it was not altered since
- * whoever has them signed it, and not who that is.
+ * Whose keys verified a file: `given` to the verifier, or `embedded` in the file. Embedded keys prove that the file was not
+ * altered after it was signed; they do not prove who signed it.
  */
 export type FileVerdict = Verdict & { readonly keys: "given" | "embedded" | "none" };
 
@@ -52,7 +52,7 @@ const NOTHING: Omit<Verdict, "problems"> = {
   unknownCosigners: [],
   onChain: null,
 };
-/** Of a file that is wrong throughout, so many problems of a kind are enough. */
+/** Of a file that is wrong throughout, this many problems of a kind are enough. */
 const PROBLEMS_MAX = 10;
 
 /**

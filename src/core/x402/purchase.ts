@@ -220,8 +220,8 @@ export type Purchase = {
    */
   readonly responseHash: string | null;
   /**
-   * What it counts for in the stored content of its organisation and mode: what it has reserved, then what its
-   * body counts. 0 where no body is stored for it, or not any more.
+   * How many bytes it counts for in the stored content of its organisation and mode: at first what it has reserved,
+   * then the length of its body. 0 where no body is stored, or no longer.
    */
   readonly contentBytes: number;
   /** `Last-Modified` of that answer. */

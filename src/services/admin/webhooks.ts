@@ -90,7 +90,7 @@ function parseEvents(names: readonly string[]): readonly EventType[] | Refusal {
   const unknown = names.filter((name) => !EVENT_TYPES.some((event) => event === name));
   if (unknown.length > 0) {
     const quoted = unknown.map((name) => JSON.stringify(name)).join(", ");
-    return refuseField("events", `must be among ${EVENT_TYPES.join(", ")}; not so ${quoted}`);
+    return refuseField("events", `must be among ${EVENT_TYPES.join(", ")}, and ${quoted} is not`);
   }
   return EVENT_TYPES.filter((event) => names.includes(event));
 }

@@ -15,10 +15,10 @@ export type Tried = {
   readonly network: string;
 };
 
-/** After so many failures of an account in an hour, from wherever, each further try waits, and the longer the more there were. */
+/** After this many failures of an account in an hour, from any address, each further try waits, each time longer. */
 const ACCOUNT_RULE: FailureRule = { max: 10, windowMs: HOUR_MS };
 const WAIT_MS_MAX = 30 * SECOND_MS;
-/** After so many failures of a network, nothing more is tried for it. */
+/** After this many failures of a network, nothing more is tried for it. */
 const NETWORK_RULES = {
   /** An IPv4 address, or an IPv6 /64. */
   own: { max: 100, windowMs: 15 * MINUTE_MS },

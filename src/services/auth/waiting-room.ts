@@ -16,7 +16,7 @@ export type RoomLimits = {
 
 const ROOM_LIMITS: RoomLimits = { all: 256, ofAccount: 64, ofNetwork: 8, ofBoth: 2 };
 
-/** Calls back after so many milliseconds, unless it is cancelled before. */
+/** Calls back after this many milliseconds, unless it is cancelled before. */
 export type After = (ms: number, then: () => void) => { cancel(): void };
 
 type Waiting = Guest & { readonly leave: (waited: boolean) => void };

@@ -49,7 +49,7 @@ export type AgentsPage = RowsOfPage<ListedAgent> & {
   readonly searchedTo: string | null;
 };
 
-/** A search reads agents in steps of so many, and so many for a page at most: no index has names or statuses. */
+/** A search reads agents this many at a time, and no more than the second number for a page: no index has names or statuses. */
 const STEP = 250;
 const SEARCHED_MAX = 1_000;
 /** How many warrants, keys and sessions the page of an agent names. */
@@ -168,7 +168,7 @@ export async function readAgentDetail(
   });
 }
 
-/** @param found one more than is named, where there are so many */
+/** @param found the newest keys, at most one more than are named, so that it is known whether these are all */
 const newestOf = (found: readonly ApiKey[]) => ({
   newest: found.slice(0, NAMED_MAX),
   isAll: found.length <= NAMED_MAX,

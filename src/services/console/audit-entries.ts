@@ -18,7 +18,7 @@ export type EntriesAsked = {
 };
 
 const PAGE_SIZE = 25;
-/** Entries are looked at in steps of so many, and so many for a page at most: no index has who, what and which. */
+/** Entries are looked at this many at a time, and no more than the second number for a page: no index has who, what and which. */
 const STEP = 250;
 const LOOKED_AT_MAX = 2_000;
 

@@ -54,7 +54,7 @@ export const fieldsOfConfig = (kind: ClauseKind, config: Readonly<Record<string,
 /** What is no number stays a text, which the clause's own check refuses by its path. */
 const numberOf = (text: string): number | string => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
-/** A JSON text of a form, or why it is none, with the name of its field. The value is wrapped: it may have a field `refused`. */
+/** A JSON text of a form, or why it is not JSON, with the name of its field. The value is wrapped: it may have a field `refused`. */
 export function readJsonField(text: string, path: string): { readonly value: unknown } | Refusal {
   const parsed = parseJsonText(text);
   return "problem" in parsed ? refuseField(path, parsed.problem) : parsed;

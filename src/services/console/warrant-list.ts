@@ -27,7 +27,7 @@ export type ListedPage = {
 
 export type AgentName = { readonly id: string; readonly name: string };
 
-/** A search for a payee reads warrants in steps of so many, and so many for a page at most: no index has payees. */
+/** A search for a payee reads warrants this many at a time, and no more than the second number for a page: no index has payees. */
 const STEP = 250;
 const SEARCHED_MAX = 1_000;
 

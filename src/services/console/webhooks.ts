@@ -29,7 +29,7 @@ export type DeliveriesPage = {
 };
 
 const PAGE_SIZE = 25;
-/** Filters read deliveries in steps of so many, and so many for a page at most, so that no page waits for all of them. */
+/** Filters read deliveries this many at a time, and no more than the second number for a page, so that no page waits for all of them. */
 const STEP = 250;
 const LOOKED_MAX = 2_000;
 

@@ -32,7 +32,7 @@ type StreamParts = {
   readonly callerNow: CallerNow;
   readonly after: After;
   readonly changes: Changes;
-  /** Marks the numbers of this run of the process. */
+  /** A random id of this run of the process. Numbers of changes from another run mean nothing here. */
   readonly run: string;
   /** Called when it has ended, for whatever reason. */
   readonly onEnd: (stream: Stream) => void;

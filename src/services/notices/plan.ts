@@ -22,8 +22,8 @@ import type { Context } from "../context.ts";
 const STEP = 50;
 const STEPS_MAX = 200;
 /**
- * After a notice of an organisation and mode, what else is raised there is gathered for so long. So a flood of escalations is
- * no flood of notices.
+ * After a notice, further escalations of the same organisation and mode are gathered for this long and go out together. So a
+ * hundred escalations do not send a hundred notices.
  */
 const GATHER_MS = 5 * MINUTE_MS;
 /** How many scopes are remembered as having had a notice. Where there are more, all are forgotten. */

@@ -11,7 +11,7 @@ import { moveWarrant, movingNeeds, OF_WARRANT, STOPPING } from "../transition.ts
 
 /** How many warrants move together. Requests wait for their commit, so it must be short. */
 const BATCH = 50;
-/** After so many warrants that could not be moved, a run tries no more. */
+/** After this many warrants that could not be moved, a run tries no more. */
 const LEFT_MAX = 1_000;
 
 /** What raises the escalation of a frozen warrant: without a check, for the reason `agent_killed`. */

@@ -17,7 +17,7 @@ import {
 import type { Context } from "../context.ts";
 import { awaitsAcknowledgement, isLostKey } from "../instance.ts";
 
-/** The size at which the witness stands, where the log believed another; or that the proof shows nothing. */
+/** The size that this witness has signed, where the log assumed another one; `unproved` where the proof is wrong. */
 type NotAdded = { readonly stands: number } | "unproved";
 
 /** What a witness answers: its signature lines, or why there are none. */

@@ -81,7 +81,7 @@ function problemOf({ name, url }: Asked, size: number, agreesTo: number, ownSize
 
 type Stands = {
   readonly size: number;
-  /** The size before it was asked, since an offer lets it go on. */
+  /** The size that the witness had signed before it was asked: an offer makes it sign a larger one. */
   readonly stood: number;
   readonly agrees: boolean;
 };

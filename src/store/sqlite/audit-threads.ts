@@ -24,7 +24,7 @@ const THREADS_FROM_BYTES = 64 * 1_024 * 1_024;
 
 type Options = Omit<AuditOptions, "share">;
 
-/** Audits the ledger in a data folder in the way that is the sooner done. */
+/** Audits the ledger in a data folder: a short one in this thread, a long one in two threads. */
 export const auditQuickly = async (dataFolder: string, options: Options): Promise<readonly string[]> =>
   statSync(ledgerFile(dataFolder)).size < THREADS_FROM_BYTES
     ? auditFolder(dataFolder, options)

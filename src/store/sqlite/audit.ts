@@ -19,7 +19,7 @@ import { ledgerFile } from "./ledger-file.ts";
 import { type Connection, connect } from "./open.ts";
 import { schemaDisagreements } from "./schema.ts";
 
-/** After so many messages the audit ends, since more would not help anybody. */
+/** After this many messages the audit ends, since more would not help anybody. */
 const MESSAGES_MAX = 1_000;
 
 /** The warrants, with all that belongs to them, take as long as the rest. So both can be audited at the same time. */

@@ -75,7 +75,7 @@ type Entry = { readonly position: bigint; readonly hash: Uint8Array };
 /** Positions without a gap, and at which of the entries they begin. */
 type Unbroken = { readonly first: number; last: number; readonly at: number };
 
-/** One statement for each takes half the time of one for each entry. */
+/** Divides entries into runs of positions without a gap. One statement for each run takes half the time of one for each entry. */
 function unbroken(entries: readonly Entry[]): readonly Unbroken[] {
   const runs: Unbroken[] = [];
   for (const [at, entry] of entries.entries()) {

@@ -57,7 +57,7 @@ export function noticeLookUps(tables: Tables) {
   };
 }
 
-/** The people of an organisation who hear of things, at most so many: those with the higher roles come first. */
+/** The people of an organisation who hear of things, at most this many: those with the higher roles come first. */
 export const PEOPLE_SQL = `SELECT id AS key FROM users
   WHERE organisation_id = ? AND role IN (SELECT value FROM json_each(?)) AND removed_at IS NULL
   ORDER BY role = 'owner' DESC, role = 'admin' DESC, id LIMIT ?`;

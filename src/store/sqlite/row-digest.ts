@@ -9,7 +9,7 @@ import { type Column, getTableColumns, getTableName, type Table } from "drizzle-
  * It is no cryptographic hash, since it would not be any safer: whoever writes a value into the file can write its digest beside it.
  */
 
-/** The column that has it. */
+/** The name of the column with the digest. */
 export const DIGEST = "digest";
 
 /** Where a row stands. SQLite chooses it with the insert; what it stands for is checked by those who refer to it. */

@@ -28,7 +28,7 @@ type IdempotencyRow = RowOf<typeof ledger.idempotencyKeys>;
 type CheckRow = RowOf<typeof ledger.checks>;
 type DepositRow = RowOf<typeof ledger.deposits>;
 
-/** @throws where its account is not there */
+/** @throws where its account does not exist */
 export function depositOf({ position: _, account, ...row }: DepositRow, names: Names): Deposit {
   const found = names.find("account", BigInt(account));
   const scope = found && names.find("scope", found.scope);

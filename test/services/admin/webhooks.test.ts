@@ -108,7 +108,7 @@ describe("creating", () => {
       { events: ["warrant.escalated", "warrant.opened", "*"] },
       [
         "validation_failed",
-        `events: must be among ${EVENT_TYPES.join(", ")}; not so "warrant.escalated", "*"`,
+        `events: must be among ${EVENT_TYPES.join(", ")}, and "warrant.escalated", "*" is not`,
       ],
     ],
     ["an unknown mode", { mode: "test" as "live" }, ["validation_failed", "mode: "]],

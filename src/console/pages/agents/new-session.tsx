@@ -146,7 +146,7 @@ const SessionFields = ({ fields, problems }: FieldsProps) => {
       <ListField
         name="payees"
         label="Payees"
-        hint="One a line. * at the end stands for all that begin so. Empty: everybody."
+        hint="One a line. One that ends in * is every payee that begins like it. Empty: everybody."
         {...{ fields, problems }}
       />
       <ListField

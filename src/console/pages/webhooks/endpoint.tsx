@@ -125,7 +125,7 @@ const Recover = ({ visit, webhook, problem }: EndpointProps & { problem: string 
         label="Send again what never arrived"
         value="1d"
         problem={problem}
-        hint="Events of which every attempt failed. The receiver knows one that it has by its id."
+        hint="Events whose every attempt failed. A receiver recognises an event that it already has by its id."
         choices={Object.entries(SINCE).map(([value, [words]]) => ({ value, words }))}
       />
       <button type="submit">Send them again</button>

@@ -69,5 +69,5 @@ function* auditTransaction(
     yield `${what}: belongs to no anchor`;
   if (state === "confirmed" && (block ?? -1) < 0) yield `${what}: is confirmed in no block`;
   if (minedHash !== null && !signings.some(({ hash }) => hash === minedHash))
-    yield `${what}: is none of its signings in its block`;
+    yield `${what}: its block has a transaction that it never signed`;
 }

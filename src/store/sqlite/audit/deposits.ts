@@ -44,5 +44,5 @@ function* auditSlice(database: Database, { after, last }: Slice<bigint>): Genera
     for (const leg of LEGS) yield* expectSame(`deposit ${id}: its posting's ${leg}`, posting[leg], legs[leg]);
     if (more.length > 0) yield `deposit ${id}: has more than one posting`;
   }
-  for (const position of postings.keys()) yield `deposit ${position}: has a posting, and is not there`;
+  for (const position of postings.keys()) yield `deposit ${position}: has a posting, but does not exist`;
 }

@@ -108,7 +108,7 @@ function* auditAnswer(
     return;
   }
   if (version === null || version < 1n || newest === null || version > newest)
-    yield `${what}: its answer is version ${version} of a warrant that is not there`;
+    yield `${what}: its answer is version ${version} of a warrant that does not exist`;
   if (!WARRANT_ENCODINGS.some((known) => BigInt(known) === encoding))
     yield `${what}: its answer is written by encoding ${encoding}, which is unknown`;
   else yield* expectSame(`${what}: its status is ${status}: created`, status === 201n, version === 1n);

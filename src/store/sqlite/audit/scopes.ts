@@ -39,7 +39,7 @@ function* auditOrphans(database: Database): Generator<string> {
       `SELECT DISTINCT scope FROM ${table} WHERE scope NOT IN (SELECT position FROM scopes)`,
     );
     for (const { scope } of strays.iterate())
-      yield `the scope at position ${scope}: has rows in ${table}, and is not there`;
+      yield `the scope at position ${scope}: has rows in ${table}, but does not exist`;
   }
 }
 
@@ -54,8 +54,8 @@ type CountRow = {
 };
 
 /**
- * The counts of warrants by state and agent are those of the warrants. These are counted in two indexes, by scope and by agent,
- * since the table itself is fifty times as large. What no agent has is the rest: an agent's warrants are all of its own scope.
+ * Compares the stored counts of warrants, by state and agent, with the warrants themselves. Those are counted by two indexes, by
+ * scope and by agent, since the table is fifty times as large. The warrants of a scope that no agent has are without an agent.
  */
 function* auditCounts(database: Database): Generator<string> {
   const rows = database.query<CountRow, []>(

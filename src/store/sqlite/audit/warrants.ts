@@ -72,7 +72,7 @@ export function* auditWarrants(database: Database, did: Did): Generator<string> 
       yield* messages;
     }
     for (const { position, table } of missing)
-      yield `the warrant at position ${position}: has rows in ${table}, and is not there`;
+      yield `the warrant at position ${position}: has rows in ${table}, but does not exist`;
   }
 }
 

@@ -6,7 +6,7 @@ import { fieldsOf } from "../rows.ts";
 import { cosignatures, witnessedLogs } from "../tables/witnesses.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
-/** So many signatures are looked through for a checkpoint that all witnesses signed: of hours in which one of them was away. */
+/** How many signatures are read to find a checkpoint that all witnesses signed. They cover the hours in which one was away. */
 const LOOKED_AT = 1_000;
 
 export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witnessedLogs" | "cosignatures"> {
@@ -25,7 +25,7 @@ export function createWitnessesReader(tables: Tables): Pick<SqliteReader, "witne
       .groupBy(size)
       .limit(1)
       .$dynamic();
-  // It ends at the first one that it finds, mostly at once.
+  // It stops at the first size that it finds, which is mostly the first one that it looks at.
   const signedByAll = lazily(() => {
     const statement = sizes()
       .having(sql`${signers} = ${sql.placeholder("all")}`)
