@@ -2,6 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { AUDIT_ACTIONS } from "../src/core/audit-entry.ts";
+import { CLAUSE_KINDS, CODES_OF_KINDS } from "../src/core/clauses/registry.ts";
+import { ERRORS } from "../src/core/errors.ts";
+import { EVENT_TYPES } from "../src/core/warrant.ts";
 import { circlesOf, folderGraph } from "./tidy/circles.ts";
 import { citationProblems, headingsOf } from "./tidy/citations.ts";
 import { deadExports, deadFiles, unusedExports } from "./tidy/dead.ts";
@@ -81,6 +85,21 @@ test("a citation of the documentation names a page and a heading of it", () => {
     text: readRepositoryFile(path),
   }));
   expect([...cited, ...besides].flatMap((file) => citationProblems(file, headings))).toEqual([]);
+});
+
+describe("a closed list stands once, so a new name touches no second one: there is, with all of them, no other file", () => {
+  const registry = ["src/core/clauses/evaluate.ts", "src/core/clauses/registry.ts"];
+  test.each([
+    ["kinds of clauses", CLAUSE_KINDS, registry],
+    ["reasons why a clause failed", CODES_OF_KINDS, registry],
+    ["events", EVENT_TYPES, ["src/core/warrant.ts", "src/resources/event.ts"]],
+    ["codes of refusals", Object.keys(ERRORS), ["src/core/errors.ts"]],
+    ["names in the audit log", AUDIT_ACTIONS, ["src/core/audit-entry.ts"]],
+  ])("%s", (_, names, files) => {
+    expect(paths(sources.filter(({ text }) => names.every((name) => text.includes(name)))).sort()).toEqual(
+      files,
+    );
+  });
 });
 
 describe("files", () => {

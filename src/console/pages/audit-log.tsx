@@ -1,5 +1,5 @@
 /** @jsxImportSource hono/jsx */
-import { AUDIT_ACTIONS, type AuditAction, type AuditEntry, nounOf } from "../../core/audit-entry.ts";
+import { AUDIT_ACTIONS, AUDIT_WORDS, type AuditEntry, nounOf } from "../../core/audit-entry.ts";
 import { isRefusal, type Refusal } from "../../core/errors.ts";
 import { isId } from "../../core/ids.ts";
 import { type EntriesAsked, listAuditEntries } from "../../services/console/audit-entries.ts";
@@ -11,57 +11,6 @@ import type { Markup } from "../parts/markup.ts";
 import type { Page, Visit } from "../route.ts";
 
 /** Who changed what, newest first, in words. Its filters are in the URL. */
-
-/** What was done, as the end of a sentence that begins with who did it. */
-const WORDS: Readonly<Record<AuditAction, string>> = {
-  "organisation.created": "made the organisation",
-  "user.created": "added a person",
-  "user.renamed": "changed their own name",
-  "user.role_changed": "changed the role of",
-  "user.removed": "removed",
-  "user.password_changed": "changed their password",
-  "user.password_reset_issued": "made a link to a password for",
-  "user.password_reset": "chose a password by a link",
-  "user.signed_in": "signed in",
-  "user.sign_in_failed": "failed to sign in as",
-  "user.signed_out": "signed out",
-  "user.signed_out_everywhere": "signed out everywhere",
-  "user.sign_ins_ended": "ended sign-ins of",
-  "passkey.registered": "added a passkey",
-  "passkey.removed": "removed a passkey",
-  "passkeys.reset": "deleted all passkeys of",
-  "agent.created": "made the agent",
-  "agent.changed": "changed the agent",
-  "agent.status_changed": "changed the status of the agent",
-  "api_key.created": "made an API key",
-  "api_key.rotated": "replaced an API key",
-  "api_key.revoked": "revoked an API key",
-  "spend_session.created": "made a spend session",
-  "spend_session.revoked": "revoked a spend session",
-  "policy.created": "saved a policy",
-  "verifier.created": "saved a verifier",
-  "schema.created": "saved a schema",
-  "source_key.added": "registered a key of a source",
-  "source_key.removed": "removed a key of a source",
-  "balance.funded": "recorded a deposit",
-  "purchase.resolved": "resolved a purchase",
-  "purchase.acknowledged": "acknowledged what a chain says of a purchase",
-  "webhook.created": "made a webhook",
-  "webhook.disabled": "disabled a webhook",
-  "delivery.redelivered": "delivered an event again",
-  "webhook.recovered": "recovered deliveries of a webhook",
-  "webhook.example_sent": "sent an example to a webhook",
-  "kill_switch.changed": "turned the kill switch",
-  "passkey_threshold.changed": "changed the passkey threshold",
-  "receipt_specs.changed": "changed whether receipts show specs",
-  "second_factor.changed": "changed the second factor",
-  "messaging.linked": "linked a chat of the messaging bot",
-  "messaging.unlinked": "unlinked a chat of the messaging bot",
-  "messaging_decisions.changed": "changed whether escalations are decided in chats",
-  "escalation.resolved_in_chat": "decided an escalation in a chat",
-  "notice_settings.changed": "changed what notices are sent",
-  "ledger.restored_unverified": "restored the ledger from a backup that no key verified",
-};
 
 const NOUNS = [...new Set(AUDIT_ACTIONS.map(nounOf))];
 /** `api_key` → api key. */
@@ -211,7 +160,7 @@ const EntryLine = ({ entry, listed }: { entry: AuditEntry; listed: Listed }) => 
   return (
     <li>
       <div>
-        <Who actor={entry.actor} names={listed.names} /> {WORDS[entry.action]}{" "}
+        <Who actor={entry.actor} names={listed.names} /> {AUDIT_WORDS[entry.action]}{" "}
         <About entry={entry} listed={listed} />
         {changes.length === 0 ? null : (
           <details>

@@ -25,7 +25,12 @@ const name = (lengthMax: number) =>
   });
 const RUBRIC_LENGTH_MAX = 8_192;
 
-/** The closed registry of clauses: what each kind asserts, its fields besides `kind`, and the reason codes that it fails with. */
+const NOT_JSON = { body_not_json: "The body is not JSON, so nothing in it could be looked at." };
+
+/**
+ * The closed registry of clauses: what each kind asserts, its fields besides `kind`, and the reason codes that it fails with, each
+ * with a sentence for people.
+ */
 const REGISTRY = {
   "http.status": {
     description: "The response status equals `equals` exactly.",
@@ -36,12 +41,19 @@ const REGISTRY = {
         description: "an integer",
       }),
     },
-    codes: ["status_mismatch", "source_not_found"],
+    codes: {
+      status_mismatch: "The source answered with another status.",
+      source_not_found: "The source says that there is nothing at this address (404 or 410).",
+    },
   },
   "json.schema": {
     description: "The body is JSON and validates against the named schema.",
     fields: { schema: name(SCHEMA_NAME_LENGTH_MAX) },
-    codes: ["body_not_json", "schema_mismatch", "schema_not_found"],
+    codes: {
+      ...NOT_JSON,
+      schema_mismatch: "The body is JSON, but not as the schema wants it.",
+      schema_not_found: "There is no schema of that name. Save one, or name a built-in one.",
+    },
   },
   "json.jsonpath": {
     description: "The JSONPath resolves in the body; with `equals`, to exactly one value, equal to it.",
@@ -53,27 +65,44 @@ const REGISTRY = {
       }),
       equals: Type.Optional(Type.Unknown({ description: "a JSON value" })),
     },
-    codes: ["body_not_json", "path_not_found", "path_unsupported", "value_mismatch"],
+    codes: {
+      ...NOT_JSON,
+      path_not_found: "Nothing in the body is at this path.",
+      path_unsupported: "The path is not a JSONPath of RFC 9535.",
+      value_mismatch: "What is at the path is not exactly the value that is asked for.",
+    },
   },
   "file.sha256": {
     description: "The bytes hash to the given SHA-256 digest.",
     fields: { digest: Type.String({ pattern: "^[0-9A-Fa-f]{64}$", description: "64 hex digits" }) },
-    codes: ["digest_mismatch"],
+    codes: {
+      digest_mismatch: "The bytes hash to another SHA-256. A single byte makes another one.",
+    },
   },
   "data.freshness": {
     description: "The payload is no older than `maxAgeSeconds`.",
     fields: { maxAgeSeconds: positiveSeconds },
-    codes: ["data_stale", "no_timestamp"],
+    codes: {
+      data_stale: "The data is older than allowed, or says that it was made more than 5 minutes from now.",
+      no_timestamp:
+        "Neither generated_at in the body nor the header Last-Modified says when the data was made.",
+    },
   },
   "uptime.window": {
     description: "Coming soon: a supplied uptime ratio over the window reaches `minRatio`.",
     fields: { windowSeconds: positiveSeconds, minRatio: fraction },
-    codes: ["uptime_below_minimum", "no_uptime_data"],
+    codes: {
+      uptime_below_minimum: "The uptime that was supplied is below the minimum.",
+      no_uptime_data: "No uptime was supplied. On a warrant nothing supplies it yet.",
+    },
   },
   "chain.event": {
     description: "Coming soon: the supplied event log contains `topic`.",
     fields: { topic: name(512) },
-    codes: ["event_not_emitted", "no_event_log"],
+    codes: {
+      event_not_emitted: "The topic is not among the events that were supplied.",
+      no_event_log: "No events were supplied. On a warrant nothing supplies them yet.",
+    },
   },
   "llm.judge": {
     description: "Coming soon: a supplied judgement of the rubric reaches `minScore`.",
@@ -85,11 +114,14 @@ const REGISTRY = {
       }),
       minScore: fraction,
     },
-    codes: ["score_below_minimum", "no_judgement"],
+    codes: {
+      score_below_minimum: "The judgement that was supplied is below the minimum.",
+      no_judgement: "No judgement was supplied. On a warrant nothing supplies one yet.",
+    },
   },
 } as const satisfies Record<
   string,
-  { description: string; fields: Record<string, TSchema>; codes: readonly string[] }
+  { description: string; fields: Record<string, TSchema>; codes: Readonly<Record<string, string>> }
 >;
 
 type Registry = typeof REGISTRY;
@@ -105,10 +137,14 @@ export const CLAUSE_KINDS = Object.keys(REGISTRY) as readonly ClauseKind[];
 export const isClauseKind = (value: unknown): value is ClauseKind =>
   typeof value === "string" && Object.hasOwn(REGISTRY, value);
 
-/** The reason codes of all kinds, each once. */
-export const CODES_OF_KINDS: readonly Registry[ClauseKind]["codes"][number][] = [
-  ...new Set(CLAUSE_KINDS.flatMap((kind) => [...REGISTRY[kind].codes])),
-];
+type CodeOfKind = { [Kind in ClauseKind]: keyof Registry[Kind]["codes"] }[ClauseKind];
+
+/** The reason codes of all kinds, each with its sentence. */
+export const EXPLAINED_CODES = Object.assign(
+  {},
+  ...CLAUSE_KINDS.map((kind) => REGISTRY[kind].codes),
+) as Readonly<Record<CodeOfKind, string>>;
+export const CODES_OF_KINDS = Object.keys(EXPLAINED_CODES) as readonly CodeOfKind[];
 
 /** The registry as the list of verifiers shows it. */
 export const clauseTemplates: readonly { readonly kind: ClauseKind; readonly description: string }[] =
