@@ -44,7 +44,9 @@ export type NoticeAbout =
 export const isPersonal = ({ kind }: NoticeAbout): boolean =>
   kind === "password_reset" || kind === "invitation" || kind === "new_sign_in";
 
-export const NOTICE_STATUSES = ["pending", "delivered", "failed", "exhausted", "dropped"] as const;
+/** The statuses in which a notice is still to be sent. */
+export const UNENDED_NOTICE_STATUSES = ["pending", "failed"] as const;
+export const NOTICE_STATUSES = [...UNENDED_NOTICE_STATUSES, "delivered", "exhausted", "dropped"] as const;
 /** `failed`: will be tried again. `exhausted`: will not. `dropped`: what it was about had ended before it was sent. */
 export type NoticeStatus = (typeof NOTICE_STATUSES)[number];
 

@@ -64,6 +64,7 @@ export const ATTEMPT_TIMEOUT_MS = 10 * SECOND_MS;
 /** Waits between the four attempts (docs/webhooks, "Attempts"). */
 const WAITS_MS = [SECOND_MS, 5 * SECOND_MS, 25 * SECOND_MS] as const;
 export const WAIT_MS_MAX = Math.max(...WAITS_MS);
+export const DELIVERY_ATTEMPTS_MAX = WAITS_MS.length + 1;
 /** An attempt that has not ended after this time was cut off: no attempt takes so long. */
 export const CLAIM_MS = 3 * ATTEMPT_TIMEOUT_MS;
 

@@ -11,6 +11,7 @@ export type WordingRule = {
 
 const PURE = /^src\/(core|resources|services)\//;
 const SRC = /^src\//;
+const TABLES = /^src\/store\/sqlite\/tables\//;
 const CORE_HASHES = /\bBun\.(?!SHA256\b|CryptoHasher\b|hash\.crc32\b)/;
 const ENVIRONMENT = /\b(process|Bun|import\.meta)\.env\b/;
 /** Only documents that are in the repository may be cited there, so that every reader can open them. */
@@ -47,6 +48,7 @@ export const WORDING_RULES: readonly WordingRule[] = [
   { where: SRC, not: /@ts-(ignore|nocheck)\b/, inComments: true, why: "correct the type instead" },
   { where: SRC, not: /\b(TODO|FIXME|XXX)\b/, inComments: true, why: "do it now, or open an issue" },
   { where: CITES, not: OUTSIDE, inComments: true, why: "cite what the repository has" },
+  { where: TABLES, not: /\bIN \('/, why: "make the list of a CHECK from the one in core" },
   { where: SRC, not: /^export default\b|\bas default\b/, why: "named exports only" },
   { where: /^test\//, not: /\b(test|it|describe)\.only\(/, why: "the other tests would not run" },
 ];

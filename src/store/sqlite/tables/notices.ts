@@ -5,9 +5,10 @@ import {
   NOTICE_ATTEMPTS_MAX,
   NOTICE_STATUSES,
   type NoticeAbout,
+  UNENDED_NOTICE_STATUSES,
 } from "../../../core/notice.ts";
 import { MODES } from "../../../core/roles.ts";
-import { bool, int, json, modeColumn, oneOf } from "../columns.ts";
+import { bool, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn, userColumn } from "./directory.ts";
 
 /** What people are told without asking, and how they want to be told. No money and no verdict follows from it. */
@@ -63,7 +64,7 @@ export const notices = sqliteTable(
     check("notices_attempts", sql`${t.attempts} BETWEEN 0 AND ${sql.raw(String(NOTICE_ATTEMPTS_MAX))}`),
     check(
       "notices_work",
-      sql`(${t.status} IN ('pending', 'failed')) = ((${t.claimedUntil} IS NOT NULL) + (${t.nextAttemptAt} IS NOT NULL) = 1)`,
+      sql`(${t.status} IN (${sql.raw(literals(UNENDED_NOTICE_STATUSES))})) = ((${t.claimedUntil} IS NOT NULL) + (${t.nextAttemptAt} IS NOT NULL) = 1)`,
     ),
   ],
 );

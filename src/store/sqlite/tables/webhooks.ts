@@ -2,7 +2,12 @@ import { sql } from "drizzle-orm";
 import { check, index, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { MODES } from "../../../core/roles.ts";
 import { EVENT_TYPES, type EventType } from "../../../core/warrant.ts";
-import { DELIVERY_STATUSES, type DeliveryStatus, ENDED_DELIVERY_STATUSES } from "../../../core/webhook.ts";
+import {
+  DELIVERY_ATTEMPTS_MAX,
+  DELIVERY_STATUSES,
+  type DeliveryStatus,
+  ENDED_DELIVERY_STATUSES,
+} from "../../../core/webhook.ts";
 import { bool, int, json, literals, modeColumn, oneOf } from "../columns.ts";
 import { organisationColumn } from "./directory.ts";
 
@@ -64,7 +69,10 @@ export const deliveries = sqliteTable(
       .where(sql`${t.attempts} < 2 AND (${t.nextAttemptAt} IS NOT NULL OR ${t.claimedUntil} IS NOT NULL)`),
     index("webhook_deliveries_by_creation").on(t.createdAt),
     check("webhook_deliveries_mode", oneOf(t.mode, MODES)),
-    check("webhook_deliveries_attempts", sql`${t.attempts} BETWEEN 0 AND 4`),
+    check(
+      "webhook_deliveries_attempts",
+      sql`${t.attempts} BETWEEN 0 AND ${sql.raw(String(DELIVERY_ATTEMPTS_MAX))}`,
+    ),
     check("webhook_deliveries_of_an_entry", sql`(${t.warrantId} IS NULL) = (${t.sequence} IS NULL)`),
     check(
       "webhook_deliveries_work",
