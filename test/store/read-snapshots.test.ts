@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createTestContext, type TestContext } from "../support/context.ts";
+import { createCaller, createStage, open, SCRIPTED, verify, warrantIn } from "../support/stage.ts";
 
 /** Reads that share snapshots, and what they wait for. */
+
+/** How many connections reads have. */
+const CONNECTIONS = 8;
 
 let ctx: TestContext;
 beforeEach(() => {
@@ -33,7 +37,7 @@ async function hold() {
 
 test("where every connection is in use, one that comes free serves all who wait, at once", async () => {
   const held = [];
-  for (let connection = 0; connection < 8; connection++) held.push(await hold());
+  for (let connection = 0; connection < CONNECTIONS; connection++) held.push(await hold());
   let reading = 0;
   const all = Promise.withResolvers<void>();
   const waiting = Array.from({ length: 100 }, () =>
@@ -49,4 +53,34 @@ test("where every connection is in use, one that comes free serves all who wait,
   await held.pop()?.letGo();
   await Promise.all(waiting);
   for (const snapshot of held) await snapshot.letGo();
+});
+
+test("a check that waits for its source holds no snapshot, so more of them than there are connections hold up no read", async () => {
+  const gate = Promise.withResolvers<void>();
+  let fetching = 0;
+  const begun = Promise.withResolvers<void>();
+  const checking = createTestContext({
+    ...SCRIPTED,
+    fetchEvidence: async (...asked) => {
+      fetching += 1;
+      if (fetching === CONNECTIONS + 1) begun.resolve();
+      await gate.promise;
+      return SCRIPTED.fetchEvidence(...asked);
+    },
+  });
+  const stage = await createStage(checking, { funds: "1000" });
+  const agent = await createCaller(stage);
+  const checks = [];
+  for (let count = 0; count <= CONNECTIONS; count++) {
+    const { id } = warrantIn(await open(stage, agent));
+    checks.push(verify(stage, agent, id));
+    // Each reads in turns of its own, and so from snapshots of its own.
+    await turn();
+  }
+  await begun.promise;
+  const organisation = await checking.store.read((reader) => reader.organisations.get(stage.organisationId));
+  expect(organisation?.id).toBe(stage.organisationId);
+  gate.resolve();
+  for (const check of checks) expect(warrantIn(await check).state).toBe("released");
+  await checking.close();
 });
