@@ -9,7 +9,7 @@ export type AuthSession = {
   readonly mode: Mode;
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Whether a passkey was proved in it, by which it began or which was registered in it. */
+  /** Whether the person has proved a passkey: they signed in with it, or registered it during this sign-in. */
   readonly passkeyProved: boolean;
   /** Where and by which program it was made, as limits count the one and the other names itself. Null in old ledgers. */
   readonly network: string | null;

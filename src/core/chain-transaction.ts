@@ -74,7 +74,7 @@ export type ChainStep =
   | { readonly do: "wait" }
   /** It is in no block: the newest signing is sent, once more if need be. `isCapped`: it waits for lower fees. */
   | { readonly do: "send"; readonly raw: string; readonly isCapped: boolean }
-  /** It is in no block after many, and its fees are too low by now: it is signed again with these. */
+  /** After `BLOCKS_UNTIL_REPLACED` it is still in no block, and its fees are too low: it is signed again with these. */
   | { readonly do: "replace"; readonly fees: Fees }
   /** Another transaction of the wallet has its nonce, and is confirmed: this one never gets into a block. */
   | { readonly do: "give_up" };

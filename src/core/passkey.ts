@@ -112,7 +112,7 @@ type Priced = Pick<Warrant, "amount" | "asset">;
 export const isAboveThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
   threshold !== null && (asset !== "USDC" || amount > threshold);
 
-/** Whether it is as much as the threshold, or more: what nobody decides who cannot sign. */
+/** Whether the amount is the threshold or more. A person without a passkey cannot decide about such an amount. */
 export const reachesThreshold = (threshold: bigint | null, { amount, asset }: Priced): boolean =>
   threshold !== null && (asset !== "USDC" || amount >= threshold);
 

@@ -4,7 +4,7 @@ import type { Context } from "../services/context.ts";
 import { isCosigned, keepCosignature, type Offered, offerCheckpoint } from "../services/witness/offer.ts";
 import type { OwnLog } from "../services/witness/own-log.ts";
 
-/** A witness that does not sign is asked again after so long; twice as long each time, until the second. */
+/** A witness that does not sign is asked again after the first pause. Each pause is twice the one before, up to the second. */
 const FIRST_PAUSE_MS = 5 * SECOND_MS;
 const PAUSE_MS_MAX = 10 * MINUTE_MS;
 

@@ -50,7 +50,7 @@ const START_FAILURES_MAX = 3;
 
 type ChildState = "starting" | "idle" | "busy" | "gone";
 
-/** One that has its place among the children, and waits until one of them is there. */
+/** An evaluation that has its place, and waits until a child is free or has started. */
 type Waiter = {
   readonly place: Place;
   readonly resolve: (child: PoolChild) => void;
@@ -82,7 +82,7 @@ export class PoolChild implements MeasuredChild {
         serialization: "advanced",
         ipc: (answer: ChildAnswer) => this.receive(answer),
         onExit: ({ signalCode }) => {
-          // A child that the pool kills is gone before.
+          // The pool itself marks a child as gone before it kills it, so this kill came from outside.
           if (signalCode === "SIGKILL" && this.state !== "gone") this.endedFor = "outside";
           this.markGone();
         },

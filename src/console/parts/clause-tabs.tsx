@@ -12,7 +12,7 @@ const TABS = [
 type ClauseHeadProps = {
   visit: Pick<Visit, "caller">;
   current: (typeof TABS)[number]["path"];
-  /** What an admin can make there. */
+  /** The page where an admin makes a new one, and the words of the link to it. */
   make?: { readonly path: string; readonly words: string };
 };
 

@@ -30,7 +30,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     ...["warrant", "sequence", "from_state", "to_state", "recorded_at", "encoding", "check_id"],
     "leaf_index",
   ],
-  // `trace_head` is of these, or the entries before it have them.
+  // `trace_head` is a hash of these, or of entries that contain them.
   warrants: [
     ...["id", "account", "state", "version", "amount", "payee", "spec", "spec_hash", "agent", "policy"],
     ...["opened_at", "settled_at"],

@@ -106,7 +106,7 @@ function byWarrant<Row>(rows: readonly Row[], warrantOf: (row: Row) => bigint) {
       for (let row = rows[at]; row !== undefined && warrantOf(row) === position; row = rows[at]) at++;
       return rows.slice(start, at);
     },
-    /** The warrants of the rows that nobody asked for. */
+    /** The positions of warrants that have rows here, and that nobody asked for: no such warrant exists. */
     strays(): readonly bigint[] {
       skipTo(() => false);
       return [...strays];
