@@ -263,9 +263,7 @@ describe("a flood of escalations", () => {
   test("of more than one commit plans is one notice too", async () => {
     for (let count = 0; count < 120; count++) await escalated();
     const mails = await tell();
-    expect(mails.map(({ subject }) => subject)).toEqual(
-      Array(3).fill("120 escalations wait for a decision"),
-    );
+    expect(mails.map(({ subject }) => subject)).toEqual(Array(3).fill("120 escalations wait for a decision"));
     expect(mails[0]?.text).toContain("And 110 more");
     expect(ctx.reader.notices.plannedCount(stage, ctx.now())).toBe(0);
   });
