@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { ByteBudget } from "../../src/core/byte-budget.ts";
-import { BODIES_BYTES_MAX, createBodyBudget } from "../../src/http/body.ts";
+import { BODIES_BYTES_MAX, claimBody, createBodyBudget, NO_ROOM } from "../../src/http/body.ts";
 import { createShell } from "../../src/http/shell.ts";
 import { chunked, rawRequest } from "../support/raw-request.ts";
 import { type Service, startTestServer } from "../support/server.ts";
 import { until } from "../support/until.ts";
+import { waitsFor } from "../support/waits.ts";
 
 /** The bytes that all bodies under way may hold together (docs/idempotency, "Memory"). */
 
@@ -76,6 +77,16 @@ describe("the bodies under way", () => {
       expect(server.bodies.heldBytes).toBe(0);
     });
   }
+
+  test("wait five seconds for their bytes, and no longer", async () => {
+    const budget = createBodyBudget(64);
+    const asked = { bytes: 1, party: "b", live: false };
+    const all = budget.claim({ bytes: 64, party: "a", live: true });
+    expect(await waitsFor(5_000, () => claimBody(budget, asked))).toBe(NO_ROOM);
+    const waiting = claimBody(budget, asked);
+    all?.end();
+    expect(await waiting).toMatchObject({ isGranted: true });
+  });
 
   test("wait for nothing where there is no body, or one that is refused by its length", async () => {
     await using server = serveWith(0);

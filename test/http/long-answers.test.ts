@@ -17,6 +17,7 @@ import { delivers, type Market, openMarket, SELLER_URL } from "../support/market
 import type { TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 import { until } from "../support/until.ts";
+import { waitsFor } from "../support/waits.ts";
 
 /** Long answers are sent in pieces, and their bytes come out of a budget until they have gone (docs/idempotency, "Memory"). */
 
@@ -214,6 +215,15 @@ describe("the bytes of long answers", () => {
       return kept.deref() === undefined;
     });
     expect(stream.locked).toBe(false);
+  });
+
+  test("are waited for five seconds, and no longer", async () => {
+    const budget = createAnswerBudget(4 * PIECE_BYTES);
+    budget.claim({ bytes: 4 * PIECE_BYTES, party: "a", live: true });
+    const room = roomIn(budget, { party: "b", live: false });
+    expect(await waitsFor(5_000, async () => room(PIECE_BYTES + 1))).toMatchObject({
+      refused: "rate_limit_exceeded",
+    });
   });
 
   test("a short answer takes none", async () => {

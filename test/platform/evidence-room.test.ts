@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import type { ByteBudget, Claim } from "../../src/core/byte-budget.ts";
-import { createEvidenceBudget, EvidenceBusy } from "../../src/platform/evidence-room.ts";
+import { createEvidenceBudget, EvidenceBusy, EvidenceRoom } from "../../src/platform/evidence-room.ts";
 import { createFetcher } from "../../src/platform/fetcher.ts";
 import { createX402Client } from "../../src/platform/x402-request.ts";
 import { until } from "../support/until.ts";
+import { waitsFor } from "../support/waits.ts";
 
 /** The memory for bodies that are being fetched (docs/idempotency, "Memory"). */
 
@@ -62,6 +63,12 @@ describe("where other bodies take all memory", () => {
   test("a small body is fetched all the same", async () => {
     const { evidence } = await fetcherOf(taken(0).budget).fetch(url("/small"), OWNER);
     expect(evidence.reached && evidence.body.length).toBe(60_000);
+  });
+
+  test("a large one waits for five seconds, and no longer", async () => {
+    const room = new EvidenceRoom(taken(4).budget, OWNER);
+    const asked = () => room.take(1).catch((error) => error);
+    expect(await waitsFor(5_000, asked)).toBeInstanceOf(EvidenceBusy);
   });
 
   test("a large one waits, and is whole then", async () => {

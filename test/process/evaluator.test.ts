@@ -18,6 +18,7 @@ import { EvaluatorBusy, EvaluatorUnavailable } from "../../src/platform/evaluato
 import { benchSchemas } from "../../src/resources/bench-schemas.ts";
 import { evaluate } from "../support/evaluate.ts";
 import { until } from "../support/until.ts";
+import { waitsFor } from "../support/waits.ts";
 
 const MAIN = join(import.meta.dir, "../support/evaluator-main.ts");
 const COMMAND = [process.execPath, MAIN];
@@ -574,6 +575,16 @@ describe("the memory of all evaluations", () => {
     claim?.end();
     expect(codes(await waiting)).toEqual([null]);
     expect(memory.budget.heldBytes).toBe(0);
+  });
+
+  test("is waited for five seconds, and no longer: then nothing is decided", async () => {
+    const memory = new EvaluatorMemory();
+    const evaluator = createEvaluator({ command: COMMAND, ...LIMITS, size: 0, memory });
+    memory.budget.claim({ bytes: claimFor(LARGE), party: "large", live: false });
+    const party: Party = { organisationId: "sandboxed", mode: "sandbox" };
+    const evaluating = () => evaluator.evaluate({ ...work([object], {}), party }).catch((error) => error);
+    expect(await waitsFor(5_000, evaluating)).toBeInstanceOf(EvaluatorBusy);
+    evaluator.close();
   });
 
   test("is refused, and nothing decided, where too many wait for it", async () => {
