@@ -150,8 +150,8 @@ async function withMemory<Result>(
 }
 
 /**
- * Fills the gaps in `results`. Clauses that have no result afterwards ran out of time; but where the child that they were left to
- * never began, nobody knows: then false.
+ * Fills the gaps in `results`. A gap that is left ran out of time. Answers false where the last child never began: then nothing
+ * is known of the clauses that were left to it.
  */
 async function evaluateInChildren(
   pool: EvaluatorPool,
