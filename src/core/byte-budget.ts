@@ -148,7 +148,7 @@ export class ByteBudget {
     );
   }
 
-  /** Where whoever has its turn must wait, all others do: otherwise small claims would keep a large one waiting for ever. */
+  /** While the claim whose turn it is does not fit, all others wait: otherwise small claims would keep a large one waiting for ever. */
   private serve(): void {
     for (let turn = this.next(); turn && this.fits(turn.asked); turn = this.next()) {
       const served = turn;

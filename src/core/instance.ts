@@ -21,7 +21,7 @@ export type Instance = {
   /** The oldest version that may open it. */
   readonly oldestWriter: string;
   readonly createdAt: number;
-  /** By which it is known how long something has been kept; oldest first. The newest says how long servers have run in all. */
+  /** How long servers had run at certain records, oldest first: the retention computes from these how long a row has been kept. */
   readonly retentionMarks: readonly RetentionMark[];
   /** For how many days the last server kept idempotency keys. Null before the first one. */
   readonly idempotencyDays: number | null;

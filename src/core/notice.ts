@@ -98,7 +98,7 @@ export type PlannedNotice = {
   readonly createdAt: number;
 };
 
-/** What a person chose, of each channel among others. Where nothing was chosen, `noticeSettingsOf` holds. */
+/** What a person chose about notices, such as whether they go by each channel. `noticeSettingsOf` has what holds without a choice. */
 export type NoticeSettings = Readonly<Record<Channel, boolean>> & {
   readonly userId: string;
   readonly organisationId: string;

@@ -29,7 +29,7 @@ type Watched = Pick<Telling, "monotonicNow"> & {
   readonly backupJob: string;
 };
 
-/** A trouble that goes on is written again after so long; people hear of it once a day. */
+/** How often a trouble that goes on is recorded again. People hear of it once a day. */
 const WRITTEN_MS = HOUR_MS;
 
 /** Tells admins what `/readyz` says, where two looks in a row say it, so that what passes wakes nobody; and that a backup failed. */

@@ -98,8 +98,8 @@ export type Context = {
 };
 
 /**
- * By what people are told of things: how each channel sends, and null where this instance does not have it. Each has its own slots,
- * so that one that hangs takes none of another's.
+ * How each channel sends a notice; null where this instance does not have the channel. Each has its own slots, so a channel that
+ * hangs takes none of another's.
  */
 export type Telling = Readonly<
   Record<Channel, { readonly send: SendNotice | null; readonly slots: DeliverySlots }>

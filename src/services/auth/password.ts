@@ -72,7 +72,7 @@ export async function changePassword(
             ...endSignIns(others, now),
             ...voidPasswordResets(unusedPasswordResets, now),
           ],
-          // Who knew the old password could have linked it.
+          // Somebody who knew the old password could have linked the chat.
           deleted: endChat(snapshot),
           entries: withUnlinked(
             { action: "user.password_changed", subject: person.id, before: answer, after: { sign_ins: [] } },
@@ -157,7 +157,7 @@ async function resetByLink(
           answer: { person, ended },
           put: [
             { kind: "passwordReset", before: link, row: { ...link, usedAt: now } },
-            // Who was invited chooses the first password: nobody could have taken over what was theirs.
+            // A person who was invited chooses their first password here, so nobody else could have signed in before.
             {
               kind: "user",
               before: person,

@@ -17,7 +17,7 @@ import { EndpointBadge, eventsOf } from "./endpoints.tsx";
 
 type OfEndpoint = { readonly id: string };
 
-/** How far back what an endpoint missed is looked for. Deliveries are forgotten after a while anyway. */
+/** The choices of how far back missed events are looked for. Older deliveries are deleted after some weeks anyway. */
 const SINCE = {
   "1h": ["In the last hour", HOUR_MS],
   "1d": ["In the last day", 24 * HOUR_MS],
