@@ -119,4 +119,18 @@ describe("the bodies under way", () => {
     ]);
     expect(isGranted(quarter, "e", true)).toBe(true);
   });
+
+  test("are waited for by 64 at most, and by 16 of one caller", () => {
+    const waitingOf = (party: (index: number) => string) => {
+      const budget = createBodyBudget(64);
+      budget.claim({ bytes: 64, party: "all", live: true });
+      const asked = Array.from({ length: 100 }, (_, index) => ({
+        bytes: 1,
+        party: party(index),
+        live: false,
+      }));
+      return asked.filter((one) => budget.claim(one) !== null).length;
+    };
+    expect([waitingOf((index) => `${index}`), waitingOf(() => "one")]).toEqual([64, 16]);
+  });
 });

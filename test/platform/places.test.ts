@@ -78,6 +78,14 @@ test("where too many wait, the next one is sent away at once", async () => {
   places.close();
 });
 
+test("where nothing else is said, 512 wait for 256 places, and no more", async () => {
+  const places = createPlaces();
+  const asked = Array.from({ length: 1_000 }, (_, index) => places.wait(party(`${index}`), null));
+  expect(places.figures("live")).toEqual({ taken: 256, waiting: 512 });
+  places.close();
+  expect((await Promise.all(asked)).filter((place) => place !== null)).toHaveLength(256);
+});
+
 test("once closed, nobody waits", async () => {
   const { places } = full();
   const waiting = [places.wait(party("c"), null), places.wait(party("d", "sandbox"), null)];
