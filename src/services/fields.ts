@@ -1,5 +1,5 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import { Errors } from "@sinclair/typebox/errors";
 import { type Refusal, refuseField } from "../core/errors.ts";
 import { hasHiddenCharacters, NOTHING_HIDDEN } from "../core/hidden-characters.ts";
 import { ASSET_PATTERN } from "../core/money.ts";
@@ -15,7 +15,7 @@ const PASSWORD = Type.String({ minLength: PASSWORD_LENGTH_MIN, maxLength: PASSWO
 
 /** @param rule what would be right, as the rest of a sentence that begins with the field */
 const refuseUnless = (schema: TSchema, path: string, value: unknown, rule: string): Refusal | null =>
-  Value.Check(schema, value) ? null : refuseField(path, rule);
+  Errors(schema, value).First() ? refuseField(path, rule) : null;
 
 /** A name or a reference: one line that a person can read. */
 export const refuseText = (path: string, value: unknown): Refusal | null =>
