@@ -13,6 +13,7 @@ import { addHealth } from "./commands/health.ts";
 import { addJobs } from "./commands/jobs.ts";
 import { addKeys } from "./commands/keys.ts";
 import { addKillSwitch } from "./commands/kill-switch.ts";
+import { addMessagingDecisions } from "./commands/messaging-decisions.ts";
 import { addOpenApi } from "./commands/openapi.ts";
 import { addOrganisations } from "./commands/organisations.ts";
 import { addPasskeyThreshold } from "./commands/passkey-threshold.ts";
@@ -56,6 +57,7 @@ const GROUPS: readonly (readonly [heading: string, commands: Readonly<Record<str
       "kill-switch": addKillSwitch,
       "passkey-threshold": addPasskeyThreshold,
       "second-factor": addSecondFactor,
+      "messaging-decisions": addMessagingDecisions,
     },
   ],
   [

@@ -18,6 +18,7 @@ type Organisation = {
   readonly passkey_threshold: string | null;
   readonly receipt_specs: "shown" | "hidden";
   readonly second_factor: boolean;
+  readonly messaging_decisions: boolean;
 };
 
 /** An organisation and its switches, for `report`. */
@@ -29,6 +30,7 @@ export const organisationFields = (organisation: Organisation) =>
     ["passkey threshold", thresholdOf(organisation)],
     ["specs on receipts", organisation.receipt_specs],
     ["second factor", organisation.second_factor ? "on" : "off"],
+    ["decisions in chats", organisation.messaging_decisions ? "on" : "off"],
   ] as const;
 
 /** The passkey threshold for people: an amount, or off. */
