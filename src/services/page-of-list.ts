@@ -1,6 +1,7 @@
 import { type Refusal, refuseField } from "../core/errors.ts";
 import type { Wire } from "../core/form.ts";
 import type { pageQuery } from "../resources/list.ts";
+import type { Part, Scope } from "../store/scope.ts";
 
 /** Which part of a list is asked for (documentation, "Lists"). Without a limit it is the whole list. */
 export type PageOfList = Wire<typeof pageQuery>;
@@ -10,16 +11,27 @@ export type More = { readonly has_more: boolean; readonly next_cursor: string | 
 
 type Listed<Row> = { readonly rows: readonly Row[]; readonly more: More | Record<string, never> };
 
-/** The part of a whole list that is asked for. Its rows are in an order that stays. */
-export function pageOfList<Row extends { readonly id: string }>(
-  whole: readonly Row[],
+/**
+ * The part of a list that is asked for. Its rows are in an order that stays.
+ *
+ * @param list reads the list, or a part of it
+ * @param find the row of a cursor; null where the list never had it
+ */
+export async function pageOfList<Row extends { readonly id: string }>(
   { limit, starting_after: after }: PageOfList,
-): Listed<Row> | Refusal {
-  if (limit === undefined) return after === undefined ? { rows: whole, more: {} } : refuseWithoutLimit();
-  const first = after === undefined ? 0 : whole.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && first === 0) return refuseCursor();
-  return firstOf(whole.slice(first), limit, ({ id }) => id);
+  list: (part?: Part) => Promise<readonly Row[]>,
+  find: (id: string) => Promise<Row | null>,
+): Promise<Listed<Row> | Refusal> {
+  if (limit === undefined)
+    return after === undefined ? { rows: await list(), more: {} } : refuseWithoutLimit();
+  if (after !== undefined && (await find(after)) === null) return refuseCursor();
+  // One more than asked for says whether more follows.
+  return firstOf(await list({ after: after ?? null, limit: limit + 1 }), limit, ({ id }) => id);
 }
+
+/** A row, where it is of this organisation and mode. */
+export const ofScope = <Row extends Scope>({ organisationId, mode }: Scope, row: Row | null): Row | null =>
+  row?.organisationId === organisationId && row.mode === mode ? row : null;
 
 /** The first rows, and whether more follow. */
 export function firstOf<Row>(

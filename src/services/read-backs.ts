@@ -17,8 +17,14 @@ const ESCALATIONS_MAX = 1_000;
 export async function readVerifiers(ctx: Context, caller: Caller, asked: PageOfList) {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
-  const verifiers = await ctx.store.read((reader) => reader.verifiers.list(caller.organisationId));
-  const page = pageOfList(verifiers, asked);
+  const { organisationId } = caller;
+  const page = await ctx.store.read(({ verifiers }) =>
+    pageOfList(
+      asked,
+      (part) => verifiers.list(organisationId, part),
+      (id) => verifiers.get(organisationId, id),
+    ),
+  );
   return isRefusal(page) ? page : { ...verifierListResource(page.rows), ...page.more };
 }
 
@@ -26,8 +32,14 @@ export async function readVerifiers(ctx: Context, caller: Caller, asked: PageOfL
 export async function readPolicies(ctx: Context, caller: Caller, asked: PageOfList) {
   const refused = refuseAccess(caller, ACCESS.readConsole);
   if (refused) return refused;
-  const policies = await ctx.store.read((reader) => reader.policies.list(caller.organisationId));
-  const page = pageOfList(policies, asked);
+  const { organisationId } = caller;
+  const page = await ctx.store.read(({ policies }) =>
+    pageOfList(
+      asked,
+      (part) => policies.list(organisationId, part),
+      (id) => policies.get(organisationId, id),
+    ),
+  );
   return isRefusal(page) ? page : { ...listResource(page.rows.map(policyResource)), ...page.more };
 }
 
@@ -52,10 +64,14 @@ export async function readEscalations(ctx: Context, caller: Caller, asked: PageO
   });
 }
 
-/** The status is in the cursor, since it says in which part of the list the escalation was shown. */
-const cursorOf = ({ status, id }: Escalation): string => `${status}.${id}`;
+/** Where a page of escalations ends. The status is in the cursor, since it says in which part of the list the escalation was shown. */
+export const cursorOf = ({ status, id }: Escalation): string => `${status}.${id}`;
 
-async function placeOf(reader: Reader, caller: Caller, cursor: string): Promise<EscalationPlace | Refusal> {
+export async function placeOf(
+  reader: Reader,
+  caller: Caller,
+  cursor: string,
+): Promise<EscalationPlace | Refusal> {
   const [name, id = ""] = cursor.split(".");
   const status = ESCALATION_STATUSES.find((known) => known === name);
   const shown = await reader.escalations.get(id);

@@ -1,8 +1,9 @@
 import type { Escalation } from "../core/escalation.ts";
 import type { MessagingAccount, MessagingCode } from "../core/messaging.ts";
 import type { Channel, Notice, NoticeSettings, PlannedNotice } from "../core/notice.ts";
+import type { TraceEntry } from "../core/trace.ts";
 import type { WebhookDelivery, WebhookEndpoint } from "../core/webhook.ts";
-import type { Scope } from "./scope.ts";
+import type { Part, Scope } from "./scope.ts";
 
 /** The notices of an organisation and mode that go by one channel. */
 export type NoticeQueue = Scope & { readonly channel: Channel };
@@ -18,7 +19,8 @@ export type PlannedEscalation = {
 export interface DeliveriesReader {
   readonly webhooks: {
     get(id: string): Promise<WebhookEndpoint | null>;
-    list(scope: Scope): Promise<readonly WebhookEndpoint[]>;
+    /** In the order of ids; all of them where no part is asked for. */
+    list(scope: Scope, part?: Part): Promise<readonly WebhookEndpoint[]>;
     /** The enabled endpoints of all organisations, in order of id. */
     enabled(): Promise<readonly WebhookEndpoint[]>;
     /** The endpoints of all organisations to which a delivery is due at this time. */
@@ -32,6 +34,12 @@ export interface DeliveriesReader {
     olderThan(
       scope: Scope,
       delivery: Pick<WebhookDelivery, "id" | "createdAt"> | null,
+      limit: number,
+    ): Promise<readonly WebhookDelivery[]>;
+    /** Those that were made with the moves of one warrant, newest first. What was sent again later is not among them. */
+    ofMoves(
+      scope: Scope,
+      moves: readonly Pick<TraceEntry, "warrantId" | "recordedAt">[],
       limit: number,
     ): Promise<readonly WebhookDelivery[]>;
     /**

@@ -27,7 +27,7 @@ import type { Cosignature, WitnessedLog } from "../core/witness.ts";
 import type { Purchase } from "../core/x402/purchase.ts";
 import type { DeliveriesReader } from "./deliveries-reader.ts";
 import type { RulesReader } from "./rules-reader.ts";
-import type { Scope } from "./scope.ts";
+import type { Part, Scope } from "./scope.ts";
 
 export type WalletOfChain = Omit<TransactionKey, "nonce">;
 /** The postings of an account on one day. */
@@ -172,7 +172,8 @@ export interface Reader extends RulesReader, DeliveriesReader {
   };
   readonly agents: {
     get(id: string): Promise<Agent | null>;
-    list(scope: Scope): Promise<readonly Agent[]>;
+    /** In the order of ids; all of them where no part is asked for. */
+    list(scope: Scope, part?: Part): Promise<readonly Agent[]>;
     /** Newest first. */
     page(scope: Scope, cursor: Cursor, limit: number): Promise<readonly Agent[]>;
     /** Killed ones that still hold warrants, and active ones with frozen ones that have not expired, of all organisations. */
@@ -197,9 +198,8 @@ export interface Reader extends RulesReader, DeliveriesReader {
     /** A removed person is found too. */
     get(id: string): Promise<User | null>;
     byEmail(email: string): Promise<User | null>;
-    list(organisationId: string): Promise<readonly User[]>;
-    /** In the order of ids, those after the given one. */
-    page(organisationId: string, after: string | null, limit: number): Promise<readonly User[]>;
+    /** In the order of ids; all of them where no part is asked for. */
+    list(organisationId: string, part?: Part): Promise<readonly User[]>;
   };
   readonly passkeys: {
     get(id: string): Promise<Passkey | null>;
@@ -209,7 +209,8 @@ export interface Reader extends RulesReader, DeliveriesReader {
   readonly apiKeys: {
     byHash(secretHash: string): Promise<ApiKey | null>;
     get(id: string): Promise<ApiKey | null>;
-    list(scope: Scope): Promise<readonly ApiKey[]>;
+    /** In the order of ids; all of them where no part is asked for. */
+    list(scope: Scope, part?: Part): Promise<readonly ApiKey[]>;
     /** Newest first. */
     ofAgent(agentId: string, cursor: Cursor, limit: number): Promise<readonly ApiKey[]>;
   };

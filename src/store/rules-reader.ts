@@ -1,6 +1,7 @@
 import type { NamedSchema } from "../core/named-schema.ts";
 import type { Policy } from "../core/policy.ts";
 import type { SavedVerifier } from "../core/verifier.ts";
+import type { Part } from "./scope.ts";
 
 /** Which policy: its name, and the agent whose own it is. */
 export type PolicyPlace = { readonly name: string; readonly agentId: string | null };
@@ -9,7 +10,8 @@ type Owned = { readonly organisationId: string };
 /** The part of the reads that is about what decides: policies, saved clauses and schemas. */
 export interface RulesReader {
   readonly policies: {
-    list(organisationId: string): Promise<readonly Policy[]>;
+    /** Every version: by name, and the newest first within each. All of them where no part is asked for. */
+    list(organisationId: string, part?: Part): Promise<readonly Policy[]>;
     ofOrganisation(organisationId: string): Promise<Policy | null>;
     /** One version of the organisation, by its id. */
     get(organisationId: string, id: string): Promise<Policy | null>;
@@ -19,7 +21,8 @@ export interface RulesReader {
     versions(place: PolicyPlace & Owned, olderThan: number, limit: number): Promise<readonly Policy[]>;
   };
   readonly verifiers: {
-    list(organisationId: string): Promise<readonly SavedVerifier[]>;
+    /** In the order of ids; all of them where no part is asked for. */
+    list(organisationId: string, part?: Part): Promise<readonly SavedVerifier[]>;
     get(organisationId: string, id: string): Promise<SavedVerifier | null>;
     /** Newest first, those older than the given one. */
     page(organisationId: string, olderThan: string | null, limit: number): Promise<readonly SavedVerifier[]>;

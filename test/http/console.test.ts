@@ -6,10 +6,11 @@ import { STATES } from "../../src/core/warrant.ts";
 import { setAgentStatus } from "../../src/services/admin/agents.ts";
 import { MACHINE } from "../../src/services/admin/authority.ts";
 import { createSession, revokeSession } from "../../src/services/admin/sessions.ts";
+import { createUser, removeUser } from "../../src/services/admin/users.ts";
 import { createVerifier } from "../../src/services/admin/verifiers.ts";
 import { createWebhook } from "../../src/services/admin/webhooks.ts";
 import type { Json } from "../support/client.ts";
-import { must, type TestOrganisation } from "../support/organisations.ts";
+import { must, PASSWORD, type TestOrganisation } from "../support/organisations.ts";
 import { type ShellService, startTestShell } from "../support/server.ts";
 
 /** GET /v1/console/*: what people see of agents, policies, verifiers and the rest that only people manage. */
@@ -369,6 +370,48 @@ describe("a page", () => {
         ...[query, 400, "validation_failed"],
         expect.stringContaining(words),
       ]);
+    }
+  });
+
+  test("of people goes on though the last of the one before was removed since", async () => {
+    const add = async (name: string) => {
+      const email = `${name}-${crowded.id}@example.com`;
+      const person = { organisation_id: crowded.id, email, password: PASSWORD, role: "viewer" } as const;
+      return must(await createUser(service.ctx, MACHINE, person));
+    };
+    const [gone, last] = [await add("gone"), await add("last")];
+    const { body: whole } = await ask("users");
+    const { body: page } = await ask(`users?limit=${whole.data.length - 1}`);
+    expect([page.next_cursor, page.has_more]).toEqual([gone.id, true]);
+    must(await removeUser(service.ctx, MACHINE, { user_id: gone.id }));
+    const { body: rest } = await ask(`users?limit=2&starting_after=${page.next_cursor}`);
+    expect([idsOf(rest), rest.has_more]).toEqual([[last.id], false]);
+  });
+
+  test("of policies has the versions of a name newest first, an agent's own among them", async () => {
+    const own = await service.organisation();
+    const rules = { bands: [{ minScore: 0, outcome: "escalate" }] };
+    for (const [name, more] of [
+      ["b", {}],
+      ["a", {}],
+      ["b", { agent_id: own.live.id }],
+      ["a", {}],
+      ["b", {}],
+      ["b", { agent_id: own.live.id }],
+    ] as const)
+      await own.addPolicy(rules, { name, ...more });
+    const as = own.people.viewer.as;
+    const { body: whole } = await service.get("/v1/console/policies", { as });
+    const said = ({ name, version, agent_id }: Json) =>
+      `${name} ${version}${agent_id ? " of the agent" : ""}`;
+    expect(whole.data.map(said)).toEqual([
+      ...["a 2", "a 1"],
+      ...["b 2 of the agent", "b 2", "b 1 of the agent", "b 1"],
+    ]);
+    for (const after of whole.data.slice(0, -1)) {
+      const query = `limit=100&starting_after=${after.id}`;
+      const { body } = await service.get(`/v1/console/policies?${query}`, { as });
+      expect(body.data).toEqual(whole.data.slice(whole.data.indexOf(after) + 1));
     }
   });
 

@@ -132,6 +132,29 @@ for (const [list, tables] of [
   });
 }
 
+for (const [list, table] of [
+  ["verifiers", "verifiers"],
+  ["policies", "policies"],
+  ["agents", "agents"],
+  ["keys", "api_keys"],
+  ["users", "users"],
+  ["webhooks", "webhooks"],
+  ["escalations", "escalations"],
+] as const) {
+  test(`a page of GET /v1/console/${list} reads as many rows as it shows, and one more`, async () => {
+    const as = home.people.owner.as;
+    const { body: first } = await service.get(`/v1/console/${list}?limit=1`, { as });
+    for (const cursor of ["", ...(first.next_cursor ? [`&starting_after=${first.next_cursor}`] : [])]) {
+      ran = [];
+      expect((await service.get(`/v1/console/${list}?limit=2${cursor}`, { as })).status).toBe(200);
+      const listing = ran.filter((sql) => new RegExp(`from "?${table}"?[^]* order by`, "i").test(sql));
+      expect(listing.length).toBeGreaterThan(0);
+      for (const sql of listing) expect(sql).toMatch(/limit 3\b/i);
+      expectNoScan(listing.map((sql) => [sql, planOf(sql)] as const));
+    }
+  });
+}
+
 test("every list of warrants, with every filter and order, is read from the index that is meant for it", () => {
   const { warrants } = service.ctx.reader;
   const live = { organisationId: home.id, mode: "live" } as const;

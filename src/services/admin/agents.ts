@@ -9,7 +9,7 @@ import { agentDetails } from "../agent-details.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger, refuseText, refuseUnlisted } from "../fields.ts";
-import { type PageOfList, pageOfList } from "../page-of-list.ts";
+import { ofScope, type PageOfList, pageOfList } from "../page-of-list.ts";
 import { followAgentStatus } from "../warrants/freeze.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
@@ -179,8 +179,12 @@ export async function listAgents(
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "viewer", input);
     if (isRefusal(scope)) return scope;
-    const agents = (await reader.agents.list(scope)).filter((agent) => reaches(authority, agent));
-    const page = pageOfList(agents, input);
+    const isReached = reaches(authority, scope);
+    const page = await pageOfList(
+      input,
+      async (part) => (isReached ? reader.agents.list(scope, part) : []),
+      async (id) => ofScope(scope, await reader.agents.get(id)),
+    );
     if (isRefusal(page)) return page;
     const organisationPolicy = await reader.policies.ofOrganisation(scope.organisationId);
     const data = page.rows.map((agent) => agentDetails(ctx, reader, agent, organisationPolicy));

@@ -8,7 +8,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseInteger } from "../fields.ts";
-import { type PageOfList, pageOfList } from "../page-of-list.ts";
+import { ofScope, type PageOfList, pageOfList } from "../page-of-list.ts";
 import { agentNotFound, findAgent } from "./agents.ts";
 import { type Authority, administer, reaches, refuseAuthority, refuseOrganisation } from "./authority.ts";
 
@@ -191,10 +191,12 @@ export async function listKeys(
     const { organisation_id: organisationId, mode } = input;
     const unknown = refuseOrganisation(authority, await reader.organisations.get(organisationId));
     if (unknown) return unknown;
-    const keys = await reader.apiKeys.list({ organisationId, mode });
-    const page = pageOfList(
-      keys.filter((key) => reaches(authority, key)),
+    const scope = { organisationId, mode };
+    const isReached = reaches(authority, scope);
+    const page = await pageOfList(
       input,
+      async (part) => (isReached ? reader.apiKeys.list(scope, part) : []),
+      async (id) => ofScope(scope, await reader.apiKeys.get(id)),
     );
     return isRefusal(page) ? page : { ...listResource(page.rows.map(apiKeyResource)), ...page.more };
   });

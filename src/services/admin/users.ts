@@ -94,7 +94,15 @@ export async function listUsers(
       refuseAuthority(authority, "admin") ??
       refuseOrganisation(authority, await organisations.get(organisationId));
     if (refused) return refused;
-    const page = pageOfList(await users.list(organisationId), input);
+    const page = await pageOfList(
+      input,
+      (part) => users.list(organisationId, part),
+      // A page goes on though the last person of the one before was removed since.
+      async (id) => {
+        const user = await users.get(id);
+        return user?.organisationId === organisationId ? user : null;
+      },
+    );
     return isRefusal(page) ? page : { ...listResource(page.rows.map(userResource)), ...page.more };
   });
 }

@@ -10,7 +10,7 @@ import type { Reader } from "../../store/reader.ts";
 import type { Audited } from "../audited.ts";
 import type { Context } from "../context.ts";
 import { refuseUnlisted } from "../fields.ts";
-import { type PageOfList, pageOfList } from "../page-of-list.ts";
+import { ofScope, type PageOfList, pageOfList } from "../page-of-list.ts";
 import { type Authority, administer, reaches, readableScope, refuseAuthority } from "./authority.ts";
 
 /**
@@ -135,7 +135,11 @@ export async function listWebhooks(
   return ctx.store.read(async (reader) => {
     const scope = await readableScope(reader, authority, "admin", input);
     if (isRefusal(scope)) return scope;
-    const page = pageOfList(await reader.webhooks.list(scope), input);
+    const page = await pageOfList(
+      input,
+      (part) => reader.webhooks.list(scope, part),
+      async (id) => ofScope(scope, await reader.webhooks.get(id)),
+    );
     if (isRefusal(page)) return page;
     const deliveries = await reader.deliveries.list(scope, DELIVERIES_MAX);
     return { ...webhookListResource(page.rows, deliveries), ...page.more };

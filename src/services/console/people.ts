@@ -31,7 +31,7 @@ export async function listPeople(ctx: Context, caller: PersonCaller, after: stri
   const refused = refuseAccess(caller, ACCESS.administer);
   if (refused) return refused;
   return ctx.store.read(async (reader) => {
-    const found = await reader.users.page(caller.organisationId, after, PAGE_SIZE + 1);
+    const found = await reader.users.list(caller.organisationId, { after, limit: PAGE_SIZE + 1 });
     const people: Person[] = [];
     for (const user of found.slice(0, PAGE_SIZE)) people.push(await personOf(reader, user));
     return { people, hasMore: found.length > PAGE_SIZE };

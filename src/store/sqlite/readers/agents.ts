@@ -6,7 +6,7 @@ import { selectRows } from "../select-rows.ts";
 import { heldUntilIn } from "../session-totals.ts";
 import { agents, policies, spendSessions } from "../tables/directory.ts";
 import { scopes, warrantCounts } from "../tables/ledger.ts";
-import { newestFirst, readingOf } from "./reading.ts";
+import { newestFirst, partOf, readingOf } from "./reading.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const agent = fieldsOf(agents);
@@ -74,13 +74,16 @@ export function createAgentsReader({ tables, raw }: Connection): SqliteReader["a
     ...createSessionsReader({ tables, raw }),
     get: (id) => tables.select(agent).from(agents).where(eq(agents.id, id)).get() ?? null,
     withStatusToFollow,
-    list: ({ organisationId, mode }) =>
-      tables
+    list({ organisationId, mode }, part) {
+      const { bounds, limit } = partOf(agents.id, part);
+      return tables
         .select(agent)
         .from(agents)
-        .where(and(eq(agents.organisationId, organisationId), eq(agents.mode, mode)))
+        .where(and(eq(agents.organisationId, organisationId), eq(agents.mode, mode), bounds))
         .orderBy(asc(agents.id))
-        .all(),
+        .limit(limit)
+        .all();
+    },
     page({ organisationId, mode }, cursor, limit) {
       const reading = readingOf(agents.id, cursor);
       const rows = tables

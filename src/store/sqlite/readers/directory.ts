@@ -11,6 +11,7 @@ import {
   lt,
   sql,
 } from "drizzle-orm";
+import type { Part } from "../../scope.ts";
 import { finding, keyed } from "../find-by-key.ts";
 import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
@@ -19,7 +20,7 @@ import { selectRows } from "../select-rows.ts";
 import { apiKeys, instances, organisations, policies, schemas, verifiers } from "../tables/directory.ts";
 import { accounts, scopes } from "../tables/ledger.ts";
 import { createAgentsReader } from "./agents.ts";
-import { newestFirst, readingOf } from "./reading.ts";
+import { newestFirst, partOf, readingOf } from "./reading.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 const policy = fieldsOf(policies);
@@ -42,12 +43,31 @@ const NEWEST = `WHERE position IN (
     GROUP BY name, ${AGENT} ORDER BY name, ${AGENT} LIMIT ?4)
   ORDER BY name, ${AGENT}`;
 
+/** Every version after one, in the order of the whole list. Of a name with many versions it looks at the index alone. */
+const SOME = `WHERE position IN (
+    SELECT position FROM policies INDEXED BY policies_by_name
+    WHERE organisation_id = ?1 AND name >= ?2 AND (name > ?2 OR position < ?3)
+    ORDER BY name, position DESC LIMIT ?4)
+  ORDER BY name, position DESC`;
+
 const VERSIONS = `INDEXED BY policies_by_name
   WHERE organisation_id = ?1 AND name = ?2 AND ${AGENT} = ?3 AND version < ?4
   ORDER BY position DESC LIMIT ?5`;
 
 function createPoliciesReader({ tables, raw }: Connection): SqliteReader["policies"] {
   const newest = lazily(() => selectRows(raw, policy, NEWEST));
+  const some = lazily(() => selectRows(raw, policy, SOME));
+  const someOf = (organisationId: string, { after, limit }: Part) => {
+    const { name = "", position = 0 } =
+      (after !== null &&
+        tables
+          .select({ name: policies.name, position: policies.position })
+          .from(policies)
+          .where(eq(policies.id, after))
+          .get()) ||
+      {};
+    return some(organisationId, name, position, limit);
+  };
   const versions = lazily(() => selectRows(raw, policy, VERSIONS));
   return {
     get: (organisationId, id) =>
@@ -60,13 +80,15 @@ function createPoliciesReader({ tables, raw }: Connection): SqliteReader["polici
       newest(organisationId, after?.name ?? "", after?.agentId ?? "", limit),
     versions: ({ organisationId, name, agentId }, olderThan, limit) =>
       versions(organisationId, name, agentId ?? "", olderThan, limit),
-    list: (organisationId) =>
-      tables
+    list(organisationId, part) {
+      if (part) return someOf(organisationId, part);
+      return tables
         .select(policy)
         .from(policies)
         .where(eq(policies.organisationId, organisationId))
         .orderBy(asc(policies.name), desc(policies.position))
-        .all(),
+        .all();
+    },
     ofOrganisation: (organisationId) =>
       tables
         .select(policy)
@@ -146,13 +168,16 @@ const createClausesReader = (tables: Tables): Pick<SqliteReader, "verifiers" | "
         .orderBy(desc(verifiers.id))
         .limit(limit)
         .all(),
-    list: (organisationId) =>
-      tables
+    list(organisationId, part) {
+      const { bounds, limit } = partOf(verifiers.id, part);
+      return tables
         .select(fieldsOf(verifiers))
         .from(verifiers)
-        .where(eq(verifiers.organisationId, organisationId))
+        .where(and(eq(verifiers.organisationId, organisationId), bounds))
         .orderBy(asc(verifiers.id))
-        .all(),
+        .limit(limit)
+        .all();
+    },
   },
   schemas: {
     get: (organisationId, id) =>
@@ -198,13 +223,16 @@ export function createDirectoryReader(connection: Connection): DirectoryReader {
     apiKeys: {
       byHash: apiKeyByHash,
       get: (id) => tables.select().from(apiKeys).where(eq(apiKeys.id, id)).get() ?? null,
-      list: ({ organisationId, mode }) =>
-        tables
+      list({ organisationId, mode }, part) {
+        const { bounds, limit } = partOf(apiKeys.id, part);
+        return tables
           .select()
           .from(apiKeys)
-          .where(and(eq(apiKeys.organisationId, organisationId), eq(apiKeys.mode, mode)))
+          .where(and(eq(apiKeys.organisationId, organisationId), eq(apiKeys.mode, mode), bounds))
           .orderBy(asc(apiKeys.id))
-          .all(),
+          .limit(limit)
+          .all();
+      },
       ofAgent(agentId, cursor, limit) {
         const reading = readingOf(apiKeys.id, cursor);
         const rows = tables

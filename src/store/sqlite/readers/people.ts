@@ -3,6 +3,7 @@ import { finding, keyed } from "../find-by-key.ts";
 import type { Tables } from "../open.ts";
 import { auditEntryOf } from "../rows.ts";
 import { auditEntries, authSessions, passkeys, passwordResets, users } from "../tables/directory.ts";
+import { partOf } from "./reading.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 type PeopleReader = Pick<
@@ -48,27 +49,16 @@ export function createPeopleReader(tables: Tables): PeopleReader {
           .from(users)
           .where(and(eq(users.email, email), isNull(users.removedAt)))
           .get() ?? null,
-      list: (organisationId) =>
-        tables
+      list(organisationId, part) {
+        const { bounds, limit } = partOf(users.id, part);
+        return tables
           .select()
           .from(users)
-          .where(and(eq(users.organisationId, organisationId), isNull(users.removedAt)))
-          .orderBy(asc(users.id))
-          .all(),
-      page: (organisationId, after, limit) =>
-        tables
-          .select()
-          .from(users)
-          .where(
-            and(
-              eq(users.organisationId, organisationId),
-              isNull(users.removedAt),
-              after === null ? undefined : gt(users.id, after),
-            ),
-          )
+          .where(and(eq(users.organisationId, organisationId), isNull(users.removedAt), bounds))
           .orderBy(asc(users.id))
           .limit(limit)
-          .all(),
+          .all();
+      },
     },
     passkeys: {
       get: (id) => tables.select().from(passkeys).where(eq(passkeys.id, id)).get() ?? null,

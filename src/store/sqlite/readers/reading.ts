@@ -1,5 +1,6 @@
 import { type AnyColumn, asc, desc, gt, lt, type SQL, type SQLWrapper } from "drizzle-orm";
 import type { Cursor } from "../../reader.ts";
+import type { Part } from "../../scope.ts";
 
 /** How a page is read: newest first, except that the next newer rows are found oldest first. */
 type Reading = { readonly bounds: SQL | undefined; readonly order: SQL; readonly isBackwards: boolean };
@@ -18,3 +19,12 @@ export function readingOf(
 
 export const newestFirst = <Row>({ isBackwards }: Reading, rows: readonly Row[]): readonly Row[] =>
   isBackwards ? rows.toReversed() : rows;
+
+/** No limit: the rows are all read. */
+const ALL = -1;
+
+/** What keeps a list in the order of a column to the part that is asked for. */
+export const partOf = (column: AnyColumn, part: Part | undefined) => ({
+  bounds: part === undefined || part.after === null ? undefined : gt(column, part.after),
+  limit: part?.limit ?? ALL,
+});

@@ -23,6 +23,7 @@ import { lazily } from "../lazily.ts";
 import type { Connection, Tables } from "../open.ts";
 import { selectRows } from "../select-rows.ts";
 import { deliveries, webhooks } from "../tables/webhooks.ts";
+import { partOf } from "./reading.ts";
 import type { SqliteReader } from "./sqlite-reader.ts";
 
 /** The statements that the delivering job runs many times a second are prepared. */
@@ -40,13 +41,16 @@ export function createWebhooksReader({ tables, raw }: Connection): SqliteReader[
   });
   return {
     get: (id) => tables.select().from(webhooks).where(eq(webhooks.id, id)).get() ?? null,
-    list: ({ organisationId, mode }) =>
-      tables
+    list({ organisationId, mode }, part) {
+      const { bounds, limit } = partOf(webhooks.id, part);
+      return tables
         .select()
         .from(webhooks)
-        .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode)))
+        .where(and(eq(webhooks.organisationId, organisationId), eq(webhooks.mode, mode), bounds))
         .orderBy(asc(webhooks.id))
-        .all(),
+        .limit(limit)
+        .all();
+    },
     enabled: lazily(() => selectRows(raw, getTableColumns(webhooks), "WHERE disabled = 0 ORDER BY id")),
     withWork,
   };
@@ -98,6 +102,61 @@ function timedReads({ tables, raw }: Connection) {
   };
 }
 
+/** Lists of deliveries, newest first. */
+const newestReads = ({
+  tables,
+}: Pick<Connection, "tables">): Pick<SqliteReader["deliveries"], "list" | "olderThan" | "ofMoves"> => ({
+  list: ({ organisationId, mode }, limit, webhookId) =>
+    tables
+      .select()
+      .from(deliveries)
+      .where(
+        and(
+          eq(deliveries.organisationId, organisationId),
+          eq(deliveries.mode, mode),
+          webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
+        ),
+      )
+      .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
+      .limit(limit)
+      .all(),
+  olderThan: ({ organisationId, mode }, last, limit) =>
+    tables
+      .select()
+      .from(deliveries)
+      .where(
+        and(
+          eq(deliveries.organisationId, organisationId),
+          eq(deliveries.mode, mode),
+          last === null
+            ? undefined
+            : and(
+                lte(deliveries.createdAt, last.createdAt),
+                or(lt(deliveries.createdAt, last.createdAt), lt(deliveries.id, last.id)),
+              ),
+        ),
+      )
+      .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
+      .limit(limit)
+      .all(),
+  ofMoves: ({ organisationId, mode }, moves, limit) =>
+    tables
+      .select()
+      .from(deliveries)
+      .where(
+        and(
+          eq(deliveries.organisationId, organisationId),
+          eq(deliveries.mode, mode),
+          // A delivery is made in the commit of its move.
+          inArray(deliveries.createdAt, [...new Set(moves.map(({ recordedAt }) => recordedAt))]),
+          inArray(deliveries.warrantId, [...new Set(moves.map(({ warrantId }) => warrantId))]),
+        ),
+      )
+      .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
+      .limit(limit)
+      .all(),
+});
+
 export function createDeliveriesReader(connection: Connection): SqliteReader["deliveries"] {
   const { tables } = connection;
   const rows = () => tables.select().from(deliveries);
@@ -120,35 +179,7 @@ export function createDeliveriesReader(connection: Connection): SqliteReader["de
   });
   return {
     get: (id) => rows().where(eq(deliveries.id, id)).get() ?? null,
-    list: ({ organisationId, mode }, limit, webhookId) =>
-      rows()
-        .where(
-          and(
-            eq(deliveries.organisationId, organisationId),
-            eq(deliveries.mode, mode),
-            webhookId === undefined ? undefined : eq(deliveries.webhookId, webhookId),
-          ),
-        )
-        .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
-        .limit(limit)
-        .all(),
-    olderThan: ({ organisationId, mode }, last, limit) =>
-      rows()
-        .where(
-          and(
-            eq(deliveries.organisationId, organisationId),
-            eq(deliveries.mode, mode),
-            last === null
-              ? undefined
-              : and(
-                  lte(deliveries.createdAt, last.createdAt),
-                  or(lt(deliveries.createdAt, last.createdAt), lt(deliveries.id, last.id)),
-                ),
-          ),
-        )
-        .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
-        .limit(limit)
-        .all(),
+    ...newestReads(connection),
     due,
     cutOff,
     beyond: (claimedUntil, nextAt, limit) => [
